@@ -16,9 +16,11 @@ const debianPackages: Readonly<Record<string, Need>> = {
   curl: { file: '/usr/bin/curl' },
   git: { file: '/usr/lib/git-core/git-http-backend', tests: ['git'] },
   'apache2-bin': { file: '/usr/sbin/apache2', tests: ['git', 'prefork', 'svn', 'webdav'] },
-  gunicorn: { file: '/usr/bin/gunicorn', tests: ['flask', 'prefork'] },
+  gunicorn: { file: '/usr/bin/gunicorn', tests: ['account-attack', 'flask', 'prefork'] },
   'libapache2-mod-php': { file: '/usr/lib/apache2/modules/libphp*.so', tests: ['prefork'] },
-  nginx: { file: '/usr/sbin/nginx', tests: ['prefork'] },
+  nginx: { file: '/usr/sbin/nginx', tests: ['account-attack', 'prefork'] },
+  'redis-server': { file: '/usr/bin/redis-server', tests: ['account-attack'] },
+  'php-cli': { file: '/usr/bin/php', tests: ['account-attack'] },
   'php-fpm': { file: '/usr/sbin/php-fpm*', tests: ['prefork'] },
   puma: { file: '/usr/bin/puma', tests: ['prefork'] },
   starman: { file: '/usr/bin/starman', tests: ['prefork'] },
@@ -41,6 +43,10 @@ const debianPackages: Readonly<Record<string, Need>> = {
   },
   'golang-k8s-sigs-yaml-dev': { file: '/usr/share/gocode/src/sigs.k8s.io/yaml/yaml.go', tests: ['helm'] },
   zsh: { file: '/usr/bin/zsh', tests: ['completion-zsh'] },
+  'python3-django': {
+    file: '/usr/lib/python3/dist-packages/django/__init__.py',
+    tests: ['account-attack'],
+  },
   'python3-flask': { file: '/usr/lib/python3/dist-packages/flask/__init__.py', tests: ['flask'] },
 }
 

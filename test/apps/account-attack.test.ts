@@ -1,0 +1,278 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { spawnCommand } from '../support/gateway/process.ts'
+import { canConnect, freePort } from '../support/network/ports.ts'
+import { testSeed } from '../support/random/seed.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { launchRedisServer, type RedisServer } from '../support/redis/redis-server.ts'
+import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
+import {
+  addressOf,
+  closeClients,
+  inParallel,
+  percentile,
+  signIn,
+  spellings,
+  type Spelling,
+  type Answer,
+} from './account-attack.ts'
+import { startNodeServer, startServer } from './server.ts'
+
+/*
+ * The attack: guesses at passwords, each from another address. Three gateways on one Redis with `preset: account-shield` stand before a
+ * sign-in in Express, Django and PHP. Each writes a line for every wrong password, with the account as it read it.
+ */
+
+const rounds = 20
+const guesses = 10_000
+const atOnce = 200
+const others = 1000
+const frameworks = ['express.test', 'django.test', 'php.test'] as const
+type Framework = (typeof frameworks)[number]
+
+const folder = makeTemporaryDirectory()
+const random = seededRandom(testSeed())
+const servers = join(import.meta.dirname, 'servers/login')
+let gateways: GatewayProcess[] = []
+let redis: RedisServer
+const readable = new Map<Framework, readonly Spelling[]>()
+let ports: Record<Framework, number>
+
+const failuresOf = (host: Framework): string => join(folder, host)
+
+/** How many wrong passwords a backend has seen of an account. */
+function failures(host: Framework, account: string): number {
+  const lines = readFileSync(failuresOf(host), 'utf8').split('\n')
+  return lines.filter((line) => line === account).length
+}
+
+/**
+ * The spellings that a backend reads as the account. A guess in another one counts for the account too, as some backend could read it
+ * so, and would leave fewer than five to those that do.
+ */
+async function readableSpellings(host: Framework): Promise<readonly Spelling[]> {
+  const found: Spelling[] = []
+  for (const [index, spelling] of spellings.entries()) {
+    const account = `probe-${index}@${host}`
+    await signIn(ports[host], { host, from: '192.0.2.1' }, spelling(account, 'wrong'))
+    if (failures(host, account) > 0) found.push(spelling)
+  }
+  return found
+}
+
+beforeAll(async () => {
+  for (const host of frameworks) writeFileSync(failuresOf(host), '')
+  ports = {
+    'express.test': await startNodeServer('login/express.js', { FAILURES: failuresOf('express.test') }),
+    'django.test': await startServer(
+      '/usr/bin/python3',
+      (port) => [
+        ...['-m', 'gunicorn', '--bind', `127.0.0.1:${port}`, '--worker-class', 'gthread', '--threads', '8'],
+        ...['--chdir', servers, 'django_login:app'],
+      ],
+      {
+        ready: /Listening at/,
+        env: { FAILURES: failuresOf('django.test'), PYTHONDONTWRITEBYTECODE: '1' },
+      },
+    ),
+    'php.test': await startServer('php', (port) => ['-S', `127.0.0.1:${port}`, join(servers, 'login.php')], {
+      ready: /Development Server/,
+      env: { FAILURES: failuresOf('php.test'), PHP_CLI_SERVER_WORKERS: '4' },
+    }),
+  }
+  for (const host of frameworks) readable.set(host, await readableSpellings(host))
+  const routes = frameworks.map(
+    (host) =>
+      `  - { name: ${host.split('.', 1)[0] ?? ''}, hosts: [${host}], upstream: 'http://127.0.0.1:${ports[host]}' }\n`,
+  )
+  redis = await launchRedisServer('redis-server')
+  const env = {
+    CONFIG_FILE: writeConfigFile(`preset: account-shield\nroutes:\n${routes.join('')}`),
+    TRUSTED_PROXIES: 'loopback',
+    REDIS_URL: redis.url,
+    DEVICE_SECRET: 'x'.repeat(40),
+    // The test is about counts: however slow the machine is, Redis is waited for.
+    STORE_TIMEOUT: '5s',
+  }
+  gateways = await Promise.all([startGateway(env), startGateway(env), startGateway(env)])
+}, 300_000)
+
+afterAll(async () => {
+  closeClients()
+  await Promise.all(gateways.map(({ process }) => process.stop('SIGKILL')))
+  await redis.stop()
+})
+
+let addresses = 0
+const nextAddress = (): string => addressOf(addresses++)
+const portOf = (replica: number): number => gateways[replica % gateways.length]?.port ?? 0
+
+function guess(host: Framework, account: string, index: number): Promise<Answer> {
+  const known = readable.get(host) ?? []
+  const spelling = known[Math.floor(random() * known.length)]
+  if (!spelling) throw new RangeError('no spelling')
+  return signIn(portOf(index), { host, from: nextAddress() }, spelling(account, `wrong-${index}`))
+}
+
+const plain = (account: string): readonly [string, string] => [
+  'application/json',
+  JSON.stringify({ email: account, password: 'right' }),
+]
+
+test.each(frameworks)(
+  'of 200 parallel guesses at an account of %s five reach it, 20 times of 20',
+  async (host) => {
+    expect(readable.get(host)?.length).toBeGreaterThanOrEqual(15)
+    const seen: number[] = []
+    for (let round = 0; round < rounds; round++) {
+      const account = `round-${round}@${host}`
+      await inParallel(atOnce, atOnce, async (index) => {
+        await guess(host, account, index)
+      })
+      seen.push(failures(host, account))
+    }
+    expect(seen).toEqual(Array<number>(rounds).fill(5))
+  },
+  300_000,
+)
+
+test('of 10,000 guesses at each account, from as many addresses, five reach it, and its owner signs in throughout', async () => {
+  const owners = await Promise.all(
+    frameworks.map(async (host) => {
+      const account = `owner@${host}`
+      const { status, cookie } = await signIn(portOf(0), { host, from: nextAddress() }, plain(account))
+      expect([host, status]).toEqual([host, 303])
+      return { host, account, cookie }
+    }),
+  )
+  /** The sign-ins of others, one each: their statuses, and how long they took. */
+  const serveOthers = async (prefix: string): Promise<readonly Answer[]> => {
+    const answers: Answer[] = []
+    await inParallel(others, 4, async (index) => {
+      const host = frameworks[index % frameworks.length] ?? 'express.test'
+      const from = nextAddress()
+      answers.push(await signIn(portOf(1 + (index % 2)), { host, from }, plain(`${prefix}-${index}@${host}`)))
+    })
+    return answers
+  }
+  const before = await serveOthers('before')
+
+  const killAt = Math.floor(guesses / 2)
+  let sent = 0
+  const attacking = { isOver: false }
+  const attack = inParallel(guesses * frameworks.length, atOnce, async (index) => {
+    sent = index
+    // The first gateway is killed in the middle.
+    if (index === killAt * frameworks.length) void gateways[0]?.process.stop('SIGKILL')
+    const { host, account } = owners[index % owners.length] ?? { host: 'express.test', account: '' }
+    const replica = index >= killAt * frameworks.length ? 1 + (index % 2) : index
+    await guess(host, account, replica)
+  }).finally(() => (attacking.isOver = true))
+
+  const ofOwners: (number | undefined)[] = []
+  const ownersSignIn = async (): Promise<void> => {
+    const known = new Map(owners.map(({ account, cookie }) => [account, cookie]))
+    while (!attacking.isOver) {
+      for (const { host, account } of owners) {
+        const cookie = known.get(account) ?? ''
+        const answer = await signIn(
+          portOf(1 + (sent % 2)),
+          { host, from: nextAddress(), cookie },
+          plain(account),
+        )
+        ofOwners.push(answer.status)
+        if (answer.cookie !== '') known.set(account, answer.cookie)
+      }
+    }
+  }
+  const [during] = await Promise.all([serveOthers('during'), ownersSignIn(), attack])
+
+  for (const { host, account } of owners) expect([host, failures(host, account)]).toEqual([host, 5])
+  expect(ofOwners.length).toBeGreaterThan(frameworks.length)
+  expect(ofOwners.filter((status) => status !== 303)).toEqual([])
+  for (const answers of [before, during]) expect(answers.filter(({ status }) => status !== 303)).toEqual([])
+  const p99 = [before, during].map((answers) =>
+    percentile(
+      answers.map(({ ms }) => ms),
+      0.99,
+    ).toFixed(1),
+  )
+  console.log(
+    `${guesses} guesses at each of ${owners.length} accounts: 5 reached each; ${ofOwners.length} sign-ins of owners; ` +
+      `p99 of 1,000 other accounts ${p99[0] ?? ''} ms before, ${p99[1] ?? ''} ms during the attack`,
+  )
+}, 900_000)
+
+test('one guess at each of 10,000 accounts from one network ends after 100 failures, and others sign in', async () => {
+  const statuses = new Map<number | undefined, number>()
+  const attacking = { isOver: false }
+  const spray = inParallel(guesses, atOnce, async (index) => {
+    const host = frameworks[index % frameworks.length] ?? 'express.test'
+    const body = JSON.stringify({ email: `sprayed-${index}@${host}`, password: 'Summer2026' })
+    const from = `203.0.113.${index % 254}`
+    const { status } = await signIn(portOf(1 + (index % 2)), { host, from }, ['application/json', body])
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }).finally(() => (attacking.isOver = true))
+  const served: (number | undefined)[] = []
+  for (let index = 0; !attacking.isOver; index++) {
+    const host = frameworks[index % frameworks.length] ?? 'express.test'
+    const answer = await signIn(portOf(1), { host, from: nextAddress() }, plain(`neighbour-${index}@${host}`))
+    served.push(answer.status)
+  }
+  await spray
+  const reached = frameworks.flatMap((host) =>
+    readFileSync(failuresOf(host), 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('sprayed-')),
+  )
+  expect(reached).toHaveLength(100)
+  expect(Object.fromEntries(statuses)).toEqual({ 401: 100, 429: guesses - 100 })
+  expect(served.filter((status) => status !== 303)).toEqual([])
+  console.log(
+    `${guesses} accounts sprayed from one /24: ${reached.length} reached; ${served.length} others signed in`,
+  )
+}, 600_000)
+
+/** By address alone, as many as the built-in table allows: 30, and two more a minute. */
+function nginxConfiguration(port: number, backend: number): string {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (kind) => `  ${kind}_temp_path ${join(folder, kind)};\n`,
+  )
+  return `daemon off;
+pid ${join(folder, 'nginx.pid')};
+error_log stderr crit;
+events { worker_connections 1024; }
+http {
+${temporary.join('')}  access_log off;
+  set_real_ip_from 127.0.0.1;
+  real_ip_header X-Forwarded-For;
+  limit_req_zone $binary_remote_addr zone=login:10m rate=2r/m;
+  limit_req_status 429;
+  server {
+    listen 127.0.0.1:${port};
+    location / { limit_req zone=login burst=29 nodelay; proxy_pass http://127.0.0.1:${backend}; }
+  }
+}
+`
+}
+
+test("beside it, nginx's limit by address lets each address guess", async () => {
+  const host = 'express.test'
+  const port = await freePort()
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(file, nginxConfiguration(port, ports[host]))
+  spawnCommand('nginx', {}, ['-e', 'stderr', '-c', file])
+  await eventually('nginx listens', () => canConnect(port))
+  const account = `beside@${host}`
+  await inParallel(guesses, atOnce, async (index) => {
+    await signIn(port, { host, from: nextAddress() }, [
+      'application/json',
+      `{"email":"${account}","password":"${index}"}`,
+    ])
+  })
+  expect(failures(host, account)).toBeGreaterThan(guesses * 0.99)
+  console.log(`through nginx's limit_req by address: ${failures(host, account)} of ${guesses} guesses`)
+}, 300_000)
