@@ -27,6 +27,7 @@ const inside = {
     ['clients'],
     ['keys'],
     ['rules'],
+    ['waiting'],
     ['store'],
     ['algorithms'],
   ],

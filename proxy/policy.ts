@@ -30,6 +30,8 @@ export type Policy = {
   readonly averageWindowMs?: number
   /** What becomes of requests over the quota; without it they are refused. */
   readonly over?: OverPolicy
+  /** No place to wait is left: a request that would have to wait is refused. */
+  readonly mayWait?: false
   /** Where this is what the rule says of some clients only: which of its overrides it is, from 0. */
   readonly override?: number
   /** Whether an operator has set the quota, for a client, at run time. */
@@ -70,12 +72,31 @@ export type DevicePolicy = {
   readonly status: readonly StatusRange[]
 }
 
-/** `route`: the name of the route that requests over the quota are sent to. */
-export type OverPolicy = { readonly route: string }
+/**
+ * - `route`: the name of the route that requests over the quota are sent to
+ * - `delayMs`: how long they may wait for their turn; `waiting`: how many may do so at once in a process
+ */
+export type OverPolicy = { readonly route: string } | { readonly delayMs: number; readonly waiting: number }
 
 /** The route of requests over the quota; undefined where they are refused, or in shadow. */
 export function overRouteOf({ mode, over }: Pick<Policy, 'mode' | 'over'>): string | undefined {
-  return mode === 'enforce' ? over?.route : undefined
+  return mode === 'enforce' && over && 'route' in over ? over.route : undefined
+}
+
+/** How long a request may wait for its turn, in milliseconds; 0 where none waits. */
+export function maxDelayMs({ over, mayWait }: Pick<Policy, 'over' | 'mayWait'>): number {
+  return over && 'delayMs' in over && mayWait !== false ? over.delayMs : 0
+}
+
+const undelayed = new WeakMap<Policy, Policy>()
+
+/** The policy for a request for which there is no place to wait: the same object each time, and the same counters. */
+export function withoutDelay(policy: Policy): Policy {
+  const known = undelayed.get(policy)
+  if (known) return known
+  const made: Policy = { ...policy, mayWait: false }
+  undelayed.set(policy, made)
+  return made
 }
 
 /** Whether requests over the quota are refused: not in shadow, and not where they are sent to another route. */

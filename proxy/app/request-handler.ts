@@ -6,13 +6,14 @@ import type { GatewaySettings } from '../config/settings.ts'
 import { listedHeaders } from '../limits/clients/lists/client-lists.ts'
 import type { ClientTable } from '../limits/clients/client-table.ts'
 import { addedNames, createLimitHeaders, limitHeaderNames } from '../limits/replies.ts'
+import { createWaiting } from '../limits/waiting/waiting.ts'
 import { compileTableInSteps, type RequestTable } from '../limits/request-table.ts'
 import { HeldBodyMemory } from '../http/forward/held-body.ts'
 import { createCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
 import { OVER_HEADER } from '../http/fields/proxy-headers.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
 import { conditionHeaders } from '../policy/condition-needs.ts'
-import { overRouteOf, requestedUnits, singleParts, type Policy, type Rule } from '../policy.ts'
+import { maxDelayMs, overRouteOf, requestedUnits, singleParts, type Policy, type Rule } from '../policy.ts'
 import type { Geo } from '../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
 import { hideCookies } from '../request/values/hidden-cookies.ts'
@@ -81,6 +82,7 @@ type TableOptions = Pick<
   | 'limitHeaders'
   | 'classifyField'
   | 'headerLines'
+  | 'limiter'
 >
 
 export type LiveHandler = {
@@ -100,6 +102,7 @@ export type LiveHandler = {
 /** Composes the steps of a request by the settings. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
   const fixed = composeFixed(settings, deps)
+  const delaying = createWaiting(deps.now, deps.telemetry).delaying(deps.limiter)
   function* compose(
     next: GatewaySettings,
     { tokens, lists, geo }: ReadFiles,
@@ -108,7 +111,8 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     const isTraced = deps.tracing !== undefined
     const table = yield* compileTableInSteps(next, deps.addresses, lists, geo)
     const routes = next.routes && (yield* composeRoutes(next, table.written, routed, fixed.forwarder))
-    const ofTable = yield* composeTable(next, table, { tokens, isTraced })
+    const limiter = table.written.some(({ policy }) => maxDelayMs(policy) > 0) ? delaying : deps.limiter
+    const ofTable = { ...(yield* composeTable(next, table, { tokens, isTraced })), limiter }
     return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
   }
   let inForce = doAtOnce(compose(settings, deps))
@@ -139,7 +143,7 @@ function* composeTable(
     readonly tokens: HandlerOptions['tokens']
     readonly isTraced: boolean
   },
-): Steps<TableOptions> {
+): Steps<Omit<TableOptions, 'limiter'>> {
   const { allowList, denyList } = settings
   const hasBodies = hasBodyKeys || readsBodies(written)
   yield
@@ -175,12 +179,11 @@ function composeFixed(
   settings: GatewaySettings,
   deps: HandlerDeps,
 ): Omit<HandlerOptions, keyof TableOptions | 'routes'> {
-  const { limiter, throttledClients, addresses, connections, upstreams } = deps
+  const { throttledClients, addresses, connections, upstreams } = deps
   const { telemetry, onException, isStopping, now, log } = deps
   return {
     entries: deps.clientTable.entries,
     banning: deps.clientTable,
-    limiter,
     throttledClients,
     addresses,
     addressOf: (socket) => connections.connectionLimit.addressOf(socket),

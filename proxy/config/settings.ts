@@ -14,7 +14,7 @@ import { warnOfCosts } from './checks/costly-rules.ts'
 import type { FolderOf } from './checks/certificates.ts'
 import { findWithoutSecret, warnOfIdleSecret } from './checks/devices.ts'
 import { findUndecidable } from './checks/decisions.ts'
-import { findUnroutable, warnOfIdleRoutes } from './checks/over.ts'
+import { findUnroutable, warnOfIdleRoutes, warnOfShortDelays } from './checks/over.ts'
 import {
   warnOfIdleRules,
   warnOfIdleSettings,
@@ -227,6 +227,7 @@ export function loadGatewaySettings(
           file.source.placeOf(['routes', at, 'onlyOver']),
         )
       : []),
+    ...(rules ? warnOfShortDelays(rules, placeOfRule(file)) : []),
     ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
     ...(rules && file?.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
     ...warnOfIdleSecret(settings.rules, values, read.placeOf('deviceSecret')),

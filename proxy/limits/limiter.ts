@@ -49,15 +49,29 @@ export type Ticket = number | string
  * unavailable, policies that allow requests without counting have no state.
  *
  * - `allowed`: every charge was counted, except those of an exceeded policy that refuses nothing (`refusesOver`).
- *   `withoutStore`: they were counted in this process only, and those without a state not at all.
+ *   `withoutStore`: they were counted in this process only, and those without a state not at all. `turn`: the request has
+ *   to wait for it.
  * - `refused`: `refusedBy` is the first enforced policy that is over its limit. Nothing was counted.
  * - `unavailable`: the store did not answer, and a policy of the request has `onStoreError: closed`. `uncertain`: the
  *   store may have counted the request; otherwise it has not.
  */
 export type Decision =
-  | { readonly outcome: 'allowed'; readonly states: readonly PolicyState[]; readonly withoutStore?: true }
+  | {
+      readonly outcome: 'allowed'
+      readonly states: readonly PolicyState[]
+      readonly withoutStore?: true
+      readonly turn?: Turn
+    }
   | { readonly outcome: 'refused'; readonly refusedBy: Policy; readonly states: readonly PolicyState[] }
   | { readonly outcome: 'unavailable'; readonly uncertain: boolean }
+
+/** The wait of a request that is over the quota of policies whose `over` delays it. One of the two ends it. */
+export type Turn = {
+  /** Calls back when its turn has come, with the milliseconds waited. */
+  wait(onTurn: (waitedMs: number) => void): void
+  /** The client has left: its turn becomes that of the next. */
+  leave(): void
+}
 
 /** Decides a whole request atomically. Every counter store implements it. */
 export type Limiter = {

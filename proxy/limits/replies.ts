@@ -241,6 +241,11 @@ function xRateLimitHeaders(states: readonly PolicyState[]): string[] {
   return headers
 }
 
+/** The states as they are so much later, for a request that was not answered meanwhile. */
+export function statesAfter(states: readonly PolicyState[], durationMs: number): readonly PolicyState[] {
+  return states.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs - durationMs) }))
+}
+
 /**
  * One state for each policy. Where a request counted for several clients under one, that of the client with least left,
  * the one that the policy refuses first. Clients may have other quotas under a policy: its name tells it.

@@ -31,6 +31,8 @@ export class ExchangeReport {
   route: string | undefined
   /** The name of the rule that has sent it there, as it is over its limit. */
   routedBy: string | undefined
+  #waitsSinceMs: number | undefined
+  #delayedMs: number | undefined
   #refusedBy: Policy | undefined
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
@@ -83,6 +85,16 @@ export class ExchangeReport {
     }
   }
 
+  /** The request waits for its turn from now on. */
+  waits(): void {
+    this.#waitsSinceMs = this.#options.now()
+  }
+
+  /** It waits no more: its turn has come, or its client has left. */
+  waited(): void {
+    if (this.#waitsSinceMs !== undefined) this.#delayedMs = this.#options.now() - this.#waitsSinceMs
+  }
+
   /** @param refusedBy undefined if the limiter was unavailable */
   refused(status: number, refusedBy: Policy | undefined): void {
     this.#refusedBy = refusedBy
@@ -107,6 +119,7 @@ export class ExchangeReport {
       durationMs,
       route: this.route,
       routedBy: this.routedBy,
+      delayedMs: this.#delayedMs,
       refusedBy: this.#refusedBy?.name,
       list: this.#list,
       deniedBy: this.#deniedBy,

@@ -13,7 +13,7 @@ import type { AppliedBan } from '../limits/clients/client-entries.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { decideRequest, type AskedRequest, type RequestedCharges, type Verdict } from '../limits/decide.ts'
 import type { SentBody } from '../limits/keys/body/body-values.ts'
-import type { Charge, Decision, PolicyState } from '../limits/limiter.ts'
+import type { Charge, Decision, PolicyState, Turn } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import {
   connectionOf,
@@ -29,7 +29,7 @@ import { AuthRequest } from './auth-request.ts'
 import { ExchangeReport } from './exchange-report.ts'
 import { ForwardedRequest } from './forwarded-request.ts'
 import type { Handler, HandlerOptions, LiveOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
-import { refuse, refuseBanned, refuseUndecided } from '../limits/replies.ts'
+import { refuse, refuseBanned, refuseUndecided, statesAfter } from '../limits/replies.ts'
 
 const none: readonly never[] = []
 
@@ -45,6 +45,8 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly #auth: AuthRequest | undefined
   /** Undefined before the body is read for the decision, or the request is sent to the backend. */
   #forwarded: ForwardedRequest | undefined
+  /** Set while it waits for its turn. */
+  #turn: Turn | undefined
   /** The limit headers of the response, local or from the backend: name, value, name, value… */
   limitHeaders: readonly string[] = none
   isOver = false
@@ -107,8 +109,9 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
       case 'allowed':
         this.#noteDecision(verdict)
         if (verdict.states.some(({ reservation }) => reservation)) this.#forward().reserve(verdict.states)
-        if (this.#isAnswered) return this.#forwarded?.giveBack()
+        if (this.#isAnswered) return this.#goneAfter(verdict.turn)
         this.limitHeaders = this.options.limitHeaders(verdict.states)
+        if (verdict.turn) return this.#wait(verdict.turn, verdict.states)
         return this.#pass(this.#routeOver(verdict.states))
       case 'refused':
         this.#noteDecision(verdict)
@@ -168,6 +171,27 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     if (this.#auth) return this.#auth.allow(this.limitHeaders)
     if (!this.head) throw new Error('the head of the request was not read')
     this.#forward().pass(this.head, over)
+  }
+
+  /** Nothing of the request is read meanwhile, and a client that is slow is not slow by that. */
+  #wait(turn: Turn, states: readonly PolicyState[]): void {
+    this.#turn = turn
+    this.report.waits()
+    turn.wait((waitedMs) =>
+      this.guard(() => {
+        this.#turn = undefined
+        this.report.waited()
+        if (this.#isAnswered) return this.#forwarded?.giveBack()
+        this.limitHeaders = this.options.limitHeaders(statesAfter(states, waitedMs))
+        this.#pass(this.#routeOver(states))
+      }),
+    )
+  }
+
+  /** The request goes no further, and nobody has its turn for it. */
+  #goneAfter(turn: Turn | undefined): void {
+    turn?.leave()
+    this.#forwarded?.giveBack()
   }
 
   /** Where the first rule that the request is over the limit of sends it; undefined if it goes where all others go. */
@@ -248,6 +272,11 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   finish(status: number): void {
     const { now, slowClients } = this.options
     this.isOver = true
+    if (this.#turn) {
+      this.report.waited()
+      this.#goneAfter(this.#turn)
+      this.#turn = undefined
+    }
     this.#forwarded?.finish()
     const nowMs = now()
     slowClients.finish(this)

@@ -21,6 +21,8 @@ export type Access = LoggedRequest & {
   readonly route: string | undefined
   /** Name of the policy that sent the request to another route, as it is over the limit. */
   readonly routedBy: string | undefined
+  /** How long it waited for its turn, as it was over a limit; undefined if it did not. */
+  readonly delayedMs: number | undefined
   /** Name of the policy that refused the request. */
   readonly refusedBy: string | undefined
   /** The list that let the request pass a rule, or refused it. */
@@ -65,6 +67,7 @@ export function createAccessLog(
       durationMs,
       route,
       routedBy,
+      delayedMs,
       refusedBy,
       list,
       deniedBy,
@@ -80,6 +83,7 @@ export function createAccessLog(
         durationMs: Math.round(durationMs * 1000) / 1000,
         route,
         routedBy,
+        delayedMs: delayedMs === undefined ? undefined : Math.round(delayedMs * 1000) / 1000,
         refusedBy,
         list,
         deniedBy,

@@ -1,5 +1,5 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
-import { hasBodyKey, requestedUnits, type Policy } from '../policy.ts'
+import { hasBodyKey, maxDelayMs, requestedUnits, type Policy } from '../policy.ts'
 import type {
   ClientListName,
   ConnectionRefusal,
@@ -34,6 +34,8 @@ export type Counters = {
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
   /** By the policy's name: requests that were counted, and used more than 80 % of what their client may. */
   readonly nearLimits: Map<string, number>
+  /** By the policy's name, of those under which requests wait for their turn. */
+  readonly delays: Map<string, DurationHistogram>
   /** By the policy's name, of those that ban. */
   readonly bans: Map<string, number>
   /** By the policy's name, of those that read what a request costs. */
@@ -80,6 +82,7 @@ export const DEFAULT_UPSTREAM = 'default'
 
 // Redis on the same network answers in well under a millisecond; STORE_TIMEOUT is 100 ms by default.
 const STORE_BOUNDS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000]
+const DELAY_BOUNDS_MS = [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
 const REQUEST_BOUNDS_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
 
 /** @param policies those known at the start: their decisions are counted from 0, others' from their first */
@@ -87,6 +90,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
   const ofPolicies: PolicyCounters = {
     decisions: new Map(),
     nearLimits: new Map(),
+    delays: new Map(),
     bans: new Map(),
     unreadableCosts: new Map(),
     unreadReserves: new Map(),
@@ -141,16 +145,26 @@ function createUpstreamCounters(): UpstreamCounters {
 
 type PolicyCounters = Pick<
   Counters,
-  'decisions' | 'nearLimits' | 'bans' | 'unreadableCosts' | 'unreadReserves' | 'devices' | 'unreadKeys'
+  | 'decisions'
+  | 'nearLimits'
+  | 'delays'
+  | 'bans'
+  | 'unreadableCosts'
+  | 'unreadReserves'
+  | 'devices'
+  | 'unreadKeys'
 >
 
 /** Adds those of policies that are not there yet, at 0. */
 function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
-  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices, unreadKeys } = counters
+  const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves, devices, unreadKeys } =
+    counters
   for (const policy of policies) {
     const { name, ban, cost, device } = policy
     if (!decisions.has(name)) decisions.set(name, noDecisions())
     if (!nearLimits.has(name)) nearLimits.set(name, 0)
+    if (maxDelayMs(policy) > 0 && !delays.has(name))
+      delays.set(name, createDurationHistogram(DELAY_BOUNDS_MS))
     if (ban && !bans.has(name)) bans.set(name, 0)
     if (cost?.settle && !unreadableCosts.has(name)) unreadableCosts.set(name, noUnreadCosts())
     if (requestedUnits(policy) && !unreadReserves.has(name)) unreadReserves.set(name, noUnread())
@@ -162,8 +176,18 @@ function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): St
 
 function* changeTable(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
   const names = new Set(policies.map(({ name }) => name))
-  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices, unreadKeys } = counters
-  for (const counted of [decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices, unreadKeys]) {
+  const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves, devices, unreadKeys } =
+    counters
+  for (const counted of [
+    decisions,
+    nearLimits,
+    delays,
+    bans,
+    unreadableCosts,
+    unreadReserves,
+    devices,
+    unreadKeys,
+  ]) {
     for (const name of counted.keys()) {
       if (!names.has(name)) counted.delete(name)
       yield
@@ -202,6 +226,11 @@ export function createTelemetry(counters: Counters): Telemetry {
       let decisions = counters.decisions.get(policy.name)
       if (!decisions) counters.decisions.set(policy.name, (decisions = noDecisions()))
       decisions[outcome]++
+    },
+    delayed({ name }, durationMs) {
+      let delays = counters.delays.get(name)
+      if (!delays) counters.delays.set(name, (delays = createDurationHistogram(DELAY_BOUNDS_MS)))
+      delays.observe(durationMs)
     },
     nearLimit({ name }) {
       counters.nearLimits.set(name, (counters.nearLimits.get(name) ?? 0) + 1)

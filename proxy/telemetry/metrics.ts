@@ -155,6 +155,11 @@ function describeRequests(counters: Counters): Metric[] {
       'Requests that a rule counted or refused, by policy and how much of the limit was used: within, near (over 80 %), over',
       usageValues(counters),
     ),
+    histogram(
+      'sluice_delay_seconds',
+      'Time that requests over a limit waited for their turn (over: { delay }), by policy',
+      ...Array.from(counters.delays, ([policy, duration]) => ({ labels: { policy }, duration })),
+    ),
     counter(
       'sluice_unreadable_costs_total',
       'Responses that did not state the cost of their request (cost.settle), by policy and reason',

@@ -125,6 +125,8 @@ export type Telemetry = UpstreamTelemetry & {
    * refused because the store is away.
    */
   decided(policy: Policy, outcome: DecisionOutcome): void
+  /** The request has waited for its turn under the policy, and goes on. */
+  delayed(policy: Policy, durationMs: number): void
   /** Beside `decided`: the request was counted, and more than 80 % of what the policy allows the client is used. */
   nearLimit(policy: Policy): void
   /** A response did not state the cost of its request, although the policy reads it: the reserved units, or an estimate, count. */

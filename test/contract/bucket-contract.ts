@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Decision, Limiter, Reservation } from '../../proxy/limits/limiter.ts'
-import type { Policy } from '../../proxy/policy.ts'
+import { delayMsOf } from '../../proxy/limits/waiting/delay-of.ts'
+import { withoutDelay, type Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { atSomePace } from '../support/limiter/paces.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
@@ -23,6 +24,7 @@ const policies = {
   tokens: makeBucket('bucket.tokens', 1000, 1_000_000_000, {
     cost: { reserve: 100, settle: { kind: 'json', path: ['n'] } },
   }),
+  delayed: makeBucket('bucket.delayed', 1, 100_000, { over: { delayMs: 300_000, waiting: 9 } }),
   shadow: makeBucket('bucket.shadow', 2, 200_000, { mode: 'shadow' }),
   narrow: makePolicy('bucket.narrow', 1, 600_000),
 }
@@ -130,6 +132,48 @@ export function describeBucketContract(
       await settle(860)
       await eventually('900 are used', async () => (await usedBy(charges)) === 900)
       expect((await ask(charges)).outcome).toBe('allowed')
+      expect((await ask(charges)).outcome).toBe('refused')
+    })
+
+    /** How many turns of 100 s a request has to wait for. */
+    const turnsOf = (decision: Decision | undefined): number | undefined =>
+      decision?.outcome === 'allowed' && decision.states[0]
+        ? Math.round(delayMsOf(decision.states[0]) / 100_000)
+        : undefined
+
+    test('requests over the limit are told their turns, in order, and no more than fit into the delay', async () => {
+      const charges = chargeAll(newClient(), [policies.delayed])
+      const decisions: Decision[] = []
+      for (let i = 0; i < 6; i++) decisions.push(await ask(charges, i))
+      expect(decisions.map(turnsOf)).toEqual([0, 1, 2, 3, undefined, undefined])
+      const atOnce = await decideAtOnce(limiters, 12, chargeAll(newClient(), [policies.delayed]))
+      expect(
+        atOnce
+          .map(turnsOf)
+          .filter((turns) => turns !== undefined)
+          .sort(),
+      ).toEqual([0, 1, 2, 3])
+    })
+
+    test('a request without a place to wait is refused, and counts nothing', async () => {
+      const client = newClient()
+      const undelayed = chargeAll(client, [withoutDelay(policies.delayed)])
+      expect(turnsOf(await ask(undelayed))).toBe(0)
+      expect((await ask(undelayed)).outcome).toBe('refused')
+      expect(turnsOf(await ask(chargeAll(client, [policies.delayed])))).toBe(1)
+    })
+
+    test('the last turn can be given back, and no other', async () => {
+      const charges = chargeAll(newClient(), [policies.delayed])
+      const decisions: Decision[] = []
+      for (let i = 0; i < 4; i++) decisions.push(await ask(charges))
+      const [, second, third, fourth] = decisions.flatMap(reservationsOf)
+      if (!second || !third || !fourth) throw new Error('nothing was reserved')
+      limiters[0]?.settle(second, 0)
+      limiters[0]?.settle(third, 0)
+      expect((await ask(charges)).outcome).toBe('refused')
+      limiters[0]?.settle(fourth, 0)
+      await eventually('the last turn is free again', async () => turnsOf(await ask(charges)) === 3)
       expect((await ask(charges)).outcome).toBe('refused')
     })
 

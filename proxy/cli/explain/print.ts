@@ -56,8 +56,8 @@ function outcomeOf({ outcome, status, why, ban, refusedBy, routedBy, rules }: Pr
   const by = `${counted} ${counted === 1 ? 'rule' : 'rules'}`
   if (refusedBy && outcome === 'limited') return `refused now by ${refusedBy}, counts under ${by}`
   if (routedBy && outcome === 'limited') {
-    const route = rules.find(({ name }) => name === routedBy)?.over?.route ?? ''
-    return `sent to route ${route} now by ${routedBy}, counts under ${by}`
+    const over = rules.find(({ name }) => name === routedBy)?.over
+    return `sent ${over ? describeOver(over) : ''} now by ${routedBy}, counts under ${by}`
   }
   if (outcome === 'limited') return `counts under ${by}`
   if (outcome === 'forwarded') return 'forwarded without a counter: no rule counts it'
@@ -85,8 +85,8 @@ function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
   ]
 }
 
-function describeOver({ route }: OverPolicy): string {
-  return `to route ${route}`
+function describeOver(over: OverPolicy): string {
+  return 'route' in over ? `to route ${over.route}` : `waits up to ${over.delayMs / 1000} s`
 }
 
 function describeState(state: PrintedState): string {

@@ -1,6 +1,6 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { describeKey } from '../../admin/api/client-name.ts'
-import type { CalendarWindow, OverPolicy } from '../../policy.ts'
+import { maxDelayMs, type CalendarWindow, type OverPolicy } from '../../policy.ts'
 import type { ClientRow } from './client-table.ts'
 import type { LineCounts } from './logs/read-logs.ts'
 import type { RuleTally, Tally } from './simulation.ts'
@@ -46,6 +46,8 @@ export type RuleReport = {
   readonly requests: number
   /** Where requests over the limit go, if they are not refused. */
   readonly over?: OverPolicy
+  /** Requests that would have waited for their turn, and then passed; of a rule that delays them. */
+  readonly delayed?: number
   /** Under a rule in shadow, those that it would have refused; with `over`, those that it would have sent to another route. */
   readonly refused: number
   /** Bans that it leads to, where it has `ban`. */
@@ -118,7 +120,7 @@ export function makeReport(counts: LineCounts, tally: Tally): Report {
 }
 
 function reportRule(
-  { policy, requests, refused, bans, unknown }: RuleTally,
+  { policy, requests, refused, delayed, bans, unknown }: RuleTally,
   clients: RuleClients,
 ): RuleReport {
   const isInFlight = countsInFlight(policy)
@@ -127,6 +129,7 @@ function reportRule(
     mode: policy.mode,
     algorithm: policy.algorithm,
     ...(policy.over && { over: policy.over }),
+    ...(maxDelayMs(policy) > 0 && { delayed }),
     limit: policy.quota,
     windowSeconds: policy.windowMs / 1000,
     ...(policy.calendar && { calendar: policy.calendar }),

@@ -10,6 +10,7 @@ import { compileRules } from '../../limits/rules/rule-table.ts'
 import type { Geo } from '../../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
 import { composeAddresses } from '../../app/addresses/trusted-proxies.ts'
+import { delayMsOf } from '../../limits/waiting/delay-of.ts'
 import { decideRequest, type AskedRequest, type DecisionTable, type Verdict } from '../../limits/decide.ts'
 import { countsNothing, createUnservedRequest, noEntries } from '../../limits/explain/unserved-request.ts'
 import { compileTable } from '../../limits/request-table.ts'
@@ -49,6 +50,8 @@ export type RuleTally = {
   readonly policy: Policy
   requests: number
   refused: number
+  /** Those that would have waited for their turn. */
+  delayed: number
   /** Bans that its `ban` has led to. */
   bans: number
   /** By what the log does not tell: of how many requests. */
@@ -97,6 +100,7 @@ export function simulate(
     policy,
     requests: 0,
     refused: 0,
+    delayed: 0,
     bans: 0,
     unknown: new Map<string, number>(),
   }))
@@ -168,6 +172,8 @@ export function simulate(
         rule.requests += 1
         tally.series.add(1 + place, clockMs, refused)
         if (refused) rule.refused += 1
+        const state = decision.states[at]
+        if (decision.outcome === 'allowed' && state && delayMsOf(state) > 0) rule.delayed += 1
       }
       counted.add(policy)
     }

@@ -1,7 +1,7 @@
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { problemAt, showValue, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
-import type { Rule } from '../../policy.ts'
+import { maxDelayMs, type Rule } from '../../policy.ts'
 import { writtenName } from '../rules/limits.ts'
 import type { PlaceOfRule } from './table.ts'
 
@@ -23,8 +23,8 @@ export function findUnroutable(
     (route) => writtenName(route) ?? [],
   )
   return [...rules.entries()].flatMap(([index, { policy }]) => {
-    const name = policy.over?.route
-    if (name === undefined) return []
+    if (!policy.over || !('route' in policy.over)) return []
+    const name = policy.over.route
     const mistake = mistakeIn(name, names, routes)
     return [
       ...(mistake === undefined ? [] : [problemAt(placeOf(index, 'over'), mistake)]),
@@ -57,10 +57,21 @@ export function warnOfIdleRoutes(
   rules: readonly Rule[],
   placeOf: (index: number) => Place,
 ): string[] {
-  const named = new Set(rules.map(({ policy }) => policy.over?.route))
+  const named = new Set(rules.flatMap(({ policy: { over } }) => (over && 'route' in over ? over.route : [])))
   return [...routes.entries()].flatMap(([index, { name, onlyOver }]) =>
     onlyOver && !named.has(name)
       ? [`${placeOf(index).label}: no request takes the route, as no rule has over: { route: ${name} }`]
       : [],
   )
+}
+
+/** Warns of delays within which hardly any turn comes. */
+export function warnOfShortDelays(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
+  return [...rules.entries()].flatMap(([index, { policy }]) => {
+    const delayMs = maxDelayMs(policy)
+    const unitMs = policy.windowMs / policy.quota
+    if (delayMs === 0 || delayMs >= unitMs) return []
+    const { label } = placeOf(index, 'over')
+    return `${label}: a turn comes each ${unitMs / 1000} s only, so that most requests are refused; a longer delay lets them wait for it`
+  })
 }

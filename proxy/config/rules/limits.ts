@@ -15,7 +15,7 @@ import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
 import { conditions } from './conditions/conditions.ts'
 import { findConditionMistakes } from './conditions/contradictions.ts'
 import { refusal } from '../replies/refusal.ts'
-import { findIdleBesideOver, over } from './over.ts'
+import { findMistakesBesideOver, over } from './over.ts'
 import { routePattern } from './route-pattern.ts'
 import { cost, statusRange } from './rule-cost.ts'
 import { timezone } from './timezone.ts'
@@ -140,7 +140,7 @@ export const ruleFields = {
     .meta({ description: 'Response to requests that the rule refuses, in place of the one for all rules.' }),
   over: over.optional().meta({
     description:
-      'What becomes of requests over the limit: refuse (default), or { route: NAME } sends them to another route.',
+      'What becomes of requests over the limit: refuse (default); { route: NAME } sends them to another route; { delay: 2s, waiting: 1000 } lets them wait for their turn.',
   }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')
@@ -156,7 +156,7 @@ const rule = z
   .refine((rule) => hasAnyOf(rule, 'concurrency', 'requests'), missing('requests', requestCount.needs))
   .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', needsWindow))
   .superRefine((rule, context) => {
-    for (const { field, message } of [...findContradictions(rule), ...findIdleBesideOver(rule)])
+    for (const { field, message } of [...findContradictions(rule), ...findMistakesBesideOver(rule)])
       context.addIssue({ code: 'custom', path: [field], message })
   })
   .refine(

@@ -1,15 +1,39 @@
 import { z } from 'zod'
+import { duration, wholeNumber } from '../../../shared/settings/kinds.ts'
 import type { OverPolicy, Policy } from '../../policy.ts'
 
-const needsOver = 'needs refuse, or { route: NAME }'
+const needsOver = 'needs refuse, { route: NAME } or { delay: 2s, waiting: 1000 }'
 const needsRoute = 'needs the name of a route'
+const MAX_WAITING = 100_000
 
 /** The fields of `over`, as written. */
 export const overFields = {
-  route: z.string(needsRoute).min(1, needsRoute).meta({
+  route: z.string(needsRoute).min(1, needsRoute).optional().meta({
     description: 'Name of the route that requests over the limit are sent to, with X-Sluice-Over: RULE.',
   }),
+  delay: duration('1ms', '60s', ['ms', 's']).schema.optional().meta({
+    description: 'With token-bucket: maximum time that a request over the limit waits for its turn.',
+  }),
+  waiting: wholeNumber(1, MAX_WAITING).schema.optional().meta({
+    description:
+      'With delay: maximum requests that wait at the same time, per worker process. Default: 1000.',
+  }),
 }
+
+const mapping = z
+  .strictObject(overFields, needsOver)
+  .refine(({ route, delay }) => (route === undefined) !== (delay === undefined), {
+    error: 'needs either route or delay',
+    // A mistyped name is one mistake.
+    when: ({ issues }) => issues.length === 0,
+  })
+  .refine(({ delay, waiting }) => waiting === undefined || delay !== undefined, {
+    path: ['waiting'],
+    error: 'needs delay beside it',
+  })
+  .transform(({ route = '', delay, waiting = 1000 }): OverPolicy | undefined =>
+    delay === undefined ? { route } : { delayMs: delay, waiting },
+  )
 
 /** What becomes of requests over the limit of a rule, as written. Undefined for those that are refused. */
 export const over = z.union(
@@ -18,26 +42,41 @@ export const over = z.union(
       .string(needsOver)
       .regex(/^refuse$/, needsOver)
       .transform((): OverPolicy | undefined => undefined),
-    z.strictObject(overFields, needsOver).transform((written): OverPolicy | undefined => written),
+    mapping,
   ],
   { error: needsOver },
 )
 
-type Written = Pick<Policy, 'ban' | 'over'> & { readonly refusal?: object | undefined }
+type Written = Pick<Policy, 'ban' | 'over' | 'countStatus' | 'cost' | 'algorithm'> & {
+  readonly refusal?: object | undefined
+  readonly concurrency?: number | undefined
+}
 
-/** Finds fields of a rule that have no effect beside its `over`. */
-export function findIdleBesideOver({
-  over: written,
-  ban,
-  refusal,
-}: { readonly [Field in keyof Written]: Written[Field] | undefined }): {
-  readonly field: 'ban' | 'refusal'
+type Mistake = {
+  readonly field: 'ban' | 'refusal' | 'over' | 'countStatus' | 'cost'
   readonly message: string
-}[] {
+}
+
+const needsBucket =
+  'has delay, which needs algorithm: token-bucket: there each request has a turn of its own, in any replica'
+const givesBack = 'cannot be combined with over: { delay }, as the turns of requests that wait are fixed'
+const refusesNothing = 'has no effect with over: { route }, as the rule refuses nothing'
+
+/** Finds fields of a rule that contradict its `over`. */
+export function findMistakesBesideOver(rule: {
+  readonly [Field in keyof Written]: Written[Field] | undefined
+}): Mistake[] {
+  const { over: written, ban, refusal, countStatus, cost, algorithm, concurrency } = rule
   if (!written) return []
-  const message = 'has no effect with over: { route }, as the rule refuses nothing'
-  return [
-    ...(ban ? [{ field: 'ban', message } as const] : []),
-    ...(refusal ? [{ field: 'refusal', message } as const] : []),
-  ]
+  const found: Mistake[] = []
+  if ('route' in written) {
+    if (ban) found.push({ field: 'ban', message: refusesNothing })
+    if (refusal) found.push({ field: 'refusal', message: refusesNothing })
+    return found
+  }
+  if (algorithm !== 'token-bucket' || concurrency !== undefined)
+    found.push({ field: 'over', message: needsBucket })
+  if (countStatus) found.push({ field: 'countStatus', message: givesBack })
+  if (cost?.settle) found.push({ field: 'cost', message: givesBack })
+  return found
 }

@@ -836,7 +836,7 @@ export interface SluiceYaml {
       }
     }
     /**
-     * What becomes of requests over the limit: refuse (default), or { route: NAME } sends them to another route.
+     * What becomes of requests over the limit: refuse (default); { route: NAME } sends them to another route; { delay: 2s, waiting: 1000 } lets them wait for their turn.
      */
     over?:
       | string
@@ -844,7 +844,15 @@ export interface SluiceYaml {
           /**
            * Name of the route that requests over the limit are sent to, with X-Sluice-Over: RULE.
            */
-          route: string
+          route?: string
+          /**
+           * With token-bucket: maximum time that a request over the limit waits for its turn.
+           */
+          delay?: string
+          /**
+           * With delay: maximum requests that wait at the same time, per worker process. Default: 1000.
+           */
+          waiting?: number
         }
     /**
      * enforce refuses requests over the limit; shadow only counts and reports them.

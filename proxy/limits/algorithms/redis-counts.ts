@@ -40,7 +40,7 @@ export type RedisCommand = readonly [name: string, ...tried: string[]]
  * Lua that defines functions of the table `algorithm`. Each part becomes a block of the script that needs it, behind `common`.
  *
  * `key` is the counter's key. `policy` has the fields `quota`, `windowMs`, `windowUs`, `window` (its length as text, and `windowText`),
- * `enforces` and `reserves`: whether charges come with units and get a ticket. `units` is a number as text or, where requests in flight are counted, the request's name; where
+ * `enforces`, `delayUs`: how long a request may wait, and `reserves`: whether charges come with units and get a ticket. `units` is a number as text or, where requests in flight are counted, the request's name; where
  * nothing is reserved it is the number 1.
  *
  * The Lua calls Redis by `call(command, …)`, which returns an error as a table with `err`, or by `must(command, …)` where nothing

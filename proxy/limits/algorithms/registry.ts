@@ -1,4 +1,4 @@
-import { hasBodyKey, settlesByResponse, type Policy } from '../../policy.ts'
+import { hasBodyKey, maxDelayMs, settlesByResponse, type Policy } from '../../policy.ts'
 import type { Algorithm } from './algorithm.ts'
 import { calendar } from './calendar/calendar.ts'
 import { concurrency } from './concurrency/concurrency.ts'
@@ -25,9 +25,12 @@ export function countsInFlight(policy: Pick<Policy, 'algorithm'>): boolean {
   return byName.get(policy.algorithm)?.countsInFlight === true
 }
 
-/** Whether the cost of a request under the policy is certain only later, so that it is reserved and then settled. */
+/**
+ * Whether the cost of a request under the policy is certain only later, so that it is reserved and then settled: also if it may leave
+ * before its turn.
+ */
 export function isReserved(policy: Policy): boolean {
-  return settlesByResponse(policy) || countsInFlight(policy)
+  return settlesByResponse(policy) || countsInFlight(policy) || maxDelayMs(policy) > 0
 }
 
 /** Whether each charge states the units to reserve, since they are not always one unit that is final. */

@@ -139,6 +139,7 @@ export class RequestSpans implements RequestTrace {
       clientAddress,
       route,
       routedBy,
+      delayedMs,
       refusedBy,
       list,
       rejected,
@@ -150,6 +151,7 @@ export class RequestSpans implements RequestTrace {
     if (this.#options.logAddresses) span.setAttribute('client.address', clientAddress)
     if (route !== undefined) span.setAttribute('sluice.route', route)
     if (routedBy !== undefined) span.setAttribute('sluice.routed_by', routedBy)
+    if (delayedMs !== undefined) span.setAttribute('sluice.delayed_ms', delayedMs)
     if (refusedBy !== undefined) span.setAttribute('sluice.refused_by', refusedBy)
     if (list !== undefined) span.setAttribute('sluice.list', list)
     if (rejected !== undefined) span.setAttribute('sluice.rejected', rejected)

@@ -128,6 +128,20 @@ describe('settings without effect', () => {
   })
 })
 
+test('a delay within which hardly any turn comes', () => {
+  const rule = (delay: string): string =>
+    ofRule(`
+      match: GET /a
+      algorithm: token-bucket
+      requests: 10
+      window: 1m
+      over: { delay: ${delay} }`).join()
+  expect(rule('5s')).toBe(
+    'sluice.yaml:8: rule "a", over: a turn comes each 6 s only, so that most requests are refused; a longer delay lets them wait for it',
+  )
+  expect(rule('6s')).toBe('')
+})
+
 test('a route that no request takes', () => {
   const routes = "routes:\n  - { name: page, upstream: 'http://x', onlyOver: true }\n"
   const rule = '  - { name: a, match: GET /a, requests: 1, window: 1m, over: { route: page } }'

@@ -10,6 +10,7 @@ const access: Access = {
   durationMs: 1.23456,
   route: undefined,
   routedBy: undefined,
+  delayedMs: undefined,
   refusedBy: 'login',
   list: undefined,
   deniedBy: undefined,

@@ -16,7 +16,12 @@ const clientKey = z
 const seconds = z.number().min(0)
 const algorithm = z.enum(algorithms.map(({ name }) => name))
 const mode = z.enum(['enforce', 'shadow'])
-const over = z.strictObject({ route: routeName }).describe('where requests over the limit go')
+const over = z
+  .union([
+    z.strictObject({ route: routeName }),
+    z.strictObject({ delayMs: z.number(), waiting: z.int().min(1) }),
+  ])
+  .describe('what becomes of requests over the limit')
 const calendar = z
   .strictObject({ unit: z.enum(calendarUnits), timezone: z.string() })
   .describe('a window of the calendar; windowSeconds is how long the longest usual one is')

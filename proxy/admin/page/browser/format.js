@@ -41,7 +41,9 @@ export function describeLimit(limit) {
   const { requests, windowSeconds, calendar, algorithm, mode, over } = limit
   const window = calendar ? `a ${calendar.unit} (${calendar.timezone})` : formatSeconds(windowSeconds)
   const allowed = algorithm === 'concurrency' ? `${requests} at once` : `${requests} in ${window}`
-  const what = over ? `${allowed}, then to route ${over.route}` : allowed
+  const then =
+    over && (over.route === undefined ? `wait up to ${over.delayMs / 1000} s` : `to route ${over.route}`)
+  const what = over ? `${allowed}, then ${then}` : allowed
   return mode === 'shadow' ? `${what}, shadow` : what
 }
 

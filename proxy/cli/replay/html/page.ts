@@ -70,7 +70,7 @@ function cellsOf({
 }
 
 function renderRule(rule: RuleReport, plot: string): string {
-  const { name, mode, over, requests, bans = 0, clientsByPeak, busiest, unknown } = rule
+  const { name, mode, over, delayed = 0, requests, bans = 0, clientsByPeak, busiest, unknown } = rule
   const busy = busiest.map(({ client, requests: all, refused, peak, over }) => [
     writeClient(client),
     ...[all, refused, peak, over].map(formatCount),
@@ -83,8 +83,9 @@ function renderRule(rule: RuleReport, plot: string): string {
     notes.push(
       '<li>In shadow mode: it refuses nothing; requests shown as refused would have been refused.</li>',
     )
-  else if (over)
+  else if (over && 'route' in over)
     notes.push(`<li>Requests shown as refused would have been sent to route ${escapeHtml(over.route)}.</li>`)
+  if (delayed > 0) notes.push(`<li>${formatCount(delayed)} requests would have waited for their turn.</li>`)
   if (bans > 0) notes.push(`<li>${formatCount(bans)} bans.</li>`)
   if (requests === 0) notes.push('<li>It counts no request.</li>')
   return `<section><h2>${escapeHtml(name)}</h2>

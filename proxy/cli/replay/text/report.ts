@@ -42,6 +42,7 @@ function cellsOf({
   name,
   mode,
   over,
+  delayed = 0,
   requests,
   refused,
   clients,
@@ -58,12 +59,15 @@ function cellsOf({
     first ? writeClient(first.client) : '-',
     first ? formatCount(first.peak) : '-',
     first && first.over > 0 ? formatCount(first.over) : '-',
-    mode === 'shadow'
-      ? 'shadow: refuses nothing'
-      : over
-        ? `not refused, but sent to route ${over.route}`
-        : '',
+    mode === 'shadow' ? 'shadow: refuses nothing' : describeOver(over, delayed),
   ]
+}
+
+function describeOver(over: RuleReport['over'], delayed: number): string {
+  if (!over) return ''
+  return 'route' in over
+    ? `not refused, but sent to route ${over.route}`
+    : `${formatCount(delayed)} more wait, up to ${over.delayMs / 1000} s`
 }
 
 /** The input that was left out. */

@@ -1,6 +1,6 @@
-import { settlesByResponse, type Policy } from '../../../policy.ts'
+import { maxDelayMs, settlesByResponse, type Policy } from '../../../policy.ts'
 import type { CounterReading } from '../../counter-admin.ts'
-import type { Charge, PolicyState } from '../../limiter.ts'
+import type { Charge, PolicyState, Ticket } from '../../limiter.ts'
 import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
 import { Debts } from './debts.ts'
@@ -22,7 +22,8 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
     return slot === NONE ? 0 : debts.debtMs(slot, nowMs)
   }
 
-  const isOver = ({ policy }: Charge, debtMs: number): boolean => debtMs > policy.windowMs + ROUNDING_MS
+  const isOver = ({ policy }: Charge, debtMs: number): boolean =>
+    debtMs > policy.windowMs + maxDelayMs(policy) + ROUNDING_MS
 
   return {
     slots,
@@ -36,11 +37,15 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
       const debtMs = debtOf(table, charge, nowMs)
       const exceeded = isOver(charge, debtMs + amountMs)
       if (!counts || exceeded)
-        return stateOf(charge, debtMs, exceeded ? debtMs + amountMs - policy.windowMs : undefined)
+        return stateOf(
+          charge,
+          debtMs,
+          exceeded ? debtMs + amountMs - policy.windowMs - maxDelayMs(policy) : undefined,
+        )
       const slot = debts.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
       if (pendingSync) debts.addPending(slot, amountMs)
       const state = stateOf(charge, debts.debtMs(slot, nowMs))
-      if (!settlesByResponse(policy)) return state
+      if (!settlesByResponse(policy) && maxDelayMs(policy) === 0) return state
       const place = [nowMs, nowMs + debts.debtMs(slot, nowMs), debts.sinceMs(slot), debts.givenBackMs(slot)]
       return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: place.join(':') } }
     },
@@ -55,6 +60,8 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
       }
       const slot = debts.find(table, partitionKey, nowMs)
       if (slot === NONE) return
+      // Others wait for turns behind it, which would become those of new requests too.
+      if (isFollowed(policy, debts.debtMs(slot, nowMs), ticket, nowMs)) return
       const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
       // Without the reservation the bucket would be this much fuller at least: the time since may have been lost on a full one.
       const surelyMs = amountMs - (nowMs - takenAtMs)
@@ -73,6 +80,13 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
     takeBackPending: () => false,
     readUse: () => ({ buckets: { size: slots.size, capacity: maxKeys, evictions: slots.evictions } }),
   }
+}
+
+/** Whether requests wait, and the reservation is not the last of them. */
+function isFollowed(policy: Policy, debtMs: number, ticket: Ticket, nowMs: number): boolean {
+  if (maxDelayMs(policy) === 0 || debtMs <= policy.windowMs) return false
+  const [, untilMs = 0] = String(ticket).split(':').map(Number)
+  return untilMs < nowMs + debtMs - ROUNDING_MS
 }
 
 /** The state of a bucket by its debt; undefined if it is full. */

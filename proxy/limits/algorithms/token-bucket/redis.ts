@@ -60,9 +60,10 @@ function algorithm.count(key, policy, units)
   if failure then return nil, failure end
   local before = { debtUs = bucket.debtUs, sinceUs = bucket.sinceUs, givenBackUs = bucket.givenBackUs }
   bucket.debtUs = bucket.debtUs + units * windowUs / policy.quota
-  if bucket.debtUs > windowUs + ${ROUNDING_US} then
+  local mostUs = windowUs + policy.delayUs
+  if bucket.debtUs > mostUs + ${ROUNDING_US} then
     if bucket.isAhead then writeBucket(key, before, nowUs) end
-    return -1, math.ceil(bucket.debtUs - windowUs)
+    return -1, math.ceil(bucket.debtUs - mostUs)
   end
   writeBucket(key, bucket, nowUs)
   if denied then return nil, denied end
@@ -89,6 +90,9 @@ function algorithm.settle(key, policy, units, ticket)
   else
     local takenUs, untilUs, sinceUs, givenBackUs = ticket:match('^(%S+):(%S+):(%S+):(%S+)$')
     if not untilUs then return end
+    -- Others wait for turns behind it, which would become those of new requests too.
+    local isLast = untilUs - nowUs >= bucket.debtUs - ${ROUNDING_US}
+    if policy.delayUs > 0 and bucket.debtUs > policy.windowUs and not isLast then return end
     local surelyUs = amountUs - (nowUs - takenUs)
     local leftUs = 0
     if tonumber(sinceUs) == bucket.sinceUs then leftUs = untilUs - (bucket.givenBackUs - givenBackUs) - nowUs end

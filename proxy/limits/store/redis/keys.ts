@@ -1,4 +1,4 @@
-import { refusesOver, type Policy } from '../../../policy.ts'
+import { maxDelayMs, refusesOver, type Policy } from '../../../policy.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { algorithmOf, takesUnits, usualAlgorithm } from '../../algorithms/registry.ts'
 
@@ -34,13 +34,15 @@ export function describePolicy(policy: Policy, keyPrefix: string, wallNow = Date
   const { name, quota, windowMs } = policy
   const mode = refusesOver(policy) ? 'enforce' : 'shadow'
   const algorithm = algorithmOf(policy)
+  const delayMs = maxDelayMs(policy)
+  const units = delayMs > 0 ? String(delayMs) : takesUnits(policy) ? 'units' : 'one'
   const { redis } = algorithm
   const describedBy = (window: string): readonly string[] => [
     algorithm.name,
     mode,
     String(quota),
     window,
-    takesUnits(policy) ? 'units' : 'one',
+    units,
   ]
   const description = {
     algorithm,

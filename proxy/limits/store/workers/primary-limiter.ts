@@ -1,11 +1,12 @@
 import type { Steps } from '../../../../shared/steps.ts'
-import type { Policy } from '../../../policy.ts'
+import { withoutDelay, type Policy } from '../../../policy.ts'
 import { withQuota } from '../../algorithms/registry.ts'
 import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
 import {
   isQuestion,
   isSettlements,
+  MAY_NOT_WAIT,
   nameOf,
   type Answer,
   type LimiterPort,
@@ -164,6 +165,10 @@ export function tellReset(port: LimiterPort, policyName: string | undefined, par
 
 /** A quota that was set at run time stands behind `=`. */
 function policyNamed(name: string, policyByName: ReadonlyMap<string, Policy>): Policy | undefined {
+  if (name.endsWith(MAY_NOT_WAIT)) {
+    const policy = policyNamed(name.slice(0, -MAY_NOT_WAIT.length), policyByName)
+    return policy && withoutDelay(policy)
+  }
   const known = policyByName.get(name)
   if (known) return known
   const [written = '', quota] = name.split('=')

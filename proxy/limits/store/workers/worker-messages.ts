@@ -42,12 +42,16 @@ export type Answer = {
   readonly reply: readonly (number | string)[]
 }
 
+/** Behind the name of a policy whose request has no place to wait. */
+export const MAY_NOT_WAIT = '!'
+
 /** Distinguishes the limits of single clients from the rule's limit, and current limits from earlier ones. */
 export function nameOf(policy: Policy): string {
-  const { name, override, isSetAtRunTime, quota, revision } = policy
+  const { name, override, isSetAtRunTime, quota, revision, mayWait } = policy
   let written = override === undefined ? name : `${name}#${override}`
   if (revision !== undefined) written += `@${revision}`
-  return isSetAtRunTime ? `${written}=${quota}` : written
+  if (isSetAtRunTime) written += `=${quota}`
+  return mayWait === false ? `${written}${MAY_NOT_WAIT}` : written
 }
 
 export function isQuestion(message: unknown): message is Question {

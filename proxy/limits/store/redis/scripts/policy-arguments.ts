@@ -5,8 +5,8 @@ import type { RedisPolicy } from '../keys.ts'
  * The policies of a command, each described once however many of its counters are asked about.
  *
  * ARGV   how many policies there are; for each policy its algorithm, `enforce` where it refuses requests, else `shadow`, its quota,
- *        its window in milliseconds, with what its algorithm adds to that, and `units` where charges come with what to reserve, else
- *        `one`
+ *        its window in milliseconds, with what its algorithm adds to that, and `units` where charges come with what to reserve, for
+ *        how many milliseconds they may wait where they may, else `one`
  */
 export class PolicyArguments {
   readonly #numbers = new Map<RedisPolicy, string>()
@@ -51,7 +51,8 @@ for number = 1, tonumber(ARGV[at]) or 0 do
     window = window,
     windowMs = windowMs,
     windowUs = windowMs * 1000,
-    reserves = ARGV[at + 5] == 'units',
+    reserves = ARGV[at + 5] ~= 'one',
+    delayUs = (tonumber(ARGV[at + 5]) or 0) * 1000,
   }
   at = at + 5
 end

@@ -1,0 +1,53 @@
+import type { TableUse } from '../../telemetry/telemetry.ts'
+
+/** The places of a rule: how many are taken, by all and by each client that has any. */
+type Taken = { total: number; most: number; readonly byKey: Map<string, number> }
+
+/**
+ * The places in which requests may wait in this process: for each rule as many as its `waiting` says.
+ *
+ * A client takes a further place only while it has fewer than are free. So one alone gets half of them, two get a third each, and one is
+ * left for the next client, however many requests the others send ("dynamic queue length thresholds", Choudhury and Hahne, 1998).
+ */
+export class Places {
+  readonly #rules = new Map<string, Taken>()
+
+  /**
+   * Takes a place, if there is one.
+   *
+   * @param most places of the rule
+   * @param isShared all clients together count as one, which may take all places
+   */
+  take(rule: string, key: string, most: number, isShared: boolean): boolean {
+    const taken = this.#rules.get(rule) ?? { total: 0, most, byKey: new Map<string, number>() }
+    const own = taken.byKey.get(key) ?? 0
+    const free = most - taken.total
+    if (free <= 0 || (!isShared && own >= free)) return false
+    taken.total += 1
+    taken.most = most
+    taken.byKey.set(key, own + 1)
+    this.#rules.set(rule, taken)
+    return true
+  }
+
+  leave(rule: string, key: string): void {
+    const taken = this.#rules.get(rule)
+    const own = taken?.byKey.get(key)
+    if (!taken || own === undefined) return
+    taken.total -= 1
+    if (own > 1) taken.byKey.set(key, own - 1)
+    else taken.byKey.delete(key)
+    if (taken.total === 0) this.#rules.delete(rule)
+  }
+
+  /** Of the rules under which requests wait. */
+  readUse(): TableUse {
+    let size = 0
+    let capacity = 0
+    for (const { total, most } of this.#rules.values()) {
+      size += total
+      capacity += most
+    }
+    return { size, capacity, evictions: 0 }
+  }
+}

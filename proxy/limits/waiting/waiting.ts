@@ -1,0 +1,139 @@
+import { maxDelayMs, withoutDelay, type Policy } from '../../policy.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import type { Charge, Decision, Limiter, PolicyState, Reservation, Turn } from '../limiter.ts'
+import { delayMsOf } from './delay-of.ts'
+import { Places } from './places.ts'
+import { TurnQueue, type Waiter } from './turn-queue.ts'
+
+export type Waiting = {
+  /** A limiter whose decisions have a `turn` where the request has to wait. */
+  delaying(limiter: Limiter): Limiter
+}
+
+/** A turn that the store has reserved. */
+type Reserved = { readonly charge: Charge; readonly reservation: Reservation; readonly delayMs: number }
+
+/**
+ * Lets requests wait for their turn, under rules with `over: { delay }`. The counters say when that is: they let a bucket be overdrawn by
+ * as much as it gets back within `delay`, so that the one answer that counts a request says its turn, over all replicas. Here it waits.
+ *
+ * @param now milliseconds of a monotonic clock
+ */
+export function createWaiting(
+  now: () => number,
+  telemetry: Pick<Telemetry, 'delayed' | 'observeTable'>,
+): Waiting {
+  const places = new Places()
+  /** By policy and partition key, while requests wait. */
+  const queues = new Map<string, TurnQueue>()
+  telemetry.observeTable('waiting', () => places.readUse())
+
+  function queueOf({ policy, partitionKey }: Charge, limiter: Limiter): TurnQueue {
+    const name = `${policy.name} ${partitionKey}`
+    const known = queues.get(name)
+    if (known) return known
+    const made = new TurnQueue(limiter, now, () => queues.delete(name))
+    queues.set(name, made)
+    return made
+  }
+
+  function leavePlaces(taken: readonly Charge[]): void {
+    for (const { policy, partitionKey } of taken) places.leave(policy.name, partitionKey)
+  }
+
+  /** @param taken charges with places, which are left when the wait is over */
+  function turnOf(
+    first: Reserved,
+    others: readonly Reserved[],
+    taken: readonly Charge[],
+    limiter: Limiter,
+  ): Turn {
+    const decidedAtMs = now()
+    const queue = queueOf(first.charge, limiter)
+    let onTurn: ((waitedMs: number) => void) | undefined
+    const waiter: Waiter = {
+      notBeforeMs: decidedAtMs + Math.max(0, ...others.map(({ delayMs }) => delayMs)),
+      onTurn() {
+        leavePlaces(taken)
+        const waitedMs = now() - decidedAtMs
+        telemetry.delayed(first.charge.policy, waitedMs)
+        onTurn?.(waitedMs)
+      },
+    }
+    queue.add(waiter, { dueMs: decidedAtMs + first.delayMs, reservation: first.reservation })
+    return {
+      wait: (callback) => void (onTurn = callback),
+      leave() {
+        leavePlaces(taken)
+        queue.remove(waiter)
+        for (const { reservation } of others) limiter.settle(reservation, 0)
+      },
+    }
+  }
+
+  function decided(
+    charges: readonly Charge[],
+    taken: readonly Charge[],
+    decision: Decision,
+    limiter: Limiter,
+  ): Decision {
+    if (decision.outcome === 'unavailable') {
+      leavePlaces(taken)
+      return decision
+    }
+    const written = new Map(charges.map(({ policy }) => [withoutDelay(policy), policy]))
+    const asWritten = (policy: Policy): Policy => written.get(policy) ?? policy
+    const states = decision.states.map((state) => withoutTurn(state, asWritten(state.policy)))
+    if (decision.outcome === 'refused') {
+      leavePlaces(taken)
+      return { ...decision, states, refusedBy: asWritten(decision.refusedBy) }
+    }
+    const [first, ...others] = decision.states.flatMap(reservedBy).toSorted((a, b) => b.delayMs - a.delayMs)
+    if (first) return { ...decision, states, turn: turnOf(first, others, taken, limiter) }
+    leavePlaces(taken)
+    return { ...decision, states }
+  }
+
+  /** A request for which there is no place may pass, but not wait. */
+  function takePlaces(charges: readonly Charge[]): { asked: readonly Charge[]; taken: readonly Charge[] } {
+    const taken: Charge[] = []
+    const asked = charges.map((charge) => {
+      const { policy, partitionKey } = charge
+      const { over, mode, name } = policy
+      if (mode === 'shadow' || !over || !('waiting' in over)) return charge
+      const isShared = policy.partition.some(({ kind }) => kind === 'global')
+      if (!places.take(name, partitionKey, over.waiting, isShared))
+        return { ...charge, policy: withoutDelay(policy) }
+      taken.push(charge)
+      return charge
+    })
+    return { asked, taken }
+  }
+
+  return {
+    delaying: (limiter) => ({
+      decide(charges) {
+        if (!charges.some(({ policy }) => maxDelayMs(policy) > 0)) return limiter.decide(charges)
+        const { asked, taken } = takePlaces(charges)
+        const decision = limiter.decide(asked)
+        return decision instanceof Promise
+          ? decision.then((later) => decided(charges, taken, later, limiter))
+          : decided(charges, taken, decision, limiter)
+      },
+      settle: (reservation, costUnits) => limiter.settle(reservation, costUnits),
+    }),
+  }
+}
+
+function reservedBy(state: PolicyState): Reserved[] {
+  const { reservation } = state
+  const delayMs = delayMsOf(state)
+  return reservation && delayMs > 0 ? [{ charge: reservation.charge, reservation, delayMs }] : []
+}
+
+/** The state under the policy in the table. Its reservation is of no use to the response: a turn that has come is final. */
+function withoutTurn(state: PolicyState, policy: Policy): PolicyState {
+  if (maxDelayMs(policy) === 0) return state
+  const { exceeded, remaining, resetMs } = state
+  return { policy, exceeded, remaining, resetMs }
+}

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { Places } from '../../../../proxy/limits/waiting/places.ts'
+
+const countTaken = (places: Places, key: string, most: number, isShared = false): number => {
+  let taken = 0
+  while (places.take('rule', key, most, isShared)) taken += 1
+  return taken
+}
+
+test('one client alone gets half of the places, and the next ones always find some', () => {
+  const places = new Places()
+  expect(['a', 'b', 'c'].map((key) => countTaken(places, key, 1000))).toEqual([500, 250, 125])
+  expect(places.readUse()).toEqual({ size: 875, capacity: 1000, evictions: 0 })
+})
+
+test('all clients together may take every place, and no more', () => {
+  expect(countTaken(new Places(), 'global', 7, true)).toBe(7)
+  const places = new Places()
+  for (let i = 0; i < 20; i++) places.take('rule', `client ${i}`, 7, false)
+  expect(places.readUse().size).toBe(7)
+})
+
+test('places that are left are free again, and a rule without any takes no memory', () => {
+  const places = new Places()
+  const taken = countTaken(places, 'a', 9)
+  for (let i = 0; i < taken; i++) places.leave('rule', 'a')
+  places.leave('rule', 'a')
+  expect(places.readUse()).toEqual({ size: 0, capacity: 0, evictions: 0 })
+  expect(countTaken(places, 'b', 9)).toBe(taken)
+})
