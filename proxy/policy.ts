@@ -1,4 +1,5 @@
 import type { Condition } from './policy/conditions.ts'
+import type { Plans } from './policy/plans.ts'
 
 /** The limits of one rule, apart from the requests that it matches. */
 export type Policy = {
@@ -32,6 +33,10 @@ export type Policy = {
   readonly over?: OverPolicy
   /** No place to wait is left: a request that would have to wait is refused. */
   readonly mayWait?: false
+  /** Other quotas, by the plan of a client. */
+  readonly plans?: Plans
+  /** For the clients of one of these: its name. */
+  readonly plan?: string
   /** Where this is what the rule says of some clients only: which of its overrides it is, from 0. */
   readonly override?: number
   /** Whether an operator has set the quota, for a client, at run time. */

@@ -77,6 +77,7 @@ type TableOptions = Pick<
   | 'devices'
   | 'hiddenCookies'
   | 'hasBodyKeys'
+  | 'hasPlans'
   | 'readsBodies'
   | 'refusals'
   | 'limitHeaders'
@@ -135,7 +136,17 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
 
 function* composeTable(
   settings: GatewaySettings,
-  { written, rules, preflightRules, clientLists, conditions, geo, devices, hasBodyKeys }: RequestTable,
+  {
+    written,
+    rules,
+    preflightRules,
+    clientLists,
+    conditions,
+    geo,
+    devices,
+    hasBodyKeys,
+    hasPlans,
+  }: RequestTable,
   {
     tokens,
     isTraced,
@@ -162,6 +173,7 @@ function* composeTable(
     devices,
     hiddenCookies: composeHiddenCookies(settings),
     hasBodyKeys,
+    hasPlans,
     readsBodies: hasBodies,
     refusals: settings.refusals,
     limitHeaders: createLimitHeaders(settings.rateLimitHeaders, hasBodyKeys),
@@ -314,11 +326,11 @@ function readsBodies(rules: GatewaySettings['rules']): boolean {
 }
 
 /** The fields that tell a policy's clients apart. */
-function headersOf({ partition, device }: Policy): string[] {
+function headersOf({ partition, device, plans }: Policy): string[] {
   const ofKey = singleParts(partition).flatMap((part) => {
     if (part.kind === 'jwt') return ['authorization']
     if (part.kind === 'cookie') return ['cookie']
     return part.kind === 'header' ? [part.name] : []
   })
-  return device ? [...ofKey, 'cookie'] : ofKey
+  return [...ofKey, ...(device ? ['cookie'] : []), ...(plans ? ['authorization'] : [])]
 }

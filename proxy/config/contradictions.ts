@@ -30,6 +30,7 @@ type Counting = {
   readonly ban?: BanPolicy | undefined
   readonly device?: DevicePolicy | undefined
   readonly key: readonly PartitionPart[]
+  readonly plans?: Readonly<Record<string, number>> | undefined
   readonly overrides?: readonly { readonly requests: number }[] | undefined
 }
 
@@ -67,6 +68,9 @@ export function findContradictions(rule: Counting): Contradiction[] {
     add('requests', `needs a whole number from 1 to ${maxQuota} ${when}`)
   if (when !== undefined && overridden.some((most) => most > maxQuota))
     add('overrides', `need requests from 1 to ${maxQuota} ${when}`)
+  const planned = Object.values(rule.plans ?? {})
+  if (when !== undefined && planned.some((most) => most > maxQuota))
+    add('plans', `need requests from 1 to ${maxQuota} ${when}`)
   for (const field of optionalFields) {
     const message = excludes[field]
     const isWritten = field === 'algorithm' ? algorithm !== usualAlgorithm.name : rule[field] !== undefined
@@ -78,6 +82,8 @@ export function findContradictions(rule: Counting): Contradiction[] {
   const reserved = cost === undefined ? 0 : statedReserve(cost)
   if (overridden.some((most) => reserved > most))
     add('overrides', `need requests of at least ${reserved} (cost), or no request could ever pass`)
+  if (planned.some((most) => reserved > most))
+    add('plans', `need requests of at least ${reserved} (cost), or no request could ever pass`)
   if (burst !== undefined && !chosen.rule.takesBurst) add('burst', `needs algorithm: ${namesWithBurst}`)
   const atOnce = burst ?? requests
   if (atOnce !== undefined && reserved > atOnce) {

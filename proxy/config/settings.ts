@@ -21,6 +21,7 @@ import {
   warnOfIdleTimezone,
   warnOfIdleTokens,
 } from './checks/idle-settings.ts'
+import { warnOfLowPlans } from './checks/plans.ts'
 import { clientList } from './clients/client-list.ts'
 import { findUnusableGeo, findWithoutGeo, geoip, locateGeo, warnOfIdleGeo } from './clients/geoip.ts'
 import { findMissingLists, locateLists, locateRuleLists } from './clients/list-files.ts'
@@ -228,6 +229,7 @@ export function loadGatewaySettings(
         )
       : []),
     ...(rules ? warnOfShortDelays(rules, placeOfRule(file)) : []),
+    ...(rules ? warnOfLowPlans(rules, placeOfRule(file)) : []),
     ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
     ...(rules && file?.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
     ...warnOfIdleSecret(settings.rules, values, read.placeOf('deviceSecret')),

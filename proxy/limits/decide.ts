@@ -14,6 +14,7 @@ import type { SentBody } from './keys/body/body-values.ts'
 import { KeyBody } from './keys/body/key-body.ts'
 import { chargesByBody } from './keys/body/body-charges.ts'
 import type { UnreadKey } from '../telemetry/telemetry.ts'
+import { choosePlans } from './plans/choose-plans.ts'
 import { readPart, type KeySource } from './keys/part-values.ts'
 import { maxReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
 import type { ReadClaims, TokenReader } from './keys/tokens/token-reader.ts'
@@ -42,6 +43,8 @@ export type DecisionTable = {
   readonly hasBodyKeys: boolean
   /** Bodies can be read, and a rule reads for whom they count, or how much to reserve. */
   readonly readsBodies: boolean
+  /** A rule has other quotas for clients with a plan. */
+  readonly hasPlans: boolean
   /** One that only reads explains a request without counting it. */
   readonly limiter: Pick<Limiter, 'decide'>
 }
@@ -65,6 +68,8 @@ export type AskedRequest = {
   readBody?(): SentBody | 'gone' | Promise<SentBody | 'gone'>
   /** Called where a request counts by address under a policy, as its body does not say for certain for whom it counts. */
   onUnreadKey?(policy: Policy, reason: UnreadKey): void
+  /** Called for each applying policy with plans: the plan of the client, `none` or `unknown`. */
+  onPlan?(policy: Policy, plan: string): void
   /** Called before the limiter decides. */
   onAsk?(charges: readonly Charge[]): void
   clientAddress: ClientAddress
@@ -138,7 +143,8 @@ function charge(
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
   if (asked.isOver) return { outcome: 'gone' }
-  const applying = meetingConditions(asked, head, claims, table)
+  const meeting = meetingConditions(asked, head, claims, table)
+  const applying = table.hasPlans ? choosePlans(meeting, claims, asked) : meeting
   if (!table.hasBodyKeys || !applying.some(hasBodyKey))
     return chargeFor(asked, head, { claims, applying }, table)
   const body = (table.readsBodies && asked.readBody?.()) || missingBody

@@ -15,7 +15,15 @@ import { compileRulesInSteps } from './rules/rule-table.ts'
 /** The tables compiled from settings to decide about requests. */
 export type RequestTable = Pick<
   DecisionTable,
-  'rules' | 'preflightRules' | 'clientLists' | 'conditions' | 'addresses' | 'geo' | 'devices' | 'hasBodyKeys'
+  | 'rules'
+  | 'preflightRules'
+  | 'clientLists'
+  | 'conditions'
+  | 'addresses'
+  | 'geo'
+  | 'devices'
+  | 'hasBodyKeys'
+  | 'hasPlans'
 > & {
   /** The rules in force: none with limiting switched off. */
   readonly written: readonly Rule[]
@@ -70,6 +78,7 @@ export function* compileTableInSteps(
     addresses,
     geo,
     devices: composeDevices(rules, settings.deviceSecret),
+    hasPlans: rules.some(({ policy }) => policy.plans !== undefined),
     hasBodyKeys: rules.some(({ policy }) => hasBodyKey(policy)),
     head: {
       maxTargetBytes: settings.maxTargetBytes,

@@ -37,6 +37,7 @@ export class ExchangeReport {
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
   #device: DeviceOutcome | undefined
+  #plan: string | undefined
   /** The list that decided about it. */
   #list: ClientListName | undefined
   /** The list that denied it: `denyList`, or a file of it. */
@@ -95,6 +96,12 @@ export class ExchangeReport {
     if (this.#waitsSinceMs !== undefined) this.#delayedMs = this.#options.now() - this.#waitsSinceMs
   }
 
+  /** The plan of the client under a rule: of several the first, for the logs. */
+  planRead(policy: Policy, plan: string): void {
+    this.#options.telemetry.planRead(policy, plan)
+    this.#plan ??= plan
+  }
+
   /** @param refusedBy undefined if the limiter was unavailable */
   refused(status: number, refusedBy: Policy | undefined): void {
     this.#refusedBy = refusedBy
@@ -138,6 +145,7 @@ export class ExchangeReport {
       path: head?.target.path ?? this.rejectedPath,
       clientAddress: clientAddress.address,
       device: this.#device,
+      plan: this.#plan,
     }
   }
 }

@@ -149,6 +149,10 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.options.onKeyUnread(policy, reason, this.report.requestId)
   }
 
+  onPlan(policy: Policy, plan: string): void {
+    this.report.planRead(policy, plan)
+  }
+
   readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
     return this.#forward().readUnits(charges)
   }

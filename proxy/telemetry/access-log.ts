@@ -10,6 +10,8 @@ export type LoggedRequest = {
   readonly clientAddress: string
   /** Where a rule with `device` has counted it. */
   readonly device?: DeviceOutcome | undefined
+  /** The client's plan under a rule with plans; `none`, or `unknown` for one that the rule does not have. */
+  readonly plan?: string | undefined
 }
 
 /** The contents of an access line about a finished request. */
@@ -74,6 +76,7 @@ export function createAccessLog(
       rejected,
       wouldBeRefusedBy,
       device,
+      plan,
     } = access
     const { client, ...named } = nameRequest(access, options)
     log.info(
@@ -90,6 +93,7 @@ export function createAccessLog(
         rejected,
         wouldBeRefusedBy,
         device,
+        plan,
         client,
       },
       'request',

@@ -44,6 +44,8 @@ export type Counters = {
   readonly unreadReserves: Map<string, Record<UnreadReserve, number>>
   /** By the policy's name, of those with `device`. */
   readonly devices: Map<string, DeviceCounts>
+  /** By the policy's name, of those with plans, and by the plan: its own, `none` and `unknown`. */
+  readonly plans: Map<string, Record<string, number>>
   /** By policy: requests that count by address, as their body does not say for whom. */
   readonly unreadKeys: Map<string, Record<UnreadKey, number>>
   readonly tokens: Record<TokenOutcome, number>
@@ -96,6 +98,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     unreadReserves: new Map(),
     devices: new Map(),
     unreadKeys: new Map(),
+    plans: new Map(),
   }
   doAtOnce(addPolicies(ofPolicies, policies))
   return {
@@ -153,11 +156,12 @@ type PolicyCounters = Pick<
   | 'unreadReserves'
   | 'devices'
   | 'unreadKeys'
+  | 'plans'
 >
 
 /** Adds those of policies that are not there yet, at 0. */
 function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
-  const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves, devices, unreadKeys } =
+  const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves, devices, unreadKeys, plans } =
     counters
   for (const policy of policies) {
     const { name, ban, cost, device } = policy
@@ -169,6 +173,7 @@ function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): St
     if (cost?.settle && !unreadableCosts.has(name)) unreadableCosts.set(name, noUnreadCosts())
     if (requestedUnits(policy) && !unreadReserves.has(name)) unreadReserves.set(name, noUnread())
     if (device && !devices.has(name)) devices.set(name, noDevices())
+    if (policy.plans && !plans.has(name)) plans.set(name, {})
     if (hasBodyKey(policy) && !unreadKeys.has(name)) unreadKeys.set(name, noUnreadKeys())
     yield
   }
@@ -176,7 +181,7 @@ function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): St
 
 function* changeTable(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
   const names = new Set(policies.map(({ name }) => name))
-  const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves, devices, unreadKeys } =
+  const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves, devices, unreadKeys, plans } =
     counters
   for (const counted of [
     decisions,
@@ -187,6 +192,7 @@ function* changeTable(counters: PolicyCounters, policies: readonly Policy[]): St
     unreadReserves,
     devices,
     unreadKeys,
+    plans,
   ]) {
     for (const name of counted.keys()) {
       if (!names.has(name)) counted.delete(name)
@@ -255,6 +261,11 @@ export function createTelemetry(counters: Counters): Telemetry {
       let unread = counters.unreadKeys.get(name)
       if (!unread) counters.unreadKeys.set(name, (unread = noUnreadKeys()))
       unread[reason]++
+    },
+    planRead({ name }, plan) {
+      let counts = counters.plans.get(name)
+      if (!counts) counters.plans.set(name, (counts = {}))
+      counts[plan] = (counts[plan] ?? 0) + 1
     },
     tokenRead(outcome) {
       counters.tokens[outcome]++

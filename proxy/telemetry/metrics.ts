@@ -187,6 +187,13 @@ function describeRequests(counters: Counters): Metric[] {
         Object.entries(counts).map(([event, value]) => ({ labels: { policy, event }, value })),
       ),
     ),
+    counter(
+      'sluice_plan_requests_total',
+      'Requests under rules with plans, by policy and plan: none without a plan, unknown for one that the rule does not have',
+      [...counters.plans].flatMap(([policy, counts]) =>
+        Object.entries(counts).map(([plan, value]) => ({ labels: { policy, plan }, value })),
+      ),
+    ),
     counter('sluice_tokens_total', 'Tokens that rules count by, by outcome', by('outcome', counters.tokens)),
     counter(
       'sluice_key_set_loads_total',

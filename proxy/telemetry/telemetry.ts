@@ -137,6 +137,8 @@ export type Telemetry = UpstreamTelemetry & {
   deviceRead(policy: Policy, outcome: DeviceOutcome): void
   /** A device has signed in, and has got its cookie. */
   deviceIssued(policy: Policy): void
+  /** Once for each policy with plans that applies: the name of the client's plan, `none`, or `unknown` for a plan of another name. */
+  planRead(policy: Policy, plan: string): void
   /** A request counts by its client's address, also or only, under a policy that counts by what the body says. */
   keyUnread(policy: Policy, reason: UnreadKey): void
   /** Once for each token that a rule counts by. */

@@ -84,6 +84,7 @@ const pages: Readonly<Record<string, Page>> = {
       'sluice override': ({ folder }) => writeFileSync(join(folder, 'key.txt'), 'Bearer a-key-of-acme'),
     },
   },
+  'plans-for-api-customers.md': {},
   'try-and-roll-out-a-limit.md': {
     table: before,
     env: async () => ({ REDIS_URL: await freshRedis() }),

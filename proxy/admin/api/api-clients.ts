@@ -5,6 +5,7 @@ import { sumThrottled, type ThrottledClient } from '../../limits/clients/throttl
 import type { Charge } from '../../limits/limiter.ts'
 import { partName, writePattern, type ListEntry, type Rule } from '../../policy.ts'
 import { writeCondition } from '../../policy/written-conditions.ts'
+import { planSource } from '../../policy/plans.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { limitedQuery, question } from './bodies.ts'
@@ -166,7 +167,7 @@ function isCharges(value: readonly Charge[] | ErrorReply): value is readonly Cha
 }
 
 function describeRule({ policy, hosts, match, except, when, unless, allowList }: Rule): object {
-  const { name, partition, quota, windowMs, ...rest } = policy
+  const { name, partition, quota, windowMs, plans, ...rest } = policy
   return {
     name,
     match: match.map(writePattern),
@@ -177,6 +178,7 @@ function describeRule({ policy, hosts, match, except, when, unless, allowList }:
     ...(allowList && { allowList: allowList.map(describeEntry) }),
     key: partition.map((part) => (part.kind === 'first' ? { first: part.of.map(partName) } : partName(part))),
     requests: quota,
+    ...(plans && { plans: plans.quotas, plan: planSource(plans) }),
     windowSeconds: windowMs / 1000,
     ...rest,
   }

@@ -15,6 +15,7 @@ import {
 import { withQuota } from '../../limits/algorithms/registry.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiRoutes } from './api.ts'
+import { withPlan } from '../../limits/algorithms/registry.ts'
 import type { ClientOperations, ClientState } from '../client-operations.ts'
 import { describeState } from './client-state.ts'
 import { explained } from './bodies.ts'
@@ -35,9 +36,10 @@ export function createExplainRoutes(options: {
   const policies = policiesOf(rules)
 
   /** The keys by which a rule counts the request, each with its counter. A table that was just changed may have the rule no more. */
-  function chargesOf({ name, override, keys }: ExplainedRule): Charge[] {
+  function chargesOf({ name, override, plan, keys }: ExplainedRule): Charge[] {
     const written = override === undefined ? undefined : override - 1
-    const policy = policies.find((each) => each.name === name && each.override === written)
+    const found = policies.find((each) => each.name === name && each.override === written)
+    const policy = found && plan !== undefined ? withPlan(found, plan) : found
     return policy ? keys.map((partitionKey) => ({ policy, partitionKey })) : []
   }
 

@@ -71,14 +71,27 @@ function listReadings(readings: readonly string[]): string {
 }
 
 function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
-  const { name, requests, windowSeconds, calendar, algorithm, mode, over, keys, key, why, states = [] } = rule
+  const {
+    name,
+    requests,
+    windowSeconds,
+    calendar,
+    algorithm,
+    mode,
+    over,
+    plan,
+    keys,
+    key,
+    why,
+    states = [],
+  } = rule
   const quota = countsInFlight({ algorithm })
     ? `${formatCount(requests)} in flight`
     : calendar
       ? `${formatCount(requests)} in a ${calendar.unit} (${calendar.timezone})`
       : `${formatCount(requests)} in ${windowSeconds} s, ${algorithm}`
   return [
-    `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${over ? `, then ${describeOver(over)}` : ''}${why === undefined ? '' : `, ${why}`}`,
+    `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${over ? `, then ${describeOver(over)}` : ''}${plan === undefined ? '' : `, plan ${plan}`}${why === undefined ? '' : `, ${why}`}`,
     ...key.map(({ part, values }) => `  ${part}${values.map((value) => ` ${value}`).join(' or')}`),
     `  counter ${keys.join(', ')}`,
     ...states.map((state) => `  ${describeState(state)}`),

@@ -7,6 +7,7 @@ import {
   type Rule,
   type RuleCondition,
 } from '../../policy.ts'
+import { planSource } from '../../policy/plans.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 
 /** Inputs of a rule that a log may lack. */
@@ -34,6 +35,7 @@ export function needsOf(rule: Rule): Need[] {
   for (const name of headersOf([...allowList, ...overrides.flatMap(({ clients }) => clients)]))
     needs.push({ what: `lists: header ${name}`, isKnown: (request) => knowsHeader(request, name) })
   if (policy.countStatus) needs.push({ what: 'countStatus', isKnown: ({ status }) => status !== undefined })
+  if (policy.plans) needs.push({ what: `plan: ${planSource(policy.plans)}`, isKnown: never })
   if (policy.device) needs.push({ what: 'device', isKnown: never })
   if (countsInFlight(policy))
     needs.push({ what: 'concurrency', isKnown: ({ durationMs }) => durationMs !== undefined })

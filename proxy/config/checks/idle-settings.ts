@@ -34,11 +34,12 @@ export function warnOfIdleTokens(rules: readonly Rule[], { label }: Place): stri
   const isUsed = rules.some(
     (rule) =>
       conditionClaims(rule).length > 0 ||
+      rule.policy.plans !== undefined ||
       singleParts(rule.policy.partition).some(({ kind }) => kind === 'jwt'),
   )
   return isUsed
     ? []
-    : [`${label}: has no effect, as no rule has jwt:CLAIM in its key, or jwt in when or unless`]
+    : [`${label}: has no effect, as no rule has jwt:CLAIM in its key or plan, or jwt in when or unless`]
 }
 
 /** Warns where a time zone was given, and no rule has a window of the calendar. */

@@ -22,6 +22,8 @@ export type PlaceOfRule = (
     | 'concurrency'
     | 'device'
     | 'over'
+    | 'plan'
+    | 'plans'
     | 'when'
     | 'unless',
 ) => Place
@@ -79,13 +81,22 @@ export function findUnverifiable(
 ): Problem[] {
   if (hasTokens) return []
   return [...rules.entries()].flatMap(([index, { policy, when = [], unless = [] }]) => {
-    const find = (field: 'key' | 'when' | 'unless', all: readonly { readonly kind: string }[]): Problem[] => {
+    const find = (
+      field: 'key' | 'plan' | 'when' | 'unless',
+      all: readonly { readonly kind: string }[],
+    ): Problem[] => {
       const found = all.find((each): each is { kind: 'jwt'; name: string } => each.kind === 'jwt')
       if (!found) return []
       const text = `has jwt:${found.name}, needs jwt beside limits, with jwksUrl, jwksFile or secretFile`
       return [problemAt(placeOf(index, field), text)]
     }
-    return [...find('key', singleParts(policy.partition)), ...find('when', when), ...find('unless', unless)]
+    const plan = policy.plans ? [{ kind: 'jwt', name: policy.plans.claim }] : []
+    return [
+      ...find('key', singleParts(policy.partition)),
+      ...find('plan', plan),
+      ...find('when', when),
+      ...find('unless', unless),
+    ]
   })
 }
 

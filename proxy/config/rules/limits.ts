@@ -16,6 +16,7 @@ import { conditions } from './conditions/conditions.ts'
 import { findConditionMistakes } from './conditions/contradictions.ts'
 import { refusal } from '../replies/refusal.ts'
 import { findMistakesBesideOver, over } from './over.ts'
+import { findPlanMistakes, planClaim, plansOf, toPlans } from './plans.ts'
 import { routePattern } from './route-pattern.ts'
 import { cost, statusRange } from './rule-cost.ts'
 import { timezone } from './timezone.ts'
@@ -125,6 +126,12 @@ export const ruleFields = {
     )
     .optional()
     .meta({ description: 'Other numbers of requests for some clients, by address or secret header.' }),
+  plans: plansOf(requestCount).optional().meta({
+    description: 'Number of requests allowed for clients with a plan, by its name; others have requests.',
+  }),
+  plan: planClaim.optional().meta({
+    description: 'Where the plan of a client is read: jwt:CLAIM, a claim of its verified token.',
+  }),
   allowList: clientList
     .optional()
     .meta({ description: 'Clients that the rule neither counts nor refuses, by address or secret header.' }),
@@ -156,7 +163,11 @@ const rule = z
   .refine((rule) => hasAnyOf(rule, 'concurrency', 'requests'), missing('requests', requestCount.needs))
   .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', needsWindow))
   .superRefine((rule, context) => {
-    for (const { field, message } of [...findContradictions(rule), ...findMistakesBesideOver(rule)])
+    for (const { field, message } of [
+      ...findContradictions(rule),
+      ...findMistakesBesideOver(rule),
+      ...findPlanMistakes(rule),
+    ])
       context.addIssue({ code: 'custom', path: [field], message })
   })
   .refine(
@@ -240,6 +251,7 @@ function toPolicy(
 ): Policy {
   const { name, mode, onStoreError, key, countStatus, cost, ban, device, over } = rule
   const algorithm = algorithmOfRule(rule)
+  const plans = toPlans(rule)
   return {
     name,
     mode,
@@ -252,6 +264,7 @@ function toPolicy(
     ...(ban && { ban }),
     ...(device && { device }),
     ...(over && { over }),
+    ...(plans && { plans }),
   }
 }
 

@@ -723,6 +723,16 @@ export interface SluiceYaml {
       label?: string
     }[]
     /**
+     * Number of requests allowed for clients with a plan, by its name; others have requests.
+     */
+    plans?: {
+      [k: string]: number | undefined
+    }
+    /**
+     * Where the plan of a client is read: jwt:CLAIM, a claim of its verified token.
+     */
+    plan?: string
+    /**
      * Clients that the rule neither counts nor refuses, by address or secret header.
      *
      * @maxItems 10000

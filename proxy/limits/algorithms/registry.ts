@@ -43,6 +43,20 @@ export function takesUnits(policy: Policy): boolean {
   )
 }
 
+const ofPlans = new WeakMap<Policy, Map<string, Policy>>()
+
+/** The policy for clients with this plan, which is one of its own: the same object each time. */
+export function withPlan(policy: Policy, plan: string): Policy {
+  let made = ofPlans.get(policy)
+  if (!made) ofPlans.set(policy, (made = new Map<string, Policy>()))
+  const known = made.get(plan)
+  if (known) return known
+  const quota = policy.plans?.quotas[plan] ?? policy.quota
+  const planned: Policy = { ...policy, quota, plan, ...algorithmOf(policy).rule.ofOtherQuota?.(policy) }
+  made.set(plan, planned)
+  return planned
+}
+
 const overridden = new WeakMap<Policy, Map<number, Policy>>()
 
 /**

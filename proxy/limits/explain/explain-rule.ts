@@ -18,6 +18,8 @@ export type ExplainedRule = {
   readonly why?: string
   /** Which of the rule's `overrides` in the file has the client, from 1. */
   readonly override?: number
+  /** The plan of the client, if the rule has plans, and its token names one of them. */
+  readonly plan?: string
   /** The names of its counters. Several where backends would not read the same client. */
   readonly keys: readonly string[]
   readonly key: readonly KeyPart[]
@@ -83,8 +85,10 @@ export function explainRule(
     ...(override === undefined ? [] : [`override ${override} has the client`]),
     ...deviceTexts(charges.filter((charge) => charge.policy.name === policy.name)),
   ]
+  const planned = charges.find((charge) => charge.policy.name === policy.name && charge.policy.plan)?.policy
   return {
     ...described,
+    ...(planned?.plan !== undefined && { requests: planned.quota, plan: planned.plan }),
     counts: true,
     near: false,
     ...(whys.length > 0 && { why: whys.join('; ') }),

@@ -87,11 +87,21 @@ describe('settings without effect', () => {
     ['timezone: UTC', []],
   ])('%s', (settings, warnings) => expect(warningsOf(`${settings}\n${limits}`)).toEqual(warnings))
 
+  test('a plan that allows less than no plan', () => {
+    const rule =
+      '{ name: a, match: GET /, requests: 100, window: 1h, plans: { trial: 10, pro: 1000 }, plan: jwt:plan }'
+    const cwd = directoryWith(`jwt: { secretFile: secret }\nlimits:\n  - ${rule}`)
+    writeFileSync(join(cwd, 'secret'), 'x'.repeat(64))
+    expect(loadGatewaySettings({}, cwd).warnings).toEqual([
+      'sluice.yaml:3: rule "a", plans: plan trial allows 10, less than 100 (requests) without a plan',
+    ])
+  })
+
   test('a key set that no rule needs', () => {
     const cwd = directoryWith(`jwt: { secretFile: secret }\n${limits}`)
     writeFileSync(join(cwd, 'secret'), 'x'.repeat(64))
     expect(loadGatewaySettings({}, cwd).warnings).toEqual([
-      'sluice.yaml:1: jwt: has no effect, as no rule has jwt:CLAIM in its key, or jwt in when or unless',
+      'sluice.yaml:1: jwt: has no effect, as no rule has jwt:CLAIM in its key or plan, or jwt in when or unless',
     ])
   })
 

@@ -38,12 +38,14 @@ export function nameOf(client) {
 
 export function describeLimit(limit) {
   if (!limit) return ''
-  const { requests, windowSeconds, calendar, algorithm, mode, over } = limit
+  const { requests, plans = {}, windowSeconds, calendar, algorithm, mode, over } = limit
   const window = calendar ? `a ${calendar.unit} (${calendar.timezone})` : formatSeconds(windowSeconds)
   const allowed = algorithm === 'concurrency' ? `${requests} at once` : `${requests} in ${window}`
+  const names = Object.entries(plans).map(([name, quota]) => `${name} ${quota}`)
+  const planned = names.length > 0 ? `${allowed} (plans: ${names.join(', ')})` : allowed
   const then =
     over && (over.route === undefined ? `wait up to ${over.delayMs / 1000} s` : `to route ${over.route}`)
-  const what = over ? `${allowed}, then ${then}` : allowed
+  const what = over ? `${planned}, then ${then}` : planned
   return mode === 'shadow' ? `${what}, shadow` : what
 }
 

@@ -16,11 +16,12 @@ export type TokenReader = {
   ): ReadClaims | undefined | Promise<ReadClaims | undefined>
 }
 
-/** The claims that policies count by. */
+/** The claims that policies count by, or that name the plan of a client. */
 export function claimNames(policies: readonly Policy[]): string[] {
-  return policies.flatMap(({ partition }) =>
-    singleParts(partition).flatMap((part) => (part.kind === 'jwt' ? [part.name] : [])),
-  )
+  return policies.flatMap(({ partition, plans }) => [
+    ...singleParts(partition).flatMap((part) => (part.kind === 'jwt' ? [part.name] : [])),
+    ...(plans ? [plans.claim] : []),
+  ])
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Steps } from '../../../../shared/steps.ts'
 import { withoutDelay, type Policy } from '../../../policy.ts'
-import { withQuota } from '../../algorithms/registry.ts'
+import { withPlan, withQuota } from '../../algorithms/registry.ts'
 import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
 import {
@@ -163,7 +163,7 @@ export function tellReset(port: LimiterPort, policyName: string | undefined, par
   }
 }
 
-/** A quota that was set at run time stands behind `=`. */
+/** The client's plan stands behind `~`, and a quota that was set at run time behind `=`. */
 function policyNamed(name: string, policyByName: ReadonlyMap<string, Policy>): Policy | undefined {
   if (name.endsWith(MAY_NOT_WAIT)) {
     const policy = policyNamed(name.slice(0, -MAY_NOT_WAIT.length), policyByName)
@@ -171,9 +171,11 @@ function policyNamed(name: string, policyByName: ReadonlyMap<string, Policy>): P
   }
   const known = policyByName.get(name)
   if (known) return known
-  const [written = '', quota] = name.split('=')
-  const policy = quota === undefined ? undefined : policyByName.get(written)
-  return policy && withQuota(policy, Number(quota))
+  const [planned = '', quota] = name.split('=')
+  const [written = '', plan] = planned.split('~')
+  const ofRule = policyByName.get(written)
+  const policy = ofRule && plan !== undefined ? withPlan(ofRule, plan) : ofRule
+  return policy && quota !== undefined ? withQuota(policy, Number(quota)) : policy
 }
 
 type RequestAnswer = {

@@ -11,7 +11,7 @@ export type LimiterPort = {
 
 /**
  * One question for several requests, each a list of policy name, partition key, policy name, partition key, … Behind a
- * name stands the number of its override after `#`, if it is one, and after a space the units to reserve, where they are
+ * name stands the number of its override after `#`, if it is one, the client's plan after `~`, and after a space the units to reserve, where they are
  * not those of the policy.
  */
 export type Question = {
@@ -47,9 +47,10 @@ export const MAY_NOT_WAIT = '!'
 
 /** Distinguishes the limits of single clients from the rule's limit, and current limits from earlier ones. */
 export function nameOf(policy: Policy): string {
-  const { name, override, isSetAtRunTime, quota, revision, mayWait } = policy
+  const { name, override, plan, isSetAtRunTime, quota, revision, mayWait } = policy
   let written = override === undefined ? name : `${name}#${override}`
   if (revision !== undefined) written += `@${revision}`
+  if (plan !== undefined) written += `~${plan}`
   if (isSetAtRunTime) written += `=${quota}`
   return mayWait === false ? `${written}${MAY_NOT_WAIT}` : written
 }
