@@ -1,0 +1,152 @@
+import { execFileSync } from 'node:child_process'
+import { symlinkSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { gatewayDefaults, send } from '../support/gateway/gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { spawnCommand, type NodeProcess } from '../support/gateway/process.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { openRedis } from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import { atEndOfFile } from '../support/run/at-end.ts'
+import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+// An upgrade replica by replica, and back: an earlier version of the gateway, from the history, and this one on one Redis.
+
+/** Before the code was moved to storeys: the keys in Redis have been of one form since then. */
+const EARLIER = '95a93b2'
+const QUOTA = 60
+
+type Gateway = { readonly port: number; readonly adminPort: number; readonly process: NodeProcess }
+
+const versions = {
+  newer: resolve(import.meta.dirname, '../..'),
+  older: join(makeTemporaryDirectory(), 'older'),
+}
+let upstream = ''
+let redisUrl = ''
+
+beforeAll(async () => {
+  try {
+    execFileSync('git', ['worktree', 'add', '--detach', versions.older, EARLIER], {
+      cwd: versions.newer,
+      stdio: 'pipe',
+    })
+  } catch (cause) {
+    throw new Error(
+      `this test needs the history of the repository, back to ${EARLIER}: git fetch --unshallow`,
+      { cause },
+    )
+  }
+  atEndOfFile(() => {
+    execFileSync('git', ['worktree', 'remove', '--force', versions.older], {
+      cwd: versions.newer,
+      stdio: 'pipe',
+    })
+  })
+  symlinkSync(join(versions.newer, 'node_modules'), join(versions.older, 'node_modules'))
+  redisUrl = (await startRedisServer()).url
+  upstream = (await startBackend((_, response) => response.end('ok'))).url
+})
+
+const config = writeConfigFile(
+  JSON.stringify({
+    limits: ['fixed', 'sliding', 'token-bucket'].map((algorithm) => ({
+      name: algorithm,
+      match: `GET /${algorithm}`,
+      requests: QUOTA,
+      window: '1h',
+      ...(algorithm !== 'fixed' && { algorithm }),
+    })),
+  }),
+)
+
+async function start(version: keyof typeof versions): Promise<Gateway> {
+  const env = { ...gatewayDefaults, CONFIG_FILE: config, UPSTREAM_URL: upstream, REDIS_URL: redisUrl }
+  const process_ = spawnCommand(process.execPath, env, ['scripts/run.js', 'proxy/main.ts'], {
+    cwd: versions[version],
+  })
+  const [line] = await process_.waitForLine(/^.*"msg":"listening".*$/, 45_000)
+  const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
+  await eventually('it is ready', async () =>
+    expect((await send(adminPort, 'GET', '/readyz')).status).toBe(200),
+  )
+  return { port, adminPort, process: process_ }
+}
+
+/** Asks all gateways in turn; returns how many requests they let through together. */
+async function countAdmitted(
+  gateways: readonly Gateway[],
+  path: string,
+  from: string,
+  requests: number,
+): Promise<number> {
+  const replies = await Promise.all(
+    Array.from({ length: requests }, (_, index) => {
+      const { port } = gateways[index % gateways.length] ?? expect.unreachable()
+      return send(port, 'GET', path, { from })
+    }),
+  )
+  return replies.filter(({ status }) => status === 200).length
+}
+
+test('a quota is shared by both versions, through an upgrade and back', { timeout: 240_000 }, async () => {
+  let gateways = [await start('older'), await start('older')]
+  const stages = [
+    ['older', 'newer'],
+    ['newer', 'newer'],
+    ['newer', 'older'],
+    ['older', 'older'],
+  ] as const
+  for (const [stage, after] of stages.entries()) {
+    // A part of each quota is used before a replica is replaced, the rest after it.
+    const from = `127.0.1.${stage + 1}`
+    const used = new Map<string, number>()
+    for (const path of ['/fixed', '/sliding', '/token-bucket'])
+      used.set(path, await countAdmitted(gateways, path, from, QUOTA / 2))
+    const started = await Promise.all(after.map(start))
+    for (const { process: old } of gateways) expect(await old.stop()).toBe(0)
+    gateways = started
+    for (const path of ['/fixed', '/sliding', '/token-bucket']) {
+      expect(used.get(path), path).toBe(QUOTA / 2)
+      // A bucket refills by one in a minute.
+      const admitted = await countAdmitted(gateways, path, from, QUOTA)
+      expect(admitted, `${path} with ${after.join(' and ')}`).toBeGreaterThanOrEqual(QUOTA / 2)
+      expect(admitted, `${path} with ${after.join(' and ')}`).toBeLessThanOrEqual(
+        QUOTA / 2 + (path === '/token-bucket' ? 4 : 0),
+      )
+    }
+  }
+})
+
+test('bans of either version are in force in the other', { timeout: 120_000 }, async () => {
+  const [older, newer] = [await start('older'), await start('newer')]
+  for (const [index, by] of [older, newer].entries()) {
+    const ip = `127.0.2.${index + 1}`
+    const { status } = await askOperator(by, 'POST', '/api/clients/ban', { client: { ip }, for: '10m' })
+    expect(status).toBeLessThan(300)
+    for (const { port } of [older, newer]) {
+      await eventually('the ban is in force', async () =>
+        expect((await send(port, 'GET', '/fixed', { from: ip })).status).toBe(429),
+      )
+    }
+  }
+})
+
+test(
+  'the older version keeps and names entries that only the newer one understands',
+  { timeout: 120_000 },
+  async () => {
+    const redis = openRedis(redisUrl)
+    const entry = `${Date.now() + 3_600_000} ${JSON.stringify({ kind: 'quarantine', partitionKey: '127.0.3.1' })}`
+    await redis.hset('sluice:1:{clients}', 'quarantine * 127.0.3.1', entry)
+    for (const version of ['older', 'newer'] as const) {
+      const gateway = await start(version)
+      await gateway.process.waitForLine(/some bans or overrides in Redis are not in force here/)
+      const ban = { client: { ip: '127.0.3.2' }, for: '10m' }
+      expect((await askOperator(gateway, 'POST', '/api/clients/ban', ban)).status).toBeLessThan(300)
+      expect(await redis.hget('sluice:1:{clients}', 'quarantine * 127.0.3.1')).toBe(entry)
+    }
+  },
+)
