@@ -2,6 +2,7 @@ import { reservedUnits, type Policy } from '../../../policy.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { algorithms, countsInFlight, isReserved, usualAlgorithm } from '../../algorithms/registry.ts'
 import { withAdvice } from './checks/sharding.ts'
+import { createClusterLanes } from './cluster-nodes.ts'
 import { askAcrossSlots, type Counted } from './cross-slot.ts'
 import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
 import type { LateAnswer } from '../late-answers.ts'
@@ -9,7 +10,13 @@ import type { Charge, Reservation } from '../../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
 import { createDescriber, keyOf } from './keys.ts'
 import { createProbes, type Probes } from './checks/probes.ts'
-import { loadWhenConnected, runScript, type RedisClient } from './run-script.ts'
+import {
+  loadWhenConnected,
+  runScript,
+  withUndeclaredKeys,
+  type RedisClient,
+  type RedisNode,
+} from './run-script.ts'
 import { commandOf } from './scripts/command.ts'
 import { decideScript } from './scripts/decide.ts'
 import { decidePlainScript, decideSingleScript } from './scripts/decide-plain.ts'
@@ -59,8 +66,8 @@ export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
 
 /**
  * Counts in Redis. The requests of one turn of the event loop, or those that arrive while a few commands are unanswered, are sent in
- * one command, which decides each of them atomically with all its charges. In a cluster each request is a command of its own, because a command reaches one
- * node only.
+ * one command, which decides each of them atomically with all its charges. In a cluster each node gets commands of its own. A
+ * request with counters on several nodes is asked about by itself.
  *
  * @param options.keyPrefix of `keyPrefixOf`
  * @param options.timeoutMs after which a decision is made without Redis
@@ -81,13 +88,15 @@ export function createRedisLimiter(options: {
   /** Policies whose counters may include a request that another node refused, until it is given back. */
   const unsettled = new WeakSet<Policy>()
 
-  const load = loadWhenConnected(redis, () => [
-    ...Array.from(used.keys(), (algorithm) => decideScript(new Set([algorithm]))),
-    decideScript(new Set(algorithms)),
-    decideSingleScript,
-    decidePlainScript,
-    settleScript,
-  ])
+  const load = loadWhenConnected(redis, () => {
+    const deciding = [
+      ...Array.from(used.keys(), (algorithm) => decideScript(new Set([algorithm]))),
+      decideScript(new Set(algorithms)),
+      decideSingleScript,
+      decidePlainScript,
+    ]
+    return [...deciding, ...(redis.isCluster ? deciding.map(withUndeclaredKeys) : []), settleScript]
+  })
   const describe = createDescriber(keyPrefix, options.wallNow, (policy, { algorithm }) => {
     if (!used.has(algorithm)) load(decideScript(new Set([algorithm])))
     used.set(algorithm, used.get(algorithm) || isReserved(policy) || policy.cost !== undefined)
@@ -105,12 +114,22 @@ export function createRedisLimiter(options: {
     return runScript(redis, settleScript, 1, keyAndArguments)
   }
 
+  /** @param node of a cluster, with the counters of all these requests; else the command is sent where its first key is */
   async function ask(
     requests: readonly (readonly Charge[])[],
     isAwaited: () => boolean,
+    node?: RedisNode,
   ): Promise<readonly unknown[]> {
     const { script, keys, args } = commandOf(requests, describe, () => leases.nextName())
-    const reply = await runScript(redis, script, keys.length, [...keys, ...args], isAwaited)
+    const reply = node
+      ? await runScript(
+          node,
+          withUndeclaredKeys(script),
+          0,
+          [String(keys.length), ...keys, ...args],
+          isAwaited,
+        )
+      : await runScript(redis, script, keys.length, [...keys, ...args], isAwaited)
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
     return inMilliseconds(reply, keys.length)
   }
@@ -155,15 +174,24 @@ export function createRedisLimiter(options: {
     giveBack(late).catch(() => undefined)
   }
 
-  const batching = createBatching({
+  const batching = createBatching<RedisNode>({
     counters: {
-      batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
-      maxUnanswered: redis.isCluster ? Infinity : MAX_UNANSWERED,
+      batchSize: CHARGES_IN_COMMAND,
+      maxUnanswered: MAX_UNANSWERED,
       isConnected: () => redis.status === 'ready',
-      ask: redis.isCluster
-        ? ([charges = []], isAwaited) =>
-            askAcrossSlots(charges, { askNode: (part) => ask([part], isAwaited), giveBack, split: unsettle })
-        : ask,
+      ...('nodes' in redis
+        ? {
+            lanes: createClusterLanes(redis, ({ policy, partitionKey }) =>
+              keyOf(describe(policy), partitionKey),
+            ),
+          }
+        : {}),
+      ask(requests, isAwaited, node) {
+        const [charges = []] = requests
+        if (!redis.isCluster || node) return ask(requests, isAwaited, node)
+        const askNode = (part: readonly Charge[]): ReturnType<typeof ask> => ask([part], isAwaited)
+        return askAcrossSlots(charges, { askNode, giveBack, split: unsettle })
+      },
       answeredLate,
       hasCountedNothing,
     },

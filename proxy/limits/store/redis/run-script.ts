@@ -62,6 +62,26 @@ export function script(source: string): RedisScript {
   return { source, sha1: createHash('sha1').update(source).digest('hex') }
 }
 
+const undeclared = new WeakMap<RedisScript, RedisScript>()
+
+/**
+ * The same script with its keys as arguments behind their number, so that they may be in any slots of a node. Redis refuses those
+ * that the node does not serve.
+ */
+export function withUndeclaredKeys(declared: RedisScript): RedisScript {
+  const known = undeclared.get(declared)
+  if (known) return known
+  const made = script(`
+local given = ARGV
+local KEYS, ARGV = {}, {}
+local keyCount = tonumber(given[1]) or 0
+for i = 1, keyCount do KEYS[i] = given[i + 1] end
+for i = keyCount + 2, #given do ARGV[i - keyCount - 1] = given[i] end
+${declared.source}`)
+  undeclared.set(declared, made)
+  return made
+}
+
 /**
  * Sends the commands that `send` calls for with one write to each server. A write for each command would cost more than all
  * else about it.

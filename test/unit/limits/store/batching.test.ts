@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createBatching, type RemoteCounters } from '../../../../proxy/limits/store/batching.ts'
 import type { Charge, Decision } from '../../../../proxy/limits/limiter.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
@@ -224,4 +224,108 @@ test('fails all pending and unsent decisions at once, permanently', async () => 
   await nextTurn()
   asked[1]?.answer([4, 1000])
   expect(await next).toMatchObject({ outcome: 'allowed' })
+})
+
+describe('of several servers', () => {
+  type Sent = {
+    readonly lane: string | undefined
+    readonly clients: string[]
+    answer(reply: readonly unknown[]): void
+  }
+
+  /** Clients are called after their servers, `a:1`; those of no server are decided by several. */
+  function createServers(timeoutMs = 1000) {
+    const sent: Sent[] = []
+    let together = 0
+    const batches = createBatching<string>({
+      counters: {
+        batchSize: 100,
+        maxUnanswered: 1,
+        lanes: {
+          laneOf: ([charge]) => charge?.partitionKey.split(':', 1)[0] || undefined,
+          isElsewhere: (error) => String(error).startsWith('MOVED'),
+          together: (send) => {
+            together += 1
+            send()
+          },
+        },
+        isConnected: () => true,
+        hasCountedNothing: () => true,
+        ask: (requests, _, lane) =>
+          new Promise((answer) => {
+            sent.push({ lane, clients: requests.map(([charge]) => charge?.partitionKey ?? ''), answer })
+          }),
+      },
+      timeoutMs,
+      now: () => performance.now(),
+      hooks: {
+        answered: () => undefined,
+        failed: () => undefined,
+        counterBroken: () => undefined,
+        decideWithout: (_, uncertain) => ({ outcome: 'unavailable', uncertain }),
+        refused: () => undefined,
+      },
+    })
+    const ask = (client: string): Promise<Decision> => batches.decide(chargeAll(client, [login]))
+    return { ask, giveUp: () => batches.giveUp(), sent, together: () => together }
+  }
+
+  test('asks each for its requests together, and one does not wait for another', async () => {
+    const { ask, sent, together } = createServers()
+    for (const client of ['a:1', 'b:1', 'a:2', ':1', ':2']) void ask(client)
+    await nextTurn()
+    expect(sent.map(({ lane, clients }) => [lane, clients])).toEqual([
+      ['a', ['a:1', 'a:2']],
+      ['b', ['b:1']],
+      [undefined, [':1']],
+      [undefined, [':2']],
+    ])
+    expect(together()).toBe(1)
+    for (const client of ['a:3', 'b:2', ':3']) void ask(client)
+    sent[1]?.answer([4, 1000])
+    await nextTurn()
+    await nextTurn()
+    expect(sent.slice(4).map(({ clients }) => clients)).toEqual([[':3'], ['b:2']])
+  })
+
+  test('asks by itself for a request whose counters the server does not have any more', async () => {
+    const { ask, sent } = createServers()
+    const decisions = [ask('a:1'), ask('a:2'), ask('a:3')]
+    await nextTurn()
+    sent[0]?.answer([4, 1000, 'MOVED to b', 0, 3, 1000])
+    await nextTurn()
+    await nextTurn()
+    expect(sent.slice(1).map(({ lane, clients }) => [lane, clients])).toEqual([[undefined, ['a:2']]])
+    sent[1]?.answer([2, 1000])
+    expect(await Promise.all(decisions)).toMatchObject(
+      [4, 2, 3].map((remaining) => ({ states: [{ remaining }] })),
+    )
+  })
+
+  test('asks once more only, and for no longer than the time of the request', async () => {
+    const { ask, sent } = createServers(50)
+    const startMs = performance.now()
+    const [twice, late] = [ask('a:1'), ask('a:2')]
+    await nextTurn()
+    sent[0]?.answer(['MOVED to b', 0, 'MOVED to b', 0])
+    await nextTurn()
+    await nextTurn()
+    sent[1]?.answer(['MOVED to c', 0])
+    expect(await twice).toEqual({ outcome: 'unavailable', uncertain: false })
+    expect(await late).toEqual({ outcome: 'unavailable', uncertain: true })
+    expect(performance.now() - startMs).toBeGreaterThan(45)
+    expect(sent).toHaveLength(3)
+  })
+
+  test('gives up the requests to all of them', async () => {
+    const { ask, giveUp, sent } = createServers()
+    const sentOnes = [ask('a:1'), ask(':1')]
+    await nextTurn()
+    const unsent = [ask('a:2'), ask('b:1'), ask(':2')]
+    giveUp()
+    expect(await Promise.all(sentOnes)).toEqual(Array(2).fill({ outcome: 'unavailable', uncertain: true }))
+    expect(await Promise.all(unsent)).toEqual(Array(3).fill({ outcome: 'unavailable', uncertain: false }))
+    await nextTurn()
+    expect(sent).toHaveLength(2)
+  })
 })

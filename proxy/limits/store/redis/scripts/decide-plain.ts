@@ -46,7 +46,7 @@ export const decideSingleScript = script(`${countLua}
 local i = 0
 for at = 1, #ARGV, 3 do
   local quota, windowMs = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  for _ = 1, tonumber(ARGV[at]) do
+  for _ = 1, tonumber(ARGV[at]) or 0 do
     i = i + 1
     local remaining, left = count(KEYS[i], quota, windowMs)
     if remaining then
@@ -108,7 +108,7 @@ end
 
 local i, at = 1, 1
 while at < #ARGV do
-  local requests, size = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  local requests, size = tonumber(ARGV[at]) or 0, tonumber(ARGV[at + 1]) or 0
   local quotas, windows, enforces = {}, {}, {}
   at = at + 2
   for place = 1, size do

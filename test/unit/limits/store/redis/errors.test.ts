@@ -84,6 +84,12 @@ describe('the code of an error', () => {
       'NOPERM',
     ],
     ['@user_script: 1: Script attempted to access a non local key in a cluster node', 'MOVED'],
+    ['@user_script: 1: Lua script attempted to access a non local key in a cluster node', 'MOVED'],
+    [
+      'ERR Script attempted to access a non local key in a cluster node script: on @user_script:1. (INCR)',
+      'MOVED',
+    ],
+    ['script tried accessing undeclared key', 'UNDECLARED'],
     ['ERR Script attempted to access a non local key in a cluster node script: on @user_script:1.', 'MOVED'],
     ['ERR Script attempted to access keys that do not hash to the same slot', 'CROSSSLOT'],
     ['ERR invalid password', 'WRONGPASS'],

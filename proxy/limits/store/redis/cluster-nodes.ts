@@ -1,0 +1,65 @@
+import type { Cluster } from 'ioredis'
+import type { Charge } from '../../limiter.ts'
+import { errorCodeOf } from './errors.ts'
+import { inOneWrite, type RedisNode } from './run-script.ts'
+
+/**
+ * Which node of a cluster decides a request: that of its counters, if one has them all. Requests of one node share a command, whose
+ * keys are arguments, as those that a command declares have to be in one slot. The node says of each request whether it has the
+ * counters: where a slot has moved or is moving, the request is asked by itself, as the library follows redirections of one slot.
+ */
+export function createClusterLanes(cluster: Cluster, keyOfCharge: (charge: Charge) => string) {
+  const nodes = new Map<string, RedisNode>()
+  /** An engine that lets scripts use declared keys only gets a command for each request. */
+  let areKeysFree = true
+
+  function nodeOfSlot(slot: number): RedisNode | undefined {
+    const name = cluster.slots[slot]?.[0]
+    if (name === undefined) return undefined
+    const known = nodes.get(name)
+    if (known?.status === 'ready') return known
+    nodes.clear()
+    for (const node of cluster.nodes('master')) nodes.set(`${node.options.host}:${node.options.port}`, node)
+    const found = nodes.get(name)
+    return found?.status === 'ready' ? found : undefined
+  }
+
+  return {
+    laneOf(charges: readonly Charge[]): RedisNode | undefined {
+      if (!areKeysFree) return undefined
+      let node: RedisNode | undefined
+      let partitionKey: string | undefined
+      for (const charge of charges) {
+        if (charge.partitionKey === partitionKey) continue
+        const found = nodeOfSlot(slotOf(keyOfCharge(charge)))
+        if (!found || (node && found !== node)) return undefined
+        node = found
+        partitionKey = charge.partitionKey
+      }
+      return node
+    },
+    isElsewhere(error: unknown): boolean {
+      const code = errorCodeOf(error)
+      if (code === 'UNDECLARED') areKeysFree = false
+      return code === 'MOVED' || code === 'READONLY' || code === 'UNDECLARED'
+    },
+    together: (send: () => void): void => inOneWrite(cluster, send),
+  }
+}
+
+/** The hash slot of a key: CRC16 of what its first braces hold, or of all of it. */
+export function slotOf(key: string): number {
+  const open = key.indexOf('{')
+  const close = open < 0 ? -1 : key.indexOf('}', open + 1)
+  const hashed = close > open + 1 ? key.slice(open + 1, close) : key
+  let crc = 0
+  for (const byte of Buffer.from(hashed)) crc = ((crc << 8) & 0xff_ff) ^ (crc16[(crc >> 8) ^ byte] ?? 0)
+  return crc & 0x3f_ff
+}
+
+/** CRC-16/XMODEM: polynomial 0x1021. */
+const crc16 = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x80_00 ? (crc << 1) ^ 0x10_21 : crc << 1
+  return crc & 0xff_ff
+})
