@@ -1,0 +1,135 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, get } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { createMemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
+import { delayMsOf } from '../../proxy/limits/waiting/delay-of.ts'
+import { makePolicy } from '../support/limiter/limiters.ts'
+import { freePort } from '../support/network/ports.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+/*
+ * A real nginx with limit_req, and what our counters make of the arrivals that it has logged. Its clock has milliseconds, and a line
+ * does not say in which part of one a request came, nor whether the clock went on between its first byte and its decision. So both
+ * may differ about a request within 4 ms of the border; there nginx's decision is taken over. No figure depends on the
+ * speed of the machine: the arrivals are those that nginx saw, however late.
+ */
+
+const nginx = '/usr/sbin/nginx'
+const requestsPerSecond = 50
+const burst = 10
+const unitMs = 1000 / requestsPerSecond
+const clockMs = 4
+
+async function startNginx(): Promise<{ readonly port: number; readonly readLog: () => string[] }> {
+  const directory = makeTemporaryDirectory()
+  const port = await freePort()
+  const backend = createServer((_, response) => response.end('ok'))
+  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void backend.close())
+  mkdirSync(join(directory, 'temp'))
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((name) => `${name}_temp_path ${directory}/temp/${name};`)
+    .join(' ')
+  writeFileSync(
+    join(directory, 'nginx.conf'),
+    `daemon off; master_process off; pid ${directory}/pid; error_log ${directory}/error.log;
+events { worker_connections 2048; }
+http {
+  ${temporary}
+  log_format times '$msec $request_time $limit_req_status $arg_n';
+  access_log ${directory}/access.log times;
+  limit_req_zone $server_name zone=one:1m rate=${requestsPerSecond}r/s;
+  server {
+    listen 127.0.0.1:${port};
+    server_name one;
+    location / { limit_req zone=one burst=${burst}; proxy_pass http://127.0.0.1:${(backend.address() as AddressInfo).port}; }
+  }
+}
+`,
+  )
+  const child = spawn(nginx, ['-c', join(directory, 'nginx.conf'), '-p', directory], { stdio: 'ignore' })
+  onTestFinished(async () => {
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  })
+  await eventually('nginx listens', async () => (await ask(port, 'start')) > 0)
+  return {
+    port,
+    readLog: () => readFileSync(join(directory, 'access.log'), 'utf8').split('\n').filter(Boolean),
+  }
+}
+
+function ask(port: number, n: number | string): Promise<number> {
+  return new Promise((resolve) => {
+    get({ port, host: '127.0.0.1', path: `/?n=${n}`, agent: false }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode ?? 0))
+    }).on('error', () => resolve(0))
+  })
+}
+
+test.skipIf(!existsSync(nginx))(
+  'a real nginx admits, delays and refuses 1,000 random arrivals as our counters do',
+  { timeout: 120_000 },
+  async () => {
+    const { port, readLog } = await startNginx()
+    const asked: Promise<number>[] = []
+    for (let n = 0; n < 1_000; n++) {
+      asked.push(ask(port, n))
+      // Mostly more than the rate, with pauses in which the queue runs empty.
+      const pauseMs = n % 100 === 99 ? 400 : Math.random() * unitMs * 1.4
+      await sleep(pauseMs)
+    }
+    const statuses = await Promise.all(asked)
+    expect(statuses.every((status) => status === 200 || status === 503)).toBe(true)
+    const arrivals = await eventually('all are in the log', () => {
+      const lines = readLog().map((line) => line.split(' '))
+      expect(lines).toHaveLength(1_001)
+      return lines.map(([endedAt = '', took = '', status = '', n = '']) => {
+        const tookMs = Math.round(Number(took) * 1000)
+        return { arrivedMs: Math.round(Number(endedAt) * 1000) - tookMs, tookMs, status, n }
+      })
+    })
+    arrivals.sort((a, b) => a.arrivedMs - b.arrivedMs || Number(a.n) - Number(b.n))
+
+    let nowMs = 0
+    const policy = makePolicy('rate', 1, unitMs, {
+      algorithm: 'token-bucket',
+      over: { delayMs: burst * unitMs + clockMs, waiting: 1000 },
+    })
+    const limiter = createMemoryLimiter({ maxKeys: 10, seed: 1, now: () => nowMs })
+    const counted = { admitted: 0, delayed: 0, refused: 0, atBorder: 0 }
+    const wrong: string[] = []
+    for (const { arrivedMs, tookMs, status, n } of arrivals) {
+      nowMs = arrivedMs
+      const decision = limiter.decide([{ policy, partitionKey: 'global' }])
+      const [state] = decision.outcome === 'unavailable' ? [] : decision.states
+      const reserved = decision.outcome === 'allowed' ? state : undefined
+      const delayMs = reserved && delayMsOf(reserved)
+      const isRefused = status === 'REJECTED'
+      if (isRefused !== (delayMs === undefined)) {
+        // Within the tolerance our counters admit a request: its turn is given back.
+        const isAtBorder = isRefused && delayMs !== undefined && delayMs > burst * unitMs - clockMs
+        if (!isAtBorder) wrong.push(`${n}: nginx ${status}, here ${delayMs ?? 'refused'}`)
+        else counted.atBorder += 1
+        if (isRefused && reserved?.reservation) limiter.settle(reserved.reservation, 0)
+      } else if (isRefused) counted.refused += 1
+      else {
+        counted[status === 'DELAYED' ? 'delayed' : 'admitted'] += 1
+        // However late a busy machine lets it go on: never before its turn.
+        if (tookMs + clockMs < (delayMs ?? 0))
+          wrong.push(`${n}: nginx after ${tookMs} ms, here ${delayMs} ms`)
+      }
+    }
+    expect(wrong).toEqual([])
+    expect(counted.delayed).toBeGreaterThan(100)
+    expect(counted.refused).toBeGreaterThan(50)
+    expect(counted.atBorder).toBeLessThan(counted.refused)
+  },
+)
