@@ -324,3 +324,53 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     expect(await explained('')).toMatchObject({ why: 'counts by account, as it has no device cookie' })
   })
 })
+
+test.each([1, 2])(
+  'a reload reads the file of the secret again: two secrets are in force, then the new one alone (%i workers)',
+  async (workers) => {
+    const backend = await startLogin()
+    const folder = makeTemporaryDirectory()
+    const [file, secretFile] = [join(folder, 'sluice.yaml'), join(folder, 'secret')]
+    const [old, next] = ['old', 'new'].map((name) => `${name}-0123456789-0123456789-0123456789`)
+    writeFileSync(file, table)
+    writeFileSync(secretFile, `${old}\n`)
+    const gateway = await startHosted({
+      UPSTREAM_URL: backend.url,
+      CONFIG_FILE: file,
+      DEVICE_SECRET_FILE: secretFile,
+      WORKERS: String(workers),
+    })
+    const signIn = (cookie = '') =>
+      gateway.send('POST', '/login?user=anna&password=right', {
+        headers: { ...(cookie !== '' && { cookie }) },
+      })
+    const isKnown = async (cookie: string): Promise<boolean> => {
+      const asked = { method: 'POST', target: '/login?user=anna', headers: { cookie } }
+      const { body } = await askOperator(gateway, 'POST', '/api/explain', asked)
+      const { rules } = body as { rules: { why?: string }[] }
+      return rules.some(({ why }) => why?.startsWith('counts by account and device') ?? false)
+    }
+    const reload = async (text: string): Promise<void> => {
+      writeFileSync(secretFile, text)
+      expect((await askOperator(gateway, 'POST', '/api/reload', {})).body).toMatchObject({
+        outcome: 'reloaded',
+      })
+    }
+    const ofOld = deviceIn(await signIn())
+    expect(await isKnown(ofOld)).toBe(true)
+
+    await reload(`${next}\n${old}\n`)
+    expect(await isKnown(ofOld)).toBe(true)
+    const ofNext = deviceIn(await signIn())
+
+    await reload(`${next}\n`)
+    expect([await isKnown(ofOld), await isKnown(ofNext)]).toEqual([false, true])
+    // In the workers too: whose strangers have used up the account.
+    for (let i = 0; i < 5; i++) await gateway.send('POST', '/login?user=anna&password=wrong')
+    expect([(await signIn(ofOld)).status, (await signIn(ofNext)).status]).toEqual([429, 200])
+
+    writeFileSync(secretFile, 'short')
+    expect((await askOperator(gateway, 'POST', '/api/reload', {})).body).toMatchObject({ code: 422 })
+    expect((await signIn(ofNext)).status).toBe(200)
+  },
+)

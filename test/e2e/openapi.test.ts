@@ -31,6 +31,7 @@ limits:
   - { name: export, match: GET /export, concurrency: 2 }
   - { name: units, match: POST /units, key: global, requests: 100, window: 1m, cost: { reserve: 'json:max', settle: 'header:x-cost' } }
   - { name: tokens, match: POST /tokens, requests: 100, window: 1m, cost: { reserve: 20, settle: 'json:usage.total' } }
+  - { name: account, match: POST /account, key: 'query:user', requests: 5, window: 15m, device: { status: [2xx, 303] } }
 `
 
 type Schema = object
@@ -63,6 +64,7 @@ beforeAll(async () => {
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: settingsFile,
     ADMIN_TOKEN: token,
+    DEVICE_SECRET: 'x'.repeat(40),
     REDIS_URL: (await startRedisServer()).url,
     STORE_TIMEOUT: '5s',
   })

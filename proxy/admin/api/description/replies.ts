@@ -122,6 +122,13 @@ export const limits = z.strictObject({
           scope: z.enum(['rule', 'all']),
         })
         .optional(),
+      device: z
+        .strictObject({
+          cookie: z.string(),
+          forMs: z.number(),
+          status: z.array(z.strictObject({ first: z.int(), last: z.int() })),
+        })
+        .optional(),
       averageWindowMs: z.number().optional(),
     }),
   ),

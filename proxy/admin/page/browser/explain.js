@@ -90,7 +90,7 @@ function tableOf(rules) {
         numberOf(used),
         numberOf(remaining),
         typeof resetSeconds === 'number' ? formatSeconds(resetSeconds) : '',
-        label ? `${label} (${key})` : key,
+        label ? `${label} (${key})` : `${key}${howCounted(rule)}`,
       ]
       const cells = texts.map((text, index) => make('td', { 'data-name': names[index + 1] }, text))
       return make('tr', {}, make('th', { scope: 'row' }, rule.name), ...cells)
@@ -102,6 +102,11 @@ function tableOf(rules) {
     { class: 'wide', role: 'group', 'aria-label': 'Rules that count it', tabindex: '0' },
     table,
   )
+}
+
+/** Whether it counts by a device, or why not. */
+function howCounted({ override, why }) {
+  return override === undefined && why ? `; ${why}` : ''
 }
 
 function numberOf(value) {
