@@ -17,8 +17,8 @@ export function comparableText(text: string): string {
 }
 
 const isAscii = /^[\0-\x7f]*$/
-/** Marks on letters, ignorable characters and controls. */
-const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\x80-\x9f]/gu
+/** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */
+const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\x80-\x9f\uFFFD]/gu
 
 /** Letters that are others with a stroke, or two of them, to the collations of Unicode (DUCET), but that NFKD leaves as they are. */
 const otherLetters: Readonly<Record<string, string>> = {

@@ -7,6 +7,8 @@ export type BodyFormat = {
   readonly kind: 'json' | 'form' | 'multipart' | undefined
   /** Of all lines together. */
   readonly contentType: string
+  /** Some line names a charset other than UTF-8. */
+  readonly hasOtherCharset: boolean
   /** What backends could read otherwise, as the head says. */
   readonly unread: UnreadKey | undefined
 }
@@ -17,11 +19,13 @@ export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
   const [line = '', ...others] = types
   const kind = others.length > 0 ? undefined : kindOf(line)
   const contentType = types.join(', ')
+  const hasOtherCharset = isOtherCharset(contentType)
+  const described = { kind, contentType, hasOtherCharset }
   const encodings = linesOf(rawHeaders, 'content-encoding')
   if (encodings.some((coding) => coding.trim().toLowerCase() !== 'identity'))
-    return { kind, contentType, unread: 'encoding' }
-  if (kind === undefined) return { kind, contentType, unread: 'type' }
-  return { kind, contentType, unread: isOtherCharset(line) ? 'charset' : undefined }
+    return { ...described, unread: 'encoding' }
+  if (kind === undefined) return { ...described, unread: 'type' }
+  return { ...described, unread: hasOtherCharset ? 'charset' : undefined }
 }
 
 function kindOf(line: string): BodyFormat['kind'] {
@@ -35,9 +39,10 @@ function kindOf(line: string): BodyFormat['kind'] {
 
 const isJson = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/
 
-function isOtherCharset(line: string): boolean {
+function isOtherCharset(contentType: string): boolean {
+  const named = contentType.match(/charset/gi) ?? []
   return (
-    /charset/i.test(line) &&
-    !/^[^;]*(?:;[^;]*)*;\s*charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?:;|$)/i.test(line)
+    named.length >
+    (contentType.match(/[;,]\s*charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?=[;,]|$)/gi) ?? []).length
   )
 }

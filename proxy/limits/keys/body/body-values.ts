@@ -22,18 +22,22 @@ export type SentBody =
  */
 export function readBodyValues(
   sent: SentBody,
-  { kind, contentType, unread }: BodyFormat,
+  { kind, contentType, hasOtherCharset, unread }: BodyFormat,
   target: string,
   path: readonly string[],
 ): Findings {
   const queries = queriesOf(target).map((query) => readFormValues(query, path))
   if ('unread' in sent) return merged(queries, sent.unread)
-  const { text, isTranscoded } = textOf(sent.bytes)
-  const isOtherText = isTranscoded || !isUtf8(sent.bytes)
+  const wide = wideTextOf(sent.bytes)
+  const isOtherText = wide !== undefined || !isUtf8(sent.bytes)
   const why = unread ?? (isOtherText ? 'charset' : undefined)
   // In another charset, or unpacked, quotes and escapes may be elsewhere.
   const isSound = !isOtherText && unread !== 'charset' && unread !== 'encoding'
-  const found = readAs(kind, { text, contentType, path, isWhole: sent.isWhole, isSound })
+  const text = sent.bytes.toString('latin1')
+  const { isWhole } = sent
+  const found = readAs(kind, { text, contentType, path, isWhole, isSound })
+  if (wide !== undefined) found.push(...readJson({ text: wide, contentType, path, isWhole, isSound: true }))
+  if (why === 'charset' || hasOtherCharset) found.push(...found.map(inLatin1))
   return merged([...found, ...queries], sent.isWhole ? why : 'size')
 }
 
@@ -53,7 +57,9 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Findings[] {
   const found: Findings[] = looksLikeJson.test(text)
     ? readJson(reading).map((each) => ({ ...each, unread: each.unread ?? unfit }))
     : []
-  if (kind === 'form' || (kind === undefined && text.includes('='))) found.push(readFormValues(text, path))
+  // A multipart type does not make a body one: Rack reads a form then.
+  const mayBeForm = kind === 'form' || !text.startsWith('--')
+  if (mayBeForm && text.includes('=')) found.push(readFormValues(text, path))
   if (kind === 'multipart' || (kind === undefined && text.includes('--')))
     found.push(readMultipartValues(text, contentType, path))
   return found.length > 0 ? found : [nothing]
@@ -68,6 +74,20 @@ function readJson({ text, path, isWhole, isSound }: Reading): Findings[] {
   const found = readJsonValues(text, path, isWhole)
   if (!found) return [readLooseJson(text, path)]
   return isSound ? [found] : [found, withoutKnown(readLooseJson(text, path), found)]
+}
+
+/** The same values to whom the bytes are characters of Latin-1, and their escapes too. */
+function inLatin1(findings: Findings): Findings {
+  const values = findings.values
+    .filter(({ text }) => /[\x80-\xff]|%[89a-f]/i.test(text))
+    .map((value) => ({ ...value, text: Buffer.from(unescapedLatin1(value.text)).toString('latin1') }))
+  return { ...findings, values }
+}
+
+function unescapedLatin1(text: string): string {
+  return text.replace(/%([89a-f][0-9a-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
 }
 
 /** What two readings find is there once. */
@@ -98,13 +118,7 @@ function merged(findings: readonly Findings[], unread: UnreadKey | undefined): F
   }
 }
 
-/** The bytes, a character for each; of UTF-16 and UTF-32, which Python's `json` detects, those of UTF-8. */
-function textOf(bytes: Buffer): { readonly text: string; readonly isTranscoded: boolean } {
-  const wide = wideTextOf(bytes)
-  if (wide === undefined) return { text: bytes.toString('latin1'), isTranscoded: false }
-  return { text: Buffer.from(wide).toString('latin1'), isTranscoded: true }
-}
-
+/** What UTF-16 or UTF-32 says, which Python's `json` detects, as bytes of UTF-8, a character for each; undefined for any other text. */
 function wideTextOf(bytes: Buffer): string | undefined {
   const [a = 1, b = 1, c = 1, d = 1] = bytes
   const isBig = a === 0 || (a === 0xfe && b === 0xff)
@@ -117,5 +131,5 @@ function wideTextOf(bytes: Buffer): string | undefined {
     const code = isBig ? bytes.readUIntBE(at, step) : bytes.readUIntLE(at, step)
     text += code > 0xffff ? String.fromCodePoint(Math.min(code, 0x10_ffff)) : String.fromCharCode(code)
   }
-  return text.replace(/^\ufeff/, '')
+  return Buffer.from(text.replace(/^\ufeff/, '')).toString('latin1')
 }

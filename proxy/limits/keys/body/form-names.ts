@@ -94,7 +94,8 @@ const closingBracket = 0x5d
 const dot = 0x2e
 
 function isSeparator(code: number): boolean {
-  return code === openingBracket || code === closingBracket || code === dot
+  // To PHP a name ends at a NUL.
+  return code === openingBracket || code === closingBracket || code === dot || code === 0
 }
 
 function isDigit(code: number): boolean {

@@ -1,9 +1,12 @@
 import { decodedText } from '../../../request/values/lenient-text.ts'
-import { MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
+import type { Findings, FoundValue } from './found-values.ts'
 import { FormName } from './form-names.ts'
 
 /** Names with characters beyond ASCII, or broken or double escapes, that are compared at most. */
 const MAX_UNUSUAL_NAMES = 256
+
+/** Values that are looked at: far more than a request may count for. */
+const MAX_FORM_VALUES = 256
 
 const ampersand = 0x26
 const semicolon = 0x3b
@@ -27,6 +30,8 @@ export function readFormValues(text: string, path: readonly string[]): Findings 
   }
   return { values: search.values, elements: 1, unread: undefined, isCut: search.isCut }
 }
+
+const beyondAscii = /[\x80-\xff]/
 
 class FieldSearch {
   readonly values: FoundValue[] = []
@@ -87,7 +92,14 @@ class FieldSearch {
 
   #add(start: number, end: number): void {
     if (start >= end) return
-    if (this.values.length === MAX_VALUES) this.isCut = true
-    else this.values.push({ text: this.#text.slice(start, end), element: 0, item: 0 })
+    if (this.values.length >= MAX_FORM_VALUES) this.isCut = true
+    else this.#push(this.#text.slice(start, end))
+  }
+
+  #push(text: string): void {
+    this.values.push({ text, element: 0, item: 0 })
+    // Browsers escape these. To busboy they are characters of Latin-1.
+    if (beyondAscii.test(text))
+      this.values.push({ text: Buffer.from(text).toString('latin1'), element: 0, item: 0 })
   }
 }

@@ -267,7 +267,8 @@ function unescaped(content: string): string {
 }
 
 /** A number as it was sent, and as it is to whom all numbers have 64 bits. */
-function wordTexts(word: string): readonly string[] {
+export function wordTexts(word: string): readonly string[] {
   const converted = String(Number(word))
-  return converted === word || converted === 'NaN' ? [word] : [word, converted]
+  const texts = converted === word || converted === 'NaN' ? [word] : [word, converted]
+  return Number.isSafeInteger(Math.trunc(Number(word))) ? texts : [...texts, Number(word).toExponential()]
 }

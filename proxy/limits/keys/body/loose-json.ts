@@ -1,5 +1,6 @@
 import { foldedName } from '../../../request/json/json-names.ts'
 import type { Findings, FoundValue } from './found-values.ts'
+import { wordTexts } from './json-values.ts'
 
 /**
  * What lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a colon, trailing
@@ -23,6 +24,7 @@ const mayHaveComments = /\/[*/]|#/
 /** A string is taken whole: a comment cannot begin in it. */
 const comments = /("(?:[^"\\]|\\[^])*(?:"|$))|\/\*[^]*?(?:\*\/|$)|\/\/[^\r\n]*|#[^\r\n]*/g
 
+const isNumber = /^[-+]?\.?\d/
 const colon = 0x3a
 const equalsSign = 0x3d
 const greaterThan = 0x3e
@@ -124,7 +126,8 @@ class LooseSearch {
     }
     while (end < text.length && !endsWord[text.charCodeAt(end)]) end++
     const found = text.slice(start, end)
-    if (found !== 'null') this.#add(found)
+    if (isNumber.test(found)) for (const text of wordTexts(found)) this.#add(text)
+    else if (found !== 'null') this.#add(found)
     return Math.max(end, start + 1)
   }
 
@@ -132,6 +135,10 @@ class LooseSearch {
     const content = sent.slice(0, MAX_CONTENT)
     if (content === '') return
     this.#push(content.includes('\\') ? Buffer.from(decoded(content)).toString('latin1') : content)
+    if (!content.includes('\\x')) return
+    // To Ruby's parser it is an `x`.
+    const otherwise = content.replace(/\\(\\|x)/g, (escape, of: string) => (of === 'x' ? of : escape))
+    this.#push(Buffer.from(decoded(otherwise)).toString('latin1'))
   }
 
   #push(text: string): void {

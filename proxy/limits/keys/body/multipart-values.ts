@@ -84,7 +84,9 @@ class PartSearch {
       disposition.lastIndex = Math.max(lineEnd, disposition.lastIndex)
       const blank = this.#blanks.from(lineEnd)
       if (!blank) continue
-      if (!this.#isMeant(text.slice(start + found[0].length, lineEnd))) continue
+      // Up to the content: to some a single CR or LF does not end a header.
+      const header = text.slice(start, Math.min(blank.index, start + MAX_HEAD))
+      if (!this.#isMeant(header)) continue
       const content = blank.index + blank.length
       this.#readPart(text.slice(Math.max(behindLast, start - MAX_HEAD), blank.index), content)
       behindLast = content
@@ -108,6 +110,7 @@ class PartSearch {
       if (end <= start) continue
       const content = this.#text.slice(start, end)
       this.#add(content, item)
+      if (/charset[^\n]*(?:16|32)/i.test(head)) for (const wide of wideTexts(content)) this.#add(wide, item)
       if (/base64/i.test(head)) this.#add(Buffer.from(content, 'base64').toString('latin1'), item)
       if (/quoted-printable/i.test(head)) this.#add(withoutQuotes(content), item)
     }
@@ -154,15 +157,29 @@ class NextPlace {
 /** Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated. */
 function namesIn(header: string): readonly string[] {
   const names: string[] = []
+  let continued = ''
   for (const [, sent = ''] of header
     .slice(0, MAX_HEAD)
     .matchAll(/name\*?\d*\*?\s*=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi)) {
     const plain = sent.trim().replace(/^["']|["']$/g, '')
-    names.push(plain, plain.replace(/\\([^])/g, '$1'), plain.replace(/^[\w-]*'[\w-]*'/, ''))
-    const end = sent.search(/[\s;,]/)
-    if (end > 0) names.push(sent.slice(0, end).replaceAll('"', ''))
+    names.push(plain, plain.replace(/\\([^])/g, '$1'), plain.replace(/^[^']*'[^']*'/, ''))
+    const word = sent.split(/[\s;,]/, 1)[0] ?? ''
+    names.push(word.replaceAll('"', ''), word.replace(/^[^']*'[^']*'/, ''))
   }
+  // In several pieces (RFC 2231 section 3).
+  for (const [, piece = ''] of header.matchAll(/name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi))
+    continued += piece.trim().replaceAll('"', '')
+  if (continued !== '') names.push(continued, continued.replace(/^[^']*'[^']*'/, ''))
   return names
+}
+
+/** What a text says to whom it is UTF-16, in either order of bytes. */
+function wideTexts(text: string): string[] {
+  const bytes = Buffer.from(text, 'latin1')
+  const even = bytes.subarray(0, bytes.length - (bytes.length % 2))
+  return [even, Buffer.from(even).swap16()].map((order) =>
+    Buffer.from(order.toString('utf16le')).toString('latin1'),
+  )
 }
 
 /** Quoted-printable (RFC 2045 section 6.7). */

@@ -83,6 +83,10 @@ describe('not certain: counts for the account, and by address', () => {
     ['single quotes', "{'email':'a@x'}", json, 'syntax'],
     ['an unquoted name', '{email:"a@x",}', json, 'syntax'],
     ['NaN', '{"x":NaN,"email":"a@x"}', json, 'syntax'],
+    ['Latin-1', Buffer.from('email=\xe1@x', 'latin1'), form, 'charset'],
+    ['Latin-1 that says so', 'email=%e1@x', `${form}; charset=iso-8859-1`, 'charset'],
+    ['a form with a NUL in front', '\0&email=a@x&b', form, 'charset'],
+    ['a form as multipart', 'email=a@x', 'multipart/form-data', 'syntax'],
     ['an object', '{"email":{"$eq":"a@x"}}', json, 'value'],
     ['an array', '{"email":["a@x"]}', json, 'value'],
     ['another boundary', multipart([[named('email'), 'a@x']], 'c'), ofB, 'syntax'],
@@ -128,6 +132,16 @@ test.each([
   ],
 ])('each of two values that a backend may take counts: %s', (body, type) => {
   expect(counts(keysOf(body, type), 'a', 'b')).toEqual([1, 1, undefined])
+})
+
+test.each([
+  [multipart([['Content-Disposition: form-data; name*0="em"; name*1="ail"', 'a']]), ofB],
+  [multipart([['Content-Disposition: form-dat\r; name="email"', 'a']]), ofB],
+  [multipart([["Content-Disposition: form-data; name*=UTF-8''email\r\nX: y", 'a']]), ofB],
+  ['email%00x=a', form],
+  ['{"email":"\\x61"}', json],
+])('a name or a value as only some frameworks read it counts: %j', (body, type) => {
+  expect(counts(keysOf(body, type), 'a')[0]).toBe(1)
 })
 
 test('a parameter of the query counts too', () => {

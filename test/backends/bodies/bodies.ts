@@ -1,0 +1,350 @@
+/** A request with a body, as it is drawn: its `Content-Type` lines, its query, and the body, a character for each byte. */
+export type DrawnRequest = {
+  readonly types: readonly string[]
+  readonly query: string
+  readonly body: string
+}
+
+type Random = () => number
+
+/** Draws a request that may say an account as `email`, in one of the forms that some backend reads, more or less damaged. */
+export function drawRequest(random: Random): DrawnRequest {
+  const kind = pick(random, kinds)
+  const boundary = pick(random, boundaries)
+  const body = damaged(random, writers[kind](random, boundary))
+  const types = chance(random, 0.75) ? [ownTypes[kind](random, boundary)] : drawTypes(random, boundary)
+  return {
+    types,
+    query: chance(random, 0.15) ? form(random) : '',
+    body: chance(random, 0.03) ? encoded(random, body) : body,
+  }
+}
+
+function pick<Item>(random: Random, items: readonly Item[]): Item {
+  const item = items[Math.floor(random() * items.length)]
+  if (item === undefined) throw new RangeError('an empty list')
+  return item
+}
+
+function chance(random: Random, part: number): boolean {
+  return random() < part
+}
+
+function many(random: Random, most: number, draw: () => string): string[] {
+  return Array.from({ length: Math.floor(random() * (most + 1)) }, draw)
+}
+
+const kinds = ['json', 'json', 'form', 'form', 'multipart', 'multipart'] as const
+type Kind = (typeof kinds)[number]
+
+const boundaries = ['b', 'B-1', 'xx', '----WebKitFormBoundaryA1', "a'b", 'b b', '--', 'b.']
+
+const writers: Readonly<Record<Kind, (random: Random, boundary: string) => string>> = {
+  json,
+  form,
+  multipart,
+}
+
+const ownTypes: Readonly<Record<Kind, (random: Random, boundary: string) => string>> = {
+  json: (random) =>
+    pick(random, [
+      'application/json',
+      'application/json; charset=utf-8',
+      'APPLICATION/JSON',
+      'application/json;',
+    ]),
+  form: () => 'application/x-www-form-urlencoded',
+  multipart: (random, boundary) =>
+    `multipart/form-data; boundary=${chance(random, 0.5) ? `"${boundary}"` : boundary}`,
+}
+
+function drawTypes(random: Random, boundary: string): string[] {
+  const draw = (): string =>
+    pick(random, [
+      ...[
+        'application/json',
+        'application/x-www-form-urlencoded',
+        'text/plain',
+        'text/json',
+        'application/vnd.api+json',
+      ],
+      ...[
+        'application/json; charset=utf-16',
+        'application/json; charset=latin1',
+        'application/octet-stream',
+        '*/*',
+        '',
+      ],
+      ...[
+        'application/x-www-form-urlencoded; charset=utf-8',
+        'application/json, text/plain',
+        'application/ json',
+        'json',
+      ],
+      ...[
+        `multipart/form-data; boundary=${boundary}; boundary=b`,
+        `multipart/form-data; boundary=b; boundary=${boundary}`,
+      ],
+      ...[
+        `multipart/form-data; Boundary="${boundary}"`,
+        `multipart/mixed; boundary=${boundary}`,
+        'multipart/form-data',
+      ],
+      ...[
+        `multipart/form-data; charset=utf-8; boundary=${boundary}`,
+        `multipart/form-data;boundary=${boundary}, x`,
+      ],
+    ])
+  return many(random, 2, draw)
+}
+
+const accounts = [
+  'a@x',
+  'B@x',
+  'u1',
+  'é',
+  '7',
+  '07',
+  'long.name+tag@example.com',
+  '\u212a',
+  'ſ',
+  'ﬃ',
+  '😀',
+  ' a@x ',
+  "o'x",
+  'a"x',
+  'a\\x',
+  'a%41',
+  'null',
+  '',
+]
+
+const names = [
+  ...Array.from({ length: 16 }, () => 'email'),
+  'email',
+  'email',
+  'email',
+  'email',
+  'Email',
+  'EMAIL',
+  'e_mail',
+  'emaıl',
+  'user',
+  'password',
+  'x',
+  '__proto__',
+  'emai',
+  'email2',
+  'ſ',
+]
+
+function jsonText(random: Random, text: string): string {
+  const written = Array.from(text).map((character) => {
+    if (!chance(random, 0.1)) return JSON.stringify(character).slice(1, -1)
+    return Array.from(
+      { length: character.length },
+      (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`,
+    ).join('')
+  })
+  if (chance(random, 0.03))
+    written.push(pick(random, ['\\ud800', '\\/', '\\u0000', '\\n', '\\x41', '\n', '\\']))
+  const quote = chance(random, 0.03) ? "'" : '"'
+  return `${quote}${written.join('')}${quote}`
+}
+
+function blank(random: Random): string {
+  return chance(random, 0.85)
+    ? ''
+    : pick(random, [' ', '\n', '\t', '\r\n', '/* x */', '// x\n', '/*"*/', '\f', '\u00a0', '#x\n'])
+}
+
+function jsonValue(random: Random, depth: number): string {
+  const draw = random()
+  if (draw < 0.6) return jsonText(random, pick(random, accounts))
+  if (draw < 0.7)
+    return pick(random, [
+      '7',
+      '7.0',
+      '1e2',
+      '-0',
+      '12345678901234567890',
+      '0x7',
+      '07',
+      'NaN',
+      'true',
+      'null',
+      'Infinity',
+      '1e400',
+      '.5',
+    ])
+  if (depth > 3) return '{}'
+  return draw < 0.85 ? jsonObject(random, depth + 1) : jsonArray(random, depth + 1)
+}
+
+function jsonObject(random: Random, depth: number): string {
+  const members = many(random, 4, () => {
+    const name = chance(random, 0.03) ? 'email' : jsonText(random, pick(random, names))
+    const separator = chance(random, 0.98) ? ':' : pick(random, ['=', '=>', '::', ''])
+    return `${blank(random)}${name}${blank(random)}${separator}${blank(random)}${jsonValue(random, depth)}`
+  })
+  return `{${members.join(chance(random, 0.98) ? ',' : pick(random, [';', ',,', ' ']))}${chance(random, 0.03) ? ',' : ''}${blank(random)}}`
+}
+
+function jsonArray(random: Random, depth: number): string {
+  return `[${many(random, 3, () => jsonValue(random, depth)).join(',')}${chance(random, 0.03) ? ',' : ''}]`
+}
+
+function json(random: Random): string {
+  const text = chance(random, 0.8) ? jsonObject(random, 0) : jsonArray(random, 0)
+  const before = chance(random, 0.05) ? pick(random, ['\ufeff', ' ', ")]}',\n", '\u2028', '/**/']) : ''
+  const behind = chance(random, 0.08) ? pick(random, [' x', text, '\n{}', '&email=z', ';', '}', '\0']) : ''
+  const all = before + text + behind
+  if (chance(random, 0.02)) return Buffer.from(all, 'utf16le').toString('latin1')
+  return Buffer.from(all).toString('latin1')
+}
+
+function formText(random: Random, text: string): string {
+  return Array.from(Buffer.from(text).toString('latin1'))
+    .map((byte) => {
+      if (byte === ' ') return '+'
+      const code = byte.charCodeAt(0)
+      const escape = `%${code.toString(16).padStart(2, '0')}`
+      if (/[A-Za-z0-9@._-]/.test(byte) ? chance(random, 0.1) : chance(random, 0.9)) return escape
+      return byte
+    })
+    .join('')
+}
+
+function formName(random: Random): string {
+  const name = pick(random, names)
+  const written = chance(random, 0.7)
+    ? name
+    : pick(random, [
+        `${name}[]`,
+        `${name}[x]`,
+        `[${name}]`,
+        `${name}[0]`,
+        ` ${name}`,
+        `${name}.x`,
+        `${name}[`,
+        `${name}]`,
+        `x[${name}]`,
+        `${name}[a=b]`,
+        `${name}[__proto__]`,
+        `${name}\0x`,
+      ])
+  return formText(random, written)
+}
+
+function form(random: Random): string {
+  const pairs = many(random, 4, () => {
+    const equals = chance(random, 0.95) ? '=' : pick(random, ['', '==', '%3d', ' = '])
+    return `${formName(random)}${equals}${formText(random, pick(random, accounts))}`
+  })
+  return pairs.join(chance(random, 0.9) ? '&' : pick(random, [';', '&&', '&;', ',', '%26', '\n', '&amp;']))
+}
+
+function multipart(random: Random, boundary: string): string {
+  const end = chance(random, 0.92) ? '\r\n' : pick(random, ['\n', '\r', '\r\n\r\n'])
+  const parts = many(random, 3, () => {
+    const name = pick(random, names)
+    const named = pick(random, [
+      ...Array.from({ length: 6 }, () => `name="${name}"`),
+      ...[
+        `name=${name}`,
+        `name='${name}'`,
+        `name*=UTF-8''${encodeURIComponent(name)}`,
+        `Name="${name}"`,
+        `name = "${name}"`,
+      ],
+      ...[
+        `name="x"; name="${name}"`,
+        `name="${name}"; name="x"`,
+        `name="\\${name}"`,
+        `name="${name}`,
+        `filename="f"; name="${name}"`,
+      ],
+      ...[
+        `name="${name}"; filename="f"`,
+        `name="${name}"; filename=""`,
+        `name="${name}[]"`,
+        `name="${encodeURIComponent(name)}"`,
+        `name*0="${name.slice(0, 2)}"; name*1="${name.slice(2)}"`,
+      ],
+    ])
+    const heads = [
+      `${pick(random, ['Content-Disposition', 'content-disposition', 'Content-Disposition '])}: ${pick(random, ['form-data', 'form-data', 'form-data', 'attachment', 'FORM-DATA', ''])}; ${named}`,
+    ]
+    if (chance(random, 0.2))
+      heads.push(
+        pick(random, [
+          ...[
+            'Content-Type: text/plain',
+            'Content-Type: text/plain; charset=utf-16',
+            'Content-Type: application/json',
+          ],
+          ...[
+            'Content-Transfer-Encoding: base64',
+            'Content-Transfer-Encoding: quoted-printable',
+            'Content-Transfer-Encoding: 8bit',
+          ],
+          ...[
+            'X: y',
+            ' folded',
+            'Content-Disposition: form-data; name="x"',
+            'Content-Type: multipart/mixed; boundary=c',
+          ],
+        ]),
+      )
+    if (chance(random, 0.3)) heads.reverse()
+    const isBase64 = heads.some((head) => head.includes('base64'))
+    const account = pick(random, accounts)
+    const content = isBase64 ? Buffer.from(account).toString('base64') : account
+    return `--${boundary}${end}${heads.join(end)}${end}${end}${content}${end}`
+  })
+  const before = chance(random, 0.05) ? pick(random, ['preamble\r\n', '\r\n', ' ']) : ''
+  const last = chance(random, 0.9)
+    ? `--${boundary}--${end}`
+    : pick(random, ['', `--${boundary}`, `--${boundary}--`, `--${boundary}-- x`])
+  return Buffer.from(before + parts.join('') + last).toString('latin1')
+}
+
+/** In some requests a few bytes are lost, repeated or replaced. */
+function damaged(random: Random, body: string): string {
+  if (chance(random, 0.85) || body === '') return body
+  let text = body
+  for (let left = 1 + Math.floor(random() * 3); left > 0; left--) {
+    const at = Math.floor(random() * text.length)
+    const other = pick(random, [
+      '',
+      '',
+      '"',
+      '\\',
+      '=',
+      '&',
+      ';',
+      ',',
+      ':',
+      '{',
+      '}',
+      '[',
+      ']',
+      '\r',
+      '\n',
+      '\0',
+      '%',
+      '\xff',
+      '-',
+      ' ',
+    ])
+    text = text.slice(0, at) + other + text.slice(at + (chance(random, 0.5) ? 1 : 0))
+  }
+  return text
+}
+
+function encoded(random: Random, body: string): string {
+  const encoding = pick(random, ['utf16le', 'base64', 'hex'] as const)
+  return encoding === 'utf16le'
+    ? Buffer.from(body, 'utf16le').toString('latin1')
+    : Buffer.from(body, 'latin1').toString(encoding)
+}

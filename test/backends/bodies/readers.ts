@@ -1,0 +1,51 @@
+import { join } from 'node:path'
+
+/** A framework that reads bodies, as its users call it. It takes and writes JSON: see the scripts. */
+export type BodyReader = {
+  readonly name: string
+  readonly program: string
+  readonly args: readonly string[]
+  readonly reader: string
+  /** Debian's packages, and a command that succeeds where they are installed; none for what npm has. */
+  readonly needs?: { readonly names: readonly string[]; readonly check: readonly [string, ...string[]] }
+}
+
+const folder = join(import.meta.dirname, 'readers')
+const python = '/usr/bin/python3'
+
+function onNode(reader: string): BodyReader {
+  return { name: `${reader} (Node)`, program: process.execPath, args: [join(folder, 'node.js')], reader }
+}
+
+function onPython(reader: string, names: readonly string[], modules: string): BodyReader {
+  const needs = { names, check: [python, '-c', `import ${modules}`] } as const
+  return { name: `${reader} (Python)`, program: python, args: [join(folder, 'python.py')], reader, needs }
+}
+
+export const bodyReaders: readonly BodyReader[] = [
+  ...['express-5', 'express-5-querystring', 'express-4', 'express-any-json', 'express-merged'].map(onNode),
+  ...['multer', 'busboy', 'fastify', 'koa', 'fetch-form', 'fetch-json'].map(onNode),
+  onPython('flask', ['python3-flask'], 'flask'),
+  onPython('django', ['python3-django'], 'django'),
+  // FastAPI's forms and JSON are Starlette's.
+  onPython('starlette', ['python3-starlette', 'python3-python-multipart'], 'starlette, multipart'),
+  {
+    name: 'Rack (Ruby)',
+    program: 'ruby',
+    args: [join(folder, 'rack.rb')],
+    reader: 'rack',
+    needs: { names: ['ruby-rack'], check: ['ruby', '-e', 'require "rack"'] },
+  },
+  {
+    name: 'net/http (Go)',
+    program: 'go',
+    args: ['run', join(folder, 'main.go')],
+    reader: 'go',
+    needs: { names: ['golang-go'], check: ['go', 'version'] },
+  },
+  {
+    ...onNode('php'),
+    name: 'PHP',
+    needs: { names: ['php-cli'], check: ['php', '--version'] },
+  },
+]

@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { bodyKeysOf } from '../../../proxy/limits/keys/body/body-keys.ts'
+import { bodyValues, KeyBody } from '../../../proxy/limits/keys/body/key-body.ts'
+import { hashedKeyOf } from '../../../proxy/limits/keys/partition-key.ts'
+import { seededRandom } from '../../support/http/raw-client.ts'
+import { testSeed } from '../../support/random/seed.ts'
+import { installDebianPackages, installNpmPackages } from '../../support/run/packages.ts'
+import { drawRequest, type DrawnRequest } from './bodies.ts'
+import { bodyReaders, type BodyReader } from './readers.ts'
+
+// Asks real frameworks what they read as the value of `email` in a body, and whether a rule with `key: body:email` counts the request for
+// that value: a part of `npm run test:backends`. A value that a framework reads and that the rule does not count is a way around the limit.
+
+const { values: options } = parseArgs({
+  options: {
+    seed: { type: 'string', default: String(testSeed()) },
+    bodies: { type: 'string', default: '10000' },
+    only: { type: 'string', default: '' },
+  },
+})
+/** U+FFFD, a character for each byte. */
+const replacement = '\xef\xbf\xbd'
+/** A line such as those between parts is in it: parsers differ in where it ends, and nobody has such a name. */
+const isAcrossParts = /[\r\n](?:--|content-)/i
+const random = seededRandom(Number(options.seed))
+const chosen = bodyReaders.filter(({ name }) => name.toLowerCase().includes(options.only.toLowerCase()))
+
+installNpmPackages(join(import.meta.dirname, '..'))
+const missing = chosen.flatMap(({ needs }) => (needs && !isInstalled(needs.check) ? needs.names : []))
+installDebianPackages([...new Set(missing)])
+
+console.log(`seed ${options.seed}, ${options.bodies} bodies for each of ${chosen.length} frameworks\n`)
+let failed = 0
+for (const reader of chosen) {
+  const requests = Array.from({ length: Number(options.bodies) }, () => drawRequest(random))
+  const read = ask(reader, requests)
+  const uncounted = requests.flatMap((request, i) =>
+    findUncounted(request, read[i] ?? []).map((value) => [request, value]),
+  )
+  const found = read.filter((values) => values.length > 0).length
+  console.log(
+    `${reader.name.padEnd(28)} ${String(found).padStart(7)} read ${String(uncounted.length).padStart(5)} uncounted`,
+  )
+  for (const [request, value] of uncounted.slice(0, 6))
+    console.log(`  FAILED ${JSON.stringify(request)} is ${JSON.stringify(value)}`)
+  if (uncounted.length > 0 || found === 0) failed++
+}
+process.exit(failed > 0 || chosen.length === 0 ? 1 : 0)
+
+function isInstalled([program, ...args]: readonly [string, ...string[]]): boolean {
+  return spawnSync(program, args, { stdio: 'ignore' }).status === 0
+}
+
+/** @returns for each request the values that the framework reads, a character for each byte */
+function ask({ program, args, reader, name }: BodyReader, requests: readonly DrawnRequest[]): string[][] {
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    input: JSON.stringify(
+      requests.map((one) => ({ ...one, body: Buffer.from(one.body, 'latin1').toString('base64') })),
+    ),
+    env: { ...process.env, READER: reader },
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+  })
+  if (status !== 0) throw new Error(`${name}: ${stderr}`)
+  return (JSON.parse(stdout) as string[][]).map((values) =>
+    values.map((value) => Buffer.from(value, 'base64').toString('latin1')),
+  )
+}
+
+/** The values for which the request does not count. One that counts for too many clients is rejected. */
+function findUncounted({ types, query, body }: DrawnRequest, values: readonly string[]): string[] {
+  if (values.length === 0) return []
+  const rawHeaders = types.flatMap((type) => ['Content-Type', type])
+  const bytes = Buffer.from(body, 'latin1')
+  const sent = bytes.length === 0 ? ({ unread: 'missing' } as const) : { bytes, isWhole: true }
+  const read = new KeyBody(sent, { rawHeaders }, query === '' ? '/' : `/?${query}`)
+  const partition = [{ kind: 'body', name: 'email', path: ['email'] }] as const
+  const keys = bodyKeysOf({ partition }, () => [], read, 'address')
+  if (!keys) return []
+  // Bytes that are not UTF-8 make nobody's name.
+  return values.filter((value) => {
+    if (value.includes(replacement) || isAcrossParts.test(value)) return false
+    const clients = bodyValues(value, false).filter((client) => /[\p{L}\p{N}]/u.test(client))
+    return !clients.every((client) => keys.requests.has(hashedKeyOf(`${client.length}:${client}`)))
+  })
+}
