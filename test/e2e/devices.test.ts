@@ -15,7 +15,7 @@ const table = `
 trustedProxies: [127.0.0.0/8]
 limits:
   - name: account
-    match: [POST /login, POST /basket]
+    match: ['GET,POST /login', POST /basket]
     key: query:user
     requests: 5
     window: 15m
@@ -48,7 +48,9 @@ async function startLogin(): Promise<Backend> {
   return startBackend((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://backend')
     const status = searchParams.get('password') === 'right' ? Number(searchParams.get('status') ?? 200) : 401
+    const { cache } = request.headers
     response.writeHead(status, [
+      ...(typeof cache === 'string' ? [['Cache-Control', cache]] : []),
       ['Set-Cookie', 'session=1; Path=/'],
       ['Set-Cookie', 'sluice_device=forged; Path=/'],
     ])
@@ -174,6 +176,36 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     const again = deviceIn(await login(users[0] ?? '', 'right', device))
     expect(again.split('.')).toHaveLength(3)
     expect(again).not.toBe(device)
+  })
+
+  test('a response that caches may give to others sets no cookie', async () => {
+    const get = async (headers: Record<string, string>) =>
+      deviceIn(await first.send('GET', `/login?user=${newAccount()}&password=right`, { headers }))
+    for (const cache of ['', 'public, max-age=60', 'no-cache'])
+      expect(await get({ ...(cache !== '' && { cache }) })).toBe('')
+    for (const cache of ['private', 'no-store, max-age=0']) expect(await get({ cache })).not.toBe('')
+  })
+
+  test('an operator bans an account, and not its devices; a limit of its own is that of each device', async () => {
+    const user = newAccount()
+    const device = deviceIn(await login(user, 'right'))
+    const client = { 'query:user': user }
+    const name = { policy: 'account', client, for: '1h' }
+    expect((await askOperator(first, 'POST', '/api/clients/override', { ...name, requests: 2 })).status).toBe(
+      200,
+    )
+    await eventually('all gateways know the limit', async () => {
+      expect(await statusesOf(2, user, 'wrong')).toContain(429)
+    })
+    expect(await statusesOf(3, user, 'wrong', device)).toEqual([401, 401, 429])
+    const other = newAccount()
+    const known = deviceIn(await login(other, 'right'))
+    const ban = { client: { 'query:user': other }, for: '1h' }
+    expect((await askOperator(first, 'POST', '/api/clients/ban', ban)).status).toBe(200)
+    await eventually('all gateways know the ban', async () => {
+      expect(await statusesOf(2, other, 'right')).toEqual([429, 429])
+    })
+    expect((await login(other, 'right', known)).status).toBe(200)
   })
 
   test('a request that names two accounts gets no device', async () => {
