@@ -2,7 +2,7 @@ import type { CalendarUnit, CalendarWindow, Policy } from '../../../policy.ts'
 import { openZone, type Zone } from './zone.ts'
 
 /** A window from its first millisecond to the first one after it. */
-export type Span = { readonly startMs: number; readonly endMs: number }
+type Span = { readonly startMs: number; readonly endMs: number }
 
 /** The windows of a unit in a time zone, without gaps: each begins where the one before ends. */
 export type CalendarWindows = {
