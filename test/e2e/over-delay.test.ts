@@ -4,6 +4,7 @@ import { constants } from 'node:http2'
 import { expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/http/backend.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { askOperator } from '../support/gateway/operator.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { freshRedis } from '../support/redis/redis.ts'
@@ -96,6 +97,14 @@ test('requests for which there is no time, or no place, are refused', async () =
   const first = send('/few')
   await untilWaiting(gateway, 4)
   expect(await send('/few')).toEqual([429, expect.any(Number)])
+  // The fourth turn is beyond the delay; under the other rule there is time, but no place, which no question asks for.
+  const explain = async (target: string) =>
+    (await askOperator(gateway, 'POST', '/api/explain', { method: 'GET', target })).body
+  expect(await explain('/slow')).toMatchObject({
+    refusedBy: 'slow',
+    rules: [{ over: { delayMs: 60_000 } }, {}],
+  })
+  expect(await explain('/few')).toMatchObject({ refusedBy: null })
   left.abort()
   expect(await Promise.all([...replies, first])).toEqual(['left', 'left', 'left', 'left'])
   await untilWaiting(gateway, 0)

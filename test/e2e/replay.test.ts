@@ -51,6 +51,18 @@ async function replay(
   return { ...finished, report: JSON.parse(finished.stdout || 'null') as Report }
 }
 
+test('requests over a limit that would have waited are counted as passed, and told', async () => {
+  const lines = Array.from({ length: 10 }, () => line(0, '192.0.2.1', 'GET /a'))
+  const { report } = await replay(
+    `limits:
+  - { name: paced, match: GET /a, algorithm: token-bucket, requests: 1, window: 1s, burst: 2, over: { delay: 5s } }
+`,
+    { 'access.log': textOf(lines) },
+  )
+  expect(report.requests).toMatchObject({ limited: 10, refused: 3 })
+  expect(report.rules).toMatchObject([{ requests: 10, refused: 3, delayed: 5, over: { delayMs: 5000 } }])
+})
+
 describe('fixed windows', () => {
   // In 1000 s each has ten windows of 100 s. One that asks every second has 100 requests in each and is refused 70; one
   // that asks every 5 s has 20 and is never refused.

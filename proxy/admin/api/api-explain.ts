@@ -4,6 +4,7 @@ import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { writeHead, type AskedRequest } from '../../limits/explain/request-text.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import {
+  maxDelayMs,
   overRouteOf,
   policiesOf,
   refusesOver,
@@ -94,10 +95,14 @@ function routes(state: ClientState, written: Policy | undefined): boolean {
   return written !== undefined && overRouteOf(written) !== undefined && isOver(state, written)
 }
 
-function isOver({ quota, used = 0 }: ClientState, written: Policy): boolean {
+function isOver({ quota, used = 0, resetMs = 0 }: ClientState, written: Policy): boolean {
   const policy = quota === written.quota ? written : withQuota(written, quota)
   const units = requestedUnits(policy)?.otherwise ?? reservedUnits(policy)
-  return used + units > quota
+  if (used + units <= quota) return false
+  // It waits, behind those that wait already, unless that takes too long.
+  const unitsAfterReset = units - (quota - used) - 1
+  const delayMs = maxDelayMs(policy)
+  return delayMs === 0 || resetMs + (unitsAfterReset * policy.windowMs) / quota > delayMs
 }
 
 function describeBan({ leftMs, ...ban }: ExplainedBan): object {
