@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createLiveGeo } from './addresses/live-geo.ts'
+import { composeCrowdsec, type Crowdsec } from './addresses/crowdsec.ts'
 import { createLiveLists } from './addresses/live-lists.ts'
 import { createFaultLog } from './listen/fault-log.ts'
 import type { Log } from '../../shared/log.ts'
@@ -81,6 +82,9 @@ const LOOKUP_AT_START_MS = 2_000
 /** Time that the start waits for the key set, so that the first requests count as they should. */
 const KEYS_AT_START_MS = 1_000
 
+/** Time that the start waits for the decisions of CrowdSec. A CrowdSec that is away must not keep the gateway from serving. */
+const DECISIONS_AT_START_MS = 2_000
+
 /** Clients over a limit that operators can list: two megabytes at most. */
 const THROTTLED_CLIENTS = 10_000
 
@@ -105,6 +109,8 @@ export async function composeServing(
     readonly gatewayId?: string | undefined
     readonly readNode?: () => Promise<MetricSnapshot>
     readonly now?: () => number
+    /** In a worker: the decisions of CrowdSec, which the primary process reads. */
+    readonly crowdsec?: Crowdsec | undefined
     /** Tells of bans and of the breaker, where somebody wants to know. */
     readonly notify?: Notify | undefined
   } = {},
@@ -118,7 +124,10 @@ export async function composeServing(
     ...(elsewhere.readConfig && { readConfig: elsewhere.readConfig }),
   })
   const { telemetry } = metrics
-  const addressLists = createLiveLists(log)
+  const crowdsec =
+    settings.crowdsec && (elsewhere.crowdsec ?? composeCrowdsec(settings.crowdsec, { telemetry, log }))
+  if (crowdsec) telemetry.observeTable('crowdsec', () => crowdsec.table.readUse())
+  const addressLists = createLiveLists(log, crowdsec?.table)
   telemetry.observeLists(() => addressLists.readUse())
   const firstLists = await addressLists.prepare(listFilesOf(settings))
   firstLists.commit()
@@ -221,7 +230,12 @@ export async function composeServing(
     reloadCertificate: () => clients.reloadCertificate(),
     async listen(options = {}) {
       const { host, port, decisionsPort } = settings
-      await Promise.all([counters.ready(), clients.ready(), tokens?.ready(KEYS_AT_START_MS)])
+      await Promise.all([
+        counters.ready(),
+        clients.ready(),
+        tokens?.ready(KEYS_AT_START_MS),
+        crowdsec?.ready(DECISIONS_AT_START_MS),
+      ])
       if (isStopping()) return undefined
       const where = host === undefined ? {} : { host }
       const boundDecisionsPort = await clients.decisions?.listen({ ...where, port: decisionsPort })
@@ -239,6 +253,7 @@ export async function composeServing(
       await clients.close()
       addressLists.close()
       liveGeo.close()
+      crowdsec?.close()
       tokens?.close()
       replicas?.close()
       await Promise.all([counters.close(), tracing?.close()])

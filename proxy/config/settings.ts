@@ -24,7 +24,9 @@ import {
 import { warnOfLowPlans } from './checks/plans.ts'
 import { clientList } from './clients/client-list.ts'
 import { findUnusableGeo, findWithoutGeo, geoip, locateGeo, warnOfIdleGeo } from './clients/geoip.ts'
+import { checkCrowdsecKey, crowdsec, locateCrowdsecKey } from './clients/crowdsec.ts'
 import { findMissingLists, locateLists, locateRuleLists } from './clients/list-files.ts'
+import type { CrowdsecSettings } from '../limits/clients/crowdsec/keep-decisions.ts'
 import type { TokenSettings } from '../limits/keys/tokens/tokens.ts'
 import type { Webhook } from '../telemetry/webhooks/webhook-event.ts'
 import { tokenSettings } from './clients/token-settings.ts'
@@ -66,6 +68,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly allowList: readonly ListEntry[]
   /** Clients whose requests are refused before any rule, also with rate limiting off. */
   readonly denyList: readonly ListEntry[]
+  /** Where decisions of CrowdSec are from; undefined without them. */
+  readonly crowdsec: CrowdsecSettings | undefined
   /** Whose scripts can read local replies; undefined for nobody's. */
   readonly cors: z.output<typeof cors> | undefined
   /** The response to refused requests. */
@@ -98,6 +102,9 @@ export const configFileSchema = z
     denyList: clientList
       .optional()
       .meta({ description: 'Clients whose requests are answered 403 before any rule applies.' }),
+    crowdsec: crowdsec
+      .optional()
+      .meta({ description: 'CrowdSec whose decisions deny clients: its local API.' }),
     cors: cors
       .optional()
       .meta({ description: 'Lets scripts of other origins read responses of the gateway itself.' }),
@@ -185,6 +192,7 @@ export function loadGatewaySettings(
     ...(file && ('geoip' in file.values || !('geoip' in file.source.given))
       ? findWithoutGeo(file.values.limits, file.values.geoip, placeOfRule(file))
       : []),
+    ...(file ? checkCrowdsecKey(file.values.crowdsec, file.source.placeOf, folder) : []),
     ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, folder) : []),
     ...checkJointly(read, folderOf),
     ...(file ? findOwnAddresses(file.values.routes, read, file.source.placeOf) : []),
@@ -204,6 +212,7 @@ export function loadGatewaySettings(
     limitsFile: rules && path,
     allowList: locateLists(file?.values.allowList ?? [], folder),
     denyList: locateLists(file?.values.denyList ?? [], folder),
+    crowdsec: locateCrowdsecKey(file?.values.crowdsec, folder),
     cors: file?.values.cors,
     requestHeaders: file?.values.requestHeaders ?? [],
     webhooks: file?.values.webhooks ?? [],

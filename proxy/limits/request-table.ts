@@ -73,7 +73,8 @@ export function* compileTableInSteps(
     written: rules,
     rules: yield* compileRulesInSteps(rules),
     preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
-    clientLists: isAnybodyListed(lists) ? yield* compileClientListsInSteps(lists, files) : undefined,
+    clientLists:
+      isAnybodyListed(lists) || files.crowdsec ? yield* compileClientListsInSteps(lists, files) : undefined,
     conditions: yield* compileConditionsInSteps(rules, { files, wallNow: Date.now }),
     addresses,
     geo,

@@ -9,6 +9,7 @@ import type {
   EvictedConnection,
   KeySetOutcome,
   ListUse,
+  PollOutcome,
   Rejection,
   ServersUse,
   TableUse,
@@ -30,6 +31,9 @@ export type Counters = {
   readonly lists: Record<ClientListName, number>
   /** By the list that refused them, of which the settings name a few. */
   readonly denials: Map<string, number>
+  readonly crowdsecPolls: Record<PollOutcome, number>
+  /** Of the last poll that was done, in milliseconds of the wall clock; 0 before. */
+  crowdsecPolledAtMs: number
   /** By the policy's name, which comes from the limits table: never longer than that. */
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
   /** By the policy's name: requests that were counted, and used more than 80 % of what their client may. */
@@ -116,6 +120,8 @@ export function createCounters(policies: readonly Policy[]): Counters {
     },
     lists: { allow: 0, deny: 0, ban: 0 },
     denials: new Map(),
+    crowdsecPolls: { done: 0, failed: 0 },
+    crowdsecPolledAtMs: 0,
     ...ofPolicies,
     tokens: { verified: 0, invalid: 0, 'unknown-key': 0, 'no-keys': 0 },
     keySets: { loaded: 0, failed: 0 },
@@ -224,6 +230,10 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     listed(list) {
       counters.lists[list]++
+    },
+    crowdsecPolled(outcome) {
+      counters.crowdsecPolls[outcome]++
+      if (outcome === 'done') counters.crowdsecPolledAtMs = Date.now()
     },
     denied(list) {
       counters.denials.set(list, (counters.denials.get(list) ?? 0) + 1)

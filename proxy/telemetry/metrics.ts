@@ -317,15 +317,27 @@ function describeTables({ tables }: Counters): Metric[] {
 }
 
 /** Of several processes that read a list, those that read it worst. */
-function describeLists({ denials, addressLists }: Counters): Metric[] {
+function describeLists(counters: Counters): Metric[] {
+  const { denials, addressLists } = counters
   const lists = addressLists()
   const byList = (valueOf: (use: ListUse) => number): MetricValue[] =>
     lists.map((use) => ({ labels: { list: use.list }, value: valueOf(use) }))
   return [
     counter(
       'sluice_denied_requests_total',
-      'Requests that a list refused before any rule applied, by list: denyList or a file of it',
+      'Requests that a list refused before any rule applied, by list: denyList, a file of it, or crowdsec',
       by('list', Object.fromEntries(denials)),
+    ),
+    counter(
+      'sluice_crowdsec_polls_total',
+      'Polls of the local API of CrowdSec, by outcome',
+      by('outcome', counters.crowdsecPolls),
+    ),
+    gauge(
+      'sluice_crowdsec_last_success_timestamp_seconds',
+      'Unix time of the last time that decisions of CrowdSec were read; 0 before',
+      single(counters.crowdsecPolledAtMs / 1000),
+      'max',
     ),
     gauge(
       'sluice_list_entries',

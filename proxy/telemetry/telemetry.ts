@@ -60,6 +60,8 @@ export type TokenOutcome = 'verified' | 'invalid' | 'unknown-key' | 'no-keys'
 
 export type KeySetOutcome = 'loaded' | 'failed'
 
+export type PollOutcome = 'done' | 'failed'
+
 /** A list that decides about a request before the rules do; `ban`: the clients that are banned. */
 export type ClientListName = 'allow' | 'deny' | 'ban'
 
@@ -145,6 +147,8 @@ export type Telemetry = UpstreamTelemetry & {
   tokenRead(outcome: TokenOutcome): void
   /** The key set that tokens are verified with was loaded, or could not be. */
   keySetLoaded(outcome: KeySetOutcome): void
+  /** The local API of CrowdSec was asked for decisions. */
+  crowdsecPolled(outcome: PollOutcome): void
   /** A question to the store was answered, whatever the answer was. */
   storeAnswered(durationMs: number): void
   storeFailed(): void

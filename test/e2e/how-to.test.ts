@@ -126,6 +126,13 @@ const pages: Readonly<Record<string, Page>> = {
       await send(scene, 9, 'POST /login', '192.0.2.7')
     },
   },
+  'deny-lists.md': {
+    prepare: async ({ folder, sluice }) => {
+      writeFileSync(join(folder, 'drop.txt'), '; a list\n192.0.2.0/24 ; SBL1\n203.0.113.0/24 ; SBL2\n')
+      writeFileSync(join(folder, 'sluice.yaml'), `denyList: [{ file: ./drop.txt }]\n${limits}`)
+      await sluice('reload')
+    },
+  },
   'redis-is-away.md': {
     table: `${limits}  - { name: search, match: GET /search, requests: 10, window: 1m }\n`,
     env: async () => ({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` }),

@@ -23,7 +23,8 @@ describe('every example is one that the gateway takes', () => {
 
   test.each(examples)('docs/configuration.md, backends.md, tutorial.md, how-to/: %s', (yaml) => {
     const directory = directoryWith(yaml)
-    for (const [page] of yaml.matchAll(/\.\/[\w-]+\.(?:html|txt)/g)) writeFileSync(join(directory, page), '')
+    for (const [page] of yaml.matchAll(/\.\/[\w-]+\.(?:html|txt|key)/g))
+      writeFileSync(join(directory, page), 'x')
     for (const [page] of yaml.matchAll(/\.\/[\w-]+\.mmdb/g))
       writeFileSync(join(directory, page), writeMmdb({}))
     // Secrets are never in the file.

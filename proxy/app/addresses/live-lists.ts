@@ -64,8 +64,13 @@ class LiveList implements AddressList {
 
 /**
  * Reads one list at a time, in a thread. Where a list that has changed cannot be used, the one in force stays, and the log says why.
+ *
+ * @param crowdsec is handed on with the lists
  */
-export function createLiveLists(log: Pick<Log, 'info' | 'warn' | 'error'>): LiveLists {
+export function createLiveLists(
+  log: Pick<Log, 'info' | 'warn' | 'error'>,
+  crowdsec?: AddressList,
+): LiveLists {
   let inForce: ReadonlyMap<string, LiveList> = new Map()
   let last: Promise<unknown> = Promise.resolve()
 
@@ -121,7 +126,7 @@ export function createLiveLists(log: Pick<Log, 'info' | 'warn' | 'error'>): Live
     }
     if (problems.length > 0) throw new SettingsError(problems)
     return {
-      lists: listsOf(next),
+      lists: listsOf(next, crowdsec),
       commit() {
         for (const [location, list] of inForce) if (!next.has(location)) list.stop?.()
         for (const { file, location } of files) {
@@ -165,8 +170,9 @@ async function readOrExplain(file: string, location: string): Promise<ReadList> 
   }
 }
 
-function listsOf(lists: ReadonlyMap<string, AddressList>): AddressLists {
+function listsOf(lists: ReadonlyMap<string, AddressList>, crowdsec: AddressList | undefined): AddressLists {
   return {
+    crowdsec,
     of(location) {
       const list = lists.get(location)
       if (!list) throw new Error(`the list ${location} was not read`)

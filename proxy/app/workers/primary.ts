@@ -8,6 +8,7 @@ import { combineHealth, createHealth } from '../../admin/health.ts'
 import { createWorkersOperations } from '../../admin/worker-clients.ts'
 import { createWorkerReports } from '../../admin/worker-reports.ts'
 import type { ClientEntry, EntryId } from '../../limits/clients/client-entry.ts'
+import { DecisionBroadcast } from '../../limits/clients/crowdsec/worker-decisions.ts'
 import { createClientTable, type ClientTable } from '../../limits/clients/client-table.ts'
 import { serveClientTable, tellEntry } from '../../limits/clients/worker-entries.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
@@ -18,6 +19,7 @@ import { serveLimiter, tellReset, type ServedLimiter } from '../../limits/store/
 import { policiesOf, type Policy, type Rule } from '../../policy.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { renderMetrics, watchProcess } from '../../telemetry/prometheus.ts'
+import { composeCrowdsec } from '../addresses/crowdsec.ts'
 import { composeAdmin } from '../admin.ts'
 import { clientTableOptions, counterOptions } from '../counting.ts'
 import { composeWebhooks, hearWorkers } from '../observe/webhooks.ts'
@@ -55,6 +57,15 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
     undefined,
     tellWorkersOfEntry,
   )
+  const crowdsec =
+    settings.crowdsec &&
+    composeCrowdsec(settings.crowdsec, {
+      telemetry,
+      log,
+      changed: (change) => decisions?.changed(change),
+    })
+  const decisions =
+    crowdsec && new DecisionBroadcast(crowdsec.table, () => listWorkers().map((worker) => portTo(worker)))
   const reports = createWorkerReports(REPORT_TIMEOUT_MS)
   const own = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
   const isStopping = (): boolean => own.read().status === 'stopping'
@@ -97,6 +108,7 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
     onStart(worker) {
       reports.add(worker)
       hear?.(worker)
+      decisions?.add(portTo(worker))
       let limiter: ServedLimiter | undefined
       tables.add(worker, () => {
         const inForce = reloader.current()
@@ -142,6 +154,7 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
     async close() {
       stopWatching()
       own.beginStopping()
+      crowdsec?.close()
       await workers.stop()
       await Promise.all([admin.close(), webhooks?.close()])
     },

@@ -4,6 +4,7 @@ import { doInTurns } from '../../../shared/steps.ts'
 import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts'
 import { answerClients } from '../../admin/worker-clients.ts'
 import { answerReports } from '../../admin/worker-reports.ts'
+import { createWorkerDecisions } from '../../limits/clients/crowdsec/worker-decisions.ts'
 import { createWorkerClientTable } from '../../limits/clients/worker-entries.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { ThrottledClients } from '../../limits/clients/throttled-clients.ts'
@@ -32,6 +33,7 @@ export async function composeWorker(
     count,
     gatewayId: process.env[GATEWAY_ID],
     notify: notifyPrimary(settings),
+    ...(settings.crowdsec && { crowdsec: createWorkerDecisions(portToPrimary, now) }),
   })
   answerReports({
     send: (message) => process.connected && portToPrimary.send(message),

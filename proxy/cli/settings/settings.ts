@@ -19,6 +19,7 @@ export function environmentWith({ config }: ConfigOption): NodeJS.ProcessEnv {
 export function loadSettings(options: ConfigOption): GatewaySettings {
   const { settings, warnings } = loadGatewaySettings(environmentWith(options), process.cwd())
   for (const warning of warnings) printError(`warning: ${warning}`)
+  if (settings.crowdsec) printError('warning: crowdsec: its decisions are not known here')
   return settings
 }
 

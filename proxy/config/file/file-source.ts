@@ -3,6 +3,7 @@ import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { problemAt, showValue, type Source } from '../../../shared/settings/problems.ts'
 import { fileName, fileNames, variableName } from '../../../shared/settings/table.ts'
 import { geoipFields } from '../clients/geoip.ts'
+import { crowdsecFields } from '../clients/crowdsec.ts'
 import { listFields } from '../clients/client-list.ts'
 import { tokenFields } from '../clients/token-settings.ts'
 import { conditionFields } from '../rules/conditions/conditions.ts'
@@ -30,6 +31,7 @@ const knownFields = [
   ...shows.keys(),
   'allowList',
   'denyList',
+  'crowdsec',
   'cors',
   'refusal',
   'jwt',
@@ -118,6 +120,7 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path[0] === 'webhooks') return Object.keys(webhookFields)
   if (path[0] === 'routes') return Object.keys(routeFields)
   if (path[0] === 'geoip') return geoipFields
+  if (path[0] === 'crowdsec') return Object.keys(crowdsecFields)
   if (path[0] === 'jwt') return Object.keys(tokenFields)
   if (path.some((step) => step === 'when' || step === 'unless')) return conditionFields
   return path.some((step) => step === 'allowList' || step === 'denyList') ? listFields : fieldsOfRule

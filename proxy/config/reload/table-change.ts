@@ -99,6 +99,7 @@ const fixedSettings: readonly (readonly [field: keyof GatewaySettings, name: str
     const isFixed = name !== undefined && !tableFields.some((other) => other === field)
     return isFixed ? [[field, name] as const] : []
   }),
+  ['crowdsec', 'crowdsec'],
   ['webhooks', 'webhooks'],
 ]
 

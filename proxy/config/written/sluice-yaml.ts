@@ -365,6 +365,23 @@ export interface SluiceYaml {
     }
   }[]
   /**
+   * CrowdSec whose decisions deny clients: its local API.
+   */
+  crowdsec?: {
+    /**
+     * URL of the local API of CrowdSec.
+     */
+    url: string
+    /**
+     * File with the API key of a bouncer.
+     */
+    keyFile: string
+    /**
+     * Interval between two polls.
+     */
+    every?: string
+  }
+  /**
    * Lets scripts of other origins read responses of the gateway itself.
    */
   cors?: {

@@ -92,7 +92,8 @@ export async function explain(asked: Asked): Promise<Explanation> {
 
 /** Of a file the line is looked for, which takes as long as reading it. */
 async function whyDenied({ list, location }: Denial, { clientAddress }: AskedRequest): Promise<string> {
-  if (location === undefined) return 'denyList has the client'
+  if (location === undefined)
+    return list === 'crowdsec' ? 'CrowdSec has banned the client' : 'denyList has the client'
   const address = parseAddress(clientAddress.address)
   const read = await readListInThread(location, address).catch(() => undefined)
   const line = read && 'found' in read ? `, line ${read.found}` : ''

@@ -36,6 +36,7 @@ describe('settings from the environment', () => {
       allowList: [],
       denyList: [],
       cors: undefined,
+      crowdsec: undefined,
       requestHeaders: [],
       webhooks: [],
       webhookSecret: undefined,

@@ -31,7 +31,7 @@ export type ClientLists = {
   applying(policies: readonly Policy[], client: ClientAddress, request: WithLines): readonly Policy[]
 }
 
-/** A list that denies: `denyList` where its entry is in the settings file, else the file with the entry, as written. */
+/** A list that denies: `denyList` where its entry is in the settings file, else the file with the entry, as written, or `crowdsec`. */
 export type Denial = { readonly list: string; readonly location?: string }
 
 type List = (client: ClientAddress, request: WithLines) => boolean
@@ -59,6 +59,7 @@ export function compileClientLists(lists: WrittenLists, files = noAddressLists):
 export function* compileClientListsInSteps(lists: WrittenLists, files: AddressLists): Steps<ClientLists> {
   const certain = new SecretHeaders(readOnlyLine)
   const possible = new SecretHeaders(readAnyLine)
+  const { crowdsec } = files
   const parse = createAddressParser()
   const compileList = createListCompiler(parse, files)
   const isAllowed = yield* compileList(lists.allowList, certain)
@@ -89,8 +90,12 @@ export function* compileClientListsInSteps(lists: WrittenLists, files: AddressLi
   return {
     findDenial(client, request) {
       if (isDenied?.(client, request)) return byDenyList
-      const address = denyingFiles.length > 0 ? parse(client.address) : undefined
-      return address && findFile(denyingFiles, address)
+      const address = denyingFiles.length > 0 || crowdsec ? parse(client.address) : undefined
+      if (!address) return undefined
+      const denial = findFile(denyingFiles, address)
+      if (denial || !crowdsec?.has(address)) return denial
+      // Others decide there whom to ban, and may be wrong about a client that this table knows.
+      return isAllowed?.(client, request) ? undefined : byCrowdsec
     },
     allows: isAllowed ?? (() => false),
     applying(policies, client, request) {
@@ -135,6 +140,7 @@ export function listedHeaders({ allowList, denyList, rules }: WrittenLists): str
 }
 
 const byDenyList: Denial = { list: 'denyList' }
+const byCrowdsec: Denial = { list: 'crowdsec' }
 
 function findFile(
   files: readonly { readonly file: ListFile; readonly list: AddressList }[],

@@ -7,6 +7,8 @@ export type AddressList = { has(address: IpAddress): boolean }
 export type AddressLists = {
   /** @throws Error for a file that was not read */
   of(location: string): AddressList
+  /** Addresses with a decision of CrowdSec; undefined without CrowdSec. */
+  readonly crowdsec?: AddressList | undefined
 }
 
 /** Where nothing names a file. */

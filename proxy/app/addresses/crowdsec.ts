@@ -1,0 +1,38 @@
+import type { Log } from '../../../shared/log.ts'
+import { DecisionTable, type DecisionChange } from '../../limits/clients/crowdsec/decision-table.ts'
+import { keepDecisions, type CrowdsecSettings } from '../../limits/clients/crowdsec/keep-decisions.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { version } from '../observe/version.ts'
+
+/** The decisions of CrowdSec in this process. */
+export type Crowdsec = {
+  readonly table: DecisionTable
+  /** Resolves when all decisions were read once, or could not be, after `limitMs` at the latest. */
+  ready(limitMs: number): Promise<void>
+  close(): void
+}
+
+/** @param changed called with each change, for processes that have copies */
+export function composeCrowdsec(
+  settings: CrowdsecSettings,
+  options: {
+    readonly telemetry: Telemetry
+    readonly log: Log
+    readonly changed?: (change: DecisionChange) => void
+  },
+): Crowdsec {
+  const { telemetry, log, changed } = options
+  const now = performance.now.bind(performance)
+  const table = new DecisionTable(now)
+  const keeper = keepDecisions(settings, {
+    apply(change) {
+      table.apply(change)
+      changed?.(change)
+    },
+    telemetry,
+    userAgent: `sluice/${version}`,
+    log,
+    now,
+  })
+  return { table, ready: (limitMs) => keeper.ready(limitMs), close: () => keeper.close() }
+}

@@ -1,0 +1,165 @@
+import {
+  formatAddress,
+  isIpv4,
+  networkOf,
+  parseAddressRange,
+  type IpAddress,
+} from '../../../request/addresses/ip-address.ts'
+import type { AddressList } from '../../../request/addresses/lists/address-lists.ts'
+import type { TableUse } from '../../../telemetry/telemetry.ts'
+import type { Decision } from './decision.ts'
+
+/**
+ * A change of the decisions, as the poller makes it and workers get it: `begin` and `end` are around all decisions, which take the
+ * place of those before; without them it is a difference.
+ */
+export type DecisionChange =
+  | { readonly crowdsec: 'begin' | 'end' }
+  | { readonly crowdsec: 'set'; readonly decisions: readonly Decision[] }
+  | { readonly crowdsec: 'delete'; readonly values: readonly string[] }
+
+/** Decisions that are kept: some 60 MB. */
+export const MAX_DECISIONS = 500_000
+
+/** A table that doubles copies its entries: of many small ones each does so in a moment. */
+const SHARDS = 32
+
+type Key = number | string
+type Shards = readonly Map<Key, number>[]
+
+/** Decisions by their network, each with the time at which it ends. */
+class Networks {
+  /** By the length of the prefix. */
+  readonly #byBits = new Map<number, Shards>()
+  size = 0
+  ignored = 0
+
+  has(address: IpAddress, nowMs: number): boolean {
+    for (const [bits, shards] of this.#byBits) {
+      const key = keyOf(address, bits)
+      const untilMs = shardOf(shards, key).get(key)
+      if (untilMs !== undefined && untilMs > nowMs) return true
+    }
+    return false
+  }
+
+  set(address: IpAddress, bits: number, untilMs: number): void {
+    let shards = this.#byBits.get(bits)
+    if (!shards) this.#byBits.set(bits, (shards = Array.from({ length: SHARDS }, () => new Map())))
+    const key = keyOf(address, bits)
+    const shard = shardOf(shards, key)
+    if (!shard.has(key)) {
+      if (this.size >= MAX_DECISIONS) {
+        this.ignored++
+        return
+      }
+      this.size++
+    }
+    shard.set(key, untilMs)
+  }
+
+  *all(nowMs: number): Generator<Decision> {
+    for (const [bits, shards] of this.#byBits)
+      for (const shard of shards)
+        for (const [key, untilMs] of shard)
+          yield { value: `${addressOf(key, bits)}/${bitsAsWritten(key, bits)}`, leftMs: untilMs - nowMs }
+  }
+
+  delete(address: IpAddress, bits: number): void {
+    const shards = this.#byBits.get(bits)
+    const key = keyOf(address, bits)
+    if (shards && shardOf(shards, key).delete(key)) this.size--
+  }
+}
+
+/**
+ * The decisions of CrowdSec in this process. A lookup costs the same for one decision of each length of prefix as for many. A decision
+ * ends by its duration, also if nothing more is heard of it.
+ */
+export class DecisionTable implements AddressList {
+  readonly #now: () => number
+  #inForce = new Networks()
+  /** While all decisions are being read. */
+  #next: Networks | undefined
+  #isComplete = false
+
+  /** @param now monotonic milliseconds */
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  has(address: IpAddress): boolean {
+    return this.#inForce.has(address, this.#now())
+  }
+
+  apply(change: DecisionChange): void {
+    switch (change.crowdsec) {
+      case 'begin':
+        this.#next = new Networks()
+        return
+      case 'end':
+        this.#inForce = this.#next ?? this.#inForce
+        this.#isComplete = true
+        this.#next = undefined
+        return
+      case 'set':
+        for (const { value, leftMs } of change.decisions) this.#set(value, leftMs)
+        return
+      case 'delete':
+        for (const value of change.values) this.#delete(value)
+    }
+  }
+
+  #set(value: string, leftMs: number): void {
+    const range = parseAddressRange(value)
+    const networks = this.#next ?? this.#inForce
+    if (!range) networks.ignored++
+    else if (leftMs > 0) networks.set(range.address, range.bits, this.#now() + leftMs)
+  }
+
+  #delete(value: string): void {
+    const range = parseAddressRange(value)
+    if (range) (this.#next ?? this.#inForce).delete(range.address, range.bits)
+  }
+
+  /** The decisions in force, for a copy; undefined before all of them were read once. */
+  all(): Iterable<Decision> | undefined {
+    return this.#isComplete ? this.#inForce.all(this.#now()) : undefined
+  }
+
+  readUse(): TableUse {
+    const { size, ignored } = this.#inForce
+    return { size, capacity: MAX_DECISIONS, evictions: ignored }
+  }
+}
+
+const IPV4_BITS = 96
+
+/** The network as a number for IPv4, as a text of eight characters for IPv6. */
+function keyOf(address: IpAddress, bits: number): Key {
+  if (isIpv4(address) && bits >= IPV4_BITS) {
+    const value = (address[6] ?? 0) * 0x1_0000 + (address[7] ?? 0)
+    return Math.floor(value / 2 ** (128 - bits))
+  }
+  return String.fromCharCode(...networkOf(address, bits))
+}
+
+/** The address of a key, in the form of a CIDR before the slash. */
+function addressOf(key: Key, bits: number): string {
+  if (typeof key === 'string') return formatAddress(Array.from({ length: 8 }, (_, i) => key.charCodeAt(i)))
+  const value = key * 2 ** (128 - bits)
+  return formatAddress([0, 0, 0, 0, 0, 0xffff, Math.floor(value / 0x1_0000), value % 0x1_0000])
+}
+
+function bitsAsWritten(key: Key, bits: number): number {
+  return typeof key === 'string' ? bits : bits - IPV4_BITS
+}
+
+function shardOf(shards: Shards, key: Key): Map<Key, number> {
+  let mixed = typeof key === 'number' ? key : 0
+  if (typeof key === 'string')
+    for (let i = 0; i < key.length; i++) mixed = Math.imul(mixed ^ key.charCodeAt(i), 0x9e3779b1)
+  const shard = shards[(Math.imul(mixed, 0x9e3779b1) >>> 16) % SHARDS]
+  if (!shard) throw new RangeError('there is no such shard')
+  return shard
+}

@@ -1,0 +1,83 @@
+/** The lists of the answer. */
+export type StreamList = 'new' | 'deleted'
+
+/** The longest decision that CrowdSec makes has a few hundred characters. */
+const MAX_DECISION_LENGTH = 16_384
+
+/**
+ * Reads `{"new": [{…}, …], "deleted": [{…}, …]}` as it arrives, decision by decision: the list of a community has a hundred thousand, and to
+ * parse them at once would stop the process for a second. A list may be null.
+ */
+export class StreamReader {
+  readonly #onDecision: (list: StreamList, decision: unknown) => void
+  #depth = 0
+  #isInString = false
+  #isEscaped = false
+  /** The decision or the name that has begun. */
+  #text = ''
+  #name = ''
+  #hasList = false
+  #isOver = false
+
+  constructor(onDecision: (list: StreamList, decision: unknown) => void) {
+    this.#onDecision = onDecision
+  }
+
+  /** @throws Error where it is not such an object */
+  write(piece: string): void {
+    for (let at = 0; at < piece.length; at++) {
+      const character = piece.charAt(at)
+      const isKept = this.#depth >= 3 || (this.#depth === 1 && this.#isInString)
+      if (isKept) this.#keep(character)
+      if (this.#isInString) this.#inString(character)
+      else this.#outside(character)
+    }
+  }
+
+  /** @throws Error where the object is truncated */
+  end(): void {
+    if (!this.#isOver || !this.#hasList) throw new Error('the answer is truncated, or has no decisions')
+  }
+
+  #keep(character: string): void {
+    if (this.#text.length >= MAX_DECISION_LENGTH) throw new Error('a decision is too long')
+    this.#text += character
+  }
+
+  #inString(character: string): void {
+    if (this.#isEscaped) this.#isEscaped = false
+    else if (character === '\\') this.#isEscaped = true
+    else if (character === '"') {
+      this.#isInString = false
+      if (this.#depth !== 1) return
+      this.#name = this.#text.slice(0, -1)
+      if (this.#name === 'new' || this.#name === 'deleted') this.#hasList = true
+    }
+  }
+
+  #outside(character: string): void {
+    switch (character) {
+      case '"':
+        this.#isInString = true
+        if (this.#depth === 1) this.#text = ''
+        return
+      case '{':
+      case '[':
+        this.#depth++
+        if (this.#depth === 3) this.#text = character
+        if (this.#depth === 1 && character === '[') throw new Error('the answer is no object')
+        return
+      case '}':
+      case ']':
+        this.#depth--
+        if (this.#depth === 2) this.#found()
+        if (this.#depth === 0) this.#isOver = true
+    }
+  }
+
+  #found(): void {
+    const decision: unknown = JSON.parse(this.#text)
+    this.#text = ''
+    if (this.#name === 'new' || this.#name === 'deleted') this.#onDecision(this.#name, decision)
+  }
+}

@@ -1,0 +1,102 @@
+import { doInTurns, type Steps } from '../../../../shared/steps.ts'
+import type { LimiterPort } from '../../store/workers/worker-messages.ts'
+import type { Decision } from './decision.ts'
+import { DecisionTable, type DecisionChange } from './decision-table.ts'
+
+/** From a worker: it listens. */
+type Hello = { readonly crowdsec: 'hello' }
+
+/** In a worker, where the primary process polls: a copy. */
+export function createWorkerDecisions(
+  port: LimiterPort,
+  now: () => number,
+): { readonly table: DecisionTable; ready(limitMs: number): Promise<void>; close(): void } {
+  const table = new DecisionTable(now)
+  let complete = (): void => undefined
+  const first = new Promise<void>((resolve) => (complete = resolve))
+  port.listen((message) => {
+    if (!isMessage(message) || message.crowdsec === 'hello') return
+    table.apply(message)
+    if (message.crowdsec === 'end') complete()
+  })
+  const hello: Hello = { crowdsec: 'hello' }
+  port.send(hello)
+  return {
+    table,
+    async ready(limitMs) {
+      let limit: NodeJS.Timeout | undefined
+      await Promise.race([first, new Promise((resolve) => (limit = setTimeout(resolve, limitMs)))])
+      clearTimeout(limit)
+    },
+    close: () => undefined,
+  }
+}
+
+const DECISIONS_IN_MESSAGE = 500
+
+/**
+ * In the primary process: gives workers all decisions when they begin to listen and whenever all were read anew, and between that the
+ * differences. In order, and in turns: without Redis this process counts for its workers meanwhile.
+ */
+export class DecisionBroadcast {
+  readonly #table: Pick<DecisionTable, 'all'>
+  readonly #ports: () => readonly LimiterPort[]
+  #isReadingAll = false
+  #last: Promise<void> = Promise.resolve()
+
+  /** @param ports to the workers that there are now */
+  constructor(table: Pick<DecisionTable, 'all'>, ports: () => readonly LimiterPort[]) {
+    this.#table = table
+    this.#ports = ports
+  }
+
+  /** To be called for each worker right after the fork. */
+  add(port: LimiterPort): void {
+    port.listen((message) => {
+      if (isMessage(message) && message.crowdsec === 'hello') this.#inTurn(() => this.#sendAll([port]))
+    })
+  }
+
+  /** The table has changed. */
+  changed(change: DecisionChange): void {
+    if (change.crowdsec === 'begin') this.#isReadingAll = true
+    else if (change.crowdsec === 'end') {
+      this.#isReadingAll = false
+      this.#inTurn(() => this.#sendAll(this.#ports()))
+    } else if (!this.#isReadingAll) this.#inTurn(() => sendOne(this.#ports(), change))
+  }
+
+  #inTurn(makeSteps: () => Steps<void>): void {
+    this.#last = this.#last.then(() => doInTurns(makeSteps()))
+  }
+
+  *#sendAll(ports: readonly LimiterPort[]): Steps<void> {
+    const all = this.#table.all()
+    if (!all) return
+    yield* sendOne(ports, { crowdsec: 'begin' })
+    let decisions: Decision[] = []
+    for (const decision of all) {
+      decisions.push(decision)
+      if (decisions.length < DECISIONS_IN_MESSAGE) continue
+      yield* sendOne(ports, { crowdsec: 'set', decisions })
+      decisions = []
+    }
+    yield* sendOne(ports, { crowdsec: 'set', decisions })
+    yield* sendOne(ports, { crowdsec: 'end' })
+  }
+}
+
+function* sendOne(ports: readonly LimiterPort[], change: DecisionChange): Steps<void> {
+  for (const port of ports) {
+    try {
+      port.send(change)
+    } catch {
+      // The other process is gone.
+    }
+    yield
+  }
+}
+
+function isMessage(message: unknown): message is DecisionChange | Hello {
+  return typeof message === 'object' && message !== null && 'crowdsec' in message
+}
