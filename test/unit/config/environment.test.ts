@@ -31,6 +31,7 @@ describe('settings from the environment', () => {
       secretFiles: new Map(),
       limitsFile: undefined,
       routes: undefined,
+      geoip: undefined,
       hasFallback: false,
       decisionsPort: undefined,
       allowList: [],
