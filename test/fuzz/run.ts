@@ -39,11 +39,15 @@ for (const target of named.length > 0 ? named : targets) {
   const before = readdirSync(corpus).length
 
   const jsfuzz = join(here, 'node_modules/jsfuzz/build/src/index.js')
-  const child = spawn(process.execPath, [jsfuzz, 'target.cjs', 'corpus', '--timeout', '5'], {
-    cwd: scratch,
-    detached: true,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawn(
+    process.execPath,
+    [jsfuzz, 'target.cjs', 'corpus', '--timeout', '60', '--no-versifier'],
+    {
+      cwd: scratch,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   let last = ''
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
