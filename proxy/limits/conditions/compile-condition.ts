@@ -8,7 +8,7 @@ import type { AddressLists } from '../../request/addresses/lists/address-lists.t
 import type { KeySource } from '../keys/part-values.ts'
 import { comparisonOfClaims, readClaim } from './claim-readings.ts'
 import { comparisonOfHeader, readHeader } from './header-readings.ts'
-import { comparisonOfParameter, readCookie, readParameter } from './parameter-readings.ts'
+import { comparisonOfParameter, readCookie, readParameter, wantedName } from './parameter-readings.ts'
 import { NO, YES, type Certainty } from './readings.ts'
 import { compileTests } from './text-tests.ts'
 
@@ -37,12 +37,14 @@ export function compileCondition(
     case 'cookie': {
       const { name, anyOf } = condition
       const test = compileTests(anyOf, comparisonOfParameter(true))
-      return ({ headers }) => test(readCookie(name, headers.cookie))
+      const wanted = wantedName(name)
+      return ({ headers }) => test(readCookie(wanted, headers.cookie))
     }
     case 'query': {
       const { name, anyOf } = condition
       const test = compileTests(anyOf, comparisonOfParameter(false))
-      return ({ target }) => test(readParameter(name, target.forwardTarget))
+      const wanted = wantedName(name)
+      return ({ target }) => test(readParameter(wanted, target.forwardTarget))
     }
     case 'jwt': {
       const { name, anyOf } = condition

@@ -30,10 +30,14 @@ export function readHeader(
   const isOneLine =
     text === trimmed && (isPlain || !trimmed.includes(',') || countLines(name, rawHeaders) === 1)
   return {
-    absence: NO,
+    absence: !isPlain && hasEmptyPiece.test(trimmed) ? MAYBE : NO,
     certain: isOneLine ? [trimmed] : [],
-    isList: !isPlain && trimmed.includes(','),
+    ...(!isPlain && separator.test(trimmed) && { parts: partsOf(trimmed) }),
     possible: () => piecesOf(name, trimmed, isPlain),
+    // Credentials have other spellings than the one that was sent.
+    ...(name !== 'authorization' && {
+      possibleTexts: () => [folded(trimmed), folded(trimmed).replaceAll(/["']/g, '')],
+    }),
   }
 }
 
@@ -43,6 +47,8 @@ export function comparisonOfHeader(name: string, ignoresCase: boolean): Comparis
 }
 
 const isEmpty = /^[\s",;'\x85\xa0]*$/
+/** The first, the last, or one between two commas. */
+const hasEmptyPiece = /^[\s"']*,|,[\s"']*(?:,|$)/
 const plain = /^[!#-&(-+\--:<-~]*$/
 const usualWord = /^[a-z][a-z_]*$/
 const separator = /[,;]/
@@ -73,6 +79,13 @@ function piecesOf(name: string, text: string, isPlain: boolean): readonly string
     }
   }
   return [...possible]
+}
+
+/** The pieces of a list, each with and without its parameters; of too many, one that is like nothing. */
+function partsOf(text: string): readonly string[] {
+  const pieces = text.split(',', MAX_PIECES + 1)
+  if (pieces.length > MAX_PIECES) return ['']
+  return pieces.flatMap((piece) => [piece.trim(), (piece.split(';', 1)[0] ?? '').trim()])
 }
 
 /** In lower case, with one space for several blanks. */

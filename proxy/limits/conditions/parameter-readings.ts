@@ -4,34 +4,68 @@ import { decodedText } from '../../request/values/lenient-text.ts'
 import { queriesOf, queryValues } from '../../request/values/query-values.ts'
 import { nameTest } from '../../request/values/value-names.ts'
 import { maxReadings } from '../keys/partition-key.ts'
+import { comparableName, createSimpleReader, type ComparableName, type SimplePairs } from './simple-pairs.ts'
 import { absent, MAYBE, NO, type Readings } from './readings.ts'
 import type { Comparison } from './text-tests.ts'
+
+/** To some backends a text ends there, to others it goes on. */
+const hasNul = /\0|%(?:25)*00|%(?:25)*u0000/i
 
 /**
  * What backends may read of a cookie or a query parameter. It is certain only where every parser reads the same: in a header or a
  * query of ordinary characters, in which the name stands once, as the table has it, with a value. Otherwise a quote that opens
  * before it, another spelling of the name, or a thousand parameters before it could hide it from some backend.
  *
+ * @param text the header or the target
  * @param sent all that stands by exactly this name, undefined where the text is not of ordinary characters alone
  * @param found what some backend may read
- * @param isNamed whether some backend may find the name, with or without a value
+ * @param countNames how often some backend may find the name, with or without a value
  */
 function combine(
+  text: string,
   sent: readonly string[] | undefined,
   found: readonly string[],
-  isNamed: () => boolean,
+  countNames: () => number,
 ): Readings {
-  const isCertain = sent !== undefined && sent.length > 0 && !sent.includes('') && found.length > 0
-  if (found.length === 0 && !isNamed()) return absent
+  const names = countNames()
+  if (found.length === 0 && names === 0) return absent
+  const isCertain =
+    sent !== undefined && sent.length > 0 && sent.length === names && !sent.includes('') && found.length > 0
   const [only, ...others] = isCertain ? sent : []
   return {
     absence: isCertain ? NO : MAYBE,
     certain: only !== undefined && others.length === 0 && found.length === 1 ? [only] : [],
     possible: () =>
-      found.length > maxReadings
+      found.length > maxReadings || hasNul.test(text)
         ? undefined
         : [...found, ...(sent ?? []).map((value) => decodedText(value, false))],
   }
+}
+
+const simpleCookies = createSimpleReader('cookies')
+const simpleQuery = createSimpleReader('query')
+const simpleName = /^[\w.-]+$/
+
+/** `comparable`: undefined for a name that is not simple. */
+export type WantedName = { readonly name: string; readonly comparable: ComparableName | undefined }
+
+/** @param name as the limits table has it */
+export function wantedName(name: string): WantedName {
+  return { name, comparable: simpleName.test(name) ? comparableName(name) : undefined }
+}
+
+/** Undefined where the whole text has to be read. */
+function readSimple(pairs: SimplePairs | undefined, name: WantedName): Readings | undefined {
+  if (!pairs || name.comparable === undefined) return undefined
+  const found = pairs.find(name.comparable)
+  if (!found) return absent
+  const { name: sent, value, isRepeated } = found
+  if (isRepeated || sent !== name.name || value === '') return undefined
+  return { absence: NO, certain: [value], possible: () => formsOf(value, false) }
+}
+
+function formsOf(text: string, isQuoted: boolean): readonly string[] {
+  return [...valuesOf(text, { isQuoted, isNumber: false }), decodedText(text, isQuoted)]
 }
 
 /** With more parameters, some parsers ignore the rest: `qs` after 1,000, and PHP likewise. */
@@ -41,33 +75,41 @@ const ordinaryCookies = /^(?:[!#-'*+.^-z|~\w-]+=[!#-+\--:<-[\]-~]*(?:; ?|$))+$/
 const cookieName = /[\s;,&"'\\[\]{}()<>\x80-\xff]+/
 
 /** @param header all cookies, joined with `; ` */
-export function readCookie(name: string, header: string | undefined): Readings {
+export function readCookie(wanted: WantedName, header: string | undefined): Readings {
+  const { name } = wanted
   if (header === undefined || header === '') return absent
+  const simple = readSimple(simpleCookies(header), wanted)
+  if (simple) return simple
   if (lacksName(header, name)) return absent
   return combine(
+    header,
     ordinaryCookies.test(header) ? exactPairs(header.split(/; ?/), name) : undefined,
     cookieValues(header, name, maxReadings),
-    () => header.split(cookieName).some((piece) => isNameOf(piece, name)),
+    () => header.split(cookieName).filter((piece) => isNameOf(piece, name)).length,
   )
 }
 
 const ordinaryQuery = /^[\w\-.~!$'()*,:@/?&=%+]*$/
 
 /** @param target path and query as forwarded */
-export function readParameter(name: string, target: string): Readings {
+export function readParameter(wanted: WantedName, target: string): Readings {
+  const { name } = wanted
   const question = target.indexOf('?')
   if (question === -1 && !mayHideQuery.test(target)) return absent
-  if (lacksName(target, name)) return absent
   const query = target.slice(question + 1)
-  const isOrdinary =
-    question !== -1 && ordinaryQuery.test(query) && !mayHideQuery.test(target.slice(0, question))
+  const isUsual = question !== -1 && !mayHideQuery.test(target.slice(0, question))
+  const simple = isUsual ? readSimple(simpleQuery(query), wanted) : undefined
+  if (simple) return simple
+  if (lacksName(target, name)) return absent
+  const isOrdinary = isUsual && ordinaryQuery.test(query)
   return combine(
+    target,
     isOrdinary ? exactPairs(query.split('&'), name) : undefined,
     queryValues(target, name, maxReadings),
     () =>
-      queriesOf(target).some((text) =>
-        text.split(/[&;]/).some((piece) => isNameOf(piece.replace(/^=+/, ''), name)),
-      ),
+      queriesOf(target)
+        .flatMap((text) => text.split(/[&;]/))
+        .filter((piece) => isNameOf(piece.replace(/^=+/, ''), name)).length,
   )
 }
 
@@ -76,7 +118,7 @@ const mayHideQuery = /[%&]/
 /** @param isQuoted of a cookie, whose value may be in quotes */
 export function comparisonOfParameter(isQuoted: boolean): Comparison {
   return {
-    formsOf: (text) => [...valuesOf(text, { isQuoted, isNumber: false }), decodedText(text, isQuoted)],
+    formsOf: (text) => formsOf(text, isQuoted),
     partOf: (text) => decodedText(text, isQuoted),
     ignoresCase: false,
   }

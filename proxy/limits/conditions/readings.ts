@@ -15,10 +15,12 @@ export type Readings = {
   readonly absence: Certainty
   /** Texts as sent that every backend reads, all of them; empty where that is uncertain. */
   readonly certain: readonly string[]
-  /** Some backend may take a certain text for a list, separated by commas. */
-  readonly isList?: boolean
-  /** Texts that some backend may read, in lower case; undefined: any. */
+  /** Pieces that some backend may take of the certain text, which is a list or has parameters. Each must begin with a prefix, or contain a part. */
+  readonly parts?: readonly string[]
+  /** Texts that some backend may read, in lower case, each in all its forms; undefined: any. */
   possible(): readonly string[] | undefined
+  /** The same to look for a beginning or a part in, where that needs fewer. */
+  possibleTexts?(): readonly string[] | undefined
 }
 
 export const absent: Readings = { absence: YES, certain: [], possible: () => [] }

@@ -79,10 +79,12 @@ function compileComparison(
   const wanted = ignoresCase ? sent.toLowerCase() : sent
   return (readings) => {
     if (readings.absence === YES) return NO
-    if (how.takesLists || ignoresCase || !readings.isList)
+    const isWhole =
+      how.takesLists || ignoresCase || (readings.parts?.every((part) => how.isSame(part, wanted)) ?? true)
+    if (isWhole)
       for (const text of readings.certain)
         if (how.isSame(ignoresCase ? text.toLowerCase() : text, wanted)) return YES
-    const possible = readings.possible()
+    const possible = how.takesLists ? readings.possible() : (readings.possibleTexts ?? readings.possible)()
     if (possible === undefined) return MAYBE
     for (const text of possible) if (how.isPossible(text)) return MAYBE
     return NO
