@@ -8,21 +8,28 @@ type Need = {
   readonly tests?: readonly string[]
 }
 
-const inBrowser = ['cross-origin', 'next', 'page', 'report', 'verdaccio', 'vite']
+const inBrowser = ['cross-origin', 'next', 'page', 'report', 'verdaccio', 'vite', 'wordpress']
 
 /** Debian's packages. */
 const debianPackages: Readonly<Record<string, Need>> = {
   chromium: { file: '/usr/bin/chromium', tests: inBrowser },
   curl: { file: '/usr/bin/curl' },
   git: { file: '/usr/lib/git-core/git-http-backend', tests: ['git'] },
-  'apache2-bin': { file: '/usr/sbin/apache2', tests: ['git', 'prefork', 'svn', 'webdav'] },
+  'apache2-bin': { file: '/usr/sbin/apache2', tests: ['git', 'prefork', 'svn', 'webdav', 'wordpress'] },
   gunicorn: { file: '/usr/bin/gunicorn', tests: ['account-attack', 'flask', 'prefork'] },
-  'libapache2-mod-php': { file: '/usr/lib/apache2/modules/libphp*.so', tests: ['prefork'] },
+  'libapache2-mod-php': { file: '/usr/lib/apache2/modules/libphp*.so', tests: ['prefork', 'wordpress'] },
   nginx: { file: '/usr/sbin/nginx', tests: ['account-attack', 'prefork'] },
   'redis-server': { file: '/usr/bin/redis-server', tests: ['account-attack'] },
   'php-cli': { file: '/usr/bin/php', tests: ['account-attack'] },
   'php-fpm': { file: '/usr/sbin/php-fpm*', tests: ['prefork'] },
   puma: { file: '/usr/bin/puma', tests: ['prefork'] },
+  'mariadb-server': { file: '/usr/sbin/mariadbd', tests: ['wordpress'] },
+  'php-mysql': { file: '/usr/lib/php/*/mysqli.so', tests: ['wordpress'] },
+  wordpress: { file: '/usr/share/wordpress/wp-load.php', tests: ['wordpress'] },
+  'wordpress-theme-twentytwentythree': {
+    file: '/usr/share/wordpress/wp-content/themes/twentytwentythree/style.css',
+    tests: ['wordpress'],
+  },
   starman: { file: '/usr/bin/starman', tests: ['prefork'] },
   'docker-registry': { file: '/usr/bin/docker-registry', tests: ['docker-registry'] },
   'libapache2-mod-svn': { file: '/usr/lib/apache2/modules/mod_dav_svn.so', tests: ['svn'] },

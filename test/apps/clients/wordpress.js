@@ -1,0 +1,65 @@
+import { protocolsOf, withPage } from './browser.js'
+
+// Writes a post in the editor of WordPress, and reads it. Arguments: origin, protocol, the title.
+
+const [origin, protocol, title] = process.argv.slice(2)
+const QUICK_MS = 20_000
+/** Avatars and pictures of the editor are on servers of others. */
+const NO_OTHER_HOSTS = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
+
+await withPage(protocol, writePost, [NO_OTHER_HOSTS])
+
+async function writePost(page) {
+  const failures = []
+  page.on('requestfailed', (request) => {
+    // Leaving a page ends its requests.
+    const isAborted = request.failure()?.errorText === 'net::ERR_ABORTED'
+    if (!isAborted && request.url().startsWith(origin)) failures.push(request.url())
+  })
+  page.on('response', (response) => {
+    if (response.status() >= 400) failures.push(`${response.status()} ${response.url()}`)
+  })
+  page.on('pageerror', (error) => failures.push(String(error)))
+
+  await page.goto(`${origin}/wp-login.php`)
+  await page.locator('#user_login').fill('admin')
+  await page.locator('#user_pass').fill('Secret-123')
+  await page.locator('#wp-submit').click()
+  await page.waitForURL('**/wp-admin/')
+
+  const beganMs = Date.now()
+  await page.goto(`${origin}/wp-admin/post-new.php`)
+  await page.waitForFunction(() => window.wp?.data?.select('core/editor')?.getCurrentPostId())
+  await page.locator('.edit-post-visual-editor').waitFor()
+  const isEditorQuick = Date.now() - beganMs < QUICK_MS
+
+  const image = await page.evaluate(async () => {
+    const canvas = Object.assign(document.createElement('canvas'), { width: 300, height: 200 })
+    canvas.getContext('2d').fillRect(10, 10, 100, 100)
+    const body = new FormData()
+    body.append('file', await new Promise((resolve) => canvas.toBlob(resolve)), 'ü.png')
+    const media = await window.wp.apiFetch({ path: '/wp/v2/media', method: 'POST', body })
+    const { ok } = await fetch(media.source_url)
+    return { width: media.media_details.width, isServed: ok }
+  })
+  const { isSaved, link } = await page.evaluate(async (title) => {
+    const editor = window.wp.data.dispatch('core/editor')
+    const content = '<!-- wp:paragraph --><p>A paragraph with ü.</p><!-- /wp:paragraph -->'
+    await editor.editPost({ title, content, status: 'publish' })
+    await editor.savePost()
+    const saved = window.wp.data.select('core/editor')
+    return { isSaved: saved.didPostSaveRequestSucceed(), link: saved.getPermalink() }
+  }, title)
+  const protocols = await protocolsOf(page)
+
+  await page.goto(link)
+  return {
+    isSaved,
+    image,
+    title: await page.locator('h1').first().innerText(),
+    text: await page.getByText('A paragraph with ü.').first().innerText(),
+    failures,
+    protocols,
+    isEditorQuick,
+  }
+}

@@ -1,0 +1,118 @@
+import { spawnSync } from 'node:child_process'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { send } from '../support/gateway/gateway.ts'
+import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
+import { startApache } from './apache.ts'
+import { runClient } from './client.ts'
+import { curl } from './curl.ts'
+import { startMariaDb } from './mariadb.ts'
+import { setStage, type Way } from './stage.ts'
+
+// WordPress on Apache with 8 processes, and Chromium: the editor asks for some hundred files at once.
+
+const { direct, ways } = setStage({ start, http2: true, config: presetConfig('wordpress') })
+const all = [direct, ...ways]
+
+test.for(all)('a post is written, with an image, and read, $name', async (way) => {
+  const report = await runClient('wordpress.js', way, [`${way.name} ü`])
+  expect(report).toEqual({
+    isSaved: true,
+    image: { width: 300, isServed: true },
+    title: `${way.name} ü`,
+    text: 'A paragraph with ü.',
+    failures: [],
+    protocols: [way.protocol === 'http2' ? 'h2' : 'http/1.1'],
+    // A browser that waits for idle connections of others to be closed needs half a minute.
+    isEditorQuick: true,
+  })
+})
+
+test.for(ways)('a client that guesses passwords is refused, another is not, $name', async (way) => {
+  // Two ways lead to one gateway.
+  const guess = ['--interface', `127.0.0.${2 + ways.indexOf(way)}`, '--data', 'log=admin&pwd=wrong']
+  const statuses: number[] = []
+  for (let i = 0; i < 6; i++) statuses.push((await logIn(way, guess)).status)
+  expect(statuses).toEqual([200, 200, 200, 200, 429, 429])
+  const right = await logIn(way, ['--data', 'log=admin&pwd=Secret-123'])
+  expect(right.status).toBe(302)
+  expect(right.headers['location']).toEqual(['ORIGIN/wp-admin/'])
+})
+
+const logIn = (way: Way, args: readonly string[]) =>
+  curl(way, '/wp-login.php', ['--cookie', 'wordpress_test_cookie=WP%20Cookie%20check', ...args])
+
+/** The rules of a preset, as `sluice presets` gives them, without their sources. */
+function presetConfig(name: string): string {
+  const { limits } = parse(readFileSync(`presets/${name}.yaml`, 'utf8')) as { limits: { source?: string }[] }
+  return writeConfigFile(JSON.stringify({ limits: limits.map((rule) => ({ ...rule, source: undefined })) }))
+}
+
+async function start(): Promise<{ port: number; probe: string }> {
+  const databasePort = await startMariaDb('wordpress')
+  const root = makeTemporaryDirectory()
+  const site = join(root, 'site')
+  // With the files that Debian keeps elsewhere and links to.
+  spawnSync('cp', ['--recursive', '--dereference', '/usr/share/wordpress', site])
+  const settings = {
+    DB_NAME: 'wordpress',
+    DB_USER: 'wordpress',
+    DB_PASSWORD: 'test',
+    DB_HOST: `127.0.0.1:${databasePort}`,
+    DB_CHARSET: 'utf8mb4',
+    DB_COLLATE: '',
+    AUTH_KEY: 'test',
+    SECURE_AUTH_KEY: 'test',
+    LOGGED_IN_KEY: 'test',
+    NONCE_KEY: 'test',
+  }
+  const lines = [
+    '<?php',
+    // As WordPress's handbook says for proxies.
+    "if (($_SERVER['HTTP_X_FORWARDED_PROTO'] ?? '') === 'https') $_SERVER['HTTPS'] = 'on';",
+    "$origin = (isset($_SERVER['HTTPS']) ? 'https' : 'http') . '://' . $_SERVER['HTTP_HOST'];",
+    "define('WP_HOME', $origin); define('WP_SITEURL', $origin);",
+    ...['DISABLE_WP_CRON', 'WP_HTTP_BLOCK_EXTERNAL', 'AUTOMATIC_UPDATER_DISABLED'].map(
+      (name) => `define('${name}', true);`,
+    ),
+    ...Object.entries(settings).map(([name, value]) => `define('${name}', '${value}');`),
+    "$table_prefix = 'wp_';",
+    "define('ABSPATH', __DIR__ . '/');",
+    "require_once ABSPATH . 'wp-settings.php';",
+  ]
+  writeFileSync(join(site, 'wp-config.php'), lines.join('\n'))
+  const workers = ['StartServers', 'MinSpareServers', 'ServerLimit', 'MaxRequestWorkers']
+  const port = await startApache(
+    root,
+    ['dir', 'mime'],
+    [
+      `LoadModule php_module ${globSync('/usr/lib/apache2/modules/libphp*.so')[0] ?? ''}`,
+      'TypesConfig /etc/mime.types',
+      ...workers.map((name) => `${name} 8`),
+      'MaxSpareServers 9',
+      `DocumentRoot ${site}`,
+      `<Directory ${site}>`,
+      '  DirectoryIndex index.php',
+      '  AddHandler application/x-httpd-php .php',
+      '</Directory>',
+    ],
+    'mpm_prefork',
+  )
+  const form = new URLSearchParams({
+    weblog_title: 'Test',
+    user_name: 'admin',
+    admin_password: 'Secret-123',
+    admin_password2: 'Secret-123',
+    pw_weak: '1',
+    admin_email: 'admin@example.com',
+    blog_public: '0',
+  })
+  const installed = await send(port, 'POST', '/wp-admin/install.php?step=2', {
+    headers: { 'content-type': 'application/x-www-form-urlencoded', host: `127.0.0.1:${port}` },
+    body: form.toString(),
+  })
+  expect(installed.body).toContain('Success!')
+  return { port, probe: '/wp-includes/js/jquery/jquery.min.js' }
+}
