@@ -32,7 +32,7 @@ export function readHeader(
   return {
     absence: !isPlain && hasEmptyPiece.test(trimmed) ? MAYBE : NO,
     certain: isOneLine ? [trimmed] : [],
-    ...(!isPlain && separator.test(trimmed) && { parts: partsOf(trimmed) }),
+    ...(!isPlain && separator.test(trimmed) && { parts: () => partsOf(trimmed) }),
     possible: () => piecesOf(name, trimmed, isPlain),
     // Credentials have other spellings than the one that was sent.
     ...(name !== 'authorization' && {

@@ -16,7 +16,7 @@ export type Readings = {
   /** Texts as sent that every backend reads, all of them; empty where that is uncertain. */
   readonly certain: readonly string[]
   /** Pieces that some backend may take of the certain text, which is a list or has parameters. Each must begin with a prefix, or contain a part. */
-  readonly parts?: readonly string[]
+  readonly parts?: () => readonly string[]
   /** Texts that some backend may read, in lower case, each in all its forms; undefined: any. */
   possible(): readonly string[] | undefined
   /** The same to look for a beginning or a part in, where that needs fewer. */

@@ -77,13 +77,14 @@ function compileComparison(
   },
 ): (readings: Readings) => Certainty {
   const wanted = ignoresCase ? sent.toLowerCase() : sent
+  const arePartsSame = ({ parts }: Readings): boolean =>
+    parts?.().every((part) => how.isSame(part, wanted)) ?? true
   return (readings) => {
     if (readings.absence === YES) return NO
-    const isWhole =
-      how.takesLists || ignoresCase || (readings.parts?.every((part) => how.isSame(part, wanted)) ?? true)
-    if (isWhole)
-      for (const text of readings.certain)
-        if (how.isSame(ignoresCase ? text.toLowerCase() : text, wanted)) return YES
+    const certain = readings.certain.some((text) =>
+      how.isSame(ignoresCase ? text.toLowerCase() : text, wanted),
+    )
+    if (certain && (how.takesLists || ignoresCase || arePartsSame(readings))) return YES
     const possible = how.takesLists ? readings.possible() : (readings.possibleTexts ?? readings.possible)()
     if (possible === undefined) return MAYBE
     for (const text of possible) if (how.isPossible(text)) return MAYBE
