@@ -47,7 +47,7 @@ const namesWithBurst = algorithms
 export function algorithmOfRule(rule: Pick<Counting, 'algorithm' | 'concurrency' | 'window'>): Algorithm {
   const byField =
     algorithms.find(({ rule: { ownField } }) => ownField && rule[ownField] !== undefined) ??
-    algorithms.find(({ rule: { isChosen } }) => isChosen?.(rule))
+    algorithms.find((each) => each.rule.isChosen?.(rule))
   return byField ?? algorithmOf(rule)
 }
 

@@ -240,7 +240,7 @@ export function loadGatewaySettings(
     ...(rules ? warnOfShortDelays(rules, placeOfRule(file)) : []),
     ...(rules ? warnOfLowPlans(rules, placeOfRule(file)) : []),
     ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
-    ...(rules && file?.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
+    ...(rules && file.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
     ...warnOfIdleSecret(settings.rules, values, read.placeOf('deviceSecret')),
     ...(file?.values.geoip ? warnOfIdleGeo(settings.rules, file.values.geoip, file.source.placeOf) : []),
     ...warnOfIdleSettings(read),

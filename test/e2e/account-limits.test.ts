@@ -106,7 +106,9 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
       () => guess('/login', JSON.stringify({ EMAIL: ` ${email.toUpperCase()} ` })),
     ]
     const replies = await Promise.all(
-      Array.from({ length: 20 }, () => spellings.map((spell) => spell())).flat(),
+      Array.from({ length: 20 }, () => spellings)
+        .flat()
+        .map((spell) => spell()),
     )
     const statuses = replies.map(({ status }) => status)
     expect(statuses.filter((status) => status === 401)).toHaveLength(5)

@@ -32,6 +32,7 @@ type Shared = {
 
 type OfPolicy = { readonly when: readonly Shared[]; readonly unless: readonly Shared[] }
 
+/** The conditions of all rules, compiled at once. @internal exported for its test */
 export function compileConditions(rules: readonly Rule[], options: ConditionOptions): Conditions | undefined {
   return doAtOnce(compileConditionsInSteps(rules, options))
 }

@@ -5,7 +5,7 @@ export const DEVICE_SECRET = 'a-secret-of-devices-with-32-characters'
  * Rules of every kind for all requests, none of which refuses: they read addresses, hosts, headers, cookies, queries and bodies, hold slots,
  * and set cookies of devices. Lines of `limits`.
  */
-export const rulesOfEveryKind: readonly string[] = [
+const rulesOfEveryKind: readonly string[] = [
   "{ name: network, match: '* /*', key: ip/24/48, requests: 1000000, window: 1d, over: { route: elsewhere } }",
   "{ name: sliding, match: '* /*', requests: 100000, window: 1d, algorithm: sliding }",
   "{ name: bucket, match: '* /*', requests: 1000000, window: 1m, algorithm: token-bucket }",

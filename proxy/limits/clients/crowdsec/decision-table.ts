@@ -18,7 +18,7 @@ export type DecisionChange =
   | { readonly crowdsec: 'set'; readonly decisions: readonly Decision[] }
   | { readonly crowdsec: 'delete'; readonly values: readonly string[] }
 
-/** Decisions that are kept: some 60 MB. */
+/** Decisions that are kept: some 60 MB. @internal exported for its test */
 export const MAX_DECISIONS = 500_000
 
 /** A table that doubles copies its entries: of many small ones each does so in a moment. */

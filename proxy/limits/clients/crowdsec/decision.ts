@@ -33,7 +33,12 @@ const unitsMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
 }
 
-/** Reads a duration as Go writes it, such as `3h59m57.6s` or `-4s`. @returns milliseconds */
+/**
+ * Reads a duration as Go writes it, such as `3h59m57.6s` or `-4s`.
+ *
+ * @returns milliseconds
+ * @internal exported for its test
+ */
 export function readDuration(text: string): number | undefined {
   const isNegative = text.startsWith('-')
   const unsigned = isNegative ? text.slice(1) : text

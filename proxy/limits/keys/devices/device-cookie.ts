@@ -1,7 +1,7 @@
 import { readToken, TOKEN_LENGTH, type DeviceToken } from './device-token.ts'
 
 /** Accounts that one browser keeps a token for. The oldest goes. */
-export const MAX_TOKENS = 8
+const MAX_TOKENS = 8
 
 /** A token, and how it is written. */
 export type SentToken = DeviceToken & { readonly text: string }

@@ -19,7 +19,7 @@ export type ReadList =
   | { readonly bad: readonly BadLine[]; readonly more: boolean }
   | { readonly tooMany: number }
 
-export const MAX_ENTRIES = 2_000_000
+const MAX_ENTRIES = 2_000_000
 const MAX_BAD_LINES = 10
 const PIECE_BYTES = 256 * 1024
 /** Longer ones are comments, or no list at all. */
