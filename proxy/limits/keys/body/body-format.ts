@@ -9,6 +9,8 @@ export type BodyFormat = {
   readonly contentType: string
   /** Some line names a charset other than UTF-8. */
   readonly hasOtherCharset: boolean
+  /** Of `Content-Encoding`, but for `identity`, in the order in which they were applied. */
+  readonly codings: readonly string[]
   /** What backends could read otherwise, as the head says. */
   readonly unread: UnreadKey | undefined
 }
@@ -20,10 +22,12 @@ export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
   const kind = others.length > 0 ? undefined : kindOf(line)
   const contentType = types.join(', ')
   const hasOtherCharset = isOtherCharset(contentType)
-  const described = { kind, contentType, hasOtherCharset }
-  const encodings = linesOf(rawHeaders, 'content-encoding')
-  if (encodings.some((coding) => coding.trim().toLowerCase() !== 'identity'))
-    return { ...described, unread: 'encoding' }
+  const codings = linesOf(rawHeaders, 'content-encoding')
+    .flatMap((encoding) => encoding.split(','))
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== 'identity')
+  const described = { kind, contentType, hasOtherCharset, codings }
+  if (codings.length > 0) return { ...described, unread: 'encoding' }
   if (kind === undefined) return { ...described, unread: 'type' }
   return { ...described, unread: hasOtherCharset ? 'charset' : undefined }
 }

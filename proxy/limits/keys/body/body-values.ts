@@ -15,30 +15,48 @@ export type SentBody =
 
 /**
  * The values that a backend may read at a path: of the body, in the format that its `Content-Type` names and in those that its bytes may
- * be in; and of the query, with which PHP's `$_REQUEST` and Rack's `params` merge it.
+ * be in, packed as it is and unpacked; and of the query, with which PHP's `$_REQUEST` and Rack's `params` merge it.
  *
+ * @param unpacked without its `Content-Encoding`, if it has one that is known
  * @param path names, one or more
  * @param target path and query as forwarded
  */
 export function readBodyValues(
   sent: SentBody,
-  { kind, contentType, hasOtherCharset, unread }: BodyFormat,
+  unpacked: Buffer | undefined,
+  format: BodyFormat,
   target: string,
   path: readonly string[],
 ): Findings {
   const queries = queriesOf(target).map((query) => readFormValues(query, path))
   if ('unread' in sent) return merged(queries, sent.unread)
-  const wide = wideTextOf(sent.bytes)
-  const isOtherText = wide !== undefined || !isUtf8(sent.bytes)
-  const why = unread ?? (isOtherText ? 'charset' : undefined)
+  const { bytes, isWhole } = sent
+  const asSent = readBytes(bytes, format, path, isWhole)
+  const inside = unpacked ? readBytes(unpacked, { ...format, unread: undefined }, path, isWhole) : []
+  // Packers leave short texts as they are.
+  const found = [...inside, ...asSent.map((each) => inside.reduce(withoutKnown, each))]
+  const why = format.unread ?? (isOtherText(bytes) ? 'charset' : undefined)
+  return merged([...found, ...queries], isWhole ? why : 'size')
+}
+
+function readBytes(
+  bytes: Buffer,
+  { kind, contentType, hasOtherCharset, unread }: BodyFormat,
+  path: readonly string[],
+  isWhole: boolean,
+): Findings[] {
+  const isOther = isOtherText(bytes)
   // In another charset, or unpacked, quotes and escapes may be elsewhere.
-  const isSound = !isOtherText && unread !== 'charset' && unread !== 'encoding'
-  const text = sent.bytes.toString('latin1')
-  const { isWhole } = sent
-  const found = readAs(kind, { text, contentType, path, isWhole, isSound })
+  const isSound = !isOther && unread !== 'charset' && unread !== 'encoding'
+  const found = readAs(kind, { text: bytes.toString('latin1'), contentType, path, isWhole, isSound })
+  const wide = wideTextOf(bytes)
   if (wide !== undefined) found.push(...readJson({ text: wide, contentType, path, isWhole, isSound: true }))
-  if (why === 'charset' || hasOtherCharset) found.push(...found.map(inLatin1))
-  return merged([...found, ...queries], sent.isWhole ? why : 'size')
+  if (hasOtherCharset || (isOther && (unread ?? 'charset') === 'charset')) found.push(...found.map(inLatin1))
+  return found
+}
+
+function isOtherText(bytes: Buffer): boolean {
+  return !isUtf8(bytes) || isWide(bytes)
 }
 
 type Reading = {
@@ -120,10 +138,9 @@ function merged(findings: readonly Findings[], unread: UnreadKey | undefined): F
 
 /** What UTF-16 or UTF-32 says, which Python's `json` detects, as bytes of UTF-8, a character for each; undefined for any other text. */
 function wideTextOf(bytes: Buffer): string | undefined {
-  const [a = 1, b = 1, c = 1, d = 1] = bytes
-  const isBig = a === 0 || (a === 0xfe && b === 0xff)
-  const isLittle = b === 0 || (a === 0xff && b === 0xfe)
-  if (!isBig && !isLittle) return undefined
+  if (!isWide(bytes)) return undefined
+  const [a, b, c, d] = bytes
+  const isBig = a === 0 || a === 0xfe
   const isFour = isBig ? a === 0 && b === 0 : c === 0 && d === 0
   const step = isFour ? 4 : 2
   let text = ''
@@ -132,4 +149,9 @@ function wideTextOf(bytes: Buffer): string | undefined {
     text += code > 0xffff ? String.fromCodePoint(Math.min(code, 0x10_ffff)) : String.fromCharCode(code)
   }
   return Buffer.from(text.replace(/^\ufeff/, '')).toString('latin1')
+}
+
+function isWide(bytes: Buffer): boolean {
+  const [a, b] = bytes
+  return a === 0 || b === 0 || (a === 0xfe && b === 0xff) || (a === 0xff && b === 0xfe)
 }

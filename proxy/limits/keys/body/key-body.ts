@@ -6,6 +6,7 @@ import type { SinglePart } from '../../../policy.ts'
 import { bodyFormatOf, type BodyFormat } from './body-format.ts'
 import { readBodyValues, type SentBody } from './body-values.ts'
 import type { Findings } from './found-values.ts'
+import { unpack } from './unpacked.ts'
 
 export type BodyPart = SinglePart & { readonly kind: 'body' }
 
@@ -17,6 +18,7 @@ export class KeyBody {
   readonly #sent: SentBody
   readonly #target: string
   readonly #format: BodyFormat
+  readonly #unpacked: Buffer | undefined
   readonly #findings = new Map<string, Findings>()
   readonly #values = new Map<string, readonly string[]>()
 
@@ -25,12 +27,13 @@ export class KeyBody {
     this.#sent = sent
     this.#target = target
     this.#format = bodyFormatOf(rawHeaders)
+    this.#unpacked = 'bytes' in sent ? unpack(sent.bytes, this.#format.codings) : undefined
   }
 
   find({ name, path }: BodyPart): Findings {
     const known = this.#findings.get(name)
     if (known) return known
-    const found = readBodyValues(this.#sent, this.#format, this.#target, path)
+    const found = readBodyValues(this.#sent, this.#unpacked, this.#format, this.#target, path)
     this.#findings.set(name, found)
     return found
   }

@@ -1,3 +1,4 @@
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { bodyKeysOf } from '../../../../../proxy/limits/keys/body/body-keys.ts'
 import type { SentBody } from '../../../../../proxy/limits/keys/body/body-values.ts'
@@ -11,10 +12,17 @@ function partOf(name: string): BodyPart {
   return { kind: 'body', name, path: name.split('.') }
 }
 
-function keysOf(body: string | Buffer, type: string | string[], name = 'email', target = '/login') {
+function keysOf(
+  body: string | Buffer,
+  type: string | string[],
+  name = 'email',
+  target = '/login',
+  encoding?: string,
+) {
   const bytes = Buffer.from(body)
   const sent: SentBody = bytes.length === 0 ? { unread: 'missing' } : { bytes, isWhole: true }
   const rawHeaders = [type].flat().flatMap((line) => ['Content-Type', line])
+  if (encoding !== undefined) rawHeaders.push('Content-Encoding', encoding)
   const read = new KeyBody(sent, { rawHeaders }, target)
   return bodyKeysOf({ partition: [partOf(name)] }, () => [], read, address)
 }
@@ -111,6 +119,33 @@ describe('not certain: counts for the account, and by address', () => {
     const keys = keysOf(body, type)
     expect(counts(keys, 'a@x').map(Boolean)).toEqual([true, true])
     expect(keys?.unread).toBe(unread)
+  })
+})
+
+describe('packed: counts for the account, and by address', () => {
+  const packed: [string, Buffer, string][] = [
+    ['gzip', gzipSync('{"email":"a@x"}'), 'gzip'],
+    ['x-gzip in capitals', gzipSync('{"email":"a@x"}'), 'X-GZIP'],
+    ['gzip without its end', gzipSync('{"email":"a@x"}').subarray(0, -4), 'gzip'],
+    ['deflate', deflateSync('{"email":"a@x"}'), 'deflate'],
+    ['deflate without the format of zlib', deflateRawSync('{"email":"a@x"}'), 'deflate'],
+    ['br', brotliCompressSync('{"email":"a@x"}'), 'br'],
+    ['zstd', zstdCompressSync('{"email":"a@x"}'), 'zstd'],
+    ['gzip in br', brotliCompressSync(gzipSync('{"email":"a@x"}')), 'gzip, br'],
+    ['identity besides', gzipSync('{"email":"a@x"}'), 'identity, gzip'],
+    ['a coding that is not true', Buffer.from('{"email":"a@x"}'), 'gzip'],
+    ['an unknown coding', Buffer.from('{"email":"a@x"}'), 'compress'],
+  ]
+
+  test.each(packed)('%s', (_, body, encoding) => {
+    const keys = keysOf(body, json, 'email', '/login', encoding)
+    expect(counts(keys, 'a@x')).toEqual([1, 1])
+    expect(keys?.unread).toBe('encoding')
+  })
+
+  test('a packed body that unpacks to more than 64 KiB counts by address', () => {
+    const bomb = gzipSync(`{"x":"${'x'.repeat(10_000_000)}","email":"a@x"}`)
+    expect(counts(keysOf(bomb, json, 'email', '/login', 'gzip'), 'a@x')).toEqual([undefined, 1])
   })
 })
 
