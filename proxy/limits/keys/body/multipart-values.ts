@@ -56,14 +56,20 @@ class PartSearch {
   isCut = false
   readonly #text: string
   readonly #name: FormName
+  readonly #boundary: string
   #parts = 0
   #meant = 0
+  #unusual = 0
+  /** Of heads and contents that have been looked at, which overlap only in hostile bodies. */
+  #bytes = 0
   readonly #ends: readonly NextPlace[]
   readonly #blanks: NextPlace
 
   constructor(text: string, path: readonly string[], boundaries: readonly string[]) {
     this.#text = text
     this.#name = new FormName(path)
+    // With several of them the body is not sound.
+    this.#boundary = boundaries.length === 1 ? `--${boundaries[0] ?? ''}` : '\r\n\r\n--'
     this.#blanks = new NextPlace(text, blankLine)
     this.#ends = [
       /\r?\n--/g,
@@ -85,19 +91,31 @@ class PartSearch {
       const blank = this.#blanks.from(lineEnd)
       if (!blank) continue
       // Up to the content: to some a single CR or LF does not end a header.
-      const header = text.slice(start, Math.min(blank.index, start + MAX_HEAD))
-      if (!this.#isMeant(header)) continue
+      if (!this.#mayRead(blank.index - start) || !this.#isMeant(text.slice(start, blank.index))) continue
       const content = blank.index + blank.length
-      this.#readPart(text.slice(Math.max(behindLast, start - MAX_HEAD), blank.index), content)
+      const before = text.slice(behindLast, start)
+      const head = before.slice(Math.max(0, before.lastIndexOf(this.#boundary)))
+      this.#readPart(head + text.slice(start, blank.index), content)
       behindLast = content
     }
   }
 
+  #mayRead(bytes: number): boolean {
+    this.#bytes += bytes
+    if (this.#bytes > MAX_BYTES) this.isCut = true
+    return !this.isCut
+  }
+
   #isMeant(header: string): boolean {
-    return namesIn(header).some((sent) => {
+    const names = namesIn(header)
+    if (names.length > MAX_NAMES) this.isCut = true
+    for (const sent of new Set(names)) {
       const isMeant = this.#name.isSent(sent, 0, sent.length)
-      return isMeant ?? this.#name.isDecoded(decodedText(sent, false))
-    })
+      if (isMeant === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.isCut = true
+      if (this.isCut) return false
+      if (isMeant ?? this.#name.isDecoded(decodedText(sent, false))) return true
+    }
+    return false
   }
 
   #readPart(head: string, start: number): void {
@@ -106,11 +124,13 @@ class PartSearch {
     )
     const item = this.values.length
     if (++this.#meant > MAX_MEANT) this.isCut = true
+    const charset = head.search(/charset/i)
+    const mayBeWide = charset !== -1 && /16|32/.test(head.slice(charset))
     for (const end of ends) {
-      if (end <= start) continue
+      if (end <= start || !this.#mayRead(end - start)) continue
       const content = this.#text.slice(start, end)
       this.#add(content, item)
-      if (/charset[^\n]*(?:16|32)/i.test(head)) for (const wide of wideTexts(content)) this.#add(wide, item)
+      if (mayBeWide) for (const wide of wideTexts(content)) this.#add(wide, item)
       if (/base64/i.test(head)) this.#add(Buffer.from(content, 'base64').toString('latin1'), item)
       if (/quoted-printable/i.test(head)) this.#add(withoutQuotes(content), item)
     }
@@ -125,11 +145,16 @@ class PartSearch {
   }
 }
 
-/** Parts that are looked at: of all names, and of the name that is wanted; and bytes of the head and of the content of one. */
+/** Parts that are looked at: of all names, and of the name that is wanted; and bytes of the content of one. */
 const MAX_PARTS = 1024
 const MAX_MEANT = 128
 const MAX_CONTENT = 4096
-const MAX_HEAD = 1024
+/** Bytes of heads and contents that are looked at, with those that overlap: twice as many as are read of a body. */
+const MAX_BYTES = 128 * 1024
+/** Readings of the names in the head of one part. */
+const MAX_NAMES = 256
+/** Names with escapes or characters beyond ASCII that are compared at most. */
+const MAX_UNUSUAL_NAMES = 256
 const isEncoded = /content-transfer-encoding[ \t]*:[ \t]*(?!7bit|8bit|binary)/i
 
 /** The places of a pattern, asked for from left to right: the text is looked through once. */
@@ -158,13 +183,13 @@ class NextPlace {
 function namesIn(header: string): readonly string[] {
   const names: string[] = []
   let continued = ''
-  for (const [, sent = ''] of header
-    .slice(0, MAX_HEAD)
-    .matchAll(/name\*?\d*\*?\s*=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi)) {
+  for (const [, sent = ''] of header.matchAll(/name\*?\d*\*?\s*=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi)) {
     const plain = sent.trim().replace(/^["']|["']$/g, '')
     names.push(plain, plain.replace(/\\([^])/g, '$1'), plain.replace(/^[^']*'[^']*'/, ''))
     const word = sent.split(/[\s;,]/, 1)[0] ?? ''
     names.push(word.replaceAll('"', ''), word.replace(/^[^']*'[^']*'/, ''))
+    if (plain.includes('=?')) names.push(withoutEncodedWords(plain))
+    if (names.length > MAX_NAMES) return names
   }
   // In several pieces (RFC 2231 section 3).
   for (const [, piece = ''] of header.matchAll(/name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi))
@@ -180,6 +205,15 @@ function wideTexts(text: string): string[] {
   return [even, Buffer.from(even).swap16()].map((order) =>
     Buffer.from(order.toString('utf16le')).toString('latin1'),
   )
+}
+
+/** `=?UTF-8?B?ZW1haWw=?=` (RFC 2047), which Tomcat reads in names. A NUL is half a character of UTF-16. */
+function withoutEncodedWords(text: string): string {
+  return text
+    .replace(/=\?[^?]*\?([bq])\?([^?]*)\?=/gi, (_, coding: string, word: string) =>
+      coding.toLowerCase() === 'b' ? Buffer.from(word, 'base64').toString('latin1') : withoutQuotes(word),
+    )
+    .replaceAll('\0', '')
 }
 
 /** Quoted-printable (RFC 2045 section 6.7). */
