@@ -133,6 +133,7 @@ const pages: Readonly<Record<string, Page>> = {
       await sluice('reload')
     },
   },
+  'limit-some-requests.md': {},
   'redis-is-away.md': {
     table: `${limits}  - { name: search, match: GET /search, requests: 10, window: 1m }\n`,
     env: async () => ({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` }),
