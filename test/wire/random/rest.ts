@@ -71,10 +71,14 @@ export function watchOutput({ process }: DrivenGateway): (mayFail: boolean) => s
   }
 }
 
-/** A line at `info`, or one of a request that failed at the backend where the plans have it fail. */
+/**
+ * A line at `info`, one of a request that failed at the backend where the plans have it fail, or one about a body in which rules of every
+ * kind find nothing.
+ */
 function isExplained(line: string, mayFail: boolean): boolean {
   try {
-    const { level, requestId } = JSON.parse(line) as { level?: string; requestId?: string }
+    const { level, requestId, msg } = JSON.parse(line) as { level?: string; requestId?: string; msg?: string }
+    if (level === 'warn' && msg?.startsWith('cannot read ')) return true
     return level === 'info' || (mayFail && level === 'warn' && requestId !== undefined)
   } catch {
     return false
