@@ -1,43 +1,43 @@
+import { withMarksAsLetters, withUsualLetters } from './comparable-letters.ts'
+import { plainDigits } from './number-values.ts'
+
+/** Of text that gets longer as it is taken apart; no name of an account has so many characters. */
+const MAX_CHARACTERS = 4096
+
 /**
- * A text in the form in which databases compare names of accounts: without accents (`é` is `e` to MySQL's default collation), wide and
- * other compatible characters as the usual ones (Unicode NFKC, which Django applies), and without characters that are not seen.
+ * A text in the forms in which databases compare names of accounts: without accents (`é` is `e` to MySQL's default collation), wide and
+ * other compatible characters as the usual ones (Unicode NFKC, which Django applies), and without characters that are not seen, such as
+ * controls, which `trim` of Java and Python drop too.
  *
  * @param text decoded, in lower case, as of `decodedText`
+ * @returns one; another too where letters are written as marks above others
  */
-export function comparableText(text: string): string {
-  if (isAscii.test(text)) return text
-  return text
+export function comparableTexts(text: string): readonly string[] {
+  if (isPlain.test(text)) return [text]
+  if (isAscii.test(text)) return [text.replace(controls, '').trim()]
+  const seen = text.replace(unseenLetters, '')
+  const other = withMarksAsLetters(seen)
+  const usual = comparable(seen)
+  return other === seen ? [usual] : [usual, comparable(other)]
+}
+
+function comparable(text: string): string {
+  const decomposed = text
     .normalize('NFKD')
+    .slice(0, MAX_CHARACTERS)
     .toUpperCase()
     .toLowerCase()
     .normalize('NFKD')
-    .replace(unseen, '')
-    .replace(/[^\0-\x7f]/gu, (letter) => otherLetters[letter] ?? letter)
-    .trim()
+  return plainDigits(
+    withUsualLetters(decomposed.replace(unseen, '').replaceAll('+', ' ').replaceAll('l\u00b7', 'l')),
+  ).trim()
 }
 
+const isPlain = /^[ -~]*$/
 const isAscii = /^[\0-\x7f]*$/
+const controls = /[\0-\x08\x0e-\x1f\x7f]/g
 /** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */
-const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\x80-\x9f\uFFFD]/gu
-
-/** Letters that are others with a stroke, or two of them, to the collations of Unicode (DUCET), but that NFKD leaves as they are. */
-const otherLetters: Readonly<Record<string, string>> = {
-  ...{ æ: 'ae', œ: 'oe', ø: 'o', đ: 'd', ð: 'd', ħ: 'h', ł: 'l', ŧ: 't', ı: 'i', ĸ: 'q', ß: 'ss', þ: 'th' },
-  ...{ ƀ: 'b', ɓ: 'b', ƈ: 'c', ȼ: 'c', ɖ: 'd', ɗ: 'd', ɇ: 'e', ǥ: 'g', ɠ: 'g', ɨ: 'i', ɉ: 'j', ƙ: 'k' },
-  ...{
-    ƚ: 'l',
-    ɲ: 'n',
-    ƞ: 'n',
-    ɵ: 'o',
-    ƥ: 'p',
-    ɍ: 'r',
-    ȿ: 's',
-    ƭ: 't',
-    ʈ: 't',
-    ʉ: 'u',
-    ʋ: 'v',
-    ɏ: 'y',
-    ƶ: 'z',
-    ȥ: 'z',
-  },
-}
+const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\0-\x08\x0e-\x1f\x7f-\x9f\uFFFD]/gu
+/** Nothing to the collations of Unicode, though NFKD makes characters of some: marks of Arabic and others, alone or on a space. */
+const unseenLetters =
+  /[\u0640\u06de\u07fa\u0824\u0828\u180a\u1cd3\u1cf2\u1cf3\ufc5e-\ufc63\ufcf2-\ufcf4\ufe70-\ufe7f]/g

@@ -102,7 +102,8 @@ function withSign(sign: string, values: Set<string>): Set<string> {
 }
 
 /** Digits of all scripts as ASCII ones: in Unicode they stand in runs from 0 to 9. */
-function plainDigits(text: string): string {
+/** With digits of other scripts as the usual ones. */
+export function plainDigits(text: string): string {
   return text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
     const code = digit.codePointAt(0) ?? 0
     let first = code

@@ -1,6 +1,6 @@
 import type { ClientRequest } from '../../../http/message/messages.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
-import { comparableText } from '../../../request/values/comparable-text.ts'
+import { comparableTexts } from '../../../request/values/comparable-text.ts'
 import { numberValues } from '../../../request/values/number-values.ts'
 import type { SinglePart } from '../../../policy.ts'
 import { bodyFormatOf, type BodyFormat } from './body-format.ts'
@@ -57,10 +57,30 @@ export class KeyBody {
 }
 
 /**
- * The values that a text of a body may stand for, each in the one spelling that it counts by: the same in JSON and in forms.
+ * The values that a text of a body may stand for, each in a spelling that it counts by: the same in JSON and in forms.
  *
  * @param sent a character for each byte
  */
 export function bodyValues(sent: string, isNumber: boolean): readonly string[] {
-  return numberValues(comparableText(decodedText(sent, false)), isNumber).filter((value) => value !== '')
+  const values = new Set<string>()
+  for (const spelling of spellingsOf(sent))
+    for (const text of comparableTexts(decodedText(spelling, false)))
+      for (const value of numberValues(text, isNumber)) values.add(value)
+  values.delete('')
+  return [...values]
+}
+
+/** Bytes that are not ASCII, as they are or escaped. */
+const mayBeSpelled = /[\0\x80-\xff%]/
+/** `ß`: to `utf8mb4_general_ci` of MySQL and MariaDB one `s`, to others two. */
+const sharpS = /(?:\xc3|%(?:25)*c3)(?:\x9f|%(?:25)*9f)|%(?:25)*u00df/gi
+/**
+ * NUL, and `U+0345`, a mark that is a letter in upper case: nothing to the collations of Unicode. To others a text ends at a NUL, and to
+ * Java and PHP, which trim it, begins behind it.
+ */
+const unseen = /\0|%(?:25)*00|%(?:25)*u0000|(?:\xcd|%(?:25)*cd)(?:\x85|%(?:25)*85)|%(?:25)*u0345/gi
+
+function spellingsOf(sent: string): ReadonlySet<string> {
+  if (!mayBeSpelled.test(sent)) return new Set([sent])
+  return new Set([sent, sent.replace(sharpS, 's'), sent.replace(unseen, '')])
 }
