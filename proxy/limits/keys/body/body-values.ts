@@ -71,7 +71,12 @@ type Reading = {
 function readAs(kind: BodyFormat['kind'], reading: Reading): Findings[] {
   const { text, contentType, path } = reading
   if (text === '') return [{ ...nothing, unread: 'missing' }]
-  if (kind === 'json') return readJson(reading)
+  if (kind === 'json') {
+    const found = readJson(reading)
+    // To whoever ignores the type it is a form: `{"x":"&email=a&"}`.
+    if (text.includes('&')) found.push(readFormValues(text, path))
+    return found
+  }
   const found: Findings[] = looksLikeJson.test(text)
     ? readJson(reading).map((each) => ({ ...each, unread: each.unread ?? unfit }))
     : []

@@ -39,6 +39,8 @@ export function readJsonValues(text: string, path: readonly string[], isWhole = 
 class JsonWalk {
   readonly #text: string
   readonly #names: readonly string[]
+  /** Of each level the names that lead on: that of the next one, and those of several written as one. */
+  readonly #joined: readonly (readonly string[])[]
   readonly #values: FoundValue[] = []
   /** Of each open object or array how many names of the path lead to it, or `OFF`; and the place of its next item, or -1 for an object. */
   readonly #levels: number[] = []
@@ -57,6 +59,10 @@ class JsonWalk {
   constructor(text: string, path: readonly string[]) {
     this.#text = text
     this.#names = path.map(foldedName)
+    this.#joined = this.#names.map((_, from) => {
+      const left = this.#names.slice(from)
+      return left.map((_, last) => left.slice(0, last + 1).join(''))
+    })
   }
 
   read(isWhole: boolean): Findings | undefined {
@@ -139,16 +145,16 @@ class JsonWalk {
   }
 
   #levelBehind(level: number, start: number, end: number): number {
-    const name = this.#names[level] ?? ''
-    const isSame = isNamed(this.#text, start, end, name)
-    if (isSame) return level + 1
-    if (isSame === undefined) {
-      if (++this.#unusual > MAX_UNUSUAL_NAMES) this.#isCut = true
-      else {
-        const sent = foldedName(unescaped(this.#text.slice(start, end)))
-        if (sent === name) return level + 1
-        if (sent === 'proto') return level
-      }
+    let sent: string | undefined
+    // `user.email` is the member of `user` to whoever looks for a whole path first, such as lodash's `get`.
+    for (const [at, name] of (this.#joined[level] ?? []).entries()) {
+      const isSame = isNamed(this.#text, start, end, name)
+      if (isSame) return level + at + 1
+      if (isSame !== undefined) continue
+      if (sent === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.#isCut = true
+      sent ??= this.#isCut ? '' : foldedName(unescaped(this.#text.slice(start, end)))
+      if (sent === name) return level + at + 1
+      if (sent === 'proto') return level
     }
     return end - start === 9 && isNamed(this.#text, start, end, 'proto') ? level : OFF
   }

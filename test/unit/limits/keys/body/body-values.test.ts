@@ -191,6 +191,16 @@ test.each([
   expect(counts(keysOf(body, type), 'a')[0]).toBe(1)
 })
 
+test.each([
+  ['{"user":{"email":"b"},"user.email":"a"}', json, 'user.email'],
+  ['{"user[\\u0065mail]":"a","user":{"email":"b"}}', json, 'user.email'],
+  ['{"a":{"user.email":"a","user":{"email":"b"}}}', json, 'a.user.email'],
+  ['{"a.user":{"email":"a"},"a":{"user":{"email":"b"}}}', json, 'a.user.email'],
+  ['{"x":"&email=a&","email":"b"}', json, 'email'],
+])('a second value that only some backends find counts as well: %s', (body, type, name) => {
+  expect(counts(keysOf(body, type, name), 'a', 'b')).toEqual([1, 1, undefined])
+})
+
 test('a parameter of the query counts too', () => {
   expect(counts(keysOf('{"email":"a"}', json, 'email', '/login?email=b'), 'a', 'b')).toEqual([
     1,
