@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createMemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
 import { delayMsOf } from '../../proxy/limits/waiting/delay-of.ts'
 import { makePolicy } from '../support/limiter/limiters.ts'
+import { installDebianPackages } from '../support/run/packages.ts'
 import { freePort } from '../support/network/ports.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -27,6 +28,8 @@ const unitMs = 1000 / requestsPerSecond
 const clockMs = 4
 
 async function startNginx(): Promise<{ readonly port: number; readonly readLog: () => string[] }> {
+  if (!existsSync(nginx)) installDebianPackages(['nginx'])
+  if (!existsSync(nginx)) throw new Error(`${nginx} is needed, from Debian's package nginx`)
   const directory = makeTemporaryDirectory()
   const port = await freePort()
   const backend = createServer((_, response) => response.end('ok'))
@@ -74,7 +77,7 @@ function ask(port: number, n: number | string): Promise<number> {
   })
 }
 
-test.skipIf(!existsSync(nginx))(
+test(
   'a real nginx admits, delays and refuses 1,000 random arrivals as our counters do',
   { timeout: 120_000 },
   async () => {
