@@ -6,7 +6,10 @@ const TOTAL_BYTES = 64 * 1024 * 1024
 const CLIENT_BYTES = TOTAL_BYTES / 4
 const SMALLEST_ROOM = 1024
 
-/** Memory for the bodies that are held back. One client gets a quarter of what there is at most. */
+/**
+ * Memory for the bodies that are held back. One client gets a quarter of what there is at most, and no more than is left free, as with
+ * `ClientShares`: four together get four fifths, and however many there are, some is left for the next one.
+ */
 export class HeldBodyMemory {
   readonly #ofClients = new Map<string, number>()
   #bytes = 0
@@ -15,7 +18,8 @@ export class HeldBodyMemory {
   /** Returns whether there is room. */
   take(client: string, bytes: number): boolean {
     const ofClient = (this.#ofClients.get(client) ?? 0) + bytes
-    if (this.#bytes + bytes > TOTAL_BYTES || ofClient > CLIENT_BYTES) {
+    const free = TOTAL_BYTES - this.#bytes - bytes
+    if (ofClient > Math.min(CLIENT_BYTES, free)) {
       this.#denials += 1
       return false
     }
