@@ -48,6 +48,10 @@ export const errors = {
   overrideRemovalUnreadable: errorReply(400, 'The body must be a JSON object with policy and client'),
   durationUnreadable: errorReply(400, 'for must be a duration from 1s to 365d, such as 90s, 15m or 7d'),
   requestsUnreadable: errorReply(400, 'requests must be a whole number that the rule could have'),
+  planUnreadable: errorReply(
+    400,
+    'The body must be a JSON object with client and, optionally, policy and plan: a name, or null to remove it',
+  ),
   entriesLimitUnreadable: errorReply(400, 'limit must be a whole number from 1 to 10000'),
   explainUnreadable: errorReply(
     400,
@@ -66,9 +70,15 @@ export const errors = {
   forbidden: errorReply(403, 'Forbidden'),
   adminLocalOnly: errorReply(403, 'Without ADMIN_TOKEN, only local requests are allowed'),
   notFound: errorReply(404, 'Not found'),
+  noSuchPlan: errorReply(404, 'No rule that counts this client by stored plans has a plan with this name'),
+  noStoredPlans: errorReply(404, 'No rule with plan: store counts this client'),
   noSuchPolicy: errorReply(404, 'There is no rule with this name'),
   methodNotAllowed: errorReply(405, 'Method not allowed'),
   requestTimeout: errorReply(408, 'The request did not arrive in time'),
+  tooManyPlans: errorReply(
+    409,
+    'There are already 100000 plans in memory: remove some first, or set REDIS_URL',
+  ),
   tooManyEntries: errorReply(409, 'There are already 10000 entries of this kind: remove some first'),
   bodyTooLarge: errorReply(413, 'The request body is too large'),
   targetTooLong: errorReply(414, 'The request target is too long'),

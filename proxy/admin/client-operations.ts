@@ -5,6 +5,7 @@ import type { ThrottledClient, ThrottledClients } from '../limits/clients/thrott
 import type { CounterAdmin, CounterState, ResetOutcome } from '../limits/counter-admin.ts'
 import type { Explanation } from '../limits/explain/explain.ts'
 import type { Charge } from '../limits/limiter.ts'
+import type { PlanStore } from '../limits/plans/plan-store.ts'
 import type { ReplicaExchange } from './replicas/exchange.ts'
 import type { Replicas } from './replicas/report.ts'
 
@@ -17,6 +18,8 @@ export type ClientState = CounterState & {
   readonly overriddenForMs?: number
   /** A name that an operator has given it. */
   readonly label?: string
+  /** The plan that was set for the client, if it is one of the rule's. */
+  readonly plan?: string
 }
 
 /** Operations on clients for an operator, independent of the kind of gateway. None of these rejects. */
@@ -26,6 +29,8 @@ export type ClientOperations = {
   /** Bans and overrides. */
   readonly entries: EntryOperations
   reset(charges: readonly Charge[]): Promise<ResetOutcome>
+  /** Plans that were set for clients. */
+  readonly plans: PlanStore
   /** Of this gateway, in the order of `byRefusals`. */
   listLimited(policyName: string | undefined, limit: number): Promise<readonly ThrottledClient[]>
   /** The reports of all replicas; undefined without Redis, or if it does not answer. */
@@ -39,7 +44,7 @@ export type AskedHead = { readonly head: string; readonly ip: string }
 
 /** Operations in a process that has counters or asks Redis. Each reset is logged and counted in a metric. */
 export function createClientOperations(options: {
-  readonly counters: Pick<CounterAdmin, 'inspect' | 'reset'>
+  readonly counters: Pick<CounterAdmin, 'inspect' | 'reset' | 'plans'>
   readonly clientTable: Pick<ClientTable, 'entries' | 'operations'>
   readonly limited: Pick<ThrottledClients, 'list'>
   readonly replicas?: Pick<ReplicaExchange, 'read'> | undefined
@@ -58,7 +63,13 @@ export function createClientOperations(options: {
       const states = await counters.inspect(entries.withOverrides(charges))
       return states.map((state, at) => {
         const charge = charges[at]
-        return { ...state, quota: state.policy.quota, ...(charge && entries.describe(charge)) }
+        const { quota, plan } = state.policy
+        return {
+          ...state,
+          quota,
+          ...(plan !== undefined && { plan }),
+          ...(charge && entries.describe(charge)),
+        }
       })
     },
     entries: {
@@ -75,6 +86,18 @@ export function createClientOperations(options: {
         const outcome = await operations.remove(id)
         if (outcome !== 'absent')
           log.info({ ...named(partitionKeyOf(id)), outcome }, `${removed[kindOf(id)]} by an operator`)
+        return outcome
+      },
+    },
+    plans: {
+      ...counters.plans,
+      async set(partitionKey, plan) {
+        const outcome = await counters.plans.set(partitionKey, plan)
+        if (outcome !== 'absent')
+          log.info(
+            { ...named(partitionKey), plan, outcome },
+            `plan of a client ${plan === undefined ? 'removed' : 'set'} by an operator`,
+          )
         return outcome
       },
     },

@@ -3,6 +3,7 @@ import type { EntryOutcome } from '../limits/clients/entry-store.ts'
 import { sumThrottled, type ThrottledClient } from '../limits/clients/throttled-clients.ts'
 import type { ResetOutcome } from '../limits/counter-admin.ts'
 import type { Charge } from '../limits/limiter.ts'
+import type { PlanStore } from '../limits/plans/plan-store.ts'
 import type { Explanation } from '../limits/explain/explain.ts'
 import { policiesOf, type Rule } from '../policy.ts'
 import type { AskedHead, ClientOperations, ClientState } from './client-operations.ts'
@@ -20,6 +21,9 @@ export type ClientsQuestion =
   | { readonly of: 'put'; readonly entry: ClientEntry; readonly forMs: number }
   | { readonly of: 'remove'; readonly id: EntryId }
   | { readonly of: 'explain'; readonly asked: AskedHead }
+  | { readonly of: 'plan'; readonly partitionKey: string }
+  | { readonly of: 'set-plan'; readonly partitionKey: string; readonly plan: string | undefined }
+  | { readonly of: 'plans'; readonly limit: number }
 
 /** `override` says which of the rule's overrides has the client. */
 type NamedCharge = readonly [policy: string, key: string, override?: number]
@@ -30,7 +34,9 @@ export type ClientsAnswer =
   | { readonly of: 'list'; readonly clients: readonly ThrottledClient[] }
   | { readonly of: 'replicas'; readonly replicas?: Replicas }
   | { readonly of: 'entries'; readonly entries: readonly TimedEntry[] }
-  | { readonly of: 'put' | 'remove'; readonly outcome: EntryOutcome }
+  | { readonly of: 'plan'; readonly plan: Awaited<ReturnType<PlanStore['get']>> }
+  | { readonly of: 'plans'; readonly plans: Awaited<ReturnType<PlanStore['list']>> }
+  | { readonly of: 'put' | 'remove' | 'set-plan'; readonly outcome: EntryOutcome }
   | { readonly of: 'explain'; readonly explanation: Explanation | undefined }
 
 /** In a worker: answers questions about clients. */
@@ -45,7 +51,11 @@ export async function answerClients(
     const replicas = await operations.readReplicas()
     return { of: 'replicas', ...(replicas && { replicas }) }
   }
-  const { entries } = operations
+  const { entries, plans } = operations
+  if (question.of === 'plan') return { of: 'plan', plan: await plans.get(question.partitionKey) }
+  if (question.of === 'plans') return { of: 'plans', plans: await plans.list(question.limit) }
+  if (question.of === 'set-plan')
+    return { of: 'set-plan', outcome: await plans.set(question.partitionKey, question.plan) }
   if (question.of === 'entries') return { of: 'entries', entries: await entries.list(question.kind) }
   if (question.of === 'put') return { of: 'put', outcome: await entries.put(question.entry, question.forMs) }
   if (question.of === 'remove') return { of: 'remove', outcome: await entries.remove(question.id) }
@@ -91,6 +101,20 @@ export function createWorkersOperations(ask: AskWorkers): ClientOperations {
     async explain(asked) {
       const [answer] = await ask({ of: 'explain', asked }, 'one')
       return answer?.of === 'explain' ? answer.explanation : undefined
+    },
+    plans: {
+      async get(partitionKey) {
+        const [answer] = await ask({ of: 'plan', partitionKey }, 'one')
+        return answer?.of === 'plan' ? answer.plan : 'unavailable'
+      },
+      async set(partitionKey, plan) {
+        const [answer] = await ask({ of: 'set-plan', partitionKey, plan }, 'one')
+        return answer?.of === 'set-plan' ? answer.outcome : 'uncertain'
+      },
+      async list(limit) {
+        const [answer] = await ask({ of: 'plans', limit }, 'one')
+        return answer?.of === 'plans' ? answer.plans : 'unavailable'
+      },
     },
     entries: {
       async list(kind) {

@@ -4,6 +4,7 @@ import type { Running } from '../../shared/shutdown.ts'
 import { createClientRoutes } from '../admin/api/api-clients.ts'
 import { createEntryRoutes } from '../admin/api/api-entries.ts'
 import { createExplainRoutes } from '../admin/api/api-explain.ts'
+import { createPlanRoutes } from '../admin/api/api-plans.ts'
 import { createReloadRoutes } from '../admin/api/api-reload.ts'
 import { createApiRoutes, type ApiAnswer, type ApiRoutes } from '../admin/api/api.ts'
 import type { ClientOperations } from '../admin/client-operations.ts'
@@ -94,6 +95,7 @@ function composeRoutes(settings: GatewaySettings, { clients, reloader, readHealt
     }),
     ...createClientRoutes({ limitsEnabled, rules, addresses, clients }),
     ...createEntryRoutes({ policies, addresses, entries: clients.entries }),
+    ...createPlanRoutes({ policies, addresses, plans: clients.plans }),
     ...createExplainRoutes({ rules, upstreamHost: settings.upstreamUrl.host, clients }),
     ...createReloadRoutes(() => reloader.reload('api')),
   ])

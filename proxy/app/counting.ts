@@ -30,7 +30,7 @@ export type Counting = Running & {
   readonly limiter: Limiter
   readonly storeState: () => StoreState
   /** For an operator. Where another process counts, it is asked there. */
-  readonly operations: Pick<CounterAdmin, 'inspect' | 'reset'>
+  readonly operations: Pick<CounterAdmin, 'inspect' | 'reset' | 'plans'>
   readonly clientTable: ClientTable
   /** The Redis that replicas share. */
   readonly shared?: SharedBy | undefined

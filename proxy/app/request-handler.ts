@@ -332,5 +332,5 @@ function headersOf({ partition, device, plans }: Policy): string[] {
     if (part.kind === 'cookie') return ['cookie']
     return part.kind === 'header' ? [part.name] : []
   })
-  return [...ofKey, ...(device ? ['cookie'] : []), ...(plans ? ['authorization'] : [])]
+  return [...ofKey, ...(device ? ['cookie'] : []), ...(plans?.claim === undefined ? [] : ['authorization'])]
 }

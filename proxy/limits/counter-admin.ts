@@ -1,5 +1,6 @@
 import type { Policy } from '../policy.ts'
 import type { Charge } from './limiter.ts'
+import type { PlanStore } from './plans/plan-store.ts'
 
 /**
  * The state of one client under one policy.
@@ -30,6 +31,8 @@ export type CounterAdmin = {
   inspect(charges: readonly Charge[]): Promise<CounterState[]>
   /** Resets a client's counters, on all replicas. */
   reset(charges: readonly Charge[]): Promise<ResetOutcome>
+  /** The plans that were set for clients. */
+  readonly plans: PlanStore
   /**
    * Forgets what this process has cached about a client, under one policy or under all, after a reset of its shared
    * counters.

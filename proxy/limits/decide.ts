@@ -14,7 +14,7 @@ import type { SentBody } from './keys/body/body-values.ts'
 import { KeyBody } from './keys/body/key-body.ts'
 import { chargesByBody } from './keys/body/body-charges.ts'
 import type { UnreadKey } from '../telemetry/telemetry.ts'
-import { choosePlans } from './plans/choose-plans.ts'
+import { choosePlans, notePlans } from './plans/choose-plans.ts'
 import { readPart, type KeySource } from './keys/part-values.ts'
 import { maxReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
 import type { ReadClaims, TokenReader } from './keys/tokens/token-reader.ts'
@@ -222,9 +222,13 @@ function chargeUnits(
   return askLimiter(asked, table)
 }
 
-function askLimiter(asked: AskedRequest, { limiter }: DecisionTable): Decision | Promise<Decision> {
+function askLimiter(asked: AskedRequest, { limiter, hasPlans }: DecisionTable): Decision | Promise<Decision> {
   asked.onAsk?.(asked.charges)
-  return limiter.decide(asked.charges)
+  const decision = limiter.decide(asked.charges)
+  if (!hasPlans) return decision
+  return decision instanceof Promise
+    ? decision.then((later) => notePlans(asked, later))
+    : notePlans(asked, decision)
 }
 
 function matchRules(

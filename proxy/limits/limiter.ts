@@ -24,6 +24,8 @@ export type PolicyState = {
    * that uses up a sliding one leaves it. The whole window where nothing is counted.
    */
   readonly resetMs: number
+  /** The policy does not have the plan that was set for the client. */
+  readonly isPlanUnknown?: true
   /** To be settled; only under policies of which `isReserved` holds, and where something was reserved. */
   readonly reservation?: Reservation
 }

@@ -1,7 +1,7 @@
 /** What a rule allows clients by the name of their plan. Clients without one, or with a plan of another name, have the rule's own quota. */
 export type Plans = {
-  /** The claim of a verified token that names the plan. */
-  readonly claim: string
+  /** The claim of a verified token that names the plan; undefined where the plan is read beside the client's counters. */
+  readonly claim?: string
   /** By the name of the plan. */
   readonly quotas: Readonly<Record<string, number>>
 }
@@ -11,5 +11,22 @@ export const OTHER_PLANS = ['none', 'unknown'] as const
 
 /** Where the plan of a client is read, in the syntax of the limits table. */
 export function planSource({ claim }: Plans): string {
-  return `jwt:${claim}`
+  return claim === undefined ? 'store' : `jwt:${claim}`
+}
+
+/** Whether the plan of a client under the policy is read where it is counted: no override has chosen its quota, and no plan is chosen yet. */
+export function readsStoredPlan(policy: {
+  readonly plans?: Plans
+  readonly plan?: string
+  readonly override?: number
+  readonly isSetAtRunTime?: boolean
+}): boolean {
+  const { plans, plan, override, isSetAtRunTime } = policy
+  return (
+    plans !== undefined &&
+    plans.claim === undefined &&
+    plan === undefined &&
+    override === undefined &&
+    isSetAtRunTime === undefined
+  )
 }

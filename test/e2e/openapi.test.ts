@@ -16,6 +16,7 @@ cors: { origins: ['https://app.example.com'] }
 allowList: [{ ip: 127.0.0.98 }]
 denyList: [{ ip: 127.0.0.97 }]
 limits:
+  - { name: planned, match: GET /planned, requests: 2, window: 1h, plans: { pro: 5 }, plan: store }
   - { name: login, match: POST /login, requests: 2, window: 15m, countStatus: [4xx, 200], ban: { after: 50, for: 1h, scope: all } }
   - name: api
     match: ['GET,POST /api/*']
@@ -236,6 +237,18 @@ const requests: Readonly<
     ],
     bad: { 400: [{}, { client }, { policy: 'login' }], 404: [{ policy: 'none', client }] },
   },
+  'POST /api/clients/plan': {
+    good: [{ client }, { client, plan: 'pro' }, { client, policy: 'planned', plan: null }],
+    bad: {
+      400: [{}, { client: null }, { client, and: 1 }],
+      404: [
+        { client, plan: 'gold' },
+        { client, policy: 'login' },
+        { client, policy: 'none' },
+      ],
+    },
+  },
+  'GET /api/plans': { good: ['', '?limit=1'], bad: { 400: ['?limit=0', '?limit=x'] } },
   'POST /api/reload': { good: [{}], bad: { 400: [{ and: 1 }, [], null] } },
 }
 

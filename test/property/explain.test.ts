@@ -1,3 +1,4 @@
+import { noPlans } from '../../proxy/limits/plans/plan-store.ts'
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -28,7 +29,11 @@ async function serve(settings: GatewaySettings) {
         },
         settle: () => undefined,
       },
-      operations: { inspect: () => Promise.resolve([]), reset: () => Promise.resolve('done') },
+      operations: {
+        inspect: () => Promise.resolve([]),
+        reset: () => Promise.resolve('done'),
+        plans: noPlans,
+      },
       clientTable: createClientTable(
         { policies: [], now: () => 0, telemetry, logAddresses: true, log },
         undefined,

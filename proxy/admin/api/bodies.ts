@@ -63,6 +63,15 @@ export const overrideRemoved = {
   errors: { ...entryErrors, otherwise: errors.overrideRemovalUnreadable },
 }
 
+export const planned = {
+  schema: z.strictObject({
+    client,
+    policy: policy.optional(),
+    plan: z.string().min(1).max(64).nullable().optional(),
+  }),
+  errors: { ...entryErrors, otherwise: errors.planUnreadable, plan: errors.noSuchPlan },
+}
+
 const line = z.string().min(1).refine(fitsInLine)
 const value = z.string().refine(fitsInLine)
 const addresses = createAddressReader([])

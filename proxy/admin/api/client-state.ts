@@ -15,6 +15,7 @@ export function describeState(state: ClientState, partitionKey: string | undefin
     // By which lists name a client whose value is secret.
     ...(partitionKey !== undefined && { client: describeKey(partitionKey) }),
     ...(label !== undefined && { label }),
+    ...(state.plan !== undefined && { plan: state.plan }),
     limit: quota,
     windowSeconds: policy.windowMs / 1000,
     ...(policy.calendar && { calendar: policy.calendar }),

@@ -9,6 +9,7 @@ import { createWorkerClientTable } from '../../limits/clients/worker-entries.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { ThrottledClients } from '../../limits/clients/throttled-clients.ts'
 import { createWorkerLimiter } from '../../limits/store/create-limiter.ts'
+import { noPlans } from '../../limits/plans/plan-store.ts'
 import type { Names } from '../../names/names.ts'
 import { policiesOf } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
@@ -77,7 +78,11 @@ function countInPrimary(
     return {
       limiter,
       clientTable: createWorkerClientTable(portToPrimary, { now, telemetry }),
-      operations: { inspect: () => Promise.resolve([]), reset: () => Promise.resolve('unavailable') },
+      operations: {
+        inspect: () => Promise.resolve([]),
+        reset: () => Promise.resolve('unavailable'),
+        plans: noPlans,
+      },
       storeState: () => limiter.storeState(),
       useRules: (rules) => doInTurns(limiter.useTable(policiesOf(rules))),
       ready: () => Promise.resolve(),

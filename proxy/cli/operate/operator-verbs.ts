@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { AdminOptions } from './admin-client.ts'
 import type { BanOptions, ListOptions, OverrideOptions, UnbanOptions } from './entries.ts'
+import type { PlanOptions, PlansOptions } from './plans.ts'
 import type { ClientOptions, LimitedOptions } from './verbs.ts'
 import type { TopOptions } from '../top/verb.ts'
 import { example, withJson, type Report } from '../verb-options.ts'
@@ -81,6 +82,14 @@ function addReadingVerbs(program: Command, report: Report): void {
     .action(async (options: ListOptions) => {
       report(await (await import('./entries.ts')).listOverrides(options))
     })
+
+  toGateway(program.command('plans'))
+    .description('list clients with a plan that was set for them')
+    .option('--limit <number>', 'maximum number of lines, 1 to 10000; default 100')
+    .addHelpText('after', example('sluice plans'))
+    .action(async (options: PlansOptions) => {
+      report(await (await import('./plans.ts')).listPlans(options))
+    })
 }
 
 function addChangingVerbs(program: Command, report: Report): void {
@@ -130,6 +139,19 @@ function addChangingVerbs(program: Command, report: Report): void {
     )
     .action(async (client: string[], options: OverrideOptions) => {
       report(await (await import('./entries.ts')).override(client, options))
+    })
+
+  toGateway(program.command('plan'))
+    .description('show, set or remove the plan of a client, under rules with plan: store, on all replicas')
+    .argument('<client...>', `${clientHelp}; then the name of the plan to set`)
+    .option('--rule <name>', 'the rule that says what the client is; default: all that count by these parts')
+    .option('--remove', 'remove the plan, so that the client has the requests of the rule')
+    .addHelpText(
+      'after',
+      example('sluice plan jwt:sub=customer-4711 pro\n  sluice plan jwt:sub=customer-4711 --remove'),
+    )
+    .action(async (client: string[], options: PlanOptions) => {
+      report(await (await import('./plans.ts')).plan(client, options))
     })
 }
 

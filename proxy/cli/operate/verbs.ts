@@ -88,6 +88,7 @@ export async function showClient(client: readonly string[], options: ClientOptio
 function stateText({
   bannedSeconds,
   overrideSeconds,
+  plan,
   exceeded,
   mode,
   source,
@@ -97,9 +98,8 @@ function stateText({
   if (source === 'none')
     return onStoreError === 'closed' ? 'refused: Redis is unavailable' : 'not counted: Redis is unavailable'
   const where = exceeded !== true ? 'within' : mode === 'shadow' ? 'over limit (shadow)' : 'over limit'
-  return typeof overrideSeconds === 'number'
-    ? `${where}, own limit for ${formatDuration(overrideSeconds)}`
-    : where
+  if (typeof overrideSeconds === 'number') return `${where}, own limit for ${formatDuration(overrideSeconds)}`
+  return typeof plan === 'string' ? `${where}, plan ${plan}` : where
 }
 
 /** A client that is banned is refused on. */

@@ -34,7 +34,7 @@ export function warnOfIdleTokens(rules: readonly Rule[], { label }: Place): stri
   const isUsed = rules.some(
     (rule) =>
       conditionClaims(rule).length > 0 ||
-      rule.policy.plans !== undefined ||
+      rule.policy.plans?.claim !== undefined ||
       singleParts(rule.policy.partition).some(({ kind }) => kind === 'jwt'),
   )
   return isUsed

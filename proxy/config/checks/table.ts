@@ -90,7 +90,7 @@ export function findUnverifiable(
       const text = `has jwt:${found.name}, needs jwt beside limits, with jwksUrl, jwksFile or secretFile`
       return [problemAt(placeOf(index, field), text)]
     }
-    const plan = policy.plans ? [{ kind: 'jwt', name: policy.plans.claim }] : []
+    const plan = policy.plans?.claim === undefined ? [] : [{ kind: 'jwt', name: policy.plans.claim }]
     return [
       ...find('key', singleParts(policy.partition)),
       ...find('plan', plan),

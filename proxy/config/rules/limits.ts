@@ -16,7 +16,7 @@ import { conditions } from './conditions/conditions.ts'
 import { findConditionMistakes } from './conditions/contradictions.ts'
 import { refusal } from '../replies/refusal.ts'
 import { findMistakesBesideOver, over } from './over.ts'
-import { findPlanMistakes, planClaim, plansOf, toPlans } from './plans.ts'
+import { findPlanMistakes, planSourceKind, plansOf, toPlans } from './plans.ts'
 import { routePattern } from './route-pattern.ts'
 import { cost, statusRange } from './rule-cost.ts'
 import { timezone } from './timezone.ts'
@@ -129,8 +129,9 @@ export const ruleFields = {
   plans: plansOf(requestCount).optional().meta({
     description: 'Number of requests allowed for clients with a plan, by its name; others have requests.',
   }),
-  plan: planClaim.optional().meta({
-    description: 'Where the plan of a client is read: jwt:CLAIM, a claim of its verified token.',
+  plan: planSourceKind.optional().meta({
+    description:
+      'Where the plan of a client is read: jwt:CLAIM, a claim of its verified token, or store: the one that was set.',
   }),
   allowList: clientList
     .optional()

@@ -32,13 +32,11 @@ function mistakeInName(name: string): string | undefined {
     : 'needs names of plans of 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit'
 }
 
-const needsPlan = 'needs jwt:CLAIM, the claim of a verified token that names the plan'
+const needsPlan =
+  'needs jwt:CLAIM, the claim of a verified token that names the plan, or store, for the plan that was set for the client'
 
-/** `plan` of a rule: the name of the claim. */
-export const planClaim = z
-  .string(needsPlan)
-  .regex(/^jwt:[^\s]{1,200}$/, needsPlan)
-  .transform((written) => written.slice('jwt:'.length))
+/** `plan` of a rule. */
+export const planSourceKind = z.string(needsPlan).regex(/^(?:jwt:[^\s]{1,200}|store)$/, needsPlan)
 
 type Written = {
   readonly plan?: string | undefined
@@ -49,11 +47,17 @@ export function findPlanMistakes({ plan, plans }: Written): { field: keyof Writt
   if (plan !== undefined && plans === undefined)
     return [{ field: 'plan', message: 'needs plans, such as plans: { free: 100, pro: 10000 }' }]
   if (plans !== undefined && plan === undefined)
-    return [{ field: 'plans', message: 'needs plan: jwt:CLAIM, the claim that names the plan of a client' }]
+    return [
+      {
+        field: 'plans',
+        message: 'needs plan: jwt:CLAIM, the claim that names the plan of a client, or plan: store',
+      },
+    ]
   return []
 }
 
 /** Undefined for a rule without plans. */
 export function toPlans({ plan, plans }: Written): Plans | undefined {
-  return plan === undefined || plans === undefined ? undefined : { claim: plan, quotas: plans }
+  if (plan === undefined || plans === undefined) return undefined
+  return plan === 'store' ? { quotas: plans } : { claim: plan.slice('jwt:'.length), quotas: plans }
 }

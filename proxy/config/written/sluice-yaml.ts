@@ -746,7 +746,7 @@ export interface SluiceYaml {
       [k: string]: number | undefined
     }
     /**
-     * Where the plan of a client is read: jwt:CLAIM, a claim of its verified token.
+     * Where the plan of a client is read: jwt:CLAIM, a claim of its verified token, or store: the one that was set.
      */
     plan?: string
     /**

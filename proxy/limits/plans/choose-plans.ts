@@ -1,6 +1,8 @@
 import type { Policy } from '../../policy.ts'
+import { readsStoredPlan } from '../../policy/plans.ts'
 import { withPlan } from '../algorithms/registry.ts'
 import type { ReadClaims } from '../keys/tokens/token-reader.ts'
+import type { Charge, Decision } from '../limiter.ts'
 
 /** Called for each policy with plans that applies: the name of the plan, `none`, or `unknown` for one that the policy does not have. */
 type OnPlan = { onPlan?(policy: Policy, plan: string): void }
@@ -14,9 +16,9 @@ export function choosePlans(
   claims: ReadClaims | undefined,
   asked: OnPlan,
 ): readonly Policy[] {
-  if (!policies.some(({ plans }) => plans)) return policies
+  if (!policies.some(({ plans }) => plans?.claim !== undefined)) return policies
   return policies.map((policy) => {
-    if (!policy.plans || policy.override !== undefined) return policy
+    if (policy.plans?.claim === undefined || policy.override !== undefined) return policy
     const plan = planOf(policy, claims)
     asked.onPlan?.(policy, plan)
     return hasPlan(policy, plan) ? withPlan(policy, plan) : policy
@@ -25,11 +27,12 @@ export function choosePlans(
 
 function planOf(policy: Policy, claims: ReadClaims | undefined): string {
   const { plans } = policy
-  if (!plans || claims === undefined) return 'none'
+  if (plans?.claim === undefined || claims === undefined) return 'none'
+  const { claim } = plans
   const named =
     claims === 'too-many'
       ? ['none', ...Object.keys(plans.quotas)]
-      : claims.map((each) => each.get(plans.claim) ?? 'none')
+      : claims.map((each) => each.get(claim) ?? 'none')
   const known = named.map((name) => (name === 'none' || hasPlan(policy, name) ? name : 'unknown'))
   return known.reduce((least, name) => (quotaOf(policy, name) < quotaOf(policy, least) ? name : least))
 }
@@ -41,4 +44,20 @@ function quotaOf(policy: Policy, plan: string): number {
 /** Names are what tokens say: a plan may be called as something that every object has. */
 function hasPlan({ plans }: Policy, name: string): boolean {
   return plans !== undefined && Object.hasOwn(plans.quotas, name)
+}
+
+/** Takes note of the plans that the store has read: from now on the request is counted under their policies. */
+export function notePlans(asked: OnPlan & { charges: readonly Charge[] }, decision: Decision): Decision {
+  if (decision.outcome === 'unavailable' || decision.states.length !== asked.charges.length) return decision
+  const { states } = decision
+  const { charges } = asked
+  asked.charges = charges.map((charge, at) => {
+    const state = states[at]
+    if (!state || !readsStoredPlan(charge.policy)) return charge
+    const { plan } = state.policy
+    if (charges[at - 1]?.policy !== charge.policy)
+      asked.onPlan?.(charge.policy, plan ?? (state.isPlanUnknown ? 'unknown' : 'none'))
+    return plan === undefined ? charge : { ...charge, policy: state.policy }
+  })
+  return decision
 }

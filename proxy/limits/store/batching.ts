@@ -3,7 +3,7 @@ import type { Policy } from '../../policy.ts'
 import { readLateAnswers, type LateAnswer } from './late-answers.ts'
 import type { Charge, Decision, Reservation } from '../limiter.ts'
 import { isOfOneCounter, reasonOf } from './redis/errors.ts'
-import { readDecision, readTickets } from './store-replies.ts'
+import { readDecision, readPlanNames, readTickets } from './store-replies.ts'
 
 /** Counters that are kept outside this process: in Redis, or in the primary process. `Lane` names one of several servers. */
 export type RemoteCounters<Lane = undefined> = {
@@ -31,7 +31,8 @@ export type RemoteCounters<Lane = undefined> = {
    * @returns two values for each charge, request by request: the remaining quota, or -1 where the quota is exceeded, and the
    *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first.
    *   Behind all these a value that is not looked at, and the tickets of the charges of which `takesUnits` holds, in
-   *   the same order; they may be left out if there are none
+   *   the same order; they may be left out if there are none. At the end, where there is any charge of which `readsStoredPlan`
+   *   holds, an array with the name of the plan for each such: empty without one
    */
   ask(
     requests: readonly (readonly Charge[])[],
@@ -173,8 +174,9 @@ export function createBatching<Lane = undefined>(options: {
     let failure: string | undefined
     let at = 0
     const tickets = readTickets(batch.chargeCount, reply)
+    const plans = readPlanNames(reply)
     for (const [index, charges] of batch.requests.entries()) {
-      const decision = readDecision(charges, reply, at, tickets)
+      const decision = readDecision(charges, reply, at, tickets, plans)
       at += 2 * charges.length
       if (typeof decision !== 'string') {
         if (decision.outcome === 'refused') hooks.refused(charges, decision, batch.askedAtMs)

@@ -14,6 +14,7 @@ import { keyPrefixOf } from './redis/keys.ts'
 import { createRedisOperations, operatorTimeoutMs } from './redis/operations.ts'
 import { createResetFeed } from './redis/feeds/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
+import { createMemoryPlans } from '../plans/stored-plans.ts'
 import { decideWithoutStore } from './outage/store-fallback.ts'
 
 export type CounterLimiter = Limiter & LimiterControls & CounterAdmin
@@ -72,13 +73,17 @@ export function createLimiter(
  */
 export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
   const { storeMaxKeys, seed, now, wallNow, telemetry, forgotten } = options
-  const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow })
+  const plans = createMemoryPlans()
+  const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow, plans })
   observeMemory(telemetry, embedded)
   return {
     ...embedded,
+    plans,
     storeState: () => 'memory',
     inspect: (charges) =>
-      Promise.resolve(charges.map((charge) => toState(charge.policy, 'store', embedded.read(charge)))),
+      Promise.resolve(
+        plans.apply(charges).map((charge) => toState(charge.policy, 'store', embedded.read(charge))),
+      ),
     reset(charges) {
       for (const { policy, partitionKey } of charges) {
         embedded.forget(policy.name, partitionKey)

@@ -1,6 +1,8 @@
+import { readsStoredPlan } from '../../policy/plans.ts'
 import { takesUnits } from '../algorithms/registry.ts'
 import { chargesOfStates, type Charge, type Decision, type Ticket } from '../limiter.ts'
-import { isTicket, readDecision, readTickets } from './store-replies.ts'
+import { withStoredPlan } from '../plans/stored-plans.ts'
+import { isTicket, readDecision, readPlanNames, readTickets } from './store-replies.ts'
 
 /** A charge that the store has counted, according to an answer that came after its request had been decided without it. */
 export type LateAnswer = {
@@ -36,20 +38,23 @@ export function readLateAnswers(
   const answers: LateAnswer[] = []
   const tickets = readTickets(chargeCount, reply)
   const ticketsAgain = readTickets(chargeCount, reply)
+  const plans = readPlanNames(reply)
+  const plansAgain = readPlanNames(reply)
   const countedAt = reply[2 * chargeCount]
   let at = 0
   for (const [index, charges] of requests.entries()) {
-    const decision = readDecision(charges, reply, at, tickets)
+    const decision = readDecision(charges, reply, at, tickets, plans)
     const isCounted = typeof decision !== 'string' && decision.outcome === 'allowed'
     const meanwhile = fateOf(charges, decidedWithout[index])
     for (const charge of charges) {
       const left = Number(reply[at])
       const leftMs = Number(reply[at + 1])
       const ticket = ticketsAgain && takesUnits(charge.policy) ? ticketsAgain.next().value : undefined
+      const plan = plansAgain && readsStoredPlan(charge.policy) ? plansAgain.next().value : undefined
       at += 2
       if (isCounted && left >= 0)
         answers.push({
-          charge,
+          charge: plan === undefined ? charge : withStoredPlan(charge, plan),
           leftMs,
           countedAt,
           ticket: isTicket(ticket) ? ticket : undefined,

@@ -72,6 +72,8 @@ export function createOverLimitCache(
       // A refund, or a lower cost, lets the client through again at any time.
       if (askedAtMs <= forgottenAtMs || isReserved(refusal.refusedBy) || refusal.refusedBy.cost) return
       const { refusedBy, states } = refusal
+      // Another plan lets it through again at any time, too.
+      if (refusedBy.plans && refusedBy.plans.claim === undefined) return
       const refusing = states.findIndex(({ policy, exceeded }) => exceeded && policy === refusedBy)
       const charge = chargesOfStates(charges, states)[refusing]
       const state = states[refusing]
@@ -81,7 +83,9 @@ export function createOverLimitCache(
       // Counted from the question, which came before the instant of the answer: never a millisecond too long.
       const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)
       known.makeRoom(now())
-      known.set(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states: refusal.states })
+      const policies = charges.map(({ policy }) => policy)
+      const asked = policies.some((policy) => policy.plans) ? policies : undefined
+      known.set(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states, asked })
     },
 
     forget(policyName, partitionKey) {
@@ -103,13 +107,15 @@ type Entry = {
   readonly askedAtMs: number
   readonly endsAtMs: number
   readonly states: readonly PolicyState[]
+  /** Where the states may be of the policies of plans: those that were asked about. */
+  readonly asked: readonly Policy[] | undefined
 }
 
 /** Another request of the same client may match other policies, whose states are not known here. */
-function isAbout({ states }: Entry, charges: readonly Charge[]): boolean {
-  return (
-    states.length === charges.length && states.every(({ policy }, index) => policy === charges[index]?.policy)
-  )
+function isAbout({ states, asked }: Entry, charges: readonly Charge[]): boolean {
+  if (states.length !== charges.length) return false
+  if (asked) return asked.every((policy, index) => policy === charges[index]?.policy)
+  return states.every(({ policy }, index) => policy === charges[index]?.policy)
 }
 
 /**

@@ -1,6 +1,8 @@
 import { refusesOver, reservedUnits, type Policy } from '../../policy.ts'
+import { readsStoredPlan } from '../../policy/plans.ts'
 import { isReserved, takesUnits } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState, Reservation, Ticket } from '../limiter.ts'
+import { isUnknownPlan, withStoredPlan } from '../plans/stored-plans.ts'
 
 /* How the reply to a batch is read; `RemoteCounters.ask` describes its contents. */
 
@@ -13,18 +15,27 @@ export function readTickets(
   return reply.length > start ? reply.slice(start).values() : undefined
 }
 
+/** The names of plans in a reply, for the charges that read them, to be taken one after the other. */
+export function readPlanNames(reply: readonly unknown[]): IteratorObject<unknown, undefined> | undefined {
+  const last: unknown = reply.at(-1)
+  return Array.isArray(last) ? last.values() : undefined
+}
+
 /** The decision that the store's values from `start` on stand for, or the reason for having none. */
 export function readDecision(
   charges: readonly Charge[],
   reply: readonly unknown[],
   start: number,
   tickets: Iterator<unknown, undefined> | undefined,
+  plans?: Iterator<unknown, undefined>,
 ): Exclude<Decision, { outcome: 'unavailable' }> | string {
   const states: PolicyState[] = []
   let refusedBy: Policy | undefined
   let failure: string | undefined
   let at = start
-  for (const charge of charges) {
+  for (const asked of charges) {
+    const plan = plans && readsStoredPlan(asked.policy) ? plans.next().value : undefined
+    const charge = plan === undefined ? asked : withStoredPlan(asked, plan)
     const { policy } = charge
     const left = reply[at]
     const resetMs = reply[at + 1]
@@ -38,11 +49,10 @@ export function readDecision(
     if (exceeded && refusesOver(policy)) refusedBy ??= policy
     const remaining = exceeded ? 0 : left
     const isToSettle = isTicket(ticket) && !exceeded && isReserved(policy)
-    states.push(
-      isToSettle
-        ? { policy, exceeded, remaining, resetMs, reservation: reservationOf(charge, ticket) }
-        : { policy, exceeded, remaining, resetMs },
-    )
+    const state: PolicyState = isToSettle
+      ? { policy, exceeded, remaining, resetMs, reservation: reservationOf(charge, ticket) }
+      : { policy, exceeded, remaining, resetMs }
+    states.push(plan !== undefined && isUnknownPlan(policy, plan) ? { ...state, isPlanUnknown: true } : state)
   }
   if (failure !== undefined) return failure
   if (!refusedBy) return { outcome: 'allowed', states }
@@ -58,6 +68,12 @@ function reservationOf(charge: Charge, ticket: Ticket): Reservation {
 }
 
 /** Where a request is refused nothing stays counted. */
-function withoutReservation({ policy, exceeded, remaining, resetMs }: PolicyState): PolicyState {
-  return { policy, exceeded, remaining, resetMs }
+function withoutReservation({
+  policy,
+  exceeded,
+  remaining,
+  resetMs,
+  isPlanUnknown,
+}: PolicyState): PolicyState {
+  return { policy, exceeded, remaining, resetMs, ...(isPlanUnknown && { isPlanUnknown }) }
 }

@@ -1,5 +1,6 @@
 import { maxDelayMs, withoutDelay, type Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { withPlan } from '../algorithms/registry.ts'
 import type { Charge, Decision, Limiter, PolicyState, Reservation, Turn } from '../limiter.ts'
 import { delayMsOf } from './delay-of.ts'
 import { Places } from './places.ts'
@@ -82,7 +83,14 @@ export function createWaiting(
       return decision
     }
     const written = new Map(charges.map(({ policy }) => [withoutDelay(policy), policy]))
-    const asWritten = (policy: Policy): Policy => written.get(policy) ?? policy
+    const asWritten = (policy: Policy): Policy => {
+      const { plan } = policy
+      if (plan === undefined || written.has(policy)) return written.get(policy) ?? policy
+      // The plan was read where it was counted.
+      for (const [asked, before] of written)
+        if (withPlan(asked, plan) === policy) return withPlan(before, plan)
+      return policy
+    }
     const states = decision.states.map((state) => withoutTurn(state, asWritten(state.policy)))
     if (decision.outcome === 'refused') {
       leavePlaces(taken)
@@ -134,6 +142,6 @@ function reservedBy(state: PolicyState): Reserved[] {
 /** The state under the policy in the table. Its reservation is of no use to the response: a turn that has come is final. */
 function withoutTurn(state: PolicyState, policy: Policy): PolicyState {
   if (maxDelayMs(policy) === 0) return state
-  const { exceeded, remaining, resetMs } = state
-  return { policy, exceeded, remaining, resetMs }
+  const { exceeded, remaining, resetMs, isPlanUnknown } = state
+  return { policy, exceeded, remaining, resetMs, ...(isPlanUnknown && { isPlanUnknown }) }
 }

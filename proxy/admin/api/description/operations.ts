@@ -6,6 +6,7 @@ import {
   limitedQuery,
   overridden,
   overrideRemoved,
+  planned,
   question,
   reloaded,
   unbanned,
@@ -105,6 +106,22 @@ export const apiOperations = {
       body: overrideRemoved,
       reply: replies.overrideRemoved,
       failures: { ...unknownRule, ...storeAway },
+    },
+  },
+  '/api/clients/plan': {
+    POST: {
+      summary: 'Show, set or remove the plan of a client, on all replicas',
+      body: planned,
+      reply: replies.plan,
+      failures: { ...unknownRule, 409: 'The maximum number of plans in memory is reached', ...storeAway },
+    },
+  },
+  '/api/plans': {
+    GET: {
+      summary: 'Clients with a plan that was set for them, in no order',
+      query: entriesQuery,
+      reply: replies.plans,
+      failures: storeAway,
     },
   },
   '/api/bans': {

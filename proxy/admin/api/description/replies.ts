@@ -138,6 +138,7 @@ const state = z.strictObject({
   policy: policyName,
   client: clientKey.optional(),
   label: z.string().optional(),
+  plan: z.string().optional(),
   limit: z.int(),
   windowSeconds: seconds,
   calendar: calendar.optional(),
@@ -207,6 +208,22 @@ export const bansLifted = z.strictObject({
 })
 export const overrideMade = z.strictObject({ override })
 export const overrideRemoved = z.strictObject({ removed: z.boolean() })
+
+export const plan = z.strictObject({
+  clients: z.array(
+    z.strictObject({
+      client: clientKey,
+      policies: z.array(policyName),
+      plan: z.string().nullable(),
+      key: z.string().nullable().describe('the key of Redis that holds the plan'),
+    }),
+  ),
+  changed: z.boolean(),
+})
+export const plans = z.strictObject({
+  complete: z.boolean(),
+  plans: z.array(z.strictObject({ client: clientKey, plan: z.string() })),
+})
 
 export const explanation = z.strictObject({
   outcome: z.enum(['rejected', 'answered', 'denied', 'banned', 'limited', 'forwarded']),

@@ -20,7 +20,7 @@ export type TokenReader = {
 export function claimNames(policies: readonly Policy[]): string[] {
   return policies.flatMap(({ partition, plans }) => [
     ...singleParts(partition).flatMap((part) => (part.kind === 'jwt' ? [part.name] : [])),
-    ...(plans ? [plans.claim] : []),
+    ...(plans?.claim === undefined ? [] : [plans.claim]),
   ])
 }
 

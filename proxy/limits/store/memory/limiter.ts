@@ -7,6 +7,7 @@ import { algorithmOf, algorithms, countsInFlight, takesUnits } from '../../algor
 import type { PendingSlot } from '../../algorithms/slots/slot-pool.ts'
 import type { CounterReading } from '../../counter-admin.ts'
 import type { Charge, Decision, PolicyState, Reservation } from '../../limiter.ts'
+import type { MemoryPlans } from '../../plans/stored-plans.ts'
 
 export type MemoryLimiter = {
   /** As `Limiter`, and always at once. */
@@ -65,13 +66,16 @@ type Place = { readonly counts: MemoryCounts; readonly table: number; readonly r
  * @param options.seed any integer that clients cannot know
  * @param options.now milliseconds of a monotonic clock
  * @param options.wallNow the time of day, in milliseconds since 1970
+ * @param options.plans those that were set for clients
  */
 export function createMemoryLimiter(options: {
   readonly maxKeys: number
   readonly seed: number
   readonly now: () => number
   readonly wallNow?: (() => number) | undefined
+  readonly plans?: MemoryPlans
 }): MemoryLimiter {
+  const { plans } = options
   const now = (): number => Math.floor(options.now() * CLOCK_STEPS_IN_MS) / CLOCK_STEPS_IN_MS
   /** Created for the first policy that needs it, to save memory if none does. */
   const countsOf = new Map<Algorithm, MemoryCounts>()
@@ -168,7 +172,10 @@ export function createMemoryLimiter(options: {
   }
 
   return {
-    decide: (charges) => decide(charges, false),
+    decide: (charges) =>
+      plans && plans.byClient.size > 0
+        ? plans.decide(charges, (planned) => decide(planned, false))
+        : decide(charges, false),
     decidePendingSync: (charges) => decide(charges, true),
     settle(reservation, costUnits) {
       const { charge, units } = reservation

@@ -1,6 +1,9 @@
 import { refusesOver, reservedUnits } from '../../../policy.ts'
+import { readsStoredPlan } from '../../../policy/plans.ts'
 import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
 import type { Charge } from '../../limiter.ts'
+import { withStoredPlan } from '../../plans/stored-plans.ts'
+import { readPlanNames } from '../store-replies.ts'
 import { isMoving } from './errors.ts'
 
 export type ClusterNodes = {
@@ -14,6 +17,8 @@ export type ClusterNodes = {
    * where it has a ticket as that says.
    */
   readonly giveBack: (counted: Counted) => Promise<unknown>
+  /** The name of the plan that was set for the client; empty without one. */
+  readonly readPlan: (charge: Charge) => Promise<string>
   /** Called before charges are asked in parts: for a moment their counters may hold too much. */
   readonly split: (charges: readonly Charge[]) => void
 }
@@ -56,6 +61,7 @@ export async function askAcrossSlots(
     refusals.includes(true) || !parts.every((part, index) => isDecided(part, replies[index] ?? []))
   const reply: unknown[] = Array.from({ length: 2 * charges.length })
   const tickets = new Map<Charge, unknown>()
+  const plans = new Map<Charge, unknown>()
   const givenBack: Promise<unknown>[] = []
   for (const [index, part] of parts.entries()) {
     const answer = { part, reply: replies[index] ?? [] }
@@ -67,13 +73,16 @@ export async function askAcrossSlots(
         left = Number(left) + unitsOf(charge)
       }
       if (takesUnits(charge.policy)) tickets.set(charge, ticketAt(answer, at))
+      if (readsStoredPlan(charge.policy)) plans.set(charge, planAt(answer, at))
       const place = 2 * charges.indexOf(charge)
       reply[place] = left
       reply[place + 1] = answer.reply[2 * at + 1]
     }
   }
-  if (tickets.size > 0)
+  if (tickets.size > 0 || plans.size > 0)
     reply.push(0, ...charges.flatMap((charge) => (tickets.has(charge) ? [tickets.get(charge)] : [])))
+  if (plans.size > 0)
+    reply.push(charges.filter((charge) => plans.has(charge)).map((charge) => plans.get(charge)))
   // One that fails leaves a count too high by one, which is the side to err on.
   await Promise.allSettled(givenBack)
   return reply
@@ -82,17 +91,32 @@ export async function askAcrossSlots(
 type Answer = { readonly part: readonly Charge[]; readonly reply: readonly unknown[] }
 
 async function askPart(part: readonly Charge[], nodes: ClusterNodes): Promise<readonly Answer[]> {
-  const { askNode, split } = nodes
+  const { split } = nodes
   try {
-    return [{ part, reply: await askNode(part) }]
+    return [{ part, reply: await nodes.askNode(part) }]
   } catch (error) {
-    if (part.length === 1 || !isMoving(error)) throw error
+    if (!isMoving(error)) throw error
+    const [only] = part
+    if (only && part.length === 1) {
+      if (!readsStoredPlan(only.policy)) throw error
+      return [{ part, reply: await askInTwo(only, nodes) }]
+    }
     split(part)
     return allOrNone(
-      part.map(async (charge) => [{ part: [charge], reply: await askNode([charge]) }]),
+      part.map((charge) => askPart([charge], nodes)),
       nodes,
     )
   }
+}
+
+/** The plan first, as it may be on the other node than the counter. */
+async function askInTwo(charge: Charge, { askNode, readPlan }: ClusterNodes): Promise<readonly unknown[]> {
+  const plan = await readPlan(charge)
+  const chosen = withStoredPlan(charge, plan)
+  // None of them: it is known now, too.
+  const asked = chosen === charge ? { ...charge, policy: { ...charge.policy, plan: '' } } : chosen
+  const reply = await askNode([asked])
+  return [...reply, ...(reply.length === 2 ? [0] : []), [plan]]
 }
 
 /** The answers to all questions, or the first error: then what the others count, sooner or later, is given back. */
@@ -122,7 +146,8 @@ function giveAllBack(answer: Answer, { giveBack }: ClusterNodes): Promise<unknow
 
 /** What a node has counted for the charge at this place; undefined where it has not. */
 function countedAt({ part, reply }: Answer, at: number): Counted | undefined {
-  const charge = part[at]
+  const asked = part[at]
+  const charge = asked && withStoredPlan(asked, planAt({ part, reply }, at))
   const leftMs = reply[2 * at + 1]
   if (!charge || !isCounted(reply[2 * at]) || typeof leftMs !== 'number') return undefined
   return { charge, leftMs, countedAt: reply[2 * part.length], ticket: ticketAt({ part, reply }, at) }
@@ -133,6 +158,13 @@ function ticketAt({ part, reply }: Answer, at: number): unknown {
   if (!charge || !takesUnits(charge.policy)) return undefined
   const before = part.slice(0, at).filter(({ policy }) => takesUnits(policy)).length
   return reply[2 * part.length + 1 + before]
+}
+
+function planAt({ part, reply }: Answer, at: number): unknown {
+  const before = part.slice(0, at).filter(({ policy }) => readsStoredPlan(policy)).length
+  return part[at] && readsStoredPlan(part[at].policy)
+    ? readPlanNames(reply)?.drop(before).next().value
+    : undefined
 }
 
 function unitsOf({ policy, units }: Charge): number {

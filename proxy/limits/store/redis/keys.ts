@@ -1,6 +1,7 @@
 import { maxDelayMs, refusesOver, type Policy } from '../../../policy.ts'
+import { readsStoredPlan } from '../../../policy/plans.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import { algorithmOf, takesUnits, usualAlgorithm } from '../../algorithms/registry.ts'
+import { algorithmOf, takesUnits, usualAlgorithm, withPlan } from '../../algorithms/registry.ts'
 
 /** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
 const FORMAT = '1'
@@ -16,14 +17,17 @@ export function keyPrefixOf(namespace: string | undefined): string {
 /** A policy in the form that the scripts take, made once. */
 export type RedisPolicy = {
   readonly algorithm: Algorithm
+  readonly keyPrefix: string
   readonly keyStart: string
   readonly keySuffix: string
   /** Whether charges come with units, or the name of a request in flight. */
   readonly takesUnits: boolean
   /** For `PolicyArguments`. */
   readonly described: readonly string[]
-  /** For `PlainArguments`; undefined where the policy needs more than that script has. */
+  /** For scripts of plain fixed windows; undefined where the policy needs more than that script has. */
   readonly plain: readonly string[] | undefined
+  /** For `PolicyArguments`: the plans, where that of a client is read beside its counter; else undefined. */
+  readonly plans: string | undefined
 }
 
 /**
@@ -46,9 +50,11 @@ export function describePolicy(policy: Policy, keyPrefix: string, wallNow = Date
   ]
   const description = {
     algorithm,
+    keyPrefix,
     keyStart: `${keyPrefix}:{`,
     keySuffix: `}:${name}:${redis.keyEnd(policy)}`,
     takesUnits: takesUnits(policy),
+    plans: plansText(policy),
     plain:
       algorithm === usualAlgorithm && !takesUnits(policy)
         ? [String(quota), String(windowMs), mode === 'enforce' ? '1' : '0']
@@ -84,6 +90,21 @@ export function createDescriber(
     described?.(policy, description)
     return description
   }
+}
+
+/** The window of the plans in milliseconds, if it is another one, and name and quota of each, with a space around each of these. */
+function plansText(policy: Policy): string | undefined {
+  if (!policy.plans || !readsStoredPlan(policy)) return undefined
+  const quotas = Object.entries(policy.plans.quotas)
+  const [[first] = ['']] = quotas
+  const { windowMs } = withPlan(policy, first)
+  const window = windowMs === policy.windowMs ? '' : String(windowMs)
+  return `${window} ${quotas.map(([name, quota]) => `${name}=${quota}`).join(' ')} `
+}
+
+/** The key of the plan that was set for a client: `sluice:1:{<partition key>}:plan`, in the hash slot of its counters. */
+export function planKeyOf(keyPrefix: string, partitionKey: string): string {
+  return `${keyPrefix}:{${partitionKey}}:plan`
 }
 
 /**

@@ -8,7 +8,7 @@ import { createBatching, type Batching, type DecisionHooks } from '../batching.t
 import type { LateAnswer } from '../late-answers.ts'
 import type { Charge, Reservation } from '../../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
-import { createDescriber, keyOf } from './keys.ts'
+import { createDescriber, keyOf, planKeyOf } from './keys.ts'
 import { createProbes, type Probes } from './checks/probes.ts'
 import {
   loadWhenConnected,
@@ -18,8 +18,9 @@ import {
   type RedisNode,
 } from './run-script.ts'
 import { commandOf } from './scripts/command.ts'
-import { decideScript } from './scripts/decide.ts'
+import { decideByPlansScript, decideScript } from './scripts/decide.ts'
 import { decidePlainScript, decideSingleScript } from './scripts/decide-plain.ts'
+import { decideSingleByPlansScript } from './scripts/decide-plain-plans.ts'
 import { PolicyArguments } from './scripts/policy-arguments.ts'
 import { settleScript } from './scripts/settle.ts'
 import { createRepayment, type AddOnce } from './settling/repayment.ts'
@@ -85,6 +86,8 @@ export function createRedisLimiter(options: {
   const { redis, keyPrefix, timeoutMs, now, hooks } = options
   /** The algorithms of the policies that have been counted, and whether anything is reserved under them. */
   const used = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
+  /** Those of policies that read the plans of clients. */
+  const planned = new Set<Algorithm>()
   /** Policies whose counters may include a request that another node refused, until it is given back. */
   const unsettled = new WeakSet<Policy>()
 
@@ -92,12 +95,19 @@ export function createRedisLimiter(options: {
     const deciding = [
       ...Array.from(used.keys(), (algorithm) => decideScript(new Set([algorithm]))),
       decideScript(new Set(algorithms)),
+      ...Array.from(planned, (algorithm) => decideByPlansScript(new Set([algorithm]))),
+      ...(planned.size > 0 ? [decideByPlansScript(new Set(algorithms)), decideSingleByPlansScript] : []),
       decideSingleScript,
       decidePlainScript,
     ]
     return [...deciding, ...(redis.isCluster ? deciding.map(withUndeclaredKeys) : []), settleScript]
   })
-  const describe = createDescriber(keyPrefix, options.wallNow, (policy, { algorithm }) => {
+  const describe = createDescriber(keyPrefix, options.wallNow, (policy, { algorithm, plans }) => {
+    if (plans !== undefined && !planned.has(algorithm)) {
+      planned.add(algorithm)
+      load(decideByPlansScript(new Set([algorithm])))
+      if (algorithm === usualAlgorithm) load(decideSingleByPlansScript)
+    }
     if (!used.has(algorithm)) load(decideScript(new Set([algorithm])))
     used.set(algorithm, used.get(algorithm) || isReserved(policy) || policy.cost !== undefined)
   })
@@ -114,13 +124,18 @@ export function createRedisLimiter(options: {
     return runScript(redis, settleScript, 1, keyAndArguments)
   }
 
+  /** The name of the client's plan, which may be any text; empty without one. */
+  async function readPlan({ partitionKey }: Charge): Promise<string> {
+    return (await redis.get(planKeyOf(keyPrefix, partitionKey))) ?? ''
+  }
+
   /** @param node of a cluster, with the counters of all these requests; else the command is sent where its first key is */
   async function ask(
     requests: readonly (readonly Charge[])[],
     isAwaited: () => boolean,
     node?: RedisNode,
   ): Promise<readonly unknown[]> {
-    const { script, keys, args } = commandOf(requests, describe, () => leases.nextName())
+    const { script, keys, chargeCount, args } = commandOf(requests, describe, () => leases.nextName())
     const reply = node
       ? await runScript(
           node,
@@ -131,13 +146,18 @@ export function createRedisLimiter(options: {
         )
       : await runScript(redis, script, keys.length, [...keys, ...args], isAwaited)
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
-    return inMilliseconds(reply, keys.length)
+    return inMilliseconds(reply, chargeCount)
   }
 
   const probes = createProbes({
     redis,
     keyPrefix,
-    readUsed: () => Array.from(used, ([algorithm, isReserved]) => ({ algorithm, isReserved })),
+    readUsed: () =>
+      Array.from(used, ([algorithm, isReserved]) => ({
+        algorithm,
+        isReserved,
+        readsPlans: planned.has(algorithm),
+      })),
     timeoutMs,
   })
   const leases = createLeases({
@@ -190,7 +210,7 @@ export function createRedisLimiter(options: {
         const [charges = []] = requests
         if (!redis.isCluster || node) return ask(requests, isAwaited, node)
         const askNode = (part: readonly Charge[]): ReturnType<typeof ask> => ask([part], isAwaited)
-        return askAcrossSlots(charges, { askNode, giveBack, split: unsettle })
+        return askAcrossSlots(charges, { askNode, giveBack, readPlan, split: unsettle })
       },
       answeredLate,
       hasCountedNothing,

@@ -4,10 +4,13 @@ import { toState, type CounterAdmin, type CounterReading, type CounterState } fr
 import type { OverLimitCache } from '../over-limit-cache.ts'
 import type { RedisWithFallback } from '../outage/redis-with-fallback.ts'
 import type { Charge } from '../../limiter.ts'
+import { readsStoredPlan } from '../../../policy/plans.ts'
+import { withStoredPlan } from '../../plans/stored-plans.ts'
 import { countsInFlight } from '../../algorithms/registry.ts'
 import { createDescriber, keyOf } from './keys.ts'
 import type { ResetFeed } from './feeds/reset-feed.ts'
 import { reasonOf } from './errors.ts'
+import { createRedisPlans } from './plans.ts'
 import { runScript, type RedisClient } from './run-script.ts'
 import { PolicyArguments } from './scripts/policy-arguments.ts'
 import { readScript } from './scripts/read.ts'
@@ -48,7 +51,20 @@ export function createRedisOperations(options: {
     return keyOf(describe(policy), partitionKey)
   }
 
-  async function read(charges: readonly Charge[]): Promise<CounterState[]> {
+  const plans = createRedisPlans({
+    ...options,
+    isAnswering: () => redisWithFallback.storeState() === 'available',
+  })
+
+  /** The charge with the plan of its client; without Redis that has none. */
+  async function withPlanOf(charge: Charge): Promise<Charge> {
+    if (!readsStoredPlan(charge.policy)) return charge
+    const read = await plans.get(charge.partitionKey)
+    return read === 'unavailable' ? charge : withStoredPlan(charge, read.plan)
+  }
+
+  async function read(asked: readonly Charge[]): Promise<CounterState[]> {
+    const charges = await Promise.all(asked.map(withPlanOf))
     const policies = new PolicyArguments()
     const numbers = charges.map(({ policy }) => policies.numberOf(describe(policy)))
     const keys = charges.map(counterKey)
@@ -82,6 +98,7 @@ export function createRedisOperations(options: {
   }
 
   return {
+    plans,
     async inspect(charges) {
       if (redisWithFallback.storeState() === 'unavailable') return charges.map(readLocally)
       try {

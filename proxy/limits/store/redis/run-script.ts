@@ -65,7 +65,7 @@ export function script(source: string): RedisScript {
 const undeclared = new WeakMap<RedisScript, RedisScript>()
 
 /**
- * The same script with its keys as arguments behind their number, so that they may be in any slots of a node. Redis refuses those
+ * The same script with its keys as arguments behind their number, so that they may be in any slots of a node, which `KEYS.areSpread` says. Redis refuses those
  * that the node does not serve.
  */
 export function withUndeclaredKeys(declared: RedisScript): RedisScript {
@@ -76,6 +76,7 @@ local given = ARGV
 local KEYS, ARGV = {}, {}
 local keyCount = tonumber(given[1]) or 0
 for i = 1, keyCount do KEYS[i] = given[i + 1] end
+KEYS.areSpread = true
 for i = keyCount + 2, #given do ARGV[i - keyCount - 1] = given[i] end
 ${declared.source}`)
   undeclared.set(declared, made)

@@ -1,8 +1,10 @@
 import type { Steps } from '../../../../shared/steps.ts'
+import { readsStoredPlan } from '../../../policy/plans.ts'
 import { withoutDelay, type Policy } from '../../../policy.ts'
 import { withPlan, withQuota } from '../../algorithms/registry.ts'
 import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
+import { UNKNOWN_PLAN } from '../../plans/plan-store.ts'
 import {
   isQuestion,
   isSettlements,
@@ -41,7 +43,11 @@ export function serveLimiter(options: {
     const reply = reservations.some((reservation) => reservation !== undefined)
       ? [...values, 0, ...reservations.map((reservation) => reservation?.ticket ?? 0)]
       : values
-    const message: Answer = { limiter: 'answer', id, reply }
+    const plans = answers.flatMap((request) => request.plans)
+    const named = plans.some((plan) => plan !== '')
+      ? [...(reply.length === values.length ? [...values, 0, ...plans.map(() => 0)] : reply), plans]
+      : reply
+    const message: Answer = { limiter: 'answer', id, reply: named }
     try {
       port.send(message)
     } catch {
@@ -180,6 +186,8 @@ function policyNamed(name: string, policyByName: ReadonlyMap<string, Policy>): P
 
 type RequestAnswer = {
   readonly values: readonly (number | string)[]
+  /** For each charge: the name of the client's plan, if the policy reads it where it counts, and the client has one. */
+  readonly plans: readonly string[]
   /** For each charge. */
   readonly reservations: readonly (Reservation | undefined)[]
 }
@@ -204,6 +212,11 @@ function answerRequest(
       exceeded ? -1 : remaining,
       resetMs,
     ]),
+    plans: decision.states.map(({ policy, isPlanUnknown }, at) =>
+      charges[at] && readsStoredPlan(charges[at].policy)
+        ? (policy.plan ?? (isPlanUnknown ? UNKNOWN_PLAN : ''))
+        : '',
+    ),
     reservations: decision.states.map(({ reservation }) => reservation),
   }
 }
@@ -211,6 +224,7 @@ function answerRequest(
 function failed(names: readonly string[], reason: string): RequestAnswer {
   return {
     values: names.map((_, index) => (index === 0 ? reason : 0)),
+    plans: Array.from({ length: names.length / 2 }, () => ''),
     reservations: Array.from({ length: names.length / 2 }, () => undefined),
   }
 }

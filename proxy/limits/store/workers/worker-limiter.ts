@@ -1,6 +1,8 @@
+import { readsStoredPlan } from '../../../policy/plans.ts'
 import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
 import { createBatching, type DecisionHooks } from '../batching.ts'
 import type { Charge, Limiter, Reservation } from '../../limiter.ts'
+import { readPlanNames } from '../store-replies.ts'
 import {
   isAnswer,
   isResetMessage,
@@ -82,7 +84,7 @@ export function createIpcLimiter(options: {
           }
           const id = ++lastId
           const question: Question = { limiter: 'ask', id, requests: requests.map(nameCharges) }
-          asked.set(id, { resolve: (reply) => resolve(withoutOtherTickets(requests, reply)), charges })
+          asked.set(id, { resolve: (reply) => resolve(ofThoseThatTakeThem(requests, reply)), charges })
           unanswered += charges
           try {
             port.send(question)
@@ -119,8 +121,8 @@ function nameCharges(charges: readonly Charge[]): string[] {
   ])
 }
 
-/** The reply with the tickets that `RemoteCounters.ask` describes only. */
-function withoutOtherTickets(
+/** The reply with the tickets and plans that `RemoteCounters.ask` describes only. */
+function ofThoseThatTakeThem(
   requests: readonly (readonly Charge[])[],
   reply: readonly unknown[],
 ): readonly unknown[] {
@@ -128,5 +130,8 @@ function withoutOtherTickets(
   const start = 2 * charges.length + 1
   if (reply.length < start) return reply
   const tickets = reply.slice(start).filter((_, at) => charges[at] && takesUnits(charges[at].policy))
-  return [...reply.slice(0, start), ...tickets]
+  const plans = readPlanNames(reply)
+  if (!plans) return [...reply.slice(0, start), ...tickets]
+  const read = [...plans].filter((_, at) => charges[at] && readsStoredPlan(charges[at].policy))
+  return [...reply.slice(0, start), ...tickets, read]
 }

@@ -34,12 +34,13 @@ export type ResetMessage = {
 
 /**
  * For each request the values that `RemoteCounters.ask` describes. Behind them, where anything was reserved, a value that
- * is not looked at and a ticket for each charge, 0 where it has none.
+ * is not looked at and a ticket for each charge, 0 where it has none; and behind these, where a client has a plan that was set for it, an
+ * array with the name of its plan for each charge, empty where it has none.
  */
 export type Answer = {
   readonly limiter: 'answer'
   readonly id: number
-  readonly reply: readonly (number | string)[]
+  readonly reply: readonly (number | string | readonly string[])[]
 }
 
 /** Behind the name of a policy whose request has no place to wait. */

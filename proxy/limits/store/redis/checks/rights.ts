@@ -4,16 +4,27 @@ import { errorCodeOf, lacksRight, reasonOf } from '../errors.ts'
 import { script, type RedisClient } from '../run-script.ts'
 
 /** The features of an algorithm that are counted in Redis. */
-export type AlgorithmUse = { readonly algorithm: Algorithm; readonly isReserved: boolean }
+export type AlgorithmUse = {
+  readonly algorithm: Algorithm
+  readonly isReserved: boolean
+  readonly readsPlans?: boolean
+}
 
 /** The commands that decisions need, with arguments to try them. */
 export function commandsNeeded(used: readonly AlgorithmUse[], isCluster: boolean): RedisCommand[] {
-  const commands = used.flatMap(({ algorithm, isReserved }) => {
+  const commands = used.flatMap(({ algorithm, isReserved, readsPlans }) => {
     const { always, reserving = [], cluster = [] } = algorithm.redis.commands
-    return [...always, ...(isReserved ? reserving : []), ...(isCluster ? cluster : [])]
+    return [
+      ...always,
+      ...(isReserved ? reserving : []),
+      ...(isCluster ? cluster : []),
+      ...(readsPlans ? readPlans : []),
+    ]
   })
   return [...new Map(commands.map((command) => [command[0], command])).values()]
 }
+
+const readPlans: readonly RedisCommand[] = [['GET'], ['MGET']]
 
 /** `command` is undefined where it is not about one: not even a script may run, or the address cannot be shared. */
 export type Refusal = { readonly command: string | undefined; readonly reply: string }

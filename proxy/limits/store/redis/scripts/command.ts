@@ -1,9 +1,10 @@
 import { reservedUnits, type Policy } from '../../../../policy.ts'
 import type { Charge } from '../../../limiter.ts'
-import { keyOf, type RedisPolicy } from '../keys.ts'
+import { keyOf, planKeyOf, type RedisPolicy } from '../keys.ts'
 import type { RedisScript } from '../run-script.ts'
-import { decideScript } from './decide.ts'
+import { decideByPlansScript, decideScript } from './decide.ts'
 import { PlainArguments } from './decide-plain.ts'
+import { decideSingleByPlansScript, singleByPlansArguments } from './decide-plain-plans.ts'
 import { PolicyArguments } from './policy-arguments.ts'
 
 /** A command that decides requests. */
@@ -11,6 +12,8 @@ export type DecisionCommand = {
   readonly script: RedisScript
   readonly keys: readonly string[]
   readonly args: readonly string[]
+  /** How many of the keys are counters; behind them are those of plans. */
+  readonly chargeCount: number
 }
 
 /**
@@ -23,7 +26,11 @@ export function commandOf(
   describe: (policy: Policy) => RedisPolicy,
   nextName: () => string,
 ): DecisionCommand {
-  return plainCommandOf(requests, describe) ?? anyCommandOf(requests, describe, nextName)
+  return (
+    plainCommandOf(requests, describe) ??
+    singleByPlansCommandOf(requests, describe) ??
+    anyCommandOf(requests, describe, nextName)
+  )
 }
 
 function plainCommandOf(
@@ -36,13 +43,33 @@ function plainCommandOf(
     const policies: RedisPolicy[] = []
     for (const { policy, partitionKey } of charges) {
       const description = describe(policy)
-      if (!description.plain) return undefined
+      if (!description.plain || description.plans !== undefined) return undefined
       policies.push(description)
       keys.push(keyOf(description, partitionKey))
     }
     plain.add(policies)
   }
-  return { keys, ...plain.toCommand() }
+  return { keys, chargeCount: keys.length, ...plain.toCommand() }
+}
+
+/** Of requests that are one unit of one fixed window each, some with the plans of clients. */
+function singleByPlansCommandOf(
+  requests: readonly (readonly Charge[])[],
+  describe: (policy: Policy) => RedisPolicy,
+): DecisionCommand | undefined {
+  const keys: string[] = []
+  const planKeys: string[] = []
+  const policies: RedisPolicy[] = []
+  for (const [charge, ...others] of requests) {
+    if (!charge || others.length > 0) return undefined
+    const description = describe(charge.policy)
+    if (!description.plain) return undefined
+    keys.push(keyOf(description, charge.partitionKey))
+    if (description.plans !== undefined) planKeys.push(planKeyOf(description.keyPrefix, charge.partitionKey))
+    policies.push(description)
+  }
+  const args = singleByPlansArguments(policies)
+  return { script: decideSingleByPlansScript, keys: [...keys, ...planKeys], chargeCount: keys.length, args }
 }
 
 function anyCommandOf(
@@ -51,6 +78,7 @@ function anyCommandOf(
   nextName: () => string,
 ): DecisionCommand {
   const keys: string[] = []
+  const planKeys: string[] = []
   const policies = new PolicyArguments()
   const asked: string[] = []
   for (const charges of requests) {
@@ -58,10 +86,24 @@ function anyCommandOf(
     for (const { policy, partitionKey, units } of charges) {
       const description = describe(policy)
       keys.push(keyOf(description, partitionKey))
+      if (description.plans !== undefined) planKeys.push(planKeyOf(description.keyPrefix, partitionKey))
       asked.push(policies.numberOf(description))
       if (description.algorithm.countsInFlight) asked.push(nextName())
       else if (description.takesUnits) asked.push(String(units ?? reservedUnits(policy)))
     }
   }
-  return { script: decideScript(policies.algorithms), keys, args: [...policies.toArguments(), ...asked] }
+  const chargeCount = keys.length
+  if (planKeys.length === 0)
+    return {
+      script: decideScript(policies.algorithms),
+      keys,
+      chargeCount,
+      args: [...policies.toArguments(), ...asked],
+    }
+  return {
+    script: decideByPlansScript(policies.algorithms),
+    keys: [...keys, ...planKeys],
+    chargeCount,
+    args: [...policies.toArguments(), ...policies.toPlans(), String(chargeCount), ...asked],
+  }
 }

@@ -1,7 +1,8 @@
 import { script, type RedisScript } from '../run-script.ts'
 import type { RedisPolicy } from '../keys.ts'
 
-const countLua = `
+/** `count(key, quota, windowMs)`, and `reply`. */
+export const countLua = `
 local call = redis.pcall
 
 -- Counts one unit: the remaining quota, or -1 if it does not fit, and the milliseconds that are left of the window; or nil and an

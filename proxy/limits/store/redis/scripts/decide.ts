@@ -1,6 +1,7 @@
 import type { Algorithm } from '../../../algorithms/algorithm.ts'
 import { algorithms } from '../../../algorithms/registry.ts'
 import { algorithmsLua, byAlgorithms } from './algorithms-lua.ts'
+import { planLua } from './plans-lua.ts'
 import { policiesLua } from './policy-arguments.ts'
 import type { RedisScript } from '../run-script.ts'
 
@@ -19,9 +20,9 @@ import type { RedisScript } from '../run-script.ts'
  * fail the other requests. Where the user lacks a right, the request fails: what it has counted is taken back, and no counter
  * stays without an expiry.
  */
-const decideWith = byAlgorithms(
-  (chosen) => `${algorithmsLua('decide', chosen)}
-${policiesLua()}
+const decideLua = (chosen: readonly Algorithm[], plan?: typeof planLua): string =>
+  `${algorithmsLua('decide', chosen)}
+${policiesLua()}${plan?.read ?? ''}
 local reply, tickets = {}, {}
 -- By charge: its policy, its units, and the state for taking it back.
 local policyOf, unitsOf, stateOf = {}, {}, {}
@@ -40,7 +41,7 @@ local function undo(first, last)
 end
 
 local i = 0
-while i < #KEYS do
+while i < ${plan?.chargeCount ?? '#KEYS'} do
   local first, counted, refused = i + 1, 0, false
   local failure
   denied = nil
@@ -50,7 +51,7 @@ while i < #KEYS do
     local units = 1
     local ticket
     if policy.reserves then units = nextArgument() end
-    policyOf[i], unitsOf[i] = policy, units
+${plan?.choose ?? ''}    policyOf[i], unitsOf[i] = policy, units
     if not failure then
       local left, resetUs
       left, resetUs, ticket, stateOf[i] = policy.algorithm.count(KEYS[i], policy, units)
@@ -71,12 +72,17 @@ while i < #KEYS do
     end
   end
 end
-if not clockUs then return reply end
+${
+  plan?.reply ??
+  `if not clockUs then return reply end
 reply[2 * #KEYS + 1] = clockUs
 for place, ticket in ipairs(tickets) do reply[2 * #KEYS + 1 + place] = ticket end
-return reply
-`,
-)
+return reply`
+}
+`
+
+const decideWith = byAlgorithms((chosen) => decideLua(chosen))
+const decideByPlansWith = byAlgorithms((chosen) => decideLua(chosen, planLua))
 
 const all = decideWith(new Set(algorithms))
 
@@ -87,4 +93,12 @@ const all = decideWith(new Set(algorithms))
  */
 export function decideScript(used: ReadonlySet<Algorithm>): RedisScript {
   return used.size === 1 ? decideWith(used) : all
+}
+
+/**
+ * The same where policies read the plans of clients. KEYS and ARGV are those of `planLua`; the names of the plans are an array at the
+ * end of the reply.
+ */
+export function decideByPlansScript(used: ReadonlySet<Algorithm>): RedisScript {
+  return decideByPlansWith(used.size === 1 ? used : new Set(algorithms))
 }

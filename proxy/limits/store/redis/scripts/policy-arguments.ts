@@ -25,6 +25,11 @@ export class PolicyArguments {
     return number
   }
 
+  /** The plans of each of them, for scripts that read those of clients; empty for a policy without. */
+  toPlans(): string[] {
+    return Array.from(this.#numbers.keys(), ({ plans = '' }) => plans)
+  }
+
   /** The arguments that describe the policies. */
   toArguments(): string[] {
     return [String(this.#numbers.size), ...this.#described]

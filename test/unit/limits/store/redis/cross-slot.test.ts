@@ -23,6 +23,7 @@ async function ask(
     askNode: ([charge]) => answers[charge?.partitionKey ?? ''] ?? Promise.resolve([]),
     giveBack: ({ charge, leftMs, countedAt }) =>
       Promise.resolve(givenBack.push([charge.policy.name, leftMs, countedAt])),
+    readPlan: () => Promise.resolve(''),
     split: () => undefined,
   }).catch((error: unknown) => error)
   await Promise.allSettled(Object.values(answers))

@@ -1,0 +1,38 @@
+/**
+ * - `absent`: there was no plan to remove.
+ * - `full`: no more plans are kept.
+ * - `unavailable`: the store does not answer. Nothing was changed.
+ * - `uncertain`: the store was asked and has not confirmed. To be repeated; it can be.
+ */
+export type PlanOutcome = 'done' | 'absent' | 'full' | 'unavailable' | 'uncertain'
+
+/**
+ * The plans that were set for clients, by their partition keys: where the counters are, so that a change holds for the next
+ * request of all processes. None of these rejects.
+ */
+export type PlanStore = {
+  /** The name of the client's plan, whether a rule has it or not; undefined without one. */
+  get(partitionKey: string): Promise<StoredPlan | 'unavailable'>
+  /** @param plan undefined removes it: then `absent` means that there was none */
+  set(partitionKey: string, plan: string | undefined): Promise<PlanOutcome>
+  /** Some of the clients with a plan. `isAll`: there are no others. */
+  list(limit: number): Promise<PlanList | 'unavailable'>
+}
+
+/** `key` is where the application may write it itself; undefined in memory. */
+export type StoredPlan = { readonly plan?: string; readonly key?: string }
+
+export type PlanList = {
+  readonly plans: readonly { readonly partitionKey: string; readonly plan: string }[]
+  readonly isAll: boolean
+}
+
+/** Stands for a plan that the policy does not have, where stores say which one was read. Without a plan that is an empty text. */
+export const UNKNOWN_PLAN = '?'
+
+/** Where others have the plans, and are asked. */
+export const noPlans: PlanStore = {
+  get: () => Promise.resolve('unavailable'),
+  set: () => Promise.resolve('unavailable'),
+  list: () => Promise.resolve('unavailable'),
+}

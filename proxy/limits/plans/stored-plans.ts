@@ -1,0 +1,74 @@
+import type { Policy } from '../../policy.ts'
+import { readsStoredPlan } from '../../policy/plans.ts'
+import { withPlan } from '../algorithms/registry.ts'
+import type { Charge, Decision, PolicyState } from '../limiter.ts'
+import type { PlanStore } from './plan-store.ts'
+
+/** In the memory of the process that counts: some ten megabytes. */
+const MAX_PLANS_IN_MEMORY = 100_000
+
+/** The charge with the quota of a plan that was read in a store. */
+export function withStoredPlan(charge: Charge, name: unknown): Charge {
+  const { policy } = charge
+  return typeof name === 'string' && hasPlan(policy, name)
+    ? { ...charge, policy: withPlan(policy, name) }
+    : charge
+}
+
+/** Whether the name that was read is that of no plan of the policy. */
+export function isUnknownPlan(policy: Policy, name: unknown): boolean {
+  return typeof name === 'string' && name !== '' && !hasPlan(policy, name)
+}
+
+function hasPlan({ plans }: Policy, name: string): boolean {
+  return plans !== undefined && Object.hasOwn(plans.quotas, name)
+}
+
+/** Plans in this process, which end with it. */
+export type MemoryPlans = PlanStore & {
+  /** By partition key. While it is empty, `decide` need not be called. */
+  readonly byClient: ReadonlyMap<string, string>
+  /** Decides with the plans of the clients. */
+  decide(charges: readonly Charge[], decide: (charges: readonly Charge[]) => Decision): Decision
+  /** The charges with the plans of their clients. */
+  apply(charges: readonly Charge[]): readonly Charge[]
+}
+
+export function createMemoryPlans(maxPlans = MAX_PLANS_IN_MEMORY): MemoryPlans {
+  const plans = new Map<string, string>()
+  const nameFor = ({ policy, partitionKey }: Charge): string =>
+    readsStoredPlan(policy) ? (plans.get(partitionKey) ?? '') : ''
+  const apply = (charges: readonly Charge[]): readonly Charge[] =>
+    charges.map((charge) => withStoredPlan(charge, nameFor(charge)))
+  return {
+    byClient: plans,
+    apply,
+    decide(charges, decide) {
+      const decision = decide(apply(charges))
+      if (decision.outcome === 'unavailable') return decision
+      const states = decision.states.map((state, at): PolicyState => {
+        const charge = charges[at]
+        const isUnknown = charge && isUnknownPlan(charge.policy, nameFor(charge))
+        return isUnknown ? { ...state, isPlanUnknown: true } : state
+      })
+      return { ...decision, states }
+    },
+    get(partitionKey) {
+      const plan = plans.get(partitionKey)
+      return Promise.resolve(plan === undefined ? {} : { plan })
+    },
+    set(partitionKey, plan) {
+      if (plan === undefined) return Promise.resolve(plans.delete(partitionKey) ? 'done' : 'absent')
+      if (plans.size >= maxPlans && !plans.has(partitionKey)) return Promise.resolve('full')
+      plans.set(partitionKey, plan)
+      return Promise.resolve('done')
+    },
+    list(limit) {
+      const listed = plans
+        .entries()
+        .take(limit)
+        .map(([partitionKey, plan]) => ({ partitionKey, plan }))
+      return Promise.resolve({ plans: [...listed], isAll: plans.size <= limit })
+    },
+  }
+}

@@ -1,0 +1,98 @@
+import type { Log } from '../../../../shared/log.ts'
+import { within } from '../../../../shared/within.ts'
+import type { PlanList, PlanStore } from '../../plans/plan-store.ts'
+import { reasonOf } from './errors.ts'
+import { planKeyOf } from './keys.ts'
+import type { RedisClient, RedisNode } from './run-script.ts'
+
+/** Keys that one step of a listing looks at, and the steps of one: some milliseconds of Redis's time in all. */
+const KEYS_IN_STEP = 1000
+const MAX_STEPS = 100
+
+/**
+ * Plans in Redis: each is a text without an expiry, beside the counters of its client. Applications write them too.
+ *
+ * @param options.keyPrefix of `keyPrefixOf`
+ * @param options.timeoutMs for each answer
+ */
+export function createRedisPlans(options: {
+  readonly redis: RedisClient
+  readonly keyPrefix: string
+  readonly isAnswering: () => boolean
+  readonly timeoutMs: number
+  readonly log: Log
+}): PlanStore {
+  const { redis, keyPrefix, isAnswering, timeoutMs, log } = options
+  const [before, after] = planKeyOf(keyPrefix, '\n').split('\n') as [string, string]
+  /** Braces and brackets of a pattern stand for themselves in none of these. */
+  const pattern = `${before}*${after}`
+
+  /** @returns whether there are no others on this node */
+  async function listNode(node: RedisNode, limit: number, found: Set<string>): Promise<boolean> {
+    let cursor = '0'
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const [next, keys] = await within(timeoutMs, node.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_IN_STEP))
+      for (const key of keys) found.add(key)
+      if (next === '0') return true
+      if (found.size > limit) return false
+      cursor = next
+    }
+    return false
+  }
+
+  async function readAll(limit: number): Promise<PlanList> {
+    const found = new Set<string>()
+    let isAll = true
+    for (const node of 'nodes' in redis ? redis.nodes('master') : [redis])
+      isAll = found.size <= limit && (await listNode(node, limit, found)) && isAll
+    const listed = await within(
+      timeoutMs,
+      Promise.all(
+        Array.from(found)
+          .slice(0, limit)
+          .map(async (key) => ({
+            partitionKey: key.slice(before.length, -after.length),
+            // It may hold something else.
+            plan: await redis.get(key).catch(() => undefined),
+          })),
+      ),
+    )
+    const plans = listed.flatMap(({ partitionKey, plan }) => (plan ? [{ partitionKey, plan }] : []))
+    return { plans, isAll: isAll && found.size <= limit }
+  }
+
+  return {
+    async get(partitionKey) {
+      const key = planKeyOf(keyPrefix, partitionKey)
+      if (!isAnswering()) return 'unavailable'
+      try {
+        const plan = await within(timeoutMs, redis.get(key))
+        return plan ? { plan, key } : { key }
+      } catch (error) {
+        log.warn({ reason: reasonOf(error) }, 'cannot read the plan of a client from Redis')
+        return 'unavailable'
+      }
+    },
+    async set(partitionKey, plan) {
+      const key = planKeyOf(keyPrefix, partitionKey)
+      if (!isAnswering()) return 'unavailable'
+      try {
+        if (plan === undefined) return (await within(timeoutMs, redis.del(key))) > 0 ? 'done' : 'absent'
+        await within(timeoutMs, redis.set(key, plan))
+        return 'done'
+      } catch (error) {
+        log.error({ reason: reasonOf(error) }, 'Redis did not confirm the plan of a client')
+        return 'uncertain'
+      }
+    },
+    async list(limit) {
+      if (!isAnswering()) return 'unavailable'
+      try {
+        return await readAll(limit)
+      } catch (error) {
+        log.warn({ reason: reasonOf(error) }, 'cannot list the plans of clients in Redis')
+        return 'unavailable'
+      }
+    },
+  }
+}
