@@ -14,6 +14,8 @@ export const timezone: Kind<string> = {
 }
 
 function isTimezone(name: string): boolean {
+  // The default, for which Node need not load its data of languages: 6 MB of memory.
+  if (name === 'UTC') return true
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })
     return true
