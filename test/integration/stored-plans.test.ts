@@ -174,7 +174,12 @@ test('a user who may not read plans is named in the log, and rules count as with
   const limiter = await openAnsweringLimiter(server.url.replace('redis://', 'redis://blind:secret@'))
   const [fixed] = stored
   if (!fixed) throw new RangeError('a rule')
-  expect(await limiter.decide(chargeAll(newClient(), [fixed]))).toMatchObject({ withoutStore: true })
+  const client = newClient()
+  await operator.set(`sluice:1:{${client}}:plan`, 'pro')
+  expect(await limiter.decide(chargeAll(client, [fixed]))).toMatchObject({
+    withoutStore: true,
+    states: [{ remaining: 0, policy: { quota: 1 } }],
+  })
   await eventually('the log names the command', () =>
     expect(limiter.logLines.map(({ reason }) => reason).join()).toContain('GET)'),
   )

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { createMemoryPlans } from '../../../../proxy/limits/plans/stored-plans.ts'
+import { readLateAnswers } from '../../../../proxy/limits/store/late-answers.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+
+const plans = { quotas: { free: 2, pro: 50 } }
+const bucket = makePolicy('bucket', 1, 3_600_000, { algorithm: 'token-bucket', plans })
+const usual = makePolicy('usual', 1, 3_600_000)
+
+test('a full table refuses another plan, and takes changes of those it has', async () => {
+  const table = createMemoryPlans(2)
+  expect(await table.set('a', 'pro')).toBe('done')
+  expect(await table.set('b', 'pro')).toBe('done')
+  expect(await table.set('c', 'pro')).toBe('full')
+  expect(await table.get('c')).toEqual({})
+  expect(await table.set('a', 'free')).toBe('done')
+  expect(await table.get('a')).toEqual({ plan: 'free' })
+  expect(await table.set('c', undefined)).toBe('absent')
+  expect(await table.set('b', undefined)).toBe('done')
+  expect(await table.set('c', 'pro')).toBe('done')
+  expect(await table.list(1)).toEqual({ plans: [{ partitionKey: 'a', plan: 'free' }], isAll: false })
+})
+
+test('a late answer is about the policy of the plan, which says the size of a unit of its bucket', () => {
+  const requests = [chargeAll('a', [usual, bucket]), chargeAll('b', [bucket]), chargeAll('c', [bucket])]
+  const decidedWithout = requests.map(() => ({ outcome: 'unavailable', uncertain: true }) as const)
+  const reply = [0, 1, 49, 1, 'READONLY', 0, 1, 1, 0, 'ticket a', '', 'ticket c', ['pro', '', 'free']]
+  const late = readLateAnswers({ requests, decidedWithout, chargeCount: 4 }, reply)
+  expect(
+    late.map(({ charge: { policy, partitionKey }, ticket }) => [partitionKey, policy.quota, ticket]),
+  ).toEqual([
+    ['a', 1, undefined],
+    ['a', 50, 'ticket a'],
+    ['c', 2, 'ticket c'],
+  ])
+})
