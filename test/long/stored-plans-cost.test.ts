@@ -8,7 +8,8 @@ import type { RedisServer } from '../support/redis/redis-server.ts'
 
 /*
  * The CPU time of Redis for a request that a rule counts, with plan: store and without: the plan is one more key to read, beside the one or
- * two commands that count. Figures are printed.
+ * two commands that count. Figures are printed. The aim is 1.25, which a month alone and token buckets in sixteens reach; the bounds only
+ * notice when it becomes worse than the 1.6 that was measured.
  */
 
 const REQUESTS = 20_000
@@ -35,7 +36,7 @@ test.each<[string, Policy, number]>([
   ['a fixed window', makePolicy('fixed', 1_000_000, 3_600_000), 2],
   ['a token bucket', makePolicy('bucket', 1_000_000, 3_600_000, { algorithm: 'token-bucket' }), 1.6],
 ])(
-  'a request under %s costs Redis little more with the plan of its client',
+  'a request under %s with the plan of its client costs Redis no more than was measured',
   async (what, without, most) => {
     const redis = openRedis(server.url)
     const limiter = await openAnsweringLimiter(server.url, 5_000)
