@@ -1,6 +1,7 @@
 import { MAX_QUOTA, type CalendarUnit } from '../../../policy.ts'
 import type { Algorithm } from '../algorithm.ts'
-import { createCalendarCounts } from './counts.ts'
+import { createWindowCounts } from '../fixed/counts.ts'
+import { createCalendarClock } from './clock.ts'
 import { calendarInRedis } from './redis.ts'
 
 export const calendarUnits = ['hour', 'day', 'week', 'month'] as const satisfies readonly CalendarUnit[]
@@ -33,6 +34,6 @@ export const calendar: Algorithm = {
     },
   },
   memoryTables: (maxKeys) => ({ calendar: maxKeys }),
-  createCounts: createCalendarCounts,
+  createCounts: (options) => createWindowCounts(options, 'calendar', createCalendarClock(options.wallNow)),
   redis: calendarInRedis,
 }

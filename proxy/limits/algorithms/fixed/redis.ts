@@ -1,41 +1,37 @@
-import type { RedisCounts } from '../redis-counts.ts'
+import type { AlgorithmLua, RedisCounts } from '../redis-counts.ts'
 
 /**
- * A fixed window in Redis is an integer, the units counted, that expires when the window ends.
+ * Lua that says when windows in Redis end:
  *
- * A counter is counted up first and set right after if that was too much: two commands for an allowed request, the most frequent
- * outcome by far, since the gateways themselves refuse clients known to be over the limit.
- *
- * The ticket is when the window ends, in milliseconds of Redis's clock, the same to a few milliseconds whenever it is read, and
- * differs from that of any other window of the counter by about the window's length. Without a reservation it is `left` and how
- * many milliseconds the window had to go: where another has begun since, more is left of that.
+ * - `readWindow(policy)`: called first; false if nothing can be counted, as `denied` says
+ * - `keepWindow(key, policy, running)`: sees to it that a counter which was counted up has its window's end, and returns the milliseconds
+ *   until then and, where charges get a ticket, that instant by Redis's clock. `running` is its expiry, below 0 without one
+ * - `beginWindow(key, policy, leftMs)`: sets that end. `leftMs` is given for requests admitted elsewhere
+ * - `hasEnded(policy, leftMs)`: whether the window of such requests is over
+ * - `toleranceOf(policy)`: how far apart two readings of the same end may be, in milliseconds
  */
-export const fixedInRedis: RedisCounts = {
-  keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => String(sharedWindowMs),
-  commands: {
-    always: [['INCR'], ['INCRBY', '1'], ['DECR'], ['PTTL'], ['PEXPIRE', '1000'], ['DEL']],
-    reserving: [['TIME'], ['DECRBY', '1']],
-  },
-  ticketOf: (leftMs) => `left ${leftMs}`,
-  addedValues: ({ counted, endsAtMs }, nowMs) => [String(counted[0]), String(Math.ceil(endsAtMs - nowMs))],
-  lua: {
-    decide: `
+type WindowClockLua = string
+
+/** A window in Redis is an integer, the units counted, that expires when the window ends. */
+export function windowLua(clock: WindowClockLua): AlgorithmLua {
+  return {
+    common: `${clock}
 local function takeBack(key, units)
   if units == 1 then must('DECR', key) else must('DECRBY', key, units) end
 end
-
+`,
+    // Counted up first and taken back if that was too much: two commands for an allowed request, the most frequent outcome by far, since
+    // the gateways themselves refuse clients known to be over the limit.
+    decide: `
 function algorithm.count(key, policy, units)
-  if policy.reserves and not readClockUs() then return nil, denied end
+  if not readWindow(policy) then return nil, denied end
   units = tonumber(units)
   local counted
   if units == 1 then counted = call('INCR', key) else counted = call('INCRBY', key, units) end
   if type(counted) ~= 'number' then return nil, counted.err .. (units == 1 and ' (INCR)' or ' (INCRBY)') end
-  local left = counted > units and must('PTTL', key) or -1
-  -- Longer than the window: the clock of Redis has been set back since.
-  if not denied and (left < 0 or left > policy.windowMs) then
-    left = policy.windowMs
-    must('PEXPIRE', key, left)
-  end
+  local running = counted > units and must('PTTL', key) or -1
+  local left, ends
+  if not denied then left, ends = keepWindow(key, policy, running) end
   if denied then
     if counted > units then takeBack(key, units) else call('DEL', key) end
     return nil, denied
@@ -45,38 +41,32 @@ function algorithm.count(key, policy, units)
     return -1, left * 1000
   end
   -- As text, so that every digit survives.
-  local ticket = policy.reserves and string.format('%.0f', math.floor(readClockUs() / 1000) + left)
-  return policy.quota - counted, left * 1000, ticket
+  return policy.quota - counted, left * 1000, policy.reserves and string.format('%.0f', ends)
 end
 
 function algorithm.undo(key, policy, units, remaining)
   units = tonumber(units)
-  if remaining + units == policy.quota then
-    must('DEL', key)
-    return policy.quota, policy.windowUs
-  end
-  takeBack(key, units)
+  if remaining + units == policy.quota then must('DEL', key) else takeBack(key, units) end
   return remaining + units
 end
 `,
     settle: `
-local function isOfSameWindow(ticket, left, policy)
+local function isOfSameWindow(ticket, running, policy)
   local mostLeft = ticket:match('^left (%S+)$')
-  if mostLeft then return left <= tonumber(mostLeft) end
+  if mostLeft then return running <= tonumber(mostLeft) end
   local clockUs = readClockUs()
-  if not clockUs then return false end
-  return math.abs(math.floor(clockUs / 1000) + left - ticket) <= math.min(policy.windowMs / 2, 50)
+  return clockUs and math.abs(math.floor(clockUs / 1000) + running - ticket) <= toleranceOf(policy)
 end
 
 function algorithm.settle(key, policy, units, ticket)
-  local left = call('PTTL', key)
-  if type(left) ~= 'number' then return end
+  local running = readWindow(policy) and call('PTTL', key)
+  if type(running) ~= 'number' then return end
   if units < 0 then
     local counted = call('INCRBY', key, -units)
-    if left < 0 and type(counted) == 'number' then must('PEXPIRE', key, policy.windowMs) end
+    if running < 0 and type(counted) == 'number' then beginWindow(key, policy) end
     return
   end
-  if left < 0 or not isOfSameWindow(ticket, left, policy) then return end
+  if running < 0 or not isOfSameWindow(ticket, running, policy) then return end
   local counted
   if units == 1 then counted = call('DECR', key) else counted = call('DECRBY', key, units) end
   if type(counted) == 'number' and counted <= 0 then call('DEL', key) end
@@ -93,15 +83,60 @@ end
     // A running window keeps its end.
     add: `
 function algorithm.add(key, policy, values)
-  local amount, leftMs = values[1], values[2]
+  local amount, leftMs = values[1], tonumber(values[2])
+  if not readWindow(policy) or hasEnded(policy, leftMs) then return end
   local counted = call('INCRBY', key, amount)
   if type(counted) ~= 'number' then return end
-  local left = must('PTTL', key)
-  if not denied and left < 0 then must('PEXPIRE', key, leftMs) end
+  local running = must('PTTL', key)
+  if not denied and running < 0 then beginWindow(key, policy, leftMs) end
   if denied then
     if tostring(counted) == amount then call('DEL', key) else call('INCRBY', key, -amount) end
   end
 end
 `,
+  }
+}
+
+/**
+ * The ticket is when the window ends, in milliseconds of Redis's clock: the same to a few milliseconds whenever it is read. Without a
+ * reservation it is `left` and how many milliseconds the window had to go: where another has begun since, more is left of that.
+ */
+export const windowTickets: Pick<RedisCounts, 'ticketOf' | 'addedValues'> = {
+  ticketOf: (leftMs) => `left ${leftMs}`,
+  addedValues: ({ counted, endsAtMs }, nowMs) => [String(counted[0]), String(Math.ceil(endsAtMs - nowMs))],
+}
+
+/** The end of a window differs from that of any other one of its counter by about the window's length. */
+export const fixedInRedis: RedisCounts = {
+  ...windowTickets,
+  keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => String(sharedWindowMs),
+  commands: {
+    always: [['INCR'], ['INCRBY', '1'], ['DECR'], ['PTTL'], ['PEXPIRE', '1000'], ['DEL']],
+    reserving: [['TIME'], ['DECRBY', '1']],
   },
+  lua: windowLua(`
+local function readWindow(policy)
+  return not policy.reserves or readClockUs()
+end
+
+local function beginWindow(key, policy, leftMs)
+  must('PEXPIRE', key, leftMs or policy.windowMs)
+end
+
+local function keepWindow(key, policy, running)
+  local left = running
+  -- Longer than the window: the clock of Redis has been set back since.
+  if running < 0 or running > policy.windowMs then
+    left = policy.windowMs
+    beginWindow(key, policy)
+  end
+  return left, policy.reserves and math.floor(readClockUs() / 1000) + left
+end
+
+local function hasEnded() return false end
+
+local function toleranceOf(policy)
+  return math.min(policy.windowMs / 2, 50)
+end
+`),
 }
