@@ -1,7 +1,7 @@
 import type { ClientEntry, EntryId, TimedEntry } from '../limits/clients/client-entry.ts'
 import type { EntryOutcome } from '../limits/clients/entry-store.ts'
 import { sumThrottled, type ThrottledClient } from '../limits/clients/throttled-clients.ts'
-import type { ResetOutcome } from '../limits/counter-admin.ts'
+import type { ResetOutcome } from '../limits/store/counter-admin.ts'
 import type { Charge } from '../limits/limiter.ts'
 import type { PlanStore } from '../limits/plans/plan-store.ts'
 import type { Explanation } from '../limits/explain/explain.ts'

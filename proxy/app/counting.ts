@@ -12,7 +12,7 @@ import {
 } from '../limits/clients/client-table.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
-import type { CounterAdmin } from '../limits/counter-admin.ts'
+import type { CounterAdmin } from '../limits/store/counter-admin.ts'
 import { createLimiter, type LimiterOptions } from '../limits/store/create-limiter.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { RedisConnection } from '../limits/store/redis/connecting/connection.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { CounterAdmin } from '../../proxy/limits/counter-admin.ts'
+import type { CounterAdmin } from '../../proxy/limits/store/counter-admin.ts'
 import type { Decision, Limiter } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'

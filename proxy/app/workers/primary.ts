@@ -13,7 +13,7 @@ import { createClientTable, type ClientTable } from '../../limits/clients/client
 import { serveClientTable, tellEntry } from '../../limits/clients/worker-entries.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import type { CounterAdmin } from '../../limits/counter-admin.ts'
+import type { CounterAdmin } from '../../limits/store/counter-admin.ts'
 import { createEmbeddedLimiter } from '../../limits/store/create-limiter.ts'
 import { serveLimiter, tellReset, type ServedLimiter } from '../../limits/store/workers/primary-limiter.ts'
 import { policiesOf, type Policy, type Rule } from '../../policy.ts'

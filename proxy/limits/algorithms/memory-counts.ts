@@ -1,7 +1,9 @@
 import type { TableUse } from '../../telemetry/telemetry.ts'
-import type { CounterReading } from '../counter-admin.ts'
 import type { Charge, PolicyState, Reservation } from '../limiter.ts'
 import type { PendingSlot } from './slots/slot-pool.ts'
+
+/** The value of a counter, or undefined if it does not exist. */
+export type CounterReading = { readonly used: number; readonly resetMs: number } | undefined
 
 /**
  * The counts of an algorithm in the memory of this process. Times are milliseconds of one monotonic clock, whose sums and

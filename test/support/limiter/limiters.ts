@@ -5,7 +5,7 @@ import {
   type LimiterOptions,
   type LimiterTelemetry,
 } from '../../../proxy/limits/store/create-limiter.ts'
-import type { CounterAdmin } from '../../../proxy/limits/counter-admin.ts'
+import type { CounterAdmin } from '../../../proxy/limits/store/counter-admin.ts'
 import type { Charge, Decision, Limiter } from '../../../proxy/limits/limiter.ts'
 import {
   connectRedis,

@@ -1,7 +1,6 @@
 import { maxDelayMs, settlesByResponse, type Policy } from '../../../policy.ts'
-import type { CounterReading } from '../../counter-admin.ts'
 import type { Charge, PolicyState, Ticket } from '../../limiter.ts'
-import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
+import type { CounterReading, MemoryCounts, MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
 import { Debts } from './debts.ts'
 

@@ -1,6 +1,7 @@
 import type { Log } from '../../../../shared/log.ts'
 import { within } from '../../../../shared/within.ts'
-import { toState, type CounterAdmin, type CounterReading, type CounterState } from '../../counter-admin.ts'
+import type { CounterReading } from '../../algorithms/memory-counts.ts'
+import { toState, type CounterAdmin, type CounterState } from '../counter-admin.ts'
 import type { OverLimitCache } from '../over-limit-cache.ts'
 import type { RedisWithFallback } from '../outage/redis-with-fallback.ts'
 import type { Charge } from '../../limiter.ts'

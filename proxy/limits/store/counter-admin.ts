@@ -1,6 +1,7 @@
-import type { Policy } from '../policy.ts'
-import type { Charge } from './limiter.ts'
-import type { PlanStore } from './plans/plan-store.ts'
+import type { Policy } from '../../policy.ts'
+import type { CounterReading } from '../algorithms/memory-counts.ts'
+import type { Charge } from '../limiter.ts'
+import type { PlanStore } from '../plans/plan-store.ts'
 
 /**
  * The state of one client under one policy.
@@ -39,9 +40,6 @@ export type CounterAdmin = {
    */
   forget(policyName: string | undefined, partitionKey: string): void
 }
-
-/** The value of a counter, or undefined if it does not exist. */
-export type CounterReading = { readonly used: number; readonly resetMs: number } | undefined
 
 export function toState(
   policy: Policy,
