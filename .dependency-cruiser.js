@@ -21,6 +21,7 @@ const inside = {
     ['explain'],
     ['request-table'],
     ['decide'],
+    ['verdict'],
     ['conditions'],
     ['costs'],
     ['replies'],

@@ -1,108 +1,16 @@
-import { errors } from '../../shared/error-replies.ts'
 import { isPreflight } from '../http/fields/cors.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import { hasBodyKey, type Policy } from '../policy.ts'
-import type { AddressReader, ClientAddress, Peer } from '../request/addresses/client-address.ts'
-import type { Geo } from '../request/addresses/geo/geo.ts'
-import { localReply, whyRejected, type RejectedHead, type RequestHead } from '../request/request-head.ts'
-import type { AppliedBan, ClientEntries } from './clients/client-entries.ts'
-import type { ClientLists, Denial } from './clients/lists/client-lists.ts'
-import type { Conditions } from './conditions/conditions.ts'
+import { localReply, whyRejected, type RequestHead } from '../request/request-head.ts'
 import { areRequested } from './costs/requested-charges.ts'
-import type { Devices } from './keys/devices/devices.ts'
 import type { SentBody } from './keys/body/body-values.ts'
 import { KeyBody } from './keys/body/key-body.ts'
-import { chargesByBody } from './keys/body/body-charges.ts'
-import type { UnreadKey } from '../telemetry/telemetry.ts'
+import { ambiguousKey, chargesOf } from './keys/charges.ts'
+import type { KeySource } from './keys/part-values.ts'
+import type { ReadClaims } from './keys/tokens/token-reader.ts'
+import type { Decision } from './limiter.ts'
 import { choosePlans, notePlans } from './plans/choose-plans.ts'
-import { readPart, type KeySource } from './keys/part-values.ts'
-import { maxReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
-import type { ReadClaims, TokenReader } from './keys/tokens/token-reader.ts'
-import type { Charge, Decision, Limiter } from './limiter.ts'
-import type { RuleTable } from './rules/rule-table.ts'
-
-/** The inputs of `decideRequest`: the table of limits, clients that are banned or have a limit of their own, and the counters. */
-export type DecisionTable = {
-  readonly rules: RuleTable
-  /** The same for preflights, where others than `rules` apply to them. */
-  readonly preflightRules: RuleTable | undefined
-  /** Undefined where no list names anybody. */
-  readonly clientLists: ClientLists | undefined
-  /** Undefined where no rule has any. */
-  readonly conditions?: Conditions | undefined
-  readonly addresses: AddressReader
-  /** Undefined without databases of countries and systems. */
-  readonly geo?: Geo | undefined
-  /** Bans and overrides that were set at run time. */
-  readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
-  /** Undefined where no rule counts by tokens. */
-  readonly tokens: TokenReader | undefined
-  /** Undefined where no rule has `device`. */
-  readonly devices: Devices | undefined
-  /** A rule counts by what the body of requests says. */
-  readonly hasBodyKeys: boolean
-  /** Bodies can be read, and a rule reads for whom they count, or how much to reserve. */
-  readonly readsBodies: boolean
-  /** A rule has other quotas for clients with a plan. */
-  readonly hasPlans: boolean
-  /** One that only reads explains a request without counting it. */
-  readonly limiter: Pick<Limiter, 'decide'>
-}
-
-/**
- * A request to decide about. `decideRequest` writes here what it has read, as soon as it knows: the logs need it even if the
- * client disconnects during the decision.
- */
-export type AskedRequest = {
-  readonly request: ClientRequest
-  readonly peer: Peer
-  /** The client has disconnected: the request is not counted any more. */
-  readonly isOver: boolean
-  readHead(): RequestHead | RejectedHead
-  /**
-   * Sets the units of the charges from the body of the request. `busy`: there is no memory to read it. `gone`: the request
-   * was answered, or its client disconnected, before the body was there.
-   */
-  readUnits?(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges>
-  /** The body of the request as far as rules read it: the same each time. `gone`: as for `readUnits`. */
-  readBody?(): SentBody | 'gone' | Promise<SentBody | 'gone'>
-  /** Called where a request counts by address under a policy, as its body does not say for certain for whom it counts. */
-  onUnreadKey?(policy: Policy, reason: UnreadKey): void
-  /** Called for each applying policy with plans: the plan of the client, `none` or `unknown`. */
-  onPlan?(policy: Policy, plan: string): void
-  /** Called before the limiter decides. */
-  onAsk?(charges: readonly Charge[]): void
-  clientAddress: ClientAddress
-  /** Undefined if it was rejected. */
-  head: RequestHead | undefined
-  /** Policies of the rules that match. */
-  matched: readonly Policy[]
-  /** Of these, the ones that apply to the client: without exemptions, and with the overrides of the table. Conditions are read later. */
-  applying: readonly Policy[]
-  /** With the overrides that were set at run time, once no ban was found. */
-  charges: readonly Charge[]
-}
-
-export type RequestedCharges = readonly Charge[] | 'busy' | 'gone'
-
-/**
- * The outcome of a request.
- *
- * - `rejected`: it is malformed, too large or not supported
- * - `answered`: a successful OPTIONS that is not for the backend
- * - `denied`: `denyList` has the client, or a file of it
- * - `banned`: the client is banned
- * - `forward`: no rule counts it
- * - `busy`: there is no memory to read its body, which says for whom it counts, or how much to reserve
- * - `gone`: its client disconnected, or it was answered, before it was counted
- * - `allowed`, `refused`, `unavailable`: the limiter's decision
- */
-export type Verdict =
-  | ({ readonly outcome: 'rejected' } & Omit<RejectedHead, 'path'> & { readonly path?: string })
-  | { readonly outcome: 'denied'; readonly by: Denial }
-  | { readonly outcome: 'answered' | 'forward' | 'busy' | 'gone' }
-  | { readonly outcome: 'banned'; readonly ban: AppliedBan }
-  | Decision
+import type { AskedRequest, DecisionTable, RequestedCharges, Verdict } from './verdict.ts'
 
 /**
  * Decides about a request. This is the only place that defines the order of the steps. Returns the verdict itself, and no promise,
@@ -210,8 +118,6 @@ function chargeFor(
   return chargeUnits(asked, units, table)
 }
 
-const missingBody: SentBody = { unread: 'missing' }
-
 function chargeUnits(
   asked: AskedRequest,
   units: RequestedCharges,
@@ -240,51 +146,4 @@ function matchRules(
   return applying.match(target, method, headers, host)
 }
 
-/**
- * The charges of a request: one for each policy that applies to its client, and several where backends would not read the
- * same client, or where its body is a batch. A policy whose partition key needs something that the request does not have does not apply.
- *
- * @returns undefined where an enforced policy's client could be read in too many ways
- */
-function chargesOf(
-  policies: readonly Policy[],
-  source: KeySource,
-  asked: Pick<AskedRequest, 'onUnreadKey'>,
-): readonly Charge[] | undefined {
-  if (policies.length === 0) return noCharges
-  const read: ReadPart = (part) => readPart(part, source)
-  const address = source.client.prefix
-  const charges: Charge[] = []
-  for (const policy of policies) {
-    // The usual rule, for which nothing else is looked at.
-    if (isByAddress(policy)) {
-      charges.push({ policy, partitionKey: address })
-      continue
-    }
-    if (source.body && hasBodyKey(policy)) {
-      const counted = chargesByBody(policy, read, source.body, address, asked)
-      if (!counted) return undefined
-      charges.push(...counted)
-      continue
-    }
-    let keys = partitionKeysOf(policy, read)
-    if (keys.length > maxReadings) {
-      if (policy.mode === 'enforce') return undefined
-      keys = keys.slice(0, maxReadings)
-    }
-    for (const partitionKey of keys) charges.push({ policy, partitionKey })
-  }
-  return charges
-}
-
-function isByAddress({ partition }: Policy): boolean {
-  return partition.length === 1 && partition[0]?.kind === 'ip'
-}
-
-const noCharges: readonly Charge[] = []
-
-const ambiguousKey = {
-  reason: 'ambiguous-key',
-  reply: errors.badRequest,
-  why: 'the key of a rule can be read in more than 8 ways, or the body counts for too many clients',
-} as const
+const missingBody: SentBody = { unread: 'missing' }

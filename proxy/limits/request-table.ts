@@ -1,7 +1,6 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { compileClientListsInSteps, type WrittenLists } from './clients/lists/client-lists.ts'
 import { compileConditionsInSteps } from './conditions/conditions.ts'
-import type { DecisionTable } from './decide.ts'
 import { createDevices, type Devices } from './keys/devices/devices.ts'
 import { hasBodyKey, type ListEntry, type Rule } from '../policy.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
@@ -11,6 +10,7 @@ import type { HeadOptions } from '../request/request-head.ts'
 import { preflightRules } from './rules/preflight-rules.ts'
 import { compileRoutes, type RouteTable, type UpstreamRoute } from './rules/upstream-routes.ts'
 import { compileRulesInSteps } from './rules/rule-table.ts'
+import type { DecisionTable } from './verdict.ts'
 
 /** The tables compiled from settings to decide about requests. */
 export type RequestTable = Pick<

@@ -134,8 +134,13 @@ function withoutUsualPort(authority: string): string {
   return authority.replace(/:(?:80|443)?$/, '')
 }
 
+/** Most requests name the same host as the one before. It is one that is forwarded as it was sent. */
+let lastHost: string | undefined
+
 function readHostValue(value: string): string | undefined {
+  if (value === lastHost) return lastHost
   const known = hosts.find(value)
+  if (known === value) lastHost = known
   if (known !== undefined) return known
   const copy = ownCopy(value)
   const host = readAuthority(copy)

@@ -1,6 +1,6 @@
 import type { AppliedBan, ClientEntries } from '../clients/client-entries.ts'
 import type { Ban } from '../clients/client-entry.ts'
-import type { AskedRequest, DecisionTable } from '../decide.ts'
+import type { AskedRequest, DecisionTable } from '../verdict.ts'
 import { refusalOf, type Refusals } from '../replies.ts'
 
 /** State of clients in a running gateway, beside its settings. */

@@ -1,7 +1,7 @@
 import type { ClientRequest } from '../../http/message/messages.ts'
 import { unknownClient, type Peer } from '../../request/addresses/client-address.ts'
 import { readRequestHead, type HeadOptions } from '../../request/request-head.ts'
-import type { AskedRequest, DecisionTable } from '../decide.ts'
+import type { AskedRequest, DecisionTable } from '../verdict.ts'
 
 /**
  * A request that is decided about without being served: from a log, or asked about by an operator.

@@ -1,0 +1,57 @@
+import { errors } from '../../../shared/error-replies.ts'
+import { hasBodyKey, type Policy } from '../../policy.ts'
+import type { UnreadKey } from '../../telemetry/telemetry.ts'
+import type { Charge } from '../limiter.ts'
+import { chargesByBody } from './body/body-charges.ts'
+import { readPart, type KeySource } from './part-values.ts'
+import { maxReadings, partitionKeysOf, type ReadPart } from './partition-key.ts'
+
+/**
+ * The charges of a request: one for each policy that applies to its client, and several where backends would not read the
+ * same client, or where its body is a batch. A policy whose partition key needs something that the request does not have does not apply.
+ *
+ * @returns undefined where an enforced policy's client could be read in too many ways
+ */
+export function chargesOf(
+  policies: readonly Policy[],
+  source: KeySource,
+  asked: { onUnreadKey?(policy: Policy, reason: UnreadKey): void },
+): readonly Charge[] | undefined {
+  if (policies.length === 0) return noCharges
+  const read: ReadPart = (part) => readPart(part, source)
+  const address = source.client.prefix
+  const charges: Charge[] = []
+  for (const policy of policies) {
+    // The usual rule, for which nothing else is looked at.
+    if (isByAddress(policy)) {
+      charges.push({ policy, partitionKey: address })
+      continue
+    }
+    if (source.body && hasBodyKey(policy)) {
+      const counted = chargesByBody(policy, read, source.body, address, asked)
+      if (!counted) return undefined
+      charges.push(...counted)
+      continue
+    }
+    let keys = partitionKeysOf(policy, read)
+    if (keys.length > maxReadings) {
+      if (policy.mode === 'enforce') return undefined
+      keys = keys.slice(0, maxReadings)
+    }
+    for (const partitionKey of keys) charges.push({ policy, partitionKey })
+  }
+  return charges
+}
+
+function isByAddress({ partition }: Policy): boolean {
+  return partition.length === 1 && partition[0]?.kind === 'ip'
+}
+
+const noCharges: readonly Charge[] = []
+
+/** Why a request is rejected for which `chargesOf` is undefined. */
+export const ambiguousKey = {
+  reason: 'ambiguous-key',
+  reply: errors.badRequest,
+  why: 'the key of a rule can be read in more than 8 ways, or the body counts for too many clients',
+} as const
