@@ -139,10 +139,16 @@ function algorithm.read(key, policy)
   local oldestUs, failure = oldestAfter(key, nowUs - policy.windowUs)
   if failure then return failure end
   if not oldestUs then return 0, 0 end
-  return call('LLEN', key), oldestUs + policy.windowUs - nowUs
+  local used = call('LLEN', key)
+  -- More than one has to leave.
+  if type(used) == 'number' and used > policy.quota then oldestUs = timeAt(key, used - policy.quota) or oldestUs end
+  return used, oldestUs + policy.windowUs - nowUs
 end
 `,
-    // As many of the newest times are kept as the quota allows: older ones would decide nothing.
+    /*
+     * Twice as many of the newest times are kept as the quota allows. Up to a whole quota of them may be taken out again: reservations that
+     * are refunded, and requests that Redis counted too late. Those that stay must still fill the quota. Older ones decide nothing.
+     */
     add: `
 -- Puts the times in their places between those that are there; both are in order, and few that are there are newer.
 local function insert(key, times, windowUs, quota)
@@ -158,7 +164,7 @@ local function insert(key, times, windowUs, quota)
     if type(call('RPUSH', key, time)) ~= 'number' then return end
   end
   while newer[1] do call('RPUSH', key, table.remove(newer)) end
-  must('LTRIM', key, -quota, -1)
+  must('LTRIM', key, -2 * quota, -1)
   expireAfter(key, newestUs, windowUs)
   if denied then call('DEL', key) end
 end
