@@ -12,6 +12,7 @@ const timing = [
   'test/unit/config/file.test.ts',
   'test/unit/http/http2/header-block.test.ts',
   'test/unit/http/message/byte-queue.test.ts',
+  'test/unit/limits/conditions/cost-of-conditions.test.ts',
   'test/unit/limits/rules/rule-table.test.ts',
   'test/unit/request/addresses/large-lists.test.ts',
   'test/unit/shared/v8-gc.test.ts',

@@ -1,49 +1,91 @@
+import type { ClaimDetails } from '../keys/tokens/claim-details.ts'
 import type { ReadClaims } from '../keys/tokens/token-reader.ts'
-import { absent, anything, MAYBE, NO, type Readings } from './readings.ts'
+import { absent, anything, type Readings } from './readings.ts'
 import type { Comparison } from './text-tests.ts'
 
 /** The usual form, in which every backend finds the one token. */
 const oneToken = /^bearer +[\w-]+\.[\w-]+\.[\w-]+$/i
 
-/**
- * What backends may read of a claim. A claim is certain if the request has one token in the usual form, which is verified and in
- * force: a backend may refuse an expired one, or take another token that stands beside it.
- *
- * @param authorization all lines of the header
- */
-export function readClaim(
-  name: string,
-  claims: ReadClaims | undefined,
-  authorization: string | undefined,
-  nowMs: number,
-): Readings {
+/** The parts of a request that say what its tokens do. `authorization`: all lines of the header. */
+export type ClaimSource = {
+  readonly claims: ReadClaims | undefined
+  readonly authorization: string | undefined
+  readonly nowMs: number
+}
+
+/** What backends may read of a claim. */
+export function readClaim(name: string, source: ClaimSource): Readings {
+  const { claims } = source
   if (claims === undefined) return absent
   if (claims === 'too-many') return anything
-  const all = claims.flatMap(({ details }) => details ?? [])
-  const values = all.flatMap((details) => details.values.get(name) ?? [])
-  const isComplete = !all.some(({ incomplete }) => incomplete.has(name))
+  const [first, ...others] = claims
+  const only = others.length === 0 ? first?.details : undefined
+  const all = only ? [only] : claims.flatMap(({ details }) => details ?? [])
+  const isComplete = only ? !only.incomplete.has(name) : !all.some(({ incomplete }) => incomplete.has(name))
+  const values = only
+    ? (only.values.get(name) ?? none)
+    : all.flatMap((details) => details.values.get(name) ?? none)
   if (values.length === 0 && isComplete) return absent
-  const [only, ...others] = all
-  const isCertain =
-    only !== undefined &&
-    others.length === 0 &&
-    only.fromMs <= nowMs &&
-    nowMs < only.untilMs &&
-    oneToken.test(authorization ?? '')
-  return {
-    absence: isCertain ? NO : MAYBE,
-    certain: isCertain ? values.map(asBytes) : [],
-    possible: () => (isComplete ? values.map((value) => asBytes(value).toLowerCase()) : undefined),
+  return new ClaimReadings(values, isComplete, all, source)
+}
+
+const none: readonly string[] = []
+
+/**
+ * A claim is certain if the request has one token in the usual form, which is verified and in force: a backend may refuse an expired one,
+ * or take another token that stands beside it.
+ */
+class ClaimReadings implements Readings {
+  readonly #values: readonly string[]
+  readonly #isComplete: boolean
+  readonly #all: readonly ClaimDetails[]
+  readonly #source: ClaimSource
+
+  constructor(
+    values: readonly string[],
+    isComplete: boolean,
+    all: readonly ClaimDetails[],
+    source: ClaimSource,
+  ) {
+    this.#values = values
+    this.#isComplete = isComplete
+    this.#all = all
+    this.#source = source
+  }
+
+  isAbsent(): boolean {
+    return false
+  }
+
+  isPresent(): boolean {
+    const [only, ...others] = this.#all
+    const { nowMs, authorization } = this.#source
+    return (
+      only !== undefined &&
+      others.length === 0 &&
+      only.fromMs <= nowMs &&
+      nowMs < only.untilMs &&
+      oneToken.test(authorization ?? '')
+    )
+  }
+
+  likely(): string | undefined {
+    return this.#values.length === 1 ? this.#values[0] : undefined
+  }
+
+  certainly(isSame: (text: string) => boolean): boolean {
+    return this.#values.some(isSame) && this.isPresent()
+  }
+
+  possible(): readonly string[] | undefined {
+    return this.#isComplete ? this.#values.map((value) => value.toLowerCase()) : undefined
   }
 }
 
+/** Claims are Unicode, unlike headers, and a list is not one text. */
 export const comparisonOfClaims: Comparison = {
+  sentAs: (text) => text,
   formsOf: (text) => [text.toLowerCase()],
   partOf: (text) => text.toLowerCase(),
   ignoresCase: false,
-}
-
-/** Claims are Unicode, and are compared as headers are. */
-function asBytes(text: string): string {
-  return Buffer.from(text).toString('latin1')
 }

@@ -1,93 +1,107 @@
 import type { RuleCondition } from '../../policy.ts'
-import type { TextTest } from '../../policy/conditions.ts'
 import { UNKNOWN } from '../../request/addresses/geo/geo.ts'
 import { comparableHost } from '../../request/host.ts'
-import { parseAddress, parseAddressRange } from '../../request/addresses/ip-address.ts'
+import { parseAddressRange, type IpAddress } from '../../request/addresses/ip-address.ts'
 import { RangeBuilder, SortedRanges } from '../../request/addresses/lists/sorted-ranges.ts'
 import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
-import type { KeySource } from '../keys/part-values.ts'
-import { comparisonOfClaims, readClaim } from './claim-readings.ts'
-import { comparisonOfHeader, readHeader } from './header-readings.ts'
-import { comparisonOfParameter, readCookie, readParameter, wantedName } from './parameter-readings.ts'
-import { NO, YES, type Certainty } from './readings.ts'
-import { compileTests } from './text-tests.ts'
+import type { ConditionReaders, ConditionSource } from './condition-readers.ts'
+import { comparisonOfClaims } from './claim-readings.ts'
+import { comparisonOfHeader } from './header-readings.ts'
+import { comparisonOfParameter } from './parameter-readings.ts'
+import type { Readings } from './readings.ts'
+import { compileTests, type CompiledTest } from './text-tests.ts'
 
-/** The parts of a request that conditions are about. */
-export type ConditionSource = Omit<KeySource, 'addresses'> & { readonly rawHeaders: readonly string[] }
-
-export type ConditionOptions = {
-  /** Those that conditions name. */
-  readonly files: AddressLists
-  /** Milliseconds of the wall clock, which tokens go by. */
-  readonly wallNow: () => number
+export type CompiledCondition = {
+  /** Whether it holds for some backend, as they read requests differently. */
+  mayHold(source: ConditionSource): boolean
+  /** Whether it holds for every backend. */
+  mustHold(source: ConditionSource): boolean
+  /** What it costs to read, compared with others: of several, the cheap ones are read first. */
+  readonly cost: number
 }
-
-/** Whether a condition holds for a request. */
-export type ReadCondition = (source: ConditionSource) => Certainty
 
 export function compileCondition(
   condition: RuleCondition,
-  { wallNow, files }: ConditionOptions,
-): ReadCondition {
+  readers: ConditionReaders,
+  files: AddressLists,
+): CompiledCondition {
   switch (condition.kind) {
     case 'header':
-      return compileHeader(condition.name, condition.anyOf, false)
-    case 'userAgent':
-      return compileHeader('user-agent', condition.anyOf, true)
+    case 'userAgent': {
+      const isAgent = condition.kind === 'userAgent'
+      const name = isAgent ? 'user-agent' : condition.name
+      const tests = compileTests(condition.anyOf, comparisonOfHeader(name, isAgent))
+      return withReadings(readers.header(name), tests, 3)
+    }
     case 'cookie': {
-      const { name, anyOf } = condition
-      const test = compileTests(anyOf, comparisonOfParameter(true))
-      const wanted = wantedName(name)
-      return ({ headers }) => test(readCookie(wanted, headers.cookie))
+      const tests = compileTests(condition.anyOf, comparisonOfParameter(true))
+      return withReadings(readers.cookie(condition.name), tests, 5)
     }
     case 'query': {
-      const { name, anyOf } = condition
-      const test = compileTests(anyOf, comparisonOfParameter(false))
-      const wanted = wantedName(name)
-      return ({ target }) => test(readParameter(wanted, target.forwardTarget))
+      const tests = compileTests(condition.anyOf, comparisonOfParameter(false))
+      return withReadings(readers.parameter(condition.name), tests, 4)
     }
     case 'jwt': {
-      const { name, anyOf } = condition
-      const test = compileTests(anyOf, comparisonOfClaims)
-      return ({ claims, headers }) => test(readClaim(name, claims, headers.authorization, wallNow()))
+      const tests = compileTests(condition.anyOf, comparisonOfClaims)
+      return withReadings(readers.claim(condition.name), tests, 2)
     }
     case 'host':
-      return compileHosts(condition.anyOf)
+      return certain(compileHosts(condition.anyOf), 1)
     case 'country':
     case 'asn': {
+      const { kind } = condition
       const wanted = new Set(condition.anyOf)
-      return ({ geo, client }) =>
-        wanted.has(geo?.find(condition.kind, client.address) ?? UNKNOWN) ? YES : NO
+      return certain(({ geo, client }) => wanted.has(geo?.find(kind, client.address) ?? UNKNOWN), 6)
     }
     case 'ip': {
-      const lists = condition.anyOf.flatMap((entry) =>
-        entry.kind === 'ip' ? (entry.files ?? []).map(({ location }) => files.of(location)) : [],
-      )
-      const texts = condition.anyOf.flatMap((entry) => (entry.kind === 'ip' ? entry.ranges : []))
-      const builder = new RangeBuilder(texts.length)
-      for (const text of texts) {
-        const range = parseAddressRange(text)
-        if (range) builder.add(range)
-      }
-      const ranges = new SortedRanges(builder.build())
-      return ({ client }) => {
-        const address = parseAddress(client.address)
-        return address && (ranges.has(address) || lists.some((list) => list.has(address))) ? YES : NO
-      }
+      const isListed = compileAddresses(condition.anyOf, files)
+      return certain((source) => {
+        const address = readers.address(source)
+        return address !== undefined && isListed(address)
+      }, 2)
     }
   }
 }
 
-function compileHeader(name: string, anyOf: readonly TextTest[], ignoresCase: boolean): ReadCondition {
-  const test = compileTests(anyOf, comparisonOfHeader(name, ignoresCase))
-  return ({ headers, rawHeaders }) => test(readHeader(name, headers, rawHeaders))
+function withReadings(
+  read: (source: ConditionSource) => Readings,
+  tests: CompiledTest,
+  cost: number,
+): CompiledCondition {
+  return {
+    mayHold: (source) => tests.mayHold(read(source)),
+    mustHold: (source) => tests.mustHold(read(source)),
+    cost,
+  }
 }
 
-function compileHosts(patterns: readonly string[]): ReadCondition {
+/** Of what every backend reads in the same way. */
+function certain(holds: (source: ConditionSource) => boolean, cost: number): CompiledCondition {
+  return { mayHold: holds, mustHold: holds, cost }
+}
+
+function compileAddresses(
+  entries: (RuleCondition & { kind: 'ip' })['anyOf'],
+  files: AddressLists,
+): (address: IpAddress) => boolean {
+  const lists = entries.flatMap((entry) =>
+    entry.kind === 'ip' ? (entry.files ?? []).map(({ location }) => files.of(location)) : [],
+  )
+  const texts = entries.flatMap((entry) => (entry.kind === 'ip' ? entry.ranges : []))
+  const builder = new RangeBuilder(texts.length)
+  for (const text of texts) {
+    const range = parseAddressRange(text)
+    if (range) builder.add(range)
+  }
+  const ranges = new SortedRanges(builder.build())
+  return (address) => ranges.has(address) || lists.some((list) => list.has(address))
+}
+
+function compileHosts(patterns: readonly string[]): (source: ConditionSource) => boolean {
   const exact = new Set(patterns.filter((pattern) => !pattern.startsWith('*')))
   const endings = patterns.filter((pattern) => pattern.startsWith('*')).map((pattern) => pattern.slice(1))
   return (source) => {
     const host = comparableHost(source.host)
-    return exact.has(host) || endings.some((ending) => host.endsWith(ending)) ? YES : NO
+    return exact.has(host) || endings.some((ending) => host.endsWith(ending))
   }
 }

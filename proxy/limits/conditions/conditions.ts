@@ -1,12 +1,15 @@
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import type { Policy, Rule, RuleCondition } from '../../policy.ts'
-import {
-  compileCondition,
-  type ConditionOptions,
-  type ConditionSource,
-  type ReadCondition,
-} from './compile-condition.ts'
-import { NO, YES, type Certainty } from './readings.ts'
+import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
+import { compileCondition, type CompiledCondition } from './compile-condition.ts'
+import { ConditionReaders, type ConditionSource } from './condition-readers.ts'
+
+export type ConditionOptions = {
+  /** Those that conditions name. */
+  readonly files: AddressLists
+  /** Milliseconds of the wall clock, which tokens go by. */
+  readonly wallNow: () => number
+}
 
 /** `when` and `unless` of all rules, compiled once. */
 export type Conditions = {
@@ -21,16 +24,18 @@ export type Conditions = {
 
 export type UnmetCondition = { readonly field: 'when' | 'unless'; readonly condition: RuleCondition }
 
-/** A condition, with its certainty for the request that is being decided about. */
+/** A condition of a rule, or of several; of `unless` apart from the same one of `when`. */
 type Shared = {
+  readonly field: 'when' | 'unless'
   readonly condition: RuleCondition
-  readonly read: ReadCondition
-  /** The request of which `certainty` is. */
+  readonly compiled: CompiledCondition
+  /** The request of which `excluded` is: whether no rule with this condition applies to it. */
   request: number
-  certainty: Certainty
+  excluded: boolean
 }
 
-type OfPolicy = { readonly when: readonly Shared[]; readonly unless: readonly Shared[] }
+/** Of a rule: as written, and the cheap ones first. */
+type OfPolicy = { readonly written: readonly Shared[]; readonly byCost: readonly Shared[] }
 
 /** The conditions of all rules, compiled at once. @internal exported for its test */
 export function compileConditions(rules: readonly Rule[], options: ConditionOptions): Conditions | undefined {
@@ -42,12 +47,14 @@ export function* compileConditionsInSteps(
   rules: readonly Rule[],
   options: ConditionOptions,
 ): Steps<Conditions | undefined> {
+  const readers = new ConditionReaders(options.wallNow)
   const shared = new Map<string, Shared>()
-  const share = (condition: RuleCondition): Shared => {
-    const text = JSON.stringify(condition)
+  const share = (field: Shared['field'], condition: RuleCondition): Shared => {
+    const text = `${field} ${JSON.stringify(condition)}`
     const known = shared.get(text)
     if (known) return known
-    const made: Shared = { condition, read: compileCondition(condition, options), request: 0, certainty: NO }
+    const compiled = compileCondition(condition, readers, options.files)
+    const made = { field, condition, compiled, request: 0, excluded: false }
     shared.set(text, made)
     return made
   }
@@ -55,38 +62,38 @@ export function* compileConditionsInSteps(
   for (const { policy, when = [], unless = [], overrides = [] } of rules) {
     yield
     if (when.length === 0 && unless.length === 0) continue
-    const own = { when: when.map(share), unless: unless.map(share) }
+    const written = [
+      ...when.map((condition) => share('when', condition)),
+      ...unless.map((condition) => share('unless', condition)),
+    ]
+    const own = { written, byCost: written.toSorted((one, other) => one.compiled.cost - other.compiled.cost) }
     for (const each of [policy, ...overrides.map((override) => override.policy)]) ofPolicies.set(each, own)
   }
   if (ofPolicies.size === 0) return undefined
 
   let request = 0
-  const certaintyOf = (one: Shared, source: ConditionSource): Certainty => {
+  const excludes = (one: Shared, source: ConditionSource): boolean => {
     if (one.request !== request) {
-      one.certainty = one.read(source)
+      one.excluded = one.field === 'when' ? !one.compiled.mayHold(source) : one.compiled.mustHold(source)
       one.request = request
     }
-    return one.certainty
+    return one.excluded
   }
-  const unmetOf = (policy: Policy, source: ConditionSource): UnmetCondition | undefined => {
+  const applies = (policy: Policy, source: ConditionSource): boolean => {
     const own = ofPolicies.get(policy)
-    if (!own) return undefined
-    for (const one of own.when)
-      if (certaintyOf(one, source) === NO) return { field: 'when', condition: one.condition }
-    for (const one of own.unless)
-      if (certaintyOf(one, source) === YES) return { field: 'unless', condition: one.condition }
-    return undefined
+    if (own) for (const one of own.byCost) if (excludes(one, source)) return false
+    return true
   }
   return {
     applying(policies, source) {
       request += 1
-      const first = policies.findIndex((policy) => unmetOf(policy, source) !== undefined)
+      const first = policies.findIndex((policy) => !applies(policy, source))
       if (first === -1) return policies
-      return policies.filter((policy, at) => at < first || unmetOf(policy, source) === undefined)
+      return policies.filter((policy, at) => at < first || (at > first && applies(policy, source)))
     },
     unmet(policy, source) {
       request += 1
-      return unmetOf(policy, source)
+      return ofPolicies.get(policy)?.written.find((one) => excludes(one, source))
     },
   }
 }

@@ -3,8 +3,33 @@ import { numberValues } from '../../request/values/number-values.ts'
 import { credentialKeys, tokenKeys } from '../keys/credentials/credential-keys.ts'
 import { withoutBlanksAround } from '../keys/credentials/credentials.ts'
 import { maxReadings } from '../keys/partition-key.ts'
-import { absent, MAYBE, NO, type Readings } from './readings.ts'
-import type { Comparison } from './text-tests.ts'
+import { isPlainWord } from './plain-words.ts'
+import { absent, blank, type Readings } from './readings.ts'
+import { bytesOf, type Comparison } from './text-tests.ts'
+
+/** The parts of a request that have its headers. */
+export type HeaderSource = { readonly headers: IncomingHttpHeaders; readonly rawHeaders: readonly string[] }
+
+/**
+ * Reads a header for all conditions on it: they get the same readings.
+ *
+ * @param name lower-case
+ */
+export function createHeaderReader(name: string): (source: HeaderSource) => Readings {
+  let lines: readonly string[] | undefined
+  let last: Readings = absent
+  return ({ headers, rawHeaders }) => {
+    if (lines === rawHeaders) return last
+    const sent = headers[name]
+    if (sent === undefined) return absent
+    lines = rawHeaders
+    return (last = readHeader(name, typeof sent === 'string' ? sent : sent.join(', '), rawHeaders))
+  }
+}
+
+function readHeader(name: string, text: string, rawHeaders: readonly string[]): Readings {
+  return isEmpty.test(text) ? blank : new HeaderReadings(name, text, rawHeaders)
+}
 
 /**
  * What backends may read of a header. The gateway forwards the headers that conditions name as one line, without others that some
@@ -12,45 +37,89 @@ import type { Comparison } from './text-tests.ts'
  *
  * - A header without anything but blanks and punctuation is there to some backends, and absent to others.
  * - Values may be read in pieces, between commas and semicolons, with and without quotes.
- *
- * @param name lower-case
  */
-export function readHeader(
-  name: string,
-  headers: IncomingHttpHeaders,
-  rawHeaders: readonly string[],
-): Readings {
-  const sent = headers[name]
-  if (sent === undefined) return absent
-  const text = typeof sent === 'string' ? sent : sent.join(', ')
-  if (isEmpty.test(text)) return { absence: MAYBE, certain: [], possible: () => [] }
-  const trimmed = withoutBlanksAround(text)
-  const isPlain = plain.test(trimmed)
-  // Several lines have been joined with a comma.
-  const isOneLine =
-    text === trimmed && (isPlain || !trimmed.includes(',') || countLines(name, rawHeaders) === 1)
-  return {
-    absence: !isPlain && hasEmptyPiece.test(trimmed) ? MAYBE : NO,
-    certain: isOneLine ? [trimmed] : [],
-    ...(!isPlain && separator.test(trimmed) && { parts: () => partsOf(trimmed) }),
-    possible: () => piecesOf(name, trimmed, isPlain),
+class HeaderReadings implements Readings {
+  readonly #name: string
+  readonly #rawHeaders: readonly string[]
+  readonly #text: string
+  readonly #trimmed: string
+  #lower: string | undefined
+  #texts: readonly string[] | undefined
+  #possible: readonly string[] | undefined | 'unread' = 'unread'
+
+  constructor(name: string, text: string, rawHeaders: readonly string[]) {
+    this.#name = name
+    this.#rawHeaders = rawHeaders
+    this.#text = text
+    this.#trimmed = withoutBlanksAround(text)
+  }
+
+  isAbsent(): boolean {
+    return false
+  }
+
+  isPresent(): boolean {
+    return !this.#trimmed.includes(',') || !hasEmptyPiece.test(this.#trimmed)
+  }
+
+  likely(isLower: boolean): string {
+    return isLower ? this.#lowerCase() : this.#trimmed
+  }
+
+  certainly(isSame: (text: string) => boolean): boolean {
+    const trimmed = this.#trimmed
+    if (this.#text !== trimmed || !isSame(trimmed)) return false
+    // Several lines have been joined with a comma.
+    return !trimmed.includes(',') || countLines(this.#name, this.#rawHeaders) === 1
+  }
+
+  parts(): readonly string[] {
+    return separator.test(this.#trimmed) ? partsOf(this.#trimmed) : []
+  }
+
+  possible(): readonly string[] | undefined {
+    if (this.#possible === 'unread') this.#possible = piecesOf(this.#name, this.#trimmed)
+    return this.#possible
+  }
+
+  possibleTexts(): readonly string[] | undefined {
     // Credentials have other spellings than the one that was sent.
-    ...(name !== 'authorization' && {
-      possibleTexts: () => [folded(trimmed), folded(trimmed).replaceAll(/["']/g, '')],
-    }),
+    return this.#name === 'authorization' ? this.possible() : this.#foldedTexts()
+  }
+
+  lacksWord(word: string): boolean {
+    if (this.#trimmed.length > MAX_LENGTH || hasManyPieces(this.#trimmed)) return false
+    for (const text of this.#foldedTexts()) if (text.includes(word)) return false
+    return true
+  }
+
+  #lowerCase(): string {
+    return (this.#lower ??= this.#trimmed.toLowerCase())
+  }
+
+  /** With quotes, and without them. */
+  #foldedTexts(): readonly string[] {
+    if (this.#texts) return this.#texts
+    const folded = withSingleBlanks(this.#lowerCase())
+    const hasQuotes = folded.includes('"') || folded.includes("'")
+    return (this.#texts = hasQuotes ? [folded, folded.replaceAll(/["']/g, '')] : [folded])
   }
 }
 
 /** How values of a header are compared with those of the table. */
 export function comparisonOfHeader(name: string, ignoresCase: boolean): Comparison {
-  return { formsOf: (text) => formsOf(name, text) ?? [folded(text)], partOf: folded, ignoresCase }
+  return {
+    sentAs: bytesOf,
+    formsOf: (text) => formsOf(name, text) ?? [folded(text)],
+    partOf: folded,
+    ignoresCase,
+  }
 }
 
 const isEmpty = /^[\s",;'\x85\xa0]*$/
 /** The first, the last, or one between two commas. */
 const hasEmptyPiece = /^[\s"']*,|,[\s"']*(?:,|$)/
 const plain = /^[!#-&(-+\--:<-~]*$/
-const usualWord = /^[a-z][a-z_]*$/
 const separator = /[,;]/
 /** Above these a value is not taken apart. */
 const MAX_LENGTH = 4096
@@ -59,14 +128,14 @@ const MAX_PIECES = 32
 /** What counts as the same value, in lower case: also numbers, UUIDs, and tokens in other spellings. Undefined for too many. */
 function formsOf(name: string, text: string): readonly string[] | undefined {
   const lower = folded(text)
-  if (usualWord.test(lower)) return name === 'authorization' ? [lower, `bearer ${lower}`] : [lower]
+  if (isPlainWord(lower)) return name === 'authorization' ? [lower, `bearer ${lower}`] : [lower]
   const others = name === 'authorization' ? credentialKeys(text) : tokenKeys(text)
   if (others.length > maxReadings) return undefined
   return [lower, ...others.map((other) => other.toLowerCase()), ...numberValues(lower, false)]
 }
 
-function piecesOf(name: string, text: string, isPlain: boolean): readonly string[] | undefined {
-  if (isPlain) return formsOf(name, text)
+function piecesOf(name: string, text: string): readonly string[] | undefined {
+  if (plain.test(text)) return formsOf(name, text)
   const pieces = text.length > MAX_LENGTH ? [] : text.split(separator)
   if (pieces.length === 0 || pieces.length > MAX_PIECES) return undefined
   const possible = new Set<string>()
@@ -81,6 +150,10 @@ function piecesOf(name: string, text: string, isPlain: boolean): readonly string
   return [...possible]
 }
 
+function hasManyPieces(text: string): boolean {
+  return text.length > MAX_PIECES && text.split(separator, MAX_PIECES + 1).length > MAX_PIECES
+}
+
 /** The pieces of a list, each with and without its parameters; of too many, one that is like nothing. */
 function partsOf(text: string): readonly string[] {
   const pieces = text.split(',', MAX_PIECES + 1)
@@ -90,8 +163,14 @@ function partsOf(text: string): readonly string[] {
 
 /** In lower case, with one space for several blanks. */
 function folded(text: string): string {
-  return text.toLowerCase().replaceAll(/[\t \x85\xa0]+/g, ' ')
+  return withSingleBlanks(text.toLowerCase())
 }
+
+function withSingleBlanks(text: string): string {
+  return unusualBlanks.test(text) ? text.replaceAll(/[\t \x85\xa0]+/g, ' ') : text
+}
+
+const unusualBlanks = /[\t\x85\xa0]| {2}/
 
 function countLines(name: string, rawHeaders: readonly string[]): number {
   let count = 0

@@ -4,67 +4,120 @@ import { decodedText } from '../../request/values/lenient-text.ts'
 import { queriesOf, queryValues } from '../../request/values/query-values.ts'
 import { nameTest } from '../../request/values/value-names.ts'
 import { maxReadings } from '../keys/partition-key.ts'
-import { comparableName, createSimpleReader, type ComparableName, type SimplePairs } from './simple-pairs.ts'
-import { absent, MAYBE, NO, type Readings } from './readings.ts'
-import type { Comparison } from './text-tests.ts'
+import { isPlainWord } from './plain-words.ts'
+import { SimplePairs, wantedName, type WantedName } from './simple-pairs.ts'
+import { absent, type Readings } from './readings.ts'
+import { bytesOf, type Comparison } from './text-tests.ts'
 
 /** To some backends a text ends there, to others it goes on. */
 const hasNul = /\0|%(?:25)*00|%(?:25)*u0000/i
+
+/** A text with names and values in it, such as all cookies of a request, and how some backend may read it. */
+type Pairs = {
+  /** The header or the target. */
+  readonly text: string
+  /** No backend finds any name. */
+  readonly isEmpty: boolean
+  /** Undefined where a backend may find names and values elsewhere, too. */
+  readonly simple: SimplePairs | undefined
+  /** All that stands by exactly a name, undefined where the text is not of ordinary characters alone. */
+  exact(name: string): readonly string[] | undefined
+  /** What some backend may read. */
+  find(name: string): readonly string[]
+  /** How often some backend may find the name, with or without a value. */
+  countNames(name: string): number
+}
 
 /**
  * What backends may read of a cookie or a query parameter. It is certain only where every parser reads the same: in a header or a
  * query of ordinary characters, in which the name stands once, as the table has it, with a value. Otherwise a quote that opens
  * before it, another spelling of the name, or a thousand parameters before it could hide it from some backend.
- *
- * @param text the header or the target
- * @param sent all that stands by exactly this name, undefined where the text is not of ordinary characters alone
- * @param found what some backend may read
- * @param countNames how often some backend may find the name, with or without a value
  */
-function combine(
-  text: string,
-  sent: readonly string[] | undefined,
-  found: readonly string[],
-  countNames: () => number,
-): Readings {
-  const names = countNames()
+class ParameterReadings implements Readings {
+  readonly #name: string
+  readonly #wanted: WantedName | undefined
+  readonly #pairs: Pairs
+  /** Where the text has the name in the usual spelling, or -1. */
+  readonly #at: number
+  #value: string | undefined
+  #isLacking: boolean | undefined
+  #all: Readings | undefined
+
+  constructor(name: string, wanted: WantedName | undefined, pairs: Pairs) {
+    this.#name = name
+    this.#wanted = wanted
+    this.#pairs = pairs
+    this.#at = wanted && pairs.simple ? pairs.simple.find(wanted) : -1
+  }
+
+  isAbsent(): boolean {
+    return this.#at === -1 && (this.#lacksName() || this.#readAll().isAbsent())
+  }
+
+  isPresent(): boolean {
+    if (this.#isCertain()) return true
+    return !this.#lacksName() && this.#readAll().isPresent()
+  }
+
+  likely(): string | undefined {
+    if (this.#at === -1 || !this.#wanted) return undefined
+    return (this.#value ??= this.#pairs.simple?.valueAt(this.#at, this.#wanted))
+  }
+
+  certainly(isSame: (text: string) => boolean): boolean {
+    const likely = this.likely()
+    if (likely !== undefined && !isSame(likely)) return false
+    if (this.#isCertain()) return true
+    return !this.#lacksName() && this.#readAll().certainly(isSame)
+  }
+
+  possible(): readonly string[] | undefined {
+    if (this.#isCertain()) return formsOf(this.likely() ?? '', false)
+    return this.#lacksName() ? [] : this.#readAll().possible()
+  }
+
+  /** Every backend reads the value, which is not empty. */
+  #isCertain(): boolean {
+    const { simple } = this.#pairs
+    if (this.#at === -1 || !this.#wanted || !simple || !this.likely()) return false
+    return simple.isAlone(this.#at, this.#wanted) && simple.isSimple()
+  }
+
+  /** The usual case, which costs little. */
+  #lacksName(): boolean {
+    if (this.#at !== -1) return false
+    const { simple, text } = this.#pairs
+    return (this.#isLacking ??=
+      this.#wanted && simple?.isSimple() ? simple.lacks(this.#wanted) : lacksName(text, this.#name))
+  }
+
+  #readAll(): Readings {
+    return (this.#all ??= readAll(this.#pairs, this.#name))
+  }
+}
+
+function readAll(pairs: Pairs, name: string): Readings {
+  const found = pairs.find(name)
+  const names = pairs.countNames(name)
   if (found.length === 0 && names === 0) return absent
+  const sent = pairs.exact(name)
   const isCertain =
     sent !== undefined && sent.length > 0 && sent.length === names && !sent.includes('') && found.length > 0
   const [only, ...others] = isCertain ? sent : []
   return {
-    absence: isCertain ? NO : MAYBE,
-    certain: only !== undefined && others.length === 0 && found.length === 1 ? [only] : [],
+    isAbsent: () => false,
+    isPresent: () => isCertain,
+    likely: () => undefined,
+    certainly: (isSame) => only !== undefined && others.length === 0 && found.length === 1 && isSame(only),
     possible: () =>
-      found.length > maxReadings || hasNul.test(text)
+      found.length > maxReadings || hasNul.test(pairs.text)
         ? undefined
         : [...found, ...(sent ?? []).map((value) => decodedText(value, false))],
   }
 }
 
-const simpleCookies = createSimpleReader('cookies')
-const simpleQuery = createSimpleReader('query')
-const simpleName = /^[\w.-]+$/
-
-/** `comparable`: undefined for a name that is not simple. */
-export type WantedName = { readonly name: string; readonly comparable: ComparableName | undefined }
-
-/** @param name as the limits table has it */
-export function wantedName(name: string): WantedName {
-  return { name, comparable: simpleName.test(name) ? comparableName(name) : undefined }
-}
-
-/** Undefined where the whole text has to be read. */
-function readSimple(pairs: SimplePairs | undefined, name: WantedName): Readings | undefined {
-  if (!pairs || name.comparable === undefined) return undefined
-  const found = pairs.find(name.comparable)
-  if (!found) return absent
-  const { name: sent, value, isRepeated } = found
-  if (isRepeated || sent !== name.name || value === '') return undefined
-  return { absence: NO, certain: [value], possible: () => formsOf(value, false) }
-}
-
 function formsOf(text: string, isQuoted: boolean): readonly string[] {
+  if (isPlainWord(text)) return [text]
   return [...valuesOf(text, { isQuoted, isNumber: false }), decodedText(text, isQuoted)]
 }
 
@@ -74,50 +127,115 @@ const MAX_PAIRS = 200
 const ordinaryCookies = /^(?:[!#-'*+.^-z|~\w-]+=[!#-+\--:<-[\]-~]*(?:; ?|$))+$/
 const cookieName = /[\s;,&"'\\[\]{}()<>\x80-\xff]+/
 
-/** @param header all cookies, joined with `; ` */
-export function readCookie(wanted: WantedName, header: string | undefined): Readings {
-  const { name } = wanted
-  if (header === undefined || header === '') return absent
-  const simple = readSimple(simpleCookies(header), wanted)
-  if (simple) return simple
-  if (lacksName(header, name)) return absent
-  return combine(
-    header,
-    ordinaryCookies.test(header) ? exactPairs(header.split(/; ?/), name) : undefined,
-    cookieValues(header, name, maxReadings),
-    () => header.split(cookieName).filter((piece) => isNameOf(piece, name)).length,
-  )
+/** Reads names of one text, for all conditions on it. */
+type ReadPairs = (text: string) => Pairs
+
+export function createCookiesReader(): ReadPairs {
+  return keepLast((header) => new CookiePairs(header))
+}
+
+class CookiePairs implements Pairs {
+  readonly isEmpty = false
+  readonly text: string
+  readonly simple: SimplePairs
+
+  constructor(header: string) {
+    this.text = header
+    this.simple = new SimplePairs(header, 'cookies')
+  }
+
+  exact(name: string): readonly string[] | undefined {
+    return ordinaryCookies.test(this.text) ? exactPairs(this.text.split(/; ?/), name) : undefined
+  }
+
+  find(name: string): readonly string[] {
+    return cookieValues(this.text, name, maxReadings)
+  }
+
+  countNames(name: string): number {
+    return this.text.split(cookieName).filter((piece) => isNameOf(piece, name)).length
+  }
 }
 
 const ordinaryQuery = /^[\w\-.~!$'()*,:@/?&=%+]*$/
 
-/** @param target path and query as forwarded */
-export function readParameter(wanted: WantedName, target: string): Readings {
-  const { name } = wanted
-  const question = target.indexOf('?')
-  if (question === -1 && !mayHideQuery.test(target)) return absent
-  const query = target.slice(question + 1)
-  const isUsual = question !== -1 && !mayHideQuery.test(target.slice(0, question))
-  const simple = isUsual ? readSimple(simpleQuery(query), wanted) : undefined
-  if (simple) return simple
-  if (lacksName(target, name)) return absent
-  const isOrdinary = isUsual && ordinaryQuery.test(query)
-  return combine(
-    target,
-    isOrdinary ? exactPairs(query.split('&'), name) : undefined,
-    queryValues(target, name, maxReadings),
-    () =>
-      queriesOf(target)
-        .flatMap((text) => text.split(/[&;]/))
-        .filter((piece) => isNameOf(piece.replace(/^=+/, ''), name)).length,
-  )
+export function createQueryReader(): ReadPairs {
+  return keepLast((target) => new QueryPairs(target))
+}
+
+class QueryPairs implements Pairs {
+  readonly isEmpty: boolean
+  readonly text: string
+  readonly simple: SimplePairs | undefined
+
+  constructor(target: string) {
+    this.text = target
+    const question = target.indexOf('?')
+    this.isEmpty = question === -1 && !mayHideQuery.test(target)
+    const isUsual = question !== -1 && isBehind(target, '%', question) && isBehind(target, '&', question)
+    this.simple = isUsual ? new SimplePairs(target.slice(question + 1), 'query') : undefined
+  }
+
+  exact(name: string): readonly string[] | undefined {
+    const query = this.text.slice(this.text.indexOf('?') + 1)
+    return this.simple && ordinaryQuery.test(query) ? exactPairs(query.split('&'), name) : undefined
+  }
+
+  find(name: string): readonly string[] {
+    return queryValues(this.text, name, maxReadings)
+  }
+
+  countNames(name: string): number {
+    return queriesOf(this.text)
+      .flatMap((text) => text.split(/[&;]/))
+      .filter((piece) => isNameOf(piece.replace(/^=+/, ''), name)).length
+  }
+}
+
+/** Whether a character stands nowhere before an index. */
+function isBehind(text: string, character: string, index: number): boolean {
+  const at = text.indexOf(character)
+  return at === -1 || at > index
+}
+
+function keepLast(read: ReadPairs): ReadPairs {
+  let last: Pairs | undefined
+  return (text) => (last?.text === text ? last : (last = read(text)))
+}
+
+/** @param name as the limits table has it */
+export function createCookieReader(name: string, read: ReadPairs): (header: string | undefined) => Readings {
+  const readings = createReadings(name)
+  return (header) => (header ? readings(read(header)) : absent)
+}
+
+/** The same readings for all conditions on the name. */
+function createReadings(name: string): (pairs: Pairs) => Readings {
+  const wanted = wantedName(name)
+  let lastPairs: Pairs | undefined
+  let last: Readings = absent
+  return (pairs) => {
+    if (pairs === lastPairs) return last
+    lastPairs = pairs
+    return (last = new ParameterReadings(name, wanted, pairs))
+  }
 }
 
 const mayHideQuery = /[%&]/
 
+/** @param name as the limits table has it */
+export function createParameterReader(name: string, read: ReadPairs): (target: string) => Readings {
+  const readings = createReadings(name)
+  return (target) => {
+    const pairs = read(target)
+    return pairs.isEmpty ? absent : readings(pairs)
+  }
+}
+
 /** @param isQuoted of a cookie, whose value may be in quotes */
 export function comparisonOfParameter(isQuoted: boolean): Comparison {
   return {
+    sentAs: bytesOf,
     formsOf: (text) => formsOf(text, isQuoted),
     partOf: (text) => decodedText(text, isQuoted),
     ignoresCase: false,

@@ -1,29 +1,41 @@
 /**
- * Whether a condition holds: for no backend, for some, or for every backend, as they read requests differently.
+ * What backends may read by one name, of a request: they differ, so a condition on it holds for no backend, for some, or for every one.
+ * Each answer is made when it is asked for, as most conditions need few of them.
  *
- * A client gains by a rule that does not apply. So `when` is met by `MAYBE`, and `unless` only by `YES`.
+ * A client gains by a rule that does not apply. So a condition of `when` is met if it holds for some backend, and one of `unless` only
+ * if it holds for every one.
  */
-export type Certainty = typeof NO | typeof MAYBE | typeof YES
-
-export const NO = 0
-export const MAYBE = 1
-export const YES = 2
-
-/** What backends may read by one name, of a request. */
 export type Readings = {
-  /** Whether there is nothing. */
-  readonly absence: Certainty
-  /** Texts as sent that every backend reads, all of them; empty where that is uncertain. */
-  readonly certain: readonly string[]
-  /** Pieces that some backend may take of the certain text, which is a list or has parameters. Each must begin with a prefix, or contain a part. */
-  readonly parts?: () => readonly string[]
+  /** No backend finds anything. */
+  isAbsent(): boolean
+  /** Every backend finds something. */
+  isPresent(): boolean
+  /** A text that some backend reads, as sent or in lower case, where that takes no decoding. */
+  likely(isLower: boolean): string | undefined
+  /** Whether every backend reads a text, as sent, of which this is so. */
+  certainly(isSame: (text: string) => boolean): boolean
+  /** Pieces that some backend may take of the text as sent, which is a list or has parameters. Each must begin with a prefix, or contain a part. */
+  parts?(): readonly string[]
   /** Texts that some backend may read, in lower case, each in all its forms; undefined: any. */
   possible(): readonly string[] | undefined
   /** The same to look for a beginning or a part in, where that needs fewer. */
   possibleTexts?(): readonly string[] | undefined
+  /** Whether no backend reads a text that has this one as its only form, where that takes no decoding. */
+  lacksWord?(word: string): boolean
 }
 
-export const absent: Readings = { absence: YES, certain: [], possible: () => [] }
+const none: readonly string[] = []
+
+export const absent: Readings = {
+  isAbsent: () => true,
+  isPresent: () => false,
+  likely: () => undefined,
+  certainly: () => false,
+  possible: () => none,
+}
 
 /** More than can be told: any text, or none. */
-export const anything: Readings = { absence: MAYBE, certain: [], possible: () => undefined }
+export const anything: Readings = { ...absent, isAbsent: () => false, possible: () => undefined }
+
+/** Something that some backends take for nothing, and none for a text. */
+export const blank: Readings = { ...absent, isAbsent: () => false }

@@ -1,68 +1,92 @@
-/** A text of names and values in which every parser finds the same ones. */
-export type SimplePairs = {
-  /** Undefined where the name is not there in any letter case. */
-  find(name: ComparableName): SimplePair | undefined
-}
-
-/** `isRepeated`: another one has the same name to some backend. */
-export type SimplePair = { readonly name: string; readonly value: string; readonly isRepeated: boolean }
-
-/** A name of letters, digits, dots, dashes and underscores, in lower case, with `_` for a dot, and `=` behind it. */
-export type ComparableName = string
-
+const separators = { cookies: ';', query: '&' } as const
 /** No escapes, quotes, brackets or other separators, nor anything that some decoder changes. */
-const simpleCookies = /^(?:[\w.-]+=[\w.:/*~@!-]*(?:; ?|$))+$/
-const simpleQuery = /^(?:[\w.-]+=[\w.:*~@!-]*(?:&|$))+$/
+const simple = {
+  cookies: /^(?:[\w.-]+=[\w.:/*~@!-]*(?:; ?|$))+$/,
+  query: /^(?:[\w.-]+=[\w.:*~@!-]*(?:&|$))+$/,
+} as const
 /** Of a longer text some parsers ignore the rest. */
 const MAX_LENGTH = 2048
 
 /**
- * Reads usual cookies and queries, once for all conditions of a request: the readers of all that backends may find take
- * microseconds for each name.
- *
- * @returns undefined for a text that is not so simple
+ * Cookies, or a query, in which the usual readings are found without taking all of it apart: the readers of all that backends may find take
+ * microseconds for each name. Results that hold for all names are kept.
  */
-export function createSimpleReader(kind: 'cookies' | 'query'): (text: string) => SimplePairs | undefined {
-  const simple = kind === 'cookies' ? simpleCookies : simpleQuery
-  const separator = kind === 'cookies' ? ';' : '&'
-  let lastText: string | undefined
-  let last: SimplePairs | undefined
-  return (text) => {
-    if (text === lastText) return last
-    last = text.length <= MAX_LENGTH && simple.test(text) ? pairsIn(text, separator) : undefined
-    lastText = text
-    return last
-  }
-}
+export class SimplePairs {
+  readonly #text: string
+  readonly #kind: 'cookies' | 'query'
+  readonly #separator: string
+  readonly #separatorCode: number
+  #isSimple: boolean | undefined
+  #lower: string | undefined
+  #comparable: string | undefined
 
-function pairsIn(text: string, separator: string): SimplePairs {
-  const comparable = comparableText(text)
-  const nextFrom = (name: ComparableName, from: number): number => {
-    let at = comparable.indexOf(name, from)
-    while (at > 0 && comparable[at - 1] !== separator && comparable[at - 1] !== ' ')
-      at = comparable.indexOf(name, at + 1)
+  constructor(text: string, kind: 'cookies' | 'query') {
+    this.#text = text
+    this.#kind = kind
+    this.#separator = separators[kind]
+    this.#separatorCode = this.#separator.charCodeAt(0)
+  }
+
+  /** Every parser finds the same names and values in the text. */
+  isSimple(): boolean {
+    return (this.#isSimple ??= this.#text.length <= MAX_LENGTH && simple[this.#kind].test(this.#text))
+  }
+
+  /**
+   * Where the name stands as the table has it, at the beginning of the text or behind a separator: some backend finds it there, whatever
+   * else there is. -1 where it does not.
+   */
+  find({ beginning }: WantedName): number {
+    return this.#find(this.#text, beginning, 0)
+  }
+
+  /** The value behind a name, which some backend reads as it is. */
+  valueAt(at: number, { beginning }: WantedName): string {
+    const start = at + beginning.length
+    const next = this.#text.indexOf(this.#separator, start)
+    return next === -1 ? this.#text.slice(start) : this.#text.slice(start, next)
+  }
+
+  /** Whether a simple text has the name nowhere else, in any spelling. */
+  isAlone(at: number, { comparable }: WantedName): boolean {
+    return this.#findAlike(comparable, 0) === at && this.#findAlike(comparable, at + comparable.length) === -1
+  }
+
+  /** Whether a simple text has the name in no spelling. */
+  lacks({ comparable }: WantedName): boolean {
+    return this.#findAlike(comparable, 0) === -1
+  }
+
+  #findAlike(comparable: string, from: number): number {
+    this.#lower ??= this.#text.toLowerCase()
+    if (!comparable.includes('_')) return this.#find(this.#lower, comparable, from)
+    this.#comparable ??= withoutDots(this.#lower)
+    return this.#find(this.#comparable, comparable, from)
+  }
+
+  /** Where a name begins. */
+  #find(text: string, name: string, from: number): number {
+    let at = text.indexOf(name, from)
+    while (at > 0 && !this.#isSeparator(text.charCodeAt(at - 1))) at = text.indexOf(name, at + 1)
     return at
   }
-  return {
-    find(name) {
-      const at = nextFrom(name, 0)
-      if (at === -1) return undefined
-      const start = at + name.length
-      const next = text.indexOf(separator, start)
-      return {
-        name: text.slice(at, start - 1),
-        value: text.slice(start, next === -1 ? undefined : next),
-        isRepeated: nextFrom(name, start) !== -1,
-      }
-    },
+
+  #isSeparator(code: number): boolean {
+    return code === BLANK || code === this.#separatorCode
   }
 }
 
-/** @param name of letters, digits, dots, dashes and underscores */
-export function comparableName(name: string): ComparableName {
-  return `${comparableText(name)}=`
+const BLANK = 0x20
+
+/** A name of letters, digits, dots, dashes and underscores, with `=` behind it: as the table has it, and in lower case with `_` for a dot. */
+export type WantedName = { readonly beginning: string; readonly comparable: string }
+
+/** Undefined for a name that is not so simple. */
+export function wantedName(name: string): WantedName | undefined {
+  if (!/^[\w.-]+$/.test(name)) return undefined
+  return { beginning: `${name}=`, comparable: `${withoutDots(name.toLowerCase())}=` }
 }
 
-function comparableText(text: string): string {
-  return text.toLowerCase().replaceAll('.', '_')
+function withoutDots(text: string): string {
+  return text.includes('.') ? text.replaceAll('.', '_') : text
 }

@@ -1,8 +1,11 @@
 import type { TextTest } from '../../policy/conditions.ts'
-import { MAYBE, NO, YES, type Certainty, type Readings } from './readings.ts'
+import type { Readings } from './readings.ts'
+import { isPlainWord } from './plain-words.ts'
 
 /** How the texts of a kind of condition are compared. */
 export type Comparison = {
+  /** A text of the table as the request would have it. */
+  sentAs(text: string): string
   /** Every spelling, in lower case, that `possible` has for a text. */
   formsOf(text: string): readonly string[]
   /** The one in which the beginning or a part of a text is looked for, in lower case. */
@@ -11,89 +14,116 @@ export type Comparison = {
   readonly ignoresCase: boolean
 }
 
+export type CompiledTest = {
+  /** Whether it holds for some backend. */
+  mayHold(readings: Readings): boolean
+  /** Whether it holds for every backend. */
+  mustHold(readings: Readings): boolean
+}
+
 /** Compiles the tests of a condition; it holds if any of them does. */
-export function compileTests(
-  tests: readonly TextTest[],
-  comparison: Comparison,
-): (readings: Readings) => Certainty {
+export function compileTests(tests: readonly TextTest[], comparison: Comparison): CompiledTest {
   const compiled = tests.map((test) => compileTest(test, comparison))
   const [only] = compiled
   if (only && compiled.length === 1) return only
-  return (readings) => {
-    let best: Certainty = NO
-    for (const test of compiled) {
-      const certainty = test(readings)
-      if (certainty === YES) return YES
-      if (certainty > best) best = certainty
-    }
-    return best
+  return {
+    mayHold(readings) {
+      for (const test of compiled) if (test.mayHold(readings)) return true
+      return false
+    },
+    mustHold(readings) {
+      for (const test of compiled) if (test.mustHold(readings)) return true
+      return false
+    },
   }
 }
 
-function compileTest(test: TextTest, comparison: Comparison): (readings: Readings) => Certainty {
+const absentTest: CompiledTest = {
+  mayHold: (readings) => !readings.isPresent(),
+  mustHold: (readings) => readings.isAbsent(),
+}
+
+const presentTest: CompiledTest = {
+  mayHold: (readings) => !readings.isAbsent(),
+  mustHold: (readings) => readings.isPresent(),
+}
+
+function compileTest(test: TextTest, comparison: Comparison): CompiledTest {
   switch (test.kind) {
     case 'absent':
-      return ({ absence }) => absence
+      return absentTest
     case 'present':
-      return ({ absence }) => (absence === YES ? NO : absence === NO ? YES : MAYBE)
-    case 'is': {
-      const sent = bytesOf(test.text)
-      const forms = new Set(comparison.formsOf(sent))
-      return compileComparison(sent, comparison, {
-        isSame: (text, wanted) => text === wanted,
-        isPossible: (text) => forms.has(text),
-        takesLists: true,
-      })
-    }
-    case 'prefix': {
-      const sent = bytesOf(test.text)
-      const part = comparison.partOf(sent)
-      return compileComparison(sent, comparison, {
-        isSame: (text, wanted) => text.startsWith(wanted),
-        isPossible: (text) => hasWord(text, part),
-        takesLists: false,
-      })
-    }
-    case 'contains': {
-      const sent = bytesOf(test.text)
-      const part = comparison.partOf(sent)
-      return compileComparison(sent, comparison, {
-        isSame: (text, wanted) => text.includes(wanted),
-        isPossible: (text) => text.includes(part),
-        takesLists: false,
-      })
-    }
+      return presentTest
+    case 'is':
+      return compileIs(test.text, comparison)
+    case 'prefix':
+      return compilePart(test.text, comparison, (text, part) => text.startsWith(part), hasWord)
+    case 'contains':
+      return compilePart(test.text, comparison, hasPart, hasPart)
   }
 }
 
-function compileComparison(
-  sent: string,
-  { ignoresCase }: Comparison,
-  how: {
-    readonly isSame: (text: string, wanted: string) => boolean
-    readonly isPossible: (text: string) => boolean
-    /** A text that may be read as a list is compared as a whole. */
-    readonly takesLists: boolean
-  },
-): (readings: Readings) => Certainty {
+function hasPart(text: string, part: string): boolean {
+  return text.includes(part)
+}
+
+/** A text that may be read as a list is compared as a whole. */
+function compileIs(written: string, comparison: Comparison): CompiledTest {
+  const { ignoresCase } = comparison
+  const sent = comparison.sentAs(written)
   const wanted = ignoresCase ? sent.toLowerCase() : sent
-  const arePartsSame = ({ parts }: Readings): boolean =>
-    parts?.().every((part) => how.isSame(part, wanted)) ?? true
-  return (readings) => {
-    if (readings.absence === YES) return NO
-    const certain = readings.certain.some((text) =>
-      how.isSame(ignoresCase ? text.toLowerCase() : text, wanted),
-    )
-    if (certain && (how.takesLists || ignoresCase || arePartsSame(readings))) return YES
-    const possible = how.takesLists ? readings.possible() : (readings.possibleTexts ?? readings.possible)()
-    if (possible === undefined) return MAYBE
-    for (const text of possible) if (how.isPossible(text)) return MAYBE
-    return NO
+  const isSame = ignoresCase
+    ? (text: string) => text.toLowerCase() === wanted
+    : (text: string) => text === wanted
+  const forms = new Set(comparison.formsOf(sent))
+  const [form = ''] = forms
+  const word = forms.size === 1 && isPlainWord(form) ? form : undefined
+  return {
+    mayHold(readings) {
+      if (readings.likely(ignoresCase) === wanted) return true
+      if (readings.isAbsent()) return false
+      if (word !== undefined && readings.lacksWord?.(word)) return false
+      const possible = readings.possible()
+      if (possible === undefined) return true
+      for (const text of possible) if (forms.has(text)) return true
+      return false
+    },
+    mustHold: (readings) => readings.certainly(isSame),
+  }
+}
+
+function compilePart(
+  written: string,
+  comparison: Comparison,
+  has: (text: string, part: string) => boolean,
+  isPossible: (text: string, part: string) => boolean,
+): CompiledTest {
+  const { ignoresCase } = comparison
+  const sent = comparison.sentAs(written)
+  const part = comparison.partOf(sent)
+  const wanted = ignoresCase ? sent.toLowerCase() : sent
+  const isSame = ignoresCase
+    ? (text: string) => has(text.toLowerCase(), wanted)
+    : (text: string) => has(text, wanted)
+  return {
+    mayHold(readings) {
+      const likely = readings.likely(ignoresCase)
+      if (likely !== undefined && has(likely, wanted)) return true
+      if (readings.isAbsent()) return false
+      const possible = readings.possibleTexts ? readings.possibleTexts() : readings.possible()
+      if (possible === undefined) return true
+      for (const text of possible) if (isPossible(text, part)) return true
+      return false
+    },
+    mustHold(readings) {
+      if (!readings.certainly(isSame)) return false
+      return ignoresCase || (readings.parts?.().every(isSame) ?? true)
+    },
   }
 }
 
 /** As headers and targets are read: a character for each byte. */
-function bytesOf(text: string): string {
+export function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 

@@ -167,6 +167,7 @@ describe('a condition on a cookie', () => {
     ['free', 'sid=FREE', MAYBE],
     [{ prefix: 'a-' }, 'sid=a-1', YES],
     [{ prefix: '00' }, 'sid=007', YES],
+    [{ prefix: '7.0' }, 'sid=7.0; sid=1', MAYBE],
     [{ prefix: '00' }, 'sid=%3007', MAYBE],
     [{ contains: 'b' }, 'sid=abc', YES],
     [{ contains: 'b' }, 'sid=aBc', MAYBE],
@@ -306,6 +307,27 @@ test('a condition that several rules have is read once for a request', () => {
     expect(conditions?.applying(policies, source)).toEqual(policies)
     expect(reads).toBe(count)
   }
+})
+
+test('the cheap conditions are read first, and the first of the table that is not met is named', () => {
+  let tokenReads = 0
+  const when = [{ jwt: { plan: 'pro' } }, { host: 'b.example' }]
+  const rule = ruleWith({ when })
+  const conditions = compileConditions([rule], {
+    files: noAddressLists,
+    wallNow: () => {
+      tokenReads += 1
+      return 0
+    },
+  })
+  const target = readTarget('GET', '/')
+  if (typeof target === 'string') throw new Error(target)
+  const client = { address: '192.0.2.1', prefix: '192.0.2.1' }
+  const claims = token({ plan: 'free' })
+  const source = { client, host: 'a.example', target, claims, headers: {}, rawHeaders: [] }
+  expect(conditions?.applying([rule.policy], source)).toEqual([])
+  expect(tokenReads).toBe(0)
+  expect(conditions?.unmet(rule.policy, source)).toMatchObject({ field: 'when', condition: rule.when?.[0] })
 })
 
 test('a table without conditions has none to read', () => {
