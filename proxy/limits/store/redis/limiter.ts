@@ -135,7 +135,7 @@ export function createRedisLimiter(options: {
     isAwaited: () => boolean,
     node?: RedisNode,
   ): Promise<readonly unknown[]> {
-    const { script, keys, chargeCount, args } = commandOf(requests, describe, () => leases.nextName())
+    const { script, keys, args, readReply } = commandOf(requests, describe, () => leases.nextName())
     const reply = node
       ? await runScript(
           node,
@@ -146,7 +146,7 @@ export function createRedisLimiter(options: {
         )
       : await runScript(redis, script, keys.length, [...keys, ...args], isAwaited)
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
-    return inMilliseconds(reply, chargeCount)
+    return readReply(reply)
   }
 
   const probes = createProbes({
@@ -259,10 +259,4 @@ export function createRedisLimiter(options: {
       runs: (script, keyCount, args) => probes.runs(script, keyCount, args, ADD_TIMEOUT_MS),
     }),
   }
-}
-
-/** The times of a reply of `decideScript` in milliseconds. */
-function inMilliseconds(reply: unknown[], charges: number): readonly unknown[] {
-  for (let at = 1; at < 2 * charges; at += 2) reply[at] = Number(reply[at]) / 1000
-  return reply
 }

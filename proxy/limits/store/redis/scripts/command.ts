@@ -4,7 +4,8 @@ import { keyOf, planKeyOf, type RedisPolicy } from '../keys.ts'
 import type { RedisScript } from '../run-script.ts'
 import { decideByPlansScript, decideScript } from './decide.ts'
 import { PlainArguments } from './decide-plain.ts'
-import { decideSingleByPlansScript, singleByPlansArguments } from './decide-plain-plans.ts'
+import { decideSingleByPlansScript, singleByPlansArguments, takePlaces } from './decide-plain-plans.ts'
+import { nameAt } from './plans-lua.ts'
 import { PolicyArguments } from './policy-arguments.ts'
 
 /** A command that decides requests. */
@@ -12,8 +13,8 @@ export type DecisionCommand = {
   readonly script: RedisScript
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** How many of the keys are counters; behind them are those of plans. */
-  readonly chargeCount: number
+  /** The script's reply as `RemoteCounters.ask` has it. It may be the same array. */
+  readonly readReply: (reply: unknown[]) => readonly unknown[]
 }
 
 /**
@@ -49,7 +50,7 @@ function plainCommandOf(
     }
     plain.add(policies)
   }
-  return { keys, chargeCount: keys.length, ...plain.toCommand() }
+  return { keys, readReply: (reply) => inMilliseconds(reply, keys.length), ...plain.toCommand() }
 }
 
 /** Of requests that are one unit of one fixed window each, some with the plans of clients. */
@@ -69,7 +70,18 @@ function singleByPlansCommandOf(
     policies.push(description)
   }
   const args = singleByPlansArguments(policies)
-  return { script: decideSingleByPlansScript, keys: [...keys, ...planKeys], chargeCount: keys.length, args }
+  return {
+    script: decideSingleByPlansScript,
+    keys: [...keys, ...planKeys],
+    args,
+    readReply(reply) {
+      const places = takePlaces(reply)
+      const names = policies.flatMap(({ plans }, at) =>
+        plans === undefined ? [] : [nameAt(plans, places[at])],
+      )
+      return [...reply, 0, names]
+    },
+  }
 }
 
 function anyCommandOf(
@@ -79,6 +91,8 @@ function anyCommandOf(
 ): DecisionCommand {
   const keys: string[] = []
   const planKeys: string[] = []
+  /** Of the charges that read one. */
+  const plansOfCharges: string[] = []
   const policies = new PolicyArguments()
   const asked: string[] = []
   for (const charges of requests) {
@@ -86,7 +100,10 @@ function anyCommandOf(
     for (const { policy, partitionKey, units } of charges) {
       const description = describe(policy)
       keys.push(keyOf(description, partitionKey))
-      if (description.plans !== undefined) planKeys.push(planKeyOf(description.keyPrefix, partitionKey))
+      if (description.plans !== undefined) {
+        planKeys.push(planKeyOf(description.keyPrefix, partitionKey))
+        plansOfCharges.push(description.plans)
+      }
       asked.push(policies.numberOf(description))
       if (description.algorithm.countsInFlight) asked.push(nextName())
       else if (description.takesUnits) asked.push(String(units ?? reservedUnits(policy)))
@@ -97,13 +114,23 @@ function anyCommandOf(
     return {
       script: decideScript(policies.algorithms),
       keys,
-      chargeCount,
       args: [...policies.toArguments(), ...asked],
+      readReply: (reply) => inMilliseconds(reply, chargeCount),
     }
   return {
     script: decideByPlansScript(policies.algorithms),
     keys: [...keys, ...planKeys],
-    chargeCount,
     args: [...policies.toArguments(), ...policies.toPlans(), String(chargeCount), ...asked],
+    readReply(reply) {
+      const places = reply.splice(reply.length - plansOfCharges.length)
+      const names = plansOfCharges.map((plans, at) => nameAt(plans, places[at]))
+      return [...inMilliseconds(reply, chargeCount), names]
+    },
   }
+}
+
+/** The times of a reply of `decideScript` in milliseconds. */
+function inMilliseconds(reply: unknown[], charges: number): readonly unknown[] {
+  for (let at = 1; at < 2 * charges; at += 2) reply[at] = Number(reply[at]) / 1000
+  return reply
 }

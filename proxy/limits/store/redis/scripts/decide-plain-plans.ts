@@ -1,7 +1,10 @@
 import type { RedisPolicy } from '../keys.ts'
 import { script } from '../run-script.ts'
 import { countLua } from './decide-plain.ts'
-import { planTextsLua } from './plans-lua.ts'
+import { planTextsLua, quotaOfPlanLua } from './plans-lua.ts'
+
+/** The place of the client's plan is added to the milliseconds of its window, times this: more than 34 years. */
+const PLACE = 2 ** 40
 
 /**
  * Decides as `decideByPlansScript` does, for less of Redis's time, where each request is one unit of one fixed window.
@@ -9,39 +12,45 @@ import { planTextsLua } from './plans-lua.ts'
  * KEYS   the counter of each request; behind these, for each request under a policy that reads plans the key of its client's plan
  * ARGV   how many requests there are; then for each row of requests of the same policy how many they are, and the policy's quota, its window
  *        in milliseconds, and its plans as `describePolicy` has them, empty for one without
- * reply  as that of `decideByPlansScript`
+ * reply  for each request the remaining quota, or -1 if the quota is exceeded, and the milliseconds until the window ends, to which the
+ *        place of the plan is added, times `PLACE`; in place of the first an error text, where nothing was counted
  */
-export const decideSingleByPlansScript = script(`${countLua}
+export const decideSingleByPlansScript = script(`
+local call, type, reply, i = redis.pcall, type, {}, 0
 local chargeCount = tonumber(ARGV[1]) or 0
-local planAt = chargeCount
-local plansRead = {}
+local planAt = 0
 ${planTextsLua}
-local i = 0
 for at = 2, #ARGV, 4 do
-  local quota, windowMs, plans = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
+  local usual, windowMs, plans = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
+  -- By the text that was read.
+  local places, quotas = {}, {}
   for _ = 1, tonumber(ARGV[at]) or 0 do
     i = i + 1
-    local own, unread = quota, nil
+    local key, quota, place, unread = KEYS[i], usual, 0, nil
     if plans ~= '' then
-      local name
-      name, unread = nextPlan()
-      if name and name ~= '' then
-        own = quotaOf(plans, name)
-        if not own then own, name = quota, '?' end
+      planAt = planAt + 1
+      local name = texts[planAt]
+      if type(name) == 'table' then
+        unread = name.err
+      elseif name and name ~= '' then
+        place, quota = places[name], quotas[name]
+        if not place then
+          local own
+${quotaOfPlanLua}
+          place, quota = place or -1, own or usual
+          places[name], quotas[name] = place, quota
+        end
       end
-      plansRead[#plansRead + 1] = name or ''
     end
-    local remaining, left = nil, unread
-    if not unread then remaining, left = count(KEYS[i], own, windowMs) end
-    if remaining then
-      reply[2 * i - 1], reply[2 * i] = remaining, left * 1000
+    if unread then
+      reply[2 * i - 1], reply[2 * i] = unread, 0
     else
-      reply[2 * i - 1], reply[2 * i] = left, 0
+${countLua}
+      if failure then remaining, left, place = failure, 0, 0 end
+      reply[2 * i - 1], reply[2 * i] = remaining, left + place * ${PLACE}
     end
   end
 end
-reply[2 * chargeCount + 1] = 0
-reply[2 * chargeCount + 2] = plansRead
 return reply
 `)
 
@@ -59,4 +68,16 @@ export function singleByPlansArguments(policies: readonly RedisPolicy[]): string
     plans,
   ])
   return [String(policies.length), ...described]
+}
+
+/** Takes the places of plans out of its reply, which holds the milliseconds alone then. Returns them, request by request. */
+export function takePlaces(reply: unknown[]): number[] {
+  const places: number[] = []
+  for (let at = 1; at < reply.length; at += 2) {
+    const sum = Number(reply[at])
+    const place = Math.floor(sum / PLACE)
+    places.push(place)
+    reply[at] = sum - place * PLACE
+  }
+  return places
 }

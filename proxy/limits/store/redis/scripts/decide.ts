@@ -96,8 +96,8 @@ export function decideScript(used: ReadonlySet<Algorithm>): RedisScript {
 }
 
 /**
- * The same where policies read the plans of clients. KEYS and ARGV are those of `planLua`; the names of the plans are an array at the
- * end of the reply.
+ * The same where policies read the plans of clients. KEYS and ARGV are those of `planLua`; the places of the plans are at the end of the
+ * reply.
  */
 export function decideByPlansScript(used: ReadonlySet<Algorithm>): RedisScript {
   return decideByPlansWith(used.size === 1 ? used : new Set(algorithms))

@@ -1,31 +1,40 @@
-/** Reads the plans at the keys behind the first `chargeCount`, one by one. It needs `call` and `planAt`. */
+import { UNKNOWN_PLAN } from '../../../plans/plan-store.ts'
+
+/**
+ * Reads the plans at the keys behind the first `chargeCount` into `texts`, in their order: false without one, and where the key holds
+ * something else; a table with `err` where it cannot be read. It needs `call`.
+ */
 export const planTextsLua = `
+local texts = {}
 -- One command for all of them where they are in one slot.
-local texts
 if #KEYS > chargeCount + 1 and not KEYS.areSpread then
-  texts = call('MGET', unpack(KEYS, chargeCount + 1))
-  if texts.err then texts.err = texts.err .. ' (MGET)' end
-end
-
--- The text at the next key: empty without one, and where the key holds something else; or nil and an error text.
-local function nextPlan()
-  planAt = planAt + 1
-  if texts then
-    if texts.err then return nil, texts.err end
-    return texts[planAt - chargeCount] or ''
+  local read = call('MGET', unpack(KEYS, chargeCount + 1))
+  if not read.err then
+    texts = read
+  else
+    for place = 1, #KEYS - chargeCount do texts[place] = { err = read.err .. ' (MGET)' } end
   end
-  local name = call('GET', KEYS[planAt]) or ''
-  if type(name) ~= 'table' then return name end
-  if name.err:find('WRONGTYPE', 1, true) then return '' end
-  return nil, name.err .. ' (GET)'
+else
+  for place = 1, #KEYS - chargeCount do
+    local text = call('GET', KEYS[chargeCount + place])
+    if type(text) == 'table' then
+      text = not text.err:find('WRONGTYPE', 1, true) and { err = text.err .. ' (GET)' }
+    end
+    texts[place] = text
+  end
 end
+`
 
--- The quota of the plan of this name, if there is one.
-local function quotaOf(plans, name)
-  local last
-  if name:find('^[%w._-]+$') then last = select(2, plans:find(' ' .. name .. '=', 1, true)) end
-  return last and tonumber(plans:match('^%d+', last + 1))
-end
+/**
+ * Looks for the plan `name` in `plans`: sets `place`, where the space before its name is, and `own`, its quota; or neither. The name may
+ * be any text that somebody wrote: without an equals sign, it stands between a space and one only as a whole name.
+ */
+export const quotaOfPlanLua = `
+          if not name:find('=', 1, true) then
+            local last
+            place, last = plans:find(' ' .. name .. '=', 1, true)
+            own = last and tonumber(plans:match('^%d+', last + 1))
+          end
 `
 
 /**
@@ -34,7 +43,8 @@ end
  *
  * KEYS   behind the counters, for each charge under such a policy the key of its client's plan
  * ARGV   behind the policies, the plans of each as `describePolicy` has them, empty for one without, and the number of charges
- * reply  at its end an array with the name of the plan for each such charge: empty without one, `?` for one that the policy does not have
+ * reply  at its end for each such charge the place of the plan's name in these, as `nameAt` reads it: 0 without one, -1 for one that the
+ *        policy does not have
  */
 export const planLua = {
   chargeCount: 'chargeCount',
@@ -42,40 +52,46 @@ export const planLua = {
 for number = 1, tonumber(ARGV[1]) or 0 do
   local policy = policies[tostring(number)]
   policy.plans = nextArgument()
-  if policy.plans ~= '' then policy.planned, policy.meta = {}, { __index = policy } end
+  if policy.plans ~= '' then policy.planned, policy.places, policy.meta = {}, {}, { __index = policy } end
 end
 local chargeCount = tonumber(nextArgument()) or 0
-local planAt = chargeCount
-local plansRead = {}
-${planTextsLua}
--- The policy with the quota of the client's plan, and the plan's name; or an error text behind them.
-local function readPlan(policy)
-  local name, unread = nextPlan()
-  if not name then return policy, '', unread end
-  if name == '' then return policy, name end
-  local planned = policy.planned[name]
-  if not planned then
-    local quota = quotaOf(policy.plans, name)
-    if not quota then return policy, '?' end
-    planned = setmetatable({ quota = quota }, policy.meta)
-    local window = policy.plans:match('^%d+')
-    if window then
-      planned.window, planned.windowMs, planned.windowUs = window, tonumber(window), window * 1000
-    end
-    policy.planned[name] = planned
-  end
-  return planned, name
-end
-`,
+local planAt, plansRead = 0, {}
+${planTextsLua}`,
   choose: `    if policy.meta then
-      local name, unread
-      policy, name, unread = readPlan(policy)
-      plansRead[#plansRead + 1] = name
-      failure = failure or unread
+      planAt = planAt + 1
+      local name = texts[planAt]
+      if type(name) == 'table' then
+        failure = failure or name.err
+        name = ''
+      end
+      local planned = policy.planned[name]
+      if name and name ~= '' and not planned then
+        local plans = policy.plans
+        local place, own
+${quotaOfPlanLua}
+        planned = policy
+        if own then
+          planned = setmetatable({ quota = own }, policy.meta)
+          local window = plans:match('^%d+')
+          if window then
+            planned.window, planned.windowMs, planned.windowUs = window, tonumber(window), window * 1000
+          end
+        end
+        policy.planned[name] = planned
+        policy.places[name] = place or -1
+      end
+      plansRead[planAt] = policy.places[name] or 0
+      policy = planned or policy
     end
 `,
   reply: `reply[2 * chargeCount + 1] = clockUs or 0
 for place, ticket in ipairs(tickets) do reply[2 * chargeCount + 1 + place] = ticket end
-reply[2 * chargeCount + 2 + #tickets] = plansRead
+for place, read in ipairs(plansRead) do reply[2 * chargeCount + 1 + #tickets + place] = read end
 return reply`,
+}
+
+/** The name of the plan at this place of a policy's plans. */
+export function nameAt(plans: string, place: unknown): string {
+  if (typeof place !== 'number' || place === 0) return ''
+  return place < 0 ? UNKNOWN_PLAN : plans.slice(place, plans.indexOf('=', place))
 }
