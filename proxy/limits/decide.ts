@@ -5,6 +5,7 @@ import { localReply, whyRejected, type RequestHead } from '../request/request-he
 import { areRequested } from './costs/requested-charges.ts'
 import type { SentBody } from './keys/body/body-values.ts'
 import { KeyBody } from './keys/body/key-body.ts'
+import { bodyNamesOf } from './keys/body/names/body-names.ts'
 import { ambiguousKey, chargesOf } from './keys/charges.ts'
 import type { KeySource } from './keys/part-values.ts'
 import type { ReadClaims } from './keys/tokens/token-reader.ts'
@@ -86,7 +87,8 @@ function chargeByBody(
   if (sent === 'gone') return { outcome: 'gone' }
   const isNeeded = read.applying.some((policy) => policy.mode === 'enforce' && hasBodyKey(policy))
   if ('unread' in sent && sent.unread === 'memory' && isNeeded) return { outcome: 'busy' }
-  const body = new KeyBody(sent, asked.request, head.target.forwardTarget)
+  const names = bodyNamesOf(read.applying.filter(hasBodyKey))
+  const body = new KeyBody(sent, asked.request, head.target.forwardTarget, names)
   return chargeFor(asked, head, { ...read, body }, table)
 }
 

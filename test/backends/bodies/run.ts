@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { bodyKeysOf } from '../../../proxy/limits/keys/body/body-keys.ts'
 import { bodyValues, KeyBody } from '../../../proxy/limits/keys/body/key-body.ts'
+import { BodyNames } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import { hashedKeyOf } from '../../../proxy/limits/keys/partition-key.ts'
 import { seededRandom } from '../../support/http/raw-client.ts'
 import { testSeed } from '../../support/random/seed.ts'
@@ -75,9 +76,9 @@ function findUncounted({ types, query, body }: DrawnRequest, values: readonly st
   const rawHeaders = types.flatMap((type) => ['Content-Type', type])
   const bytes = Buffer.from(body, 'latin1')
   const sent = bytes.length === 0 ? ({ unread: 'missing' } as const) : { bytes, isWhole: true }
-  const read = new KeyBody(sent, { rawHeaders }, query === '' ? '/' : `/?${query}`)
-  const partition = [{ kind: 'body', name: 'email', path: ['email'] }] as const
-  const keys = bodyKeysOf({ partition }, () => [], read, 'address')
+  const part = { kind: 'body', name: 'email', path: ['email'] } as const
+  const read = new KeyBody(sent, { rawHeaders }, query === '' ? '/' : `/?${query}`, new BodyNames([part]))
+  const keys = bodyKeysOf({ partition: [part] }, () => [], read, 'address')
   if (!keys) return []
   // Bytes that are not UTF-8 make nobody's name.
   return values.filter((value) => {

@@ -1,7 +1,9 @@
 import { bodyValues, KeyBody, type BodyPart } from '../../../proxy/limits/keys/body/key-body.ts'
+import { BodyNames } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import { fail } from '../pieces.ts'
 
 const part: BodyPart = { kind: 'body', name: 'email', path: ['email'] }
+const names = new BodyNames([part])
 
 /** Bodies with an account, as JSON, as a form, and as a multipart form: whatever Node reads is among the values that count. */
 export function fuzz(bytes: Buffer): void {
@@ -15,7 +17,8 @@ export function fuzz(bytes: Buffer): void {
 }
 
 function read(type: string, bytes: Buffer): KeyBody {
-  const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders: ['Content-Type', type] }, '/login')
+  const rawHeaders = ['Content-Type', type]
+  const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/login', names)
   body.find(part)
   return body
 }

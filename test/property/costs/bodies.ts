@@ -1,5 +1,6 @@
 import { bodyKeysOf } from '../../../proxy/limits/keys/body/body-keys.ts'
 import { KeyBody, type BodyPart } from '../../../proxy/limits/keys/body/key-body.ts'
+import { BodyNames } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import type { ByteReader, CostRow } from '../../support/cost/row.ts'
 
 /** More of a body is not read. */
@@ -12,7 +13,7 @@ function open(type: string): () => ByteReader {
   const rawHeaders = ['Content-Type', type]
   return () => ({
     take(bytes) {
-      const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/login')
+      const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/login', new BodyNames([part]))
       Object.assign(this, { kept: bodyKeysOf({ partition: [part] }, () => [], body, '192.0.2.1') })
     },
   })

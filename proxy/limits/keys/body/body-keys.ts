@@ -38,8 +38,9 @@ export function bodyKeysOf(
   let byAddress = unread ? 1 : 0
   let missing = 0
   const texts = new Map<string, number>()
+  const only = entries.length === 1 ? entries[0] : undefined
   for (let element = 0; element < elements; element++) {
-    const combined = combine(entries.map(({ valuesOf }) => valuesOf(element)))
+    const combined = only ? only.valuesOf(element) : combine(entries.map(({ valuesOf }) => valuesOf(element)))
     if (combined.size === 0) missing++
     for (const [text, requests] of combined) texts.set(text, (texts.get(text) ?? 0) + requests)
     if (texts.size > MAX_KEYS) return undefined
@@ -47,7 +48,7 @@ export function bodyKeysOf(
   if (missing > 0) unread ??= 'missing'
   byAddress = Math.max(byAddress, missing)
   const requests = new Map<string, number>()
-  for (const [text, count] of texts) requests.set(hashedKeyOf(text), count)
+  for (const [text, count] of texts) requests.set(hashedKeyOf(only ? lengthened('', text) : text), count)
   if (byAddress > 0) requests.set(address, byAddress)
   return { requests, unread }
 }
@@ -59,10 +60,15 @@ function combine(parts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<str
     const longer = new Map<string, number>()
     for (const [text, count] of texts)
       for (const [value, requests] of values) {
-        longer.set(`${text}${value.length}:${value}`, Math.max(count, requests))
+        longer.set(lengthened(text, value), Math.max(count, requests))
         if (longer.size > MAX_KEYS) return longer
       }
     texts = longer
   }
   return texts
+}
+
+/** A text with another one behind it, which begins where its length says. */
+function lengthened(text: string, value: string): string {
+  return `${text}${value.length}:${value}`
 }

@@ -6,6 +6,7 @@ import { readFormValues } from './form-values.ts'
 import { readJsonValues } from './json-values.ts'
 import { readLooseJson } from './loose-json.ts'
 import { readMultipartValues } from './multipart-values.ts'
+import type { BodyNames } from './names/body-names.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** The body of a request as far as it was read, or why there is nothing of it. */
@@ -14,44 +15,48 @@ export type SentBody =
   | { readonly unread: 'missing' | 'memory' }
 
 /**
- * The values that a backend may read at a path: of the body, in the format that its `Content-Type` names and in those that its bytes may
+ * The values that a backend may read at the paths of rules: of the body, in the format that its `Content-Type` names and in those that its bytes may
  * be in, packed as it is and unpacked; and of the query, with which PHP's `$_REQUEST` and Rack's `params` merge it.
  *
  * @param unpacked without its `Content-Encoding`, if it has one that is known
- * @param path names, one or more
  * @param target path and query as forwarded
+ * @returns of each name
  */
 export function readBodyValues(
   sent: SentBody,
   unpacked: Buffer | undefined,
   format: BodyFormat,
   target: string,
-  path: readonly string[],
-): Findings {
-  const queries = queriesOf(target).map((query) => readFormValues(query, path))
-  if ('unread' in sent) return merged(queries, sent.unread)
+  names: BodyNames,
+): readonly Findings[] {
+  const queries = queriesOf(target).map((query) => readFormValues(query, names))
+  if ('unread' in sent) return mergedByName(names, queries, sent.unread)
   const { bytes, isWhole } = sent
-  const asSent = readBytes(bytes, format, path, isWhole)
-  const inside = unpacked ? readBytes(unpacked, { ...format, unread: undefined }, path, isWhole) : []
+  const asSent = readBytes(bytes, format, names, isWhole)
+  const inside = unpacked ? readBytes(unpacked, { ...format, unread: undefined }, names, isWhole) : []
   // Packers leave short texts as they are.
   const found = [...inside, ...asSent.map((each) => inside.reduce(withoutKnown, each))]
   const why = format.unread ?? (isOtherText(bytes) ? 'charset' : undefined)
-  return merged([...found, ...queries], isWhole ? why : 'size')
+  return mergedByName(names, [...found, ...queries], isWhole ? why : 'size')
 }
+
+/** What one reading of the body finds, of each name. */
+type Read = readonly Findings[]
 
 function readBytes(
   bytes: Buffer,
   { kind, contentType, hasOtherCharset, unread }: BodyFormat,
-  path: readonly string[],
+  names: BodyNames,
   isWhole: boolean,
-): Findings[] {
+): Read[] {
   const isOther = isOtherText(bytes)
   // In another charset, or unpacked, quotes and escapes may be elsewhere.
   const isSound = !isOther && unread !== 'charset' && unread !== 'encoding'
-  const found = readAs(kind, { text: bytes.toString('latin1'), contentType, path, isWhole, isSound })
+  const found = readAs(kind, { text: bytes.toString('latin1'), contentType, names, isWhole, isSound })
   const wide = wideTextOf(bytes)
-  if (wide !== undefined) found.push(...readJson({ text: wide, contentType, path, isWhole, isSound: true }))
-  if (hasOtherCharset || (isOther && (unread ?? 'charset') === 'charset')) found.push(...found.map(inLatin1))
+  if (wide !== undefined) found.push(...readJson({ text: wide, contentType, names, isWhole, isSound: true }))
+  if (hasOtherCharset || (isOther && (unread ?? 'charset') === 'charset'))
+    found.push(...found.map((read) => read.map(inLatin1)))
   return found
 }
 
@@ -62,41 +67,44 @@ function isOtherText(bytes: Buffer): boolean {
 type Reading = {
   readonly text: string
   readonly contentType: string
-  readonly path: readonly string[]
+  readonly names: BodyNames
   readonly isWhole: boolean
   /** Its bytes are those of the text. */
   readonly isSound: boolean
 }
 
-function readAs(kind: BodyFormat['kind'], reading: Reading): Findings[] {
-  const { text, contentType, path } = reading
-  if (text === '') return [{ ...nothing, unread: 'missing' }]
+function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
+  const { text, contentType, names } = reading
+  if (text === '') return [nothingOf(names, 'missing')]
   if (kind === 'json') {
     const found = readJson(reading)
     // To whoever ignores the type it is a form: `{"x":"&email=a&"}`.
-    if (text.includes('&')) found.push(readFormValues(text, path))
+    if (text.includes('&')) found.push(readFormValues(text, names))
     return found
   }
-  const found: Findings[] = looksLikeJson.test(text)
-    ? readJson(reading).map((each) => ({ ...each, unread: each.unread ?? unfit }))
+  const found: Read[] = looksLikeJson.test(text)
+    ? readJson(reading).map((read) => read.map((each) => ({ ...each, unread: each.unread ?? unfit })))
     : []
   // A multipart type does not make a body one: Rack reads a form then.
   const mayBeForm = kind === 'form' || !text.startsWith('--')
-  if (mayBeForm && text.includes('=')) found.push(readFormValues(text, path))
+  if (mayBeForm && text.includes('=')) found.push(readFormValues(text, names))
   if (kind === 'multipart' || (kind === undefined && text.includes('--')))
-    found.push(readMultipartValues(text, contentType, path))
-  return found.length > 0 ? found : [nothing]
+    found.push(readMultipartValues(text, contentType, names))
+  return found.length > 0 ? found : [nothingOf(names, undefined)]
 }
 
 /** Many backends read JSON whatever the `Content-Type` says: Go's decoder, `get_json(force=True)`, `express.json({ type: '*' })`. */
 const looksLikeJson = /^(?:\xef\xbb\xbf)?\s*(?:[[{]|\/[*/])/
 const unfit: UnreadKey = 'type'
-const nothing: Findings = { values: [], elements: 1, unread: undefined, isCut: false }
 
-function readJson({ text, path, isWhole, isSound }: Reading): Findings[] {
-  const found = readJsonValues(text, path, isWhole)
-  if (!found) return [readLooseJson(text, path)]
-  return isSound ? [found] : [found, withoutKnown(readLooseJson(text, path), found)]
+function nothingOf({ count }: BodyNames, unread: UnreadKey | undefined): Read {
+  return Array.from({ length: count }, () => ({ values: [], elements: 1, unread, isCut: false }))
+}
+
+function readJson({ text, names, isWhole, isSound }: Reading): Read[] {
+  const found = readJsonValues(text, names, isWhole)
+  if (!found) return [readLooseJson(text, names)]
+  return isSound ? [found] : [found, withoutKnown(readLooseJson(text, names), found)]
 }
 
 /** The same values to whom the bytes are characters of Latin-1, and their escapes too. */
@@ -114,9 +122,25 @@ function unescapedLatin1(text: string): string {
 }
 
 /** What two readings find is there once. */
-function withoutKnown(findings: Findings, { values: known }: Findings): Findings {
-  const texts = new Set(known.map(({ text }) => text))
-  return { ...findings, values: findings.values.filter(({ text }) => !texts.has(text)) }
+function withoutKnown(read: Read, known: Read): Read {
+  return read.map((findings, name) => {
+    const texts = new Set(known[name]?.values.map(({ text }) => text))
+    if (texts.size === 0) return findings
+    return { ...findings, values: findings.values.filter(({ text }) => !texts.has(text)) }
+  })
+}
+
+function mergedByName(
+  { count }: BodyNames,
+  reads: readonly Read[],
+  unread: UnreadKey | undefined,
+): Findings[] {
+  return Array.from({ length: count }, (_, name) =>
+    merged(
+      reads.flatMap((read) => read[name] ?? []),
+      unread,
+    ),
+  )
 }
 
 /** Of several readings the reason why the first is not certain, and the elements of the longest batch. */
@@ -147,13 +171,21 @@ function wideTextOf(bytes: Buffer): string | undefined {
   const [a, b, c, d] = bytes
   const isBig = a === 0 || a === 0xfe
   const isFour = isBig ? a === 0 && b === 0 : c === 0 && d === 0
-  const step = isFour ? 4 : 2
-  let text = ''
-  for (let at = 0; at + step <= bytes.length; at += step) {
-    const code = isBig ? bytes.readUIntBE(at, step) : bytes.readUIntLE(at, step)
-    text += code > 0xffff ? String.fromCodePoint(Math.min(code, 0x10_ffff)) : String.fromCharCode(code)
-  }
+  const units = isFour ? unitsOf(bytes, isBig) : bytes.subarray(0, bytes.length & ~1)
+  const text = (isBig && !isFour ? Buffer.from(units).swap16() : units).toString('utf16le')
   return Buffer.from(text.replace(/^\ufeff/, '')).toString('latin1')
+}
+
+/** UTF-32 as UTF-16, little end first. */
+function unitsOf(bytes: Buffer, isBig: boolean): Buffer {
+  const units = Buffer.allocUnsafe(bytes.length)
+  let end = 0
+  for (let at = 0; at + 4 <= bytes.length; at += 4) {
+    const code = Math.min(isBig ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at), 0x10_ffff)
+    if (code > 0xffff) end = units.writeUInt16LE(0xd800 + ((code - 0x1_0000) >> 10), end)
+    end = units.writeUInt16LE(code > 0xffff ? 0xdc00 + ((code - 0x1_0000) & 0x3ff) : code, end)
+  }
+  return units.subarray(0, end)
 }
 
 function isWide(bytes: Buffer): boolean {

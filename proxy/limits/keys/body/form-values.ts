@@ -1,6 +1,7 @@
 import { decodedText } from '../../../request/values/lenient-text.ts'
-import type { Findings, FoundValue } from './found-values.ts'
-import { FormName } from './form-names.ts'
+import { FoundLists, type Findings } from './found-values.ts'
+import type { BodyNames } from './names/body-names.ts'
+import type { FormNames, Meant } from './names/form-names.ts'
 
 /** Names with characters beyond ASCII, or broken or double escapes, that are compared at most. */
 const MAX_UNUSUAL_NAMES = 256
@@ -15,34 +16,34 @@ const closingBracket = 0x5d
 const lowerD = 0x64
 
 /**
- * The values of a field in the text of a form (`application/x-www-form-urlencoded`), or of a query, as some backend could read them.
+ * The values of fields in the text of a form (`application/x-www-form-urlencoded`), or of a query, as some backend could read them.
  * Fields are separated by `&`, to some also by `;`. Of a field that is there several times one takes the first value, another the last.
  *
  * @param text a character for each byte
- * @param path names of the field: more than one for `user[email]`
+ * @returns of each name
  */
-export function readFormValues(text: string, path: readonly string[]): Findings {
-  const search = new FieldSearch(text, path)
-  for (let start = 0; start <= text.length && !search.isCut;) {
+export function readFormValues(text: string, names: BodyNames): Findings[] {
+  const search = new FieldSearch(text, names)
+  for (let start = 0; start <= text.length && !search.found.isCut;) {
     const end = search.find(ampersand, start, text.length)
     search.readField(start, end)
     start = end + 1
   }
-  return { values: search.values, elements: 1, unread: undefined, isCut: search.isCut }
+  return search.found.findings(1, () => undefined)
 }
 
 const beyondAscii = /[\x80-\xff]/
 
 class FieldSearch {
-  readonly values: FoundValue[] = []
-  isCut = false
+  readonly found: FoundLists
   readonly #text: string
-  readonly #name: FormName
+  readonly #names: FormNames
   #unusual = 0
 
-  constructor(text: string, path: readonly string[]) {
+  constructor(text: string, names: BodyNames) {
     this.#text = text
-    this.#name = new FormName(path)
+    this.#names = names.form
+    this.found = new FoundLists(names.count, MAX_FORM_VALUES)
   }
 
   /** The place of a character; `end` if it is not before that. Looks no further, unlike `indexOf`: fields are many. */
@@ -56,7 +57,7 @@ class FieldSearch {
     this.#readPair(start, end)
     let to = this.find(semicolon, start, end)
     if (to === end) return
-    for (let from = start; from <= end && !this.isCut; to = this.find(semicolon, from, end)) {
+    for (let from = start; from <= end && !this.found.isCut; to = this.find(semicolon, from, end)) {
       this.#readPair(from, to)
       from = to + 1
     }
@@ -68,11 +69,11 @@ class FieldSearch {
     while (start < end && this.#text.charCodeAt(start) === equalsSign) start++
     const equals = this.find(equalsSign, start, end)
     if (equals === end) return
-    if (this.#isMeant(start, equals)) this.#add(equals + 1, end)
+    this.#add(this.#meant(start, equals), equals + 1, end)
     // To qs the name of `user[a=b]=1` ends behind the bracket.
     let behind = this.find(equalsSign, equals + 1, end)
     while (behind < end && !this.#endsBracket(behind)) behind = this.find(equalsSign, behind + 1, end)
-    if (behind < end && this.#isMeant(start, behind)) this.#add(behind + 1, end)
+    if (behind < end) this.#add(this.#meant(start, behind), behind + 1, end)
   }
 
   #endsBracket(end: number): boolean {
@@ -81,25 +82,25 @@ class FieldSearch {
     return (last | 0x20) === lowerD && this.#text.slice(end - 3, end).toUpperCase() === '%5D'
   }
 
-  #isMeant(start: number, end: number): boolean {
-    const isMeant = this.#name.isSent(this.#text, start, end)
-    if (isMeant !== undefined) return isMeant
+  #meant(start: number, end: number): Meant {
+    const meant = this.#names.ofSent(this.#text, start, end)
+    if (meant !== undefined) return meant
     if (++this.#unusual <= MAX_UNUSUAL_NAMES)
-      return this.#name.isDecoded(decodedText(this.#text.slice(start, end), false))
-    this.isCut = true
-    return false
+      return this.#names.ofDecoded(decodedText(this.#text.slice(start, end), false))
+    this.found.cutAll()
+    return nobody
   }
 
-  #add(start: number, end: number): void {
-    if (start >= end) return
-    if (this.values.length >= MAX_FORM_VALUES) this.isCut = true
-    else this.#push(this.#text.slice(start, end))
-  }
-
-  #push(text: string): void {
-    this.values.push({ text, element: 0, item: 0 })
+  #add(names: Meant, start: number, end: number): void {
+    if (start >= end || !names.some((name) => !this.found.isCutFor(name))) return
+    const text = this.#text.slice(start, end)
     // Browsers escape these. To busboy they are characters of Latin-1.
-    if (beyondAscii.test(text))
-      this.values.push({ text: Buffer.from(text).toString('latin1'), element: 0, item: 0 })
+    const other = beyondAscii.test(text) ? Buffer.from(text).toString('latin1') : undefined
+    for (const name of names) {
+      this.found.add(name, text, 0, 0)
+      if (other !== undefined) this.found.add(name, other, 0, 0)
+    }
   }
 }
+
+const nobody: Meant = []

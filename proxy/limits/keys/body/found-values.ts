@@ -10,7 +10,7 @@ export type FoundValue = {
   readonly item: number
 }
 
-/** What one reader has found in a body. */
+/** What one reader has found of a name in a body. */
 export type Findings = {
   readonly values: readonly FoundValue[]
   /** How many elements a batch has that could be requests; 1 for anything else. */
@@ -23,3 +23,64 @@ export type Findings = {
 
 /** Values that are looked at in a body: a batch of so many requests in 64 KiB would have 30 bytes for each. */
 export const MAX_VALUES = 2000
+
+/** The values of several names, by their numbers, as one reader finds them. */
+export class FoundLists {
+  readonly #most: number
+  readonly #lists: FoundValue[][]
+  readonly #isCut: boolean[]
+  #left: number
+
+  /** @param most values of a name that are looked at */
+  constructor(names: number, most: number) {
+    this.#most = most
+    this.#lists = Array.from({ length: names }, () => [])
+    this.#isCut = Array.from({ length: names }, () => false)
+    this.#left = names
+  }
+
+  /** There are too many values of each name, or too much to look at. */
+  get isCut(): boolean {
+    return this.#left === 0
+  }
+
+  isCutFor(name: number): boolean {
+    return this.#isCut[name] ?? true
+  }
+
+  countOf(name: number): number {
+    return this.#lists[name]?.length ?? 0
+  }
+
+  textsOf(name: number): string[] {
+    return (this.#lists[name] ?? []).map(({ text }) => text)
+  }
+
+  add(name: number, text: string, element: number, item: number): void {
+    const list = this.#lists[name]
+    if (!list) return
+    if (list.length >= this.#most) this.cut(name)
+    else list.push({ text, element, item })
+  }
+
+  cut(name: number): void {
+    if (this.#isCut[name]) return
+    this.#isCut[name] = true
+    this.#left--
+  }
+
+  cutAll(): void {
+    this.#isCut.fill(true)
+    this.#left = 0
+  }
+
+  /** @param unreadOf what may be read otherwise, of a name */
+  findings(elements: number, unreadOf: (name: number) => UnreadKey | undefined): Findings[] {
+    return this.#lists.map((values, name) => ({
+      values,
+      elements,
+      unread: unreadOf(name),
+      isCut: this.#isCut[name] ?? true,
+    }))
+  }
+}

@@ -4,68 +4,66 @@ import {
   closingBracket,
   colon,
   comma,
+  lowerU,
   openingBrace,
   openingBracket,
   quote,
 } from '../../../request/json/json-bytes.ts'
-import { foldedName, isNamed } from '../../../request/json/json-names.ts'
-import { MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
+import { FoundLists, MAX_VALUES, type Findings } from './found-values.ts'
+import type { BodyNames } from './names/body-names.ts'
+import type { JsonState, JsonStates } from './names/json-states.ts'
 
 /** The text ends within a string. */
 const CUT = -2
 
-/** Off the way to the values. */
-const OFF = -1
+/** Of an object, which has no next item. */
+const NO_ARRAY = -1
 
 /** What may come next. */
 type Expected = 'value' | 'value or end' | 'name or end' | 'name' | 'colon' | 'comma or end' | 'nothing'
 
 /**
- * The values of a member in a JSON text, as some backend could read them: names are compared as `findMember` does, of members of the
+ * The values of members in a JSON text, as some backend could read them: names are compared as `findMember` does, of members of the
  * same name each value counts, and arrays on the way, and in place of a value, stand for each of their items. `__proto__` is
  * passed through, as objects that are merged get its members.
  *
- * One pass for any text, and memory only for open brackets and for the values.
+ * One pass for any text and all names, and memory only for open brackets and for the values.
  *
  * @param text a character for each byte
- * @param path names of members, one or more
  * @param isWhole false for the beginning of a text
- * @returns undefined if it is not valid JSON (RFC 8259): readers of other dialects find other things in it
+ * @returns of each name; undefined if it is not valid JSON (RFC 8259): readers of other dialects find other things in it
  */
-export function readJsonValues(text: string, path: readonly string[], isWhole = true): Findings | undefined {
-  return new JsonWalk(text, path).read(isWhole)
+export function readJsonValues(text: string, names: BodyNames, isWhole = true): Findings[] | undefined {
+  return new JsonWalk(text, names).read(isWhole)
 }
 
 class JsonWalk {
   readonly #text: string
-  readonly #names: readonly string[]
-  /** Of each level the names that lead on: that of the next one, and those of several written as one. */
-  readonly #joined: readonly (readonly string[])[]
-  readonly #values: FoundValue[] = []
-  /** Of each open object or array how many names of the path lead to it, or `OFF`; and the place of its next item, or -1 for an object. */
-  readonly #levels: number[] = []
+  readonly #names: JsonStates
+  readonly #found: FoundLists
+  /** Of each open object or array its state, and the place of its next item, or `NO_ARRAY`. */
+  readonly #states: JsonState[] = []
   readonly #places: number[] = []
   #expected: Expected = 'value'
   /** Of the next value. */
-  #level = 0
-  #item = 0
+  #state: JsonState
+  /** Of each set of names how many items of arrays it has had. */
+  readonly #items: number[]
   #element = 0
   #elements = 1
   #isBatch = false
-  #hasContainer = false
-  #unusual = 0
-  #isCut = false
+  readonly #hasContainer: boolean[]
 
-  constructor(text: string, path: readonly string[]) {
+  constructor(text: string, names: BodyNames) {
     this.#text = text
-    this.#names = path.map(foldedName)
-    this.#joined = this.#names.map((_, from) => {
-      const left = this.#names.slice(from)
-      return left.map((_, last) => left.slice(0, last + 1).join(''))
-    })
+    this.#names = names.json
+    this.#found = new FoundLists(names.count, MAX_VALUES)
+    this.#state = this.#names.first
+    this.#items = Array.from(this.#names.sets, () => 0)
+    this.#hasContainer = Array.from({ length: names.count }, () => false)
   }
 
-  read(isWhole: boolean): Findings | undefined {
+  read(isWhole: boolean): Findings[] | undefined {
     const text = this.#text
     for (let at = 0; at < text.length;) {
       const code = text.charCodeAt(at)
@@ -78,13 +76,8 @@ class JsonWalk {
       if (at < 0) return undefined
     }
     if (isWhole && this.#expected !== 'nothing') return undefined
-    const unread = this.#hasContainer ? 'value' : undefined
-    return {
-      values: this.#values,
-      elements: this.#isBatch ? Math.max(this.#elements, 1) : 1,
-      unread,
-      isCut: this.#isCut,
-    }
+    const elements = this.#isBatch ? Math.max(this.#elements, 1) : 1
+    return this.#found.findings(elements, (name) => (this.#hasContainer[name] ? 'value' : undefined))
   }
 
   /** Returns the place behind the token that begins here; -1 if it cannot be here. */
@@ -105,7 +98,7 @@ class JsonWalk {
         this.#expected = 'value'
         return code === colon ? at + 1 : -1
       case 'comma or end': {
-        const isArray = (this.#places.at(-1) ?? OFF) !== OFF
+        const isArray = this.#places[this.#places.length - 1] !== NO_ARRAY
         if (code === (isArray ? closingBracket : closingBrace)) return this.#close(at)
         if (code !== comma) return -1
         this.#expected = isArray ? 'value' : 'name'
@@ -120,49 +113,31 @@ class JsonWalk {
   /** The next value is an item of the array that is open. */
   #openItem(): void {
     const depth = this.#places.length - 1
+    const state = this.#states[depth]
+    if (!state) return
+    this.#state = state
+    if (state.isOff) return
     const place = this.#places[depth] ?? 0
     this.#places[depth] = place + 1
-    const level = this.#levels[depth] ?? OFF
-    if (level === OFF) {
-      this.#level = OFF
-      return
-    }
-    this.#item++
-    const name = this.#names[level] ?? ''
-    this.#level = isIndex.test(name) ? (name === String(place) ? level + 1 : OFF) : level
-    if (depth === 0 && this.#isBatch) this.#element = this.#elements
+    this.#items[state.set] = (this.#items[state.set] ?? 0) + 1
+    this.#state = state.ofItem(place)
+    if (depth === 0) this.#element = this.#elements
   }
 
   #takeName(code: number, at: number): number {
     if (code !== quote) return -1
     const end = endOfString(this.#text, at)
     if (end < 0) return end
-    const level = this.#levels.at(-1) ?? OFF
-    this.#level =
-      level === OFF || level === this.#names.length ? level : this.#levelBehind(level, at + 1, end - 1)
+    const state = this.#states[this.#states.length - 1]
+    if (state) this.#state = state.behindName(this.#text, at + 1, end - 1)
     this.#expected = 'colon'
     return end
   }
 
-  #levelBehind(level: number, start: number, end: number): number {
-    let sent: string | undefined
-    // `user.email` is the member of `user` to whoever looks for a whole path first, such as lodash's `get`.
-    for (const [at, name] of (this.#joined[level] ?? []).entries()) {
-      const isSame = isNamed(this.#text, start, end, name)
-      if (isSame) return level + at + 1
-      if (isSame !== undefined) continue
-      if (sent === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.#isCut = true
-      sent ??= this.#isCut ? '' : foldedName(unescaped(this.#text.slice(start, end)))
-      if (sent === name) return level + at + 1
-      if (sent === 'proto') return level
-    }
-    return end - start === 9 && isNamed(this.#text, start, end, 'proto') ? level : OFF
-  }
-
   #takeValue(code: number, at: number): number {
     if (code === openingBrace || code === openingBracket) return this.#open(code === openingBracket, at)
-    this.#expected = this.#levels.length === 0 ? 'nothing' : 'comma or end'
-    const isFound = this.#level === this.#names.length
+    this.#expected = this.#states.length === 0 ? 'nothing' : 'comma or end'
+    const isFound = this.#state.found.some((name) => !this.#found.isCutFor(name))
     if (code === quote) {
       const end = endOfString(this.#text, at)
       if (isFound && end > 0) this.#add(textOf(this.#text.slice(at + 1, end - 1)))
@@ -170,7 +145,8 @@ class JsonWalk {
     }
     const end = endOfWord(this.#text, at)
     // Perhaps only its beginning.
-    if (end === this.#text.length && this.#levels.length > 0) return CUT
+    if (end === this.#text.length && this.#states.length > 0) return CUT
+    if (end === at + 1 && code >= 0x30 && code <= 0x39 && !isFound) return end
     const word = this.#text.slice(at, end)
     if (!isWord.test(word)) return -1
     if (isFound && word !== 'null') for (const text of wordTexts(word)) this.#add(text)
@@ -178,37 +154,42 @@ class JsonWalk {
   }
 
   #open(isArray: boolean, at: number): number {
-    if (this.#levels.length === 0 && isArray) {
+    const depth = this.#states.length
+    if (depth === 0 && isArray) {
       this.#isBatch = true
       this.#elements = 0
-    } else if (this.#levels.length === 1 && this.#isBatch) this.#elements++
-    if (this.#levels.length === MAX_DEPTH) return -1
-    if (this.#level === this.#names.length) this.#hasContainer = true
-    this.#levels.push(this.#level)
-    this.#places.push(isArray ? 0 : OFF)
+    } else if (depth === 1 && this.#isBatch) this.#elements++
+    if (depth === MAX_DEPTH) return -1
+    for (const name of this.#state.found) this.#hasContainer[name] = true
+    this.#states.push(this.#state)
+    this.#places.push(isArray ? 0 : NO_ARRAY)
     this.#expected = isArray ? 'value or end' : 'name or end'
     return at + 1
   }
 
   #close(at: number): number {
-    this.#levels.pop()
+    this.#states.pop()
     this.#places.pop()
-    this.#expected = this.#levels.length === 0 ? 'nothing' : 'comma or end'
+    this.#expected = this.#states.length === 0 ? 'nothing' : 'comma or end'
     return at + 1
   }
 
   #add(text: string): void {
     if (text === '') return
-    if (this.#values.length === MAX_VALUES) this.#isCut = true
-    else this.#values.push({ text, element: this.#element, item: this.#item })
+    for (const name of this.#state.found) this.#found.add(name, text, this.#element, this.#itemOf(name))
+  }
+
+  /** Items of different arrays on the way to a name are different ones. */
+  #itemOf(name: number): number {
+    let item = 0
+    for (const [set, items] of this.#items.entries())
+      if (items > 0 && this.#names.sets[set]?.includes(name)) item += items
+    return item
   }
 }
 
-/** Names with escapes or characters beyond ASCII that are compared at most: each takes a hundred times as long as others. */
-const MAX_UNUSUAL_NAMES = 256
 /** Objects and arrays within one another, to Jackson and Python: what nests deeper is read as broken JSON, at any depth. */
 const MAX_DEPTH = 1000
-const isIndex = /^\d+$/
 /** RFC 8259 sections 3 and 6. */
 const isWord = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/
 
@@ -231,7 +212,6 @@ function endOfString(text: string, start: number): number {
   return CUT
 }
 
-const lowerU = 0x75
 const isEscape: readonly (true | undefined)[] = Array.from({ length: 256 }, (_, code) =>
   '"\\/bfnrt'.includes(String.fromCharCode(code)) ? true : undefined,
 )

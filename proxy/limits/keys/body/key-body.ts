@@ -2,40 +2,47 @@ import type { ClientRequest } from '../../../http/message/messages.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
 import { comparableTexts } from '../../../request/values/comparable-text.ts'
 import { numberValues } from '../../../request/values/number-values.ts'
-import type { SinglePart } from '../../../policy.ts'
 import { bodyFormatOf, type BodyFormat } from './body-format.ts'
 import { readBodyValues, type SentBody } from './body-values.ts'
 import type { Findings } from './found-values.ts'
+import type { BodyNames, BodyPart } from './names/body-names.ts'
 import { unpack } from './unpacked.ts'
 
-export type BodyPart = SinglePart & { readonly kind: 'body' }
+export type { BodyPart } from './names/body-names.ts'
 
 /** Bytes of a value that are looked at: to decode more of one that overlaps with others would keep others waiting. */
 const MAX_TEXT = 2048
 
-/** The body of a request as rules count by it: each name is looked for once, however many rules have it. */
+/** The body of a request as rules count by it: it is walked once, for all names of all rules. */
 export class KeyBody {
   readonly #sent: SentBody
   readonly #target: string
   readonly #format: BodyFormat
   readonly #unpacked: Buffer | undefined
-  readonly #findings = new Map<string, Findings>()
+  readonly #names: BodyNames
+  #findings: readonly Findings[] | undefined
   readonly #values = new Map<string, readonly string[]>()
 
-  /** @param target path and query as forwarded */
-  constructor(sent: SentBody, { rawHeaders }: Pick<ClientRequest, 'rawHeaders'>, target: string) {
+  /**
+   * @param target path and query as forwarded
+   * @param names those that are asked for
+   */
+  constructor(
+    sent: SentBody,
+    { rawHeaders }: Pick<ClientRequest, 'rawHeaders'>,
+    target: string,
+    names: BodyNames,
+  ) {
+    this.#names = names
     this.#sent = sent
     this.#target = target
     this.#format = bodyFormatOf(rawHeaders)
     this.#unpacked = 'bytes' in sent ? unpack(sent.bytes, this.#format.codings) : undefined
   }
 
-  find({ name, path }: BodyPart): Findings {
-    const known = this.#findings.get(name)
-    if (known) return known
-    const found = readBodyValues(this.#sent, this.#unpacked, this.#format, this.#target, path)
-    this.#findings.set(name, found)
-    return found
+  find(part: BodyPart): Findings {
+    this.#findings ??= readBodyValues(this.#sent, this.#unpacked, this.#format, this.#target, this.#names)
+    return this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
   }
 
   /** All that a text may stand for; none that is empty. */
@@ -55,6 +62,8 @@ export class KeyBody {
     return [...new Set(this.find(part).values.flatMap(({ text }) => this.valuesOf(text, part)))]
   }
 }
+
+const nothing: Findings = { values: [], elements: 1, unread: 'missing', isCut: false }
 
 /**
  * The values that a text of a body may stand for, each in a spelling that it counts by: the same in JSON and in forms.

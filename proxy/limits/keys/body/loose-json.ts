@@ -1,34 +1,36 @@
-import { foldedName } from '../../../request/json/json-names.ts'
-import type { Findings, FoundValue } from './found-values.ts'
+import {
+  backslash,
+  closingBrace,
+  closingBracket,
+  colon,
+  equalsSign,
+  greaterThan,
+  openingBrace,
+  openingBracket,
+  quote,
+} from '../../../request/json/json-bytes.ts'
+import { FoundLists, type Findings } from './found-values.ts'
 import { wordTexts } from './json-values.ts'
+import type { BodyNames, LastNames } from './names/body-names.ts'
+import { DEAD } from './names/name-trie.ts'
 
 /**
  * What lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a colon, trailing
- * commas, several texts behind one another, or text behind them (Json.NET, Gson, JSON5, Go's decoder). Whatever looks like the
- * member is one, at any depth, since such parsers do not agree on the nesting. Each counts by itself.
+ * commas, several texts behind one another, or text behind them (Json.NET, Gson, JSON5, Go's decoder). Whatever looks like a
+ * member is one, at any depth, since such parsers do not agree on the nesting. Each counts by itself. Of paths only the last name is
+ * looked for.
  *
  * @param text a character for each byte
- * @param path names of members; only the last one is looked for
  */
-export function readLooseJson(text: string, path: readonly string[]): Findings {
-  const search = new LooseSearch(foldedName(path.at(-1) ?? ''))
+export function readLooseJson(text: string, names: BodyNames): Findings[] {
+  const search = new LooseSearch(names)
   search.read(text)
-  if (mayHaveComments.test(text)) {
-    const plain = text.replace(comments, (_, string: string | undefined) => string ?? ' ')
-    if (plain !== text) search.readAgain(plain)
-  }
-  return { values: search.values, elements: 1, unread: 'syntax', isCut: search.isCut }
+  const plain = withoutComments(text)
+  if (plain !== text) search.readAgain(plain)
+  return search.found.findings(1, () => 'syntax')
 }
 
-const mayHaveComments = /\/[*/]|#/
-/** A string is taken whole: a comment cannot begin in it. */
-const comments = /("(?:[^"\\]|\\[^])*(?:"|$))|\/\*[^]*?(?:\*\/|$)|\/\/[^\r\n]*|#[^\r\n]*/g
-
 const isNumber = /^[-+]?\.?\d/
-const colon = 0x3a
-const equalsSign = 0x3d
-const greaterThan = 0x3e
-const backslash = 0x5c
 
 /** Bytes of a name for each letter of it, such as `\u0065`; of a value; of a container, and how many of these are looked at. */
 const BYTES_PER_LETTER = 6
@@ -37,115 +39,178 @@ const MAX_CONTAINER = 2 * 1024
 const MAX_CONTAINERS = 32
 /** Values that are looked at. In a valid text, where nothing overlaps, they may be more. */
 const MAX_LOOSE_VALUES = 256
-/** Names with escapes or characters beyond ASCII that are compared at most. */
-const MAX_UNUSUAL_NAMES = 256
 
 class LooseSearch {
-  readonly values: FoundValue[] = []
-  isCut = false
-  readonly #name: string
-  #containers = 0
-  #unusual = 0
+  readonly found: FoundLists
+  readonly #bodyNames: BodyNames
+  readonly #names: LastNames
+  readonly #containers: number[]
 
-  constructor(name: string) {
-    this.#name = name
+  constructor(names: BodyNames) {
+    this.#bodyNames = names
+    this.#names = names.last
+    this.found = new FoundLists(names.count, MAX_LOOSE_VALUES)
+    this.#containers = Array.from({ length: names.count }, () => 0)
   }
 
   /** Reads another form of the text. Values that were found before are not added again. */
   readAgain(text: string): void {
-    const known = new Set(this.values.map((value) => value.text))
-    const again = new LooseSearch(this.#name)
+    const again = new LooseSearch(this.#bodyNames)
     again.read(text)
-    this.isCut ||= again.isCut
-    for (const { text: found } of again.values) if (!known.has(found)) this.#push(found)
-  }
-
-  read(text: string): void {
-    for (let at = 0; at < text.length && !this.isCut; at++) {
-      const code = text.charCodeAt(at)
-      if (code !== colon && code !== equalsSign) continue
-      if (!this.#isNameBefore(text, at)) continue
-      this.#readValue(text, text.charCodeAt(at + 1) === greaterThan ? at + 2 : at + 1)
+    for (let name = 0; name < this.#bodyNames.count; name++) {
+      const known = new Set(this.found.textsOf(name))
+      if (again.found.isCutFor(name)) this.found.cut(name)
+      for (const found of again.found.textsOf(name)) if (!known.has(found)) this.#push(found, [name])
     }
   }
 
-  /** Whether the name of the member stands before a separator, with quotes or without, and blanks behind it. */
-  #isNameBefore(text: string, separator: number): boolean {
+  read(text: string): void {
+    for (let at = 0; at < text.length && !this.found.isCut; at++) {
+      const code = text.charCodeAt(at)
+      if ((code !== colon && code !== equalsSign) || isNoName[text.charCodeAt(at - 1)]) continue
+      const names = this.#namesBefore(text, at)
+      if (names.length > 0)
+        this.#readValue(text, text.charCodeAt(at + 1) === greaterThan ? at + 2 : at + 1, names)
+    }
+  }
+
+  /** The numbers of the name that stands before a separator, with quotes or without, and blanks behind it. */
+  #namesBefore(text: string, separator: number): readonly number[] {
+    const { trie, paths, lengths, maxLength } = this.#names
     let end = separator
     while (end > 0 && isBlank[text.charCodeAt(end - 1)]) end--
     const closing = text.charCodeAt(end - 1)
     const isQuoted = isQuote[closing] === true
     if (isQuoted) end--
-    const first = Math.max(0, end - this.#name.length * BYTES_PER_LETTER - 8)
-    let left = this.#name.length
-    let isSame = true
-    let isUnusual = false
-    let at = end - 1
-    for (; at >= first; at--) {
-      const code = text.charCodeAt(at)
+    const first = Math.max(0, end - maxLength * BYTES_PER_LETTER - 8)
+    let start = end
+    for (; start > first; start--) {
+      const code = text.charCodeAt(start - 1)
       if (isQuoted ? code === closing : endsWord[code] && code !== backslash) break
-      if (code === backslash || code > 0x7f) isUnusual = true
-      else if (isSame && isLetterOrDigit[code])
-        isSame = left > 0 && lowerCase(code) === this.#name.charCodeAt(--left)
     }
-    if (isQuoted && at < first) return false
-    if (!isUnusual) return isSame && left === 0
-    if (++this.#unusual > MAX_UNUSUAL_NAMES) this.isCut = true
-    return foldedName(decoded(text.slice(at + 1, end))) === this.#name
+    if (isQuoted && (start === 0 || text.charCodeAt(start - 1) !== closing)) return none
+    const place = trie.follow(text, start, end, 'javascript')
+    const name = place === DEAD ? undefined : trie.ends[place]
+    if (name === undefined) return none
+    const isTooLong = isQuoted && end - start > (lengths[name] ?? 0) * BYTES_PER_LETTER + 8
+    return isTooLong ? none : (paths[name] ?? none)
   }
 
-  #readValue(text: string, start: number): void {
+  #readValue(text: string, start: number, names: readonly number[]): void {
     let at = start
     while (isBlank[text.charCodeAt(at)]) at++
-    const first = text.charAt(at)
-    if (first !== '{' && first !== '[') this.#addToken(text, at)
-    else if (++this.#containers > MAX_CONTAINERS) this.isCut = true
-    else this.#readContainer(text.slice(at, at + MAX_CONTAINER))
+    const first = text.charCodeAt(at)
+    const isContainer = first === openingBrace || first === openingBracket
+    const left = names.filter((name) => {
+      if (isContainer) this.#countContainer(name)
+      return !this.found.isCutFor(name)
+    })
+    if (left.length === 0) return
+    if (isContainer) this.#readContainer(text.slice(at, at + MAX_CONTAINER), left)
+    else this.#addToken(text, at, left)
   }
 
-  #readContainer(text: string): void {
+  #countContainer(name: number): void {
+    const containers = (this.#containers[name] ?? 0) + 1
+    this.#containers[name] = containers
+    if (containers > MAX_CONTAINERS) this.found.cut(name)
+  }
+
+  #readContainer(text: string, names: readonly number[]): void {
     let depth = 0
-    for (let at = 0; at < text.length && !this.isCut;) {
+    for (let at = 0; at < text.length && names.some((name) => !this.found.isCutFor(name));) {
       const code = text.charCodeAt(at)
-      const character = text.charAt(at)
-      if (character === '{' || character === '[') depth++
-      else if ((character === '}' || character === ']') && --depth === 0) return
-      at = isQuote[code] || !endsWord[code] ? this.#addToken(text, at) : at + 1
+      if (code === openingBrace || code === openingBracket) depth++
+      else if ((code === closingBrace || code === closingBracket) && --depth === 0) return
+      at = isQuote[code] || !endsWord[code] ? this.#addToken(text, at, names) : at + 1
     }
   }
 
   /** Returns the place behind the string or the word that begins here. */
-  #addToken(text: string, start: number): number {
-    const quote = text.charCodeAt(start)
+  #addToken(text: string, start: number, names: readonly number[]): number {
+    const opening = text.charCodeAt(start)
     let end = start
-    if (isQuote[quote]) {
-      for (end = start + 1; end < text.length && text.charCodeAt(end) !== quote; end++)
+    if (isQuote[opening]) {
+      for (end = start + 1; end < text.length && text.charCodeAt(end) !== opening; end++)
         if (text.charCodeAt(end) === backslash) end++
-      this.#add(text.slice(start + 1, end))
+      this.#add(text.slice(start + 1, end), names)
       return end + 1
     }
     while (end < text.length && !endsWord[text.charCodeAt(end)]) end++
     const found = text.slice(start, end)
-    if (isNumber.test(found)) for (const text of wordTexts(found)) this.#add(text)
-    else if (found !== 'null') this.#add(found)
+    if (isNumber.test(found)) for (const text of wordTexts(found)) this.#add(text, names)
+    else if (found !== 'null') this.#add(found, names)
     return Math.max(end, start + 1)
   }
 
-  #add(sent: string): void {
+  #add(sent: string, names: readonly number[]): void {
     const content = sent.slice(0, MAX_CONTENT)
     if (content === '') return
-    this.#push(content.includes('\\') ? Buffer.from(decoded(content)).toString('latin1') : content)
+    this.#push(content.includes('\\') ? Buffer.from(decoded(content)).toString('latin1') : content, names)
     if (!content.includes('\\x')) return
     // To Ruby's parser it is an `x`.
     const otherwise = content.replace(/\\(\\|x)/g, (escape, of: string) => (of === 'x' ? of : escape))
-    this.#push(Buffer.from(decoded(otherwise)).toString('latin1'))
+    this.#push(Buffer.from(decoded(otherwise)).toString('latin1'), names)
   }
 
-  #push(text: string): void {
-    const item = this.values.length
-    if (item === MAX_LOOSE_VALUES) this.isCut = true
-    else this.values.push({ text, element: 0, item })
+  #push(text: string, names: readonly number[]): void {
+    for (const name of names) this.found.add(name, text, 0, this.found.countOf(name))
   }
+}
+
+const none: readonly number[] = []
+
+const slash = 0x2f
+const asterisk = 0x2a
+const numberSign = 0x23
+const blank = 0x20
+
+/** With a space for each comment. A string is taken whole: a comment cannot begin in it. */
+function withoutComments(text: string): string {
+  if (!mayHaveComments.test(text)) return text
+  const plain = Buffer.allocUnsafe(text.length)
+  let length = 0
+  let hasStrings = true
+  for (let at = 0; at < text.length;) {
+    const end = endOfComment(text, at)
+    if (end > at) {
+      plain[length++] = blank
+      at = end
+      continue
+    }
+    let stringEnd = text.charCodeAt(at) === quote && hasStrings ? endOfString(text, at) : at + 1
+    // It ends behind a backslash: it is no string, and nor is anything in it.
+    if (stringEnd > text.length) {
+      hasStrings = false
+      stringEnd = at + 1
+    }
+    while (at < stringEnd) plain[length++] = text.charCodeAt(at++)
+  }
+  return plain.toString('latin1', 0, length)
+}
+
+const mayHaveComments = /\/[*/]|#/
+
+/** The place behind the comment that begins there, or before the end of its line; the place itself if none does. */
+function endOfComment(text: string, start: number): number {
+  const code = text.charCodeAt(start)
+  const next = text.charCodeAt(start + 1)
+  if (code === slash && next === asterisk) {
+    const end = text.indexOf('*/', start + 2)
+    return end === -1 ? text.length : end + 2
+  }
+  if (code !== numberSign && !(code === slash && next === slash)) return start
+  let end = start
+  while (end < text.length && text.charCodeAt(end) !== 0x0a && text.charCodeAt(end) !== 0x0d) end++
+  return end
+}
+
+/** The place behind the string that begins there; beyond the end where that is an escape without a character. */
+function endOfString(text: string, start: number): number {
+  let end = start + 1
+  while (end < text.length && text.charCodeAt(end) !== quote)
+    end += text.charCodeAt(end) === backslash ? 2 : 1
+  return end < text.length ? end + 1 : end
 }
 
 function table(pattern: RegExp): readonly boolean[] {
@@ -155,13 +220,11 @@ function table(pattern: RegExp): readonly boolean[] {
 // By code.
 const isBlank = table(/[ \t\r\n\f\v]/)
 const isQuote = table(/["'`]/)
-const isLetterOrDigit = table(/[0-9A-Za-z]/)
 /** What ends a word without quotes, to Gson. */
 const endsWord = table(/[/\\;#={}[\]:,\s"'`&]/)
 
-function lowerCase(code: number): number {
-  return code >= 0x41 && code <= 0x5a ? code + 0x20 : code
-}
+/** What no name ends with. */
+const isNoName = table(/[{}[\],:=&;]/)
 
 /** Bytes as text, without the escapes of JSON and of JavaScript. */
 function decoded(bytes: string): string {

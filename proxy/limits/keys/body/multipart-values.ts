@@ -1,27 +1,29 @@
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
-import { MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
-import { FormName } from './form-names.ts'
+import { FoundLists, MAX_VALUES, type Findings } from './found-values.ts'
+import type { BodyNames } from './names/body-names.ts'
+import type { FormNames } from './names/form-names.ts'
+import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts'
 
 /**
- * The values of a field in a `multipart/form-data` body, as some backend could read them. Parts are found by their
+ * The values of fields in a `multipart/form-data` body, as some backend could read them. Parts are found by their
  * `Content-Disposition`, wherever it stands and whatever the boundary is: parsers differ in which of several boundaries they take, and in how
  * lines end. A part with a file name counts like any other.
  *
  * @param text a character for each byte
  * @param contentType the header of the request; undefined if it is not that of such a body
- * @param path names of the field
+ * @returns of each name
  */
 export function readMultipartValues(
   text: string,
   contentType: string | undefined,
-  path: readonly string[],
-): Findings {
+  names: BodyNames,
+): Findings[] {
   const boundaries = boundariesOf(contentType ?? '')
-  const search = new PartSearch(text, path, boundaries)
+  const search = new PartSearch(text, names, boundaries)
   search.read()
-  const unread: UnreadKey | undefined = isSound(text, boundaries) ? search.unread : 'syntax'
-  return { values: search.values, elements: 1, unread, isCut: search.isCut }
+  const isUsual = isSound(text, boundaries)
+  return search.found.findings(1, (name) => (isUsual ? search.unread[name] : 'syntax'))
 }
 
 /** All that a parser may take for the boundary: a quoted one, or the text up to a semicolon, of each parameter of that name. */
@@ -51,25 +53,28 @@ const headerEnd = /\r?\n(?![ \t])|\r(?![\n \t])|$/g
 const blankLine = /\r?\n\r?\n|\r\r/g
 
 class PartSearch {
-  readonly values: FoundValue[] = []
-  unread: UnreadKey | undefined
-  isCut = false
+  readonly found: FoundLists
+  /** Of each name. */
+  readonly unread: (UnreadKey | undefined)[] = []
   readonly #text: string
-  readonly #name: FormName
-  readonly #boundary: string
+  readonly #names: FormNames
   #parts = 0
-  #meant = 0
+  /** Of each name how many parts have it. */
+  readonly #meant: number[]
   #unusual = 0
   /** Of heads and contents that have been looked at, which overlap only in hostile bodies. */
   #bytes = 0
   readonly #ends: readonly NextPlace[]
   readonly #blanks: NextPlace
+  readonly #heads: PartHeads
 
-  constructor(text: string, path: readonly string[], boundaries: readonly string[]) {
+  constructor(text: string, names: BodyNames, boundaries: readonly string[]) {
     this.#text = text
-    this.#name = new FormName(path)
+    this.#names = names.form
+    this.found = new FoundLists(names.count, MAX_VALUES)
+    this.#meant = Array.from({ length: names.count }, () => 0)
     // With several of them the body is not sound.
-    this.#boundary = boundaries.length === 1 ? `--${boundaries[0] ?? ''}` : '\r\n\r\n--'
+    this.#heads = new PartHeads(text, boundaries.length === 1 ? `--${boundaries[0] ?? ''}` : '\r\n\r\n--')
     this.#blanks = new NextPlace(text, blankLine)
     this.#ends = [
       /\r?\n--/g,
@@ -79,11 +84,10 @@ class PartSearch {
 
   read(): void {
     const text = this.#text
-    let behindLast = 0
     disposition.lastIndex = 0
-    for (let found = disposition.exec(text); found && !this.isCut; found = disposition.exec(text)) {
+    for (let found = disposition.exec(text); found && !this.found.isCut; found = disposition.exec(text)) {
       const start = found.index
-      if (++this.#parts > MAX_PARTS) this.isCut = true
+      if (++this.#parts > MAX_PARTS) this.found.cutAll()
       headerEnd.lastIndex = start
       const lineEnd = headerEnd.exec(text)?.index ?? text.length
       // Headers have one in a line.
@@ -91,58 +95,62 @@ class PartSearch {
       const blank = this.#blanks.from(lineEnd)
       if (!blank) continue
       // Up to the content: to some a single CR or LF does not end a header.
-      if (!this.#mayRead(blank.index - start) || !this.#isMeant(text.slice(start, blank.index))) continue
-      const content = blank.index + blank.length
-      const before = text.slice(behindLast, start)
-      const head = before.slice(Math.max(0, before.lastIndexOf(this.#boundary)))
-      this.#readPart(head + text.slice(start, blank.index), content)
-      behindLast = content
+      if (!this.#mayRead(blank.index - start)) continue
+      const meant = this.#meantBy(text.slice(start, blank.index))
+      if (meant.size > 0) this.#readPart({ start, end: blank.index }, blank.index + blank.length, meant)
     }
   }
 
   #mayRead(bytes: number): boolean {
     this.#bytes += bytes
-    if (this.#bytes > MAX_BYTES) this.isCut = true
-    return !this.isCut
+    if (this.#bytes > MAX_BYTES) this.found.cutAll()
+    return !this.found.isCut
   }
 
-  #isMeant(header: string): boolean {
+  #meantBy(header: string): ReadonlySet<number> {
+    const meant = new Set<number>()
     const names = namesIn(header)
-    if (names.length > MAX_NAMES) this.isCut = true
+    if (names.length > MAX_NAMES) this.found.cutAll()
     for (const sent of new Set(names)) {
-      const isMeant = this.#name.isSent(sent, 0, sent.length)
-      if (isMeant === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.isCut = true
-      if (this.isCut) return false
-      if (isMeant ?? this.#name.isDecoded(decodedText(sent, false))) return true
+      let by = this.#names.ofSent(sent, 0, sent.length)
+      if (by === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
+      if (this.found.isCut) return nobody
+      by ??= this.#names.ofDecoded(decodedText(sent, false))
+      for (const name of by) if (!this.found.isCutFor(name)) meant.add(name)
     }
-    return false
+    return meant
   }
 
-  #readPart(head: string, start: number): void {
+  #readPart(disposition: Range, start: number, meant: ReadonlySet<number>): void {
     const ends = new Set(
       this.#ends.map((end) => Math.min(end.from(start - 2)?.index ?? this.#text.length, start + MAX_CONTENT)),
     )
-    const item = this.values.length
-    if (++this.#meant > MAX_MEANT) this.isCut = true
-    const charset = head.search(/charset/i)
-    const mayBeWide = charset !== -1 && /16|32/.test(head.slice(charset))
-    for (const end of ends) {
-      if (end <= start || !this.#mayRead(end - start)) continue
-      const content = this.#text.slice(start, end)
-      this.#add(content, item)
-      if (mayBeWide) for (const wide of wideTexts(content)) this.#add(wide, item)
-      if (/base64/i.test(head)) this.#add(Buffer.from(content, 'base64').toString('latin1'), item)
-      if (/quoted-printable/i.test(head)) this.#add(withoutQuotes(content), item)
+    const contents: string[] = []
+    for (const end of ends)
+      if (end > start && this.#mayRead(end - start)) contents.push(this.#text.slice(start, end))
+    const byHead = new Map<PartHead, readonly string[]>()
+    for (const name of meant) {
+      const parts = (this.#meant[name] = (this.#meant[name] ?? 0) + 1)
+      if (parts > MAX_MEANT) this.found.cut(name)
+      const head = this.#heads.of(name, disposition, start)
+      const texts = byHead.get(head) ?? contents.flatMap((content) => textsOf(content, head))
+      byHead.set(head, texts)
+      this.unread[name] ??= head.unread
+      const item = this.found.countOf(name)
+      for (const text of texts) this.found.add(name, text, 0, item)
     }
-    if (isEncoded.test(head)) this.unread ??= 'encoding'
-    if (/charset/i.test(head) && !/charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?:[;\r\n]|$)/i.test(head))
-      this.unread ??= 'charset'
   }
+}
 
-  #add(text: string, item: number): void {
-    if (this.values.length === MAX_VALUES) this.isCut = true
-    else this.values.push({ text, element: 0, item })
-  }
+const nobody: ReadonlySet<number> = new Set()
+
+/** What a content may say, as its head tells. */
+function textsOf(content: string, { mayBeWide, isBase64, isQuoted }: PartHead): string[] {
+  const texts = [content]
+  if (mayBeWide) texts.push(...wideTexts(content))
+  if (isBase64) texts.push(Buffer.from(content, 'base64').toString('latin1'))
+  if (isQuoted) texts.push(withoutQuotes(content))
+  return texts
 }
 
 /** Parts that are looked at: of all names, and of the name that is wanted; and bytes of the content of one. */
@@ -155,29 +163,6 @@ const MAX_BYTES = 128 * 1024
 const MAX_NAMES = 256
 /** Names with escapes or characters beyond ASCII that are compared at most. */
 const MAX_UNUSUAL_NAMES = 256
-const isEncoded = /content-transfer-encoding[ \t]*:[ \t]*(?!7bit|8bit|binary)/i
-
-/** The places of a pattern, asked for from left to right: the text is looked through once. */
-class NextPlace {
-  readonly #text: string
-  readonly #pattern: RegExp
-  #found: { readonly index: number; readonly length: number } | undefined
-  #hasEnded = false
-
-  constructor(text: string, pattern: RegExp) {
-    this.#text = text
-    this.#pattern = pattern
-  }
-
-  from(start: number): { readonly index: number; readonly length: number } | undefined {
-    if (this.#hasEnded || (this.#found && this.#found.index >= start)) return this.#found
-    this.#pattern.lastIndex = start
-    const found = this.#pattern.exec(this.#text)
-    this.#hasEnded = !found
-    this.#found = found ? { index: found.index, length: found[0].length } : undefined
-    return this.#found
-  }
-}
 
 /** Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated. */
 function namesIn(header: string): readonly string[] {

@@ -57,14 +57,17 @@ function readFirst(
   // Alone, an address is the key itself.
   const rest = last && !(isOnly && last.kind === 'ip') ? namedValues(last, readPart) : []
   const fallback: Values = new Map(rest.map((value) => [value, 1]))
+  const always: Values = others.length > 0 ? new Map(others.map((value) => [value, 1])) : fallback
+  const byElement = new Map<number, Map<string, number>>()
+  for (const { found } of bodies)
+    for (const [element, values] of found) {
+      const together = byElement.get(element)
+      if (together) for (const [value, count] of values) together.set(value, count)
+      else byElement.set(element, new Map([...others.map((value) => [value, 1] as const), ...values]))
+    }
   return {
     elements: Math.max(...bodies.map(({ elements }) => elements)),
-    valuesOf(element) {
-      const values = new Map(others.map((value) => [value, 1]))
-      for (const { valuesOf } of bodies)
-        for (const [value, count] of valuesOf(element)) values.set(value, count)
-      return values.size > 0 ? values : fallback
-    },
+    valuesOf: (element) => byElement.get(element) ?? always,
     unread: bodies.find(({ unread }) => unread)?.unread,
     isCut: bodies.some(({ isCut }) => isCut) || others.length > maxReadings * parts.length,
     isAbsent: false,
@@ -76,29 +79,35 @@ function namedValues(part: SinglePart, readPart: ReadPart): string[] {
   return readPart(part).map((value) => `${partName(part)}=${value}`)
 }
 
-function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadEntry {
+/** The values of a member, with the elements of a batch that have some. */
+type ReadMember = ReadEntry & { readonly found: ReadonlyMap<number, Values> }
+
+function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadMember {
   const found = body.find(part)
   const byElement = new Map<number, Map<string, number>>()
-  /** Of each item. */
-  const met = new Map<number, Set<string>>()
   const distinct = new Set<string>()
   let { isCut } = found
+  let last = -1
+  /** Of the item. Those of one item are behind one another. */
+  let ofItem: string[] = []
   for (const { text, element, item } of found.values) {
-    const values = byElement.get(element) ?? new Map<string, number>()
-    const ofItem = met.get(item) ?? new Set<string>()
+    if (item !== last) ofItem = []
+    last = item
+    let values = byElement.get(element)
+    if (!values) byElement.set(element, (values = new Map<string, number>()))
     for (const value of body.valuesOf(text, part)) {
-      if (ofItem.has(value)) continue
-      ofItem.add(value)
+      if (ofItem.includes(value)) continue
+      ofItem.push(value)
       distinct.add(value)
-      values.set(prefix + value, (values.get(prefix + value) ?? 0) + 1)
+      const named = prefix + value
+      values.set(named, (values.get(named) ?? 0) + 1)
     }
-    byElement.set(element, values)
-    met.set(item, ofItem)
-    isCut ||= ofItem.size > maxReadings
+    isCut ||= ofItem.length > maxReadings
     if (isCut || distinct.size > MAX_DISTINCT) break
   }
   return {
     elements: found.elements,
+    found: byElement,
     valuesOf: (element) => byElement.get(element) ?? none,
     unread: found.unread,
     isCut: isCut || distinct.size > MAX_DISTINCT,

@@ -1,0 +1,87 @@
+import type { Policy, SinglePart } from '../../../../policy.ts'
+import { foldedLetters } from './folded-letters.ts'
+import { FormNames } from './form-names.ts'
+import { JsonStates } from './json-states.ts'
+import { NameTrie } from './name-trie.ts'
+
+export type BodyPart = SinglePart & { readonly kind: 'body' }
+
+/**
+ * The names that rules look for in a body, all of them in one walk. Each reader has them as it needs them; they are numbered as they
+ * are here.
+ */
+export class BodyNames {
+  /** How many. */
+  readonly count: number
+  readonly #paths: readonly (readonly string[])[]
+  readonly #numbers: ReadonlyMap<string, number>
+  #json: JsonStates | undefined
+  #form: FormNames | undefined
+  #last: LastNames | undefined
+
+  constructor(parts: readonly BodyPart[]) {
+    const byName = new Map(parts.map(({ name, path }) => [name, path]))
+    this.count = byName.size
+    this.#numbers = new Map(Array.from(byName.keys(), (name, number) => [name, number]))
+    this.#paths = Array.from(byName.values(), (path) => path.map(foldedLetters))
+  }
+
+  numberOf({ name }: BodyPart): number | undefined {
+    return this.#numbers.get(name)
+  }
+
+  get json(): JsonStates {
+    return (this.#json ??= new JsonStates(this.#paths))
+  }
+
+  get form(): FormNames {
+    return (this.#form ??= new FormNames(this.#paths))
+  }
+
+  get last(): LastNames {
+    return (this.#last ??= lastNamesOf(this.#paths))
+  }
+}
+
+/** The last name of each path, for readers of texts in which nesting cannot be told. */
+export type LastNames = {
+  readonly trie: NameTrie
+  /** By end of the trie: the paths with that last name. */
+  readonly paths: readonly (readonly number[])[]
+  readonly lengths: readonly number[]
+  readonly maxLength: number
+}
+
+function lastNamesOf(paths: readonly (readonly string[])[]): LastNames {
+  const last = paths.map((path) => path.at(-1) ?? '')
+  const names = [...new Set(last)]
+  return {
+    trie: new NameTrie(names),
+    paths: names.map((name) => last.flatMap((one, path) => (one === name ? [path] : []))),
+    lengths: names.map((name) => name.length),
+    maxLength: Math.max(0, ...names.map((name) => name.length)),
+  }
+}
+
+type Partition = Policy['partition']
+type Known = { names?: BodyNames; readonly behind: WeakMap<Partition, Known> }
+
+/** By the keys of policies, one after the other: tables have few sets of rules that apply to the same request. */
+const known: Known = { behind: new WeakMap() }
+
+/** The names in the keys of policies, made once for each set of them. */
+export function bodyNamesOf(policies: readonly Pick<Policy, 'partition'>[]): BodyNames {
+  let at = known
+  for (const { partition } of policies) {
+    let next = at.behind.get(partition)
+    if (!next) at.behind.set(partition, (next = { behind: new WeakMap() }))
+    at = next
+  }
+  return (at.names ??= new BodyNames(policies.flatMap(({ partition }) => bodyPartsOf(partition))))
+}
+
+function bodyPartsOf(partition: Partition): BodyPart[] {
+  return partition
+    .flatMap((part) => (part.kind === 'first' ? part.of : [part]))
+    .filter((part) => part.kind === 'body')
+}

@@ -1,0 +1,202 @@
+import { foldedCode, foldedText, NOTHING, SEVERAL } from './folded-letters.ts'
+import { DEAD, NameTrie, ROOT } from './name-trie.ts'
+
+/** What a name of a form may be: the rules that it may be meant by. */
+export type Meant = readonly number[]
+
+/**
+ * Compares the names of form fields with the paths of rules, as lenient backends do: by letters and digits only, in any case.
+ * `user[email]` and `user.email` are the member `email` of `user` to PHP, Rack, qs and Spring; `email[]`, `email[x]`, `[email]` and
+ * `email.x` are `email`, or something in it; and `user[0][email]` is the member of an item.
+ */
+export class FormNames {
+  readonly #paths: readonly (readonly string[])[]
+  /** The paths without what separates their names. */
+  readonly #whole: NameTrie
+  /** By end of `#whole`. */
+  readonly #wholeRules: readonly Meant[]
+  readonly #first: PieceState
+  readonly #states = new Map<string, PieceState>()
+  // Of the name that is read.
+  #wholePlace = ROOT
+  #piece: PieceState
+  #piecePlace = ROOT
+  #isEmpty = true
+  #isIndex = true
+  /** The whole name that ends at the first NUL. */
+  #beforeNul: number | undefined
+
+  /** @param paths names, in the form of `foldedLetters` */
+  constructor(paths: readonly (readonly string[])[]) {
+    this.#paths = paths
+    const whole = paths.map((path) => path.join(''))
+    const names = [...new Set(whole)]
+    this.#whole = new NameTrie(names)
+    this.#wholeRules = names.map((name) => whole.flatMap((one, rule) => (one === name ? [rule] : [])))
+    this.#first = this.#piece = this.#stateOf(paths.map(() => 0))
+  }
+
+  /**
+   * The rules that may mean the name that stands there. Nothing is copied, as there may be thousands.
+   *
+   * @returns undefined where it has broken or double escapes, or characters beyond ASCII: `ofDecoded` tells then
+   */
+  ofSent(text: string, start: number, end: number): Meant | undefined {
+    this.#begin()
+    for (let at = start; at < end; at++) {
+      let code = text.charCodeAt(at)
+      if (code === percent) {
+        code = hexAt(text, at + 1) * 16 + hexAt(text, at + 2)
+        if (code < 0 || code === percent) return undefined
+        at += 2
+      }
+      if (code > 0x7f) return undefined
+      if (code === 0) this.#beforeNul ??= this.#whole.ends[this.#wholePlace]
+      if (isSeparator(code)) this.#endPiece()
+      else {
+        const folded = foldedCode(code)
+        if (folded !== NOTHING) this.#take(folded)
+      }
+      if (this.#isDecided()) return this.#end()
+    }
+    return this.#end()
+  }
+
+  /** The same for a name without escapes. */
+  ofDecoded(name: string): Meant {
+    this.#begin()
+    for (const character of name) {
+      const code = character.codePointAt(0) ?? 0
+      if (code !== 0 && isSeparator(code)) {
+        this.#endPiece()
+        continue
+      }
+      const folded = foldedCode(code)
+      if (folded === SEVERAL) for (const letter of foldedText(code)) this.#take(letter.charCodeAt(0))
+      else if (folded !== NOTHING) this.#take(folded)
+    }
+    return this.#end()
+  }
+
+  #begin(): void {
+    this.#wholePlace = this.#piecePlace = ROOT
+    this.#piece = this.#first
+    this.#isEmpty = this.#isIndex = true
+    this.#beforeNul = undefined
+  }
+
+  /** @param code of a folded letter or a digit */
+  #take(code: number): void {
+    this.#isEmpty = false
+    if (!isDigit(code)) this.#isIndex = false
+    if (this.#wholePlace !== DEAD) this.#wholePlace = this.#whole.step(this.#wholePlace, code)
+    if (this.#piecePlace !== DEAD) this.#piecePlace = this.#piece.trie.step(this.#piecePlace, code)
+  }
+
+  #endPiece(): void {
+    if (!this.#isEmpty && !this.#piece.isOver) {
+      const name = this.#piecePlace === DEAD ? undefined : this.#piece.trie.ends[this.#piecePlace]
+      this.#piece = this.#behindPiece(this.#piece, name, this.#isIndex)
+    }
+    this.#piecePlace = ROOT
+    this.#isEmpty = this.#isIndex = true
+  }
+
+  /** Whatever follows, the name is meant by the same rules. */
+  #isDecided(): boolean {
+    return this.#wholePlace === DEAD && (this.#piece.isOver || (this.#piecePlace === DEAD && !this.#isIndex))
+  }
+
+  #end(): Meant {
+    this.#endPiece()
+    return this.#withWhole(
+      this.#withWhole(this.#piece.found, this.#whole.ends[this.#wholePlace]),
+      this.#beforeNul,
+    )
+  }
+
+  #withWhole(found: Meant, whole: number | undefined): Meant {
+    if (whole === undefined) return found
+    const others = this.#wholeRules[whole] ?? found
+    if (found.length === 0) return others
+    return others.every((rule) => found.includes(rule)) ? found : [...new Set([...found, ...others])]
+  }
+
+  #behindPiece(piece: PieceState, name: number | undefined, isPlace: boolean): PieceState {
+    const behind = isPlace ? piece.behindPlace : piece.behind
+    let next = behind.get(name)
+    if (!next) {
+      const sent = name === undefined ? undefined : piece.names[name]
+      const levels = piece.levels.map((level, rule) => {
+        const wanted = this.#paths[rule]?.[level]
+        if (level === OFF || wanted === undefined) return level
+        if (wanted === sent) return level + 1
+        // The place of an item in an array.
+        return isPlace ? level : OFF
+      })
+      next = this.#stateOf(levels)
+      behind.set(name, next)
+    }
+    return next
+  }
+
+  #stateOf(levels: readonly number[]): PieceState {
+    const key = levels.join()
+    const state = this.#states.get(key) ?? makeState(levels, this.#paths)
+    this.#states.set(key, state)
+    return state
+  }
+}
+
+const OFF = -1
+const percent = 0x25
+const openingBracket = 0x5b
+const closingBracket = 0x5d
+const dot = 0x2e
+
+/** How far the pieces of a name lead on the paths of the rules; made as it is needed, as there are as many as paths have beginnings. */
+type PieceState = {
+  /** Of each rule the names of its path that pieces have been equal to; `OFF` once a piece was equal to none. */
+  readonly levels: readonly number[]
+  /** Rules whose path has come to its end: the rest of the name is in their value. */
+  readonly found: Meant
+  /** No rule goes on. */
+  readonly isOver: boolean
+  /** Of the next pieces. */
+  readonly names: readonly string[]
+  readonly trie: NameTrie
+  /** By index of the name. */
+  readonly behind: Map<number | undefined, PieceState>
+  readonly behindPlace: Map<number | undefined, PieceState>
+}
+
+function makeState(levels: readonly number[], paths: readonly (readonly string[])[]): PieceState {
+  const next = levels.map((level, rule) => (level === OFF ? undefined : paths[rule]?.[level]))
+  const names = [...new Set(next.filter((name) => name !== undefined))]
+  return {
+    levels,
+    found: levels.flatMap((level, rule) => (level === paths[rule]?.length ? [rule] : [])),
+    isOver: names.length === 0,
+    names,
+    trie: new NameTrie(names),
+    behind: new Map(),
+    behindPlace: new Map(),
+  }
+}
+
+function isSeparator(code: number): boolean {
+  // To PHP a name ends at a NUL.
+  return code === openingBracket || code === closingBracket || code === dot || code === 0
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39
+}
+
+/** A hexadecimal digit; far below 0 for any other character. */
+function hexAt(text: string, at: number): number {
+  const code = text.charCodeAt(at)
+  if (isDigit(code)) return code - 0x30
+  const lower = code | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1000
+}

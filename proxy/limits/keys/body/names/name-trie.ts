@@ -1,0 +1,189 @@
+import { backslash, lowerU, lowerX, openingBrace, closingBrace } from '../../../../request/json/json-bytes.ts'
+import { foldedCode, foldedText, NOTHING, SEVERAL } from './folded-letters.ts'
+
+/** The place before the first letter, and the one of texts that no name begins with. */
+export const ROOT = 1
+export const DEAD = 0
+
+/** Which escapes a name may have: those of JSON, or those of JavaScript, too, of which the broken ones are the characters themselves. */
+export type Escapes = 'json' | 'javascript'
+
+/**
+ * Several names, told apart letter by letter, so that a thousand of them cost what one does. They have the form of `foldedLetters`.
+ */
+export class NameTrie {
+  /** By place: which of the names ends there, or undefined. */
+  readonly ends: readonly (number | undefined)[]
+  readonly #next: Int32Array
+  readonly #symbols: ReadonlyMap<number, number>
+  readonly #asciiSymbols: readonly number[]
+  readonly #width: number
+  /** Some name has a letter beyond the basic plane: nobody but who looks for it takes such a letter for another one. */
+  readonly #hasPairs: boolean
+
+  /** @param names each once */
+  constructor(names: readonly string[]) {
+    const codes = new Set(
+      names.flatMap((name) => Array.from({ length: name.length }, (_, i) => name.charCodeAt(i))),
+    )
+    this.#symbols = new Map(Array.from(codes, (code, i) => [code, i + 1]))
+    this.#asciiSymbols = Array.from({ length: 0x80 }, (_, code) => this.#symbols.get(code) ?? 0)
+    this.#width = codes.size + 1
+    this.#hasPairs = names.some((name) => /[\ud800-\udfff]/.test(name))
+    const places = 2 + names.reduce((sum, name) => sum + name.length, 0)
+    const ends: (number | undefined)[] = Array.from({ length: places }, () => undefined)
+    this.#next = new Int32Array(places * this.#width)
+    let last = ROOT
+    for (const [index, name] of names.entries()) {
+      let place = ROOT
+      for (let i = 0; i < name.length; i++) {
+        const edge = place * this.#width + this.#symbolOf(name.charCodeAt(i))
+        if (this.#next[edge] === DEAD) this.#next[edge] = ++last
+        place = this.#next[edge] ?? DEAD
+      }
+      ends[place] ??= index
+    }
+    this.ends = ends
+  }
+
+  /** @param code of a letter or a digit, as of `foldedCode` */
+  step(place: number, code: number): number {
+    const symbol = this.#symbolOf(code)
+    return symbol === 0 ? DEAD : (this.#next[place * this.#width + symbol] ?? DEAD)
+  }
+
+  #symbolOf(code: number): number {
+    return (code < 0x80 ? this.#asciiSymbols[code] : this.#symbols.get(code)) ?? 0
+  }
+
+  /**
+   * Where the name that stands there leads: its letters and digits, without escapes. Nothing is copied, as there may be thousands.
+   *
+   * @param text a character for each byte of UTF-8
+   */
+  follow(text: string, start: number, end: number, escapes: Escapes): number {
+    let place = ROOT
+    let units: EscapedUnits | undefined
+    for (let at = start; at < end && place !== DEAD;) {
+      let code = text.charCodeAt(at++)
+      if (code === backslash || code > 0x7f) {
+        units ??= new EscapedUnits(text, end, escapes)
+        code = units.read(at - 1)
+        at = units.behind
+      }
+      place = this.#stepTo(place, code)
+    }
+    return place
+  }
+
+  #stepTo(place: number, code: number): number {
+    const folded = foldedCode(code)
+    if (folded === NOTHING) return place
+    if (folded !== SEVERAL) return this.step(place, folded)
+    if (code > 0xffff && !this.#hasPairs) return DEAD
+    const letters = foldedText(code)
+    let to = place
+    for (let i = 0; i < letters.length; i++) to = this.step(to, letters.charCodeAt(i))
+    return to
+  }
+}
+
+/** U+FFFD, no letter: for bytes that are not UTF-8, and for halves of surrogate pairs. */
+const replacement = 0xfffd
+
+/** Reads characters beyond ASCII, and escaped ones. */
+class EscapedUnits {
+  /** The place behind the character that was read. */
+  behind = 0
+  readonly #text: string
+  readonly #end: number
+  readonly #escapes: Escapes
+
+  constructor(text: string, end: number, escapes: Escapes) {
+    this.#text = text
+    this.#end = end
+    this.#escapes = escapes
+  }
+
+  /** The code of the character that begins there, with a backslash or a byte beyond ASCII. */
+  read(at: number): number {
+    const code = this.#text.charCodeAt(at)
+    if (code !== backslash) return this.#readUtf8(code, at + 1)
+    if (at + 1 >= this.#end) {
+      this.behind = at + 1
+      return replacement
+    }
+    const escape = this.#text.charCodeAt(at + 1)
+    const isLoose = this.#escapes === 'javascript'
+    if ((isLoose ? escape | 0x20 : escape) === lowerU) {
+      const unit = hexAt(this.#text, at + 2, at + 6, this.#end)
+      if (unit >= 0) return this.#readUnit(unit, at + 6)
+      const point = isLoose ? this.#readPoint(at + 2) : -1
+      if (point >= 0) return point
+    }
+    if (isLoose && (escape | 0x20) === lowerX) {
+      const byte = hexAt(this.#text, at + 2, at + 4, this.#end)
+      this.behind = at + 4
+      if (byte >= 0) return byte
+    }
+    this.behind = at + 2
+    // `\n` is a line feed in JSON. To lenient readers of other dialects it is an `n`.
+    if (!isLoose) return replacement
+    return escape > 0x7f ? this.#readUtf8(escape, at + 2) : escape
+  }
+
+  /** A unit of UTF-16, with the other half of its pair, if it follows. */
+  #readUnit(unit: number, behind: number): number {
+    this.behind = behind
+    if (unit < 0xd800 || unit > 0xdfff) return unit
+    if (unit > 0xdbff || this.#text.charCodeAt(behind) !== backslash) return replacement
+    const escape = this.#text.charCodeAt(behind + 1)
+    const low = escape === lowerU ? hexAt(this.#text, behind + 2, behind + 6, this.#end) : -1
+    if (low < 0xdc00 || low > 0xdfff) return replacement
+    this.behind = behind + 6
+    return 0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00)
+  }
+
+  /** `\u{65}` */
+  #readPoint(at: number): number {
+    if (this.#text.charCodeAt(at) !== openingBrace) return -1
+    let close = at + 1
+    while (close < this.#end && close < at + 8 && this.#text.charCodeAt(close) !== closingBrace) close++
+    if (close >= this.#end || close === at + 1 || this.#text.charCodeAt(close) !== closingBrace) return -1
+    this.behind = close + 1
+    return Math.min(hexAt(this.#text, at + 1, close, this.#end), 0x10_ffff)
+  }
+
+  #readUtf8(first: number, behind: number): number {
+    this.behind = behind
+    const more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc2 ? 1 : 0
+    if (more === 0 || first > 0xf4) return replacement
+    let code = first & (0x3f >> more)
+    for (let at = behind; at < behind + more; at++) {
+      const next = at < this.#end ? this.#text.charCodeAt(at) : 0
+      if (next >> 6 !== 2) return replacement
+      code = (code << 6) | (next & 0x3f)
+    }
+    if (code < (least[more] ?? 0) || (code >= 0xd800 && code <= 0xdfff) || code > 0x10_ffff)
+      return replacement
+    this.behind = behind + more
+    return code
+  }
+}
+
+/** By continuation bytes, the least character that UTF-8 writes with so many. */
+const least = [0, 0x80, 0x800, 0x1_0000]
+
+/** A hexadecimal number; negative for any other text. */
+function hexAt(text: string, start: number, end: number, limit: number): number {
+  if (end > limit) return -1
+  let value = 0
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at)
+    const lower = code | 0x20
+    if (code >= 0x30 && code <= 0x39) value = value * 16 + code - 0x30
+    else if (lower >= 0x61 && lower <= 0x66) value = value * 16 + lower - 0x57
+    else return -1
+  }
+  return value
+}

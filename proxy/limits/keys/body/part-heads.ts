@@ -1,0 +1,135 @@
+import type { UnreadKey } from '../../../telemetry/telemetry.ts'
+
+/** From one place in a text to another. */
+export type Range = { readonly start: number; readonly end: number }
+
+/** What the head of a part says of its content. */
+export type PartHead = {
+  readonly mayBeWide: boolean
+  readonly isBase64: boolean
+  readonly isQuoted: boolean
+  readonly unread: UnreadKey | undefined
+}
+
+/**
+ * The heads of the parts that mean a name: from the boundary before, or, where there is none, from the content of the last such part. Nothing
+ * of a text is looked through more than once or twice.
+ */
+export class PartHeads {
+  readonly #text: string
+  readonly #boundary: string
+  /** The last one found, and the next one; -1 for none. */
+  #lastBoundary = -1
+  #nextBoundary: number
+  /** Of each name where the content of the last part with it begins. */
+  readonly #behindLast: number[] = []
+  #words: Words | undefined
+  readonly #known = new Map<number, PartHead>()
+  #knownEnd = -1
+
+  constructor(text: string, boundary: string) {
+    this.#text = text
+    this.#boundary = boundary
+    this.#nextBoundary = text.indexOf(boundary)
+  }
+
+  /**
+   * The head of the next part that means a name.
+   *
+   * @param disposition from where the name is given to the end of the head
+   */
+  of(name: number, disposition: Range, content: number): PartHead {
+    // Two dispositions may have the same content behind them.
+    const from = Math.min(this.#behindLast[name] ?? 0, disposition.start)
+    this.#behindLast[name] = content
+    return this.#describe(Math.max(from, this.#boundaryBefore(disposition.start)), disposition.end)
+  }
+
+  #boundaryBefore(place: number): number {
+    while (this.#nextBoundary !== -1 && this.#nextBoundary + this.#boundary.length <= place) {
+      this.#lastBoundary = this.#nextBoundary
+      this.#nextBoundary = this.#text.indexOf(this.#boundary, this.#nextBoundary + 1)
+    }
+    return this.#lastBoundary
+  }
+
+  #describe(start: number, end: number): PartHead {
+    if (end !== this.#knownEnd) this.#known.clear()
+    this.#knownEnd = end
+    const known = this.#known.get(start)
+    if (known) return known
+    const words = (this.#words ??= wordsIn(this.#text))
+    const charset = words.charset.firstIn(start, end)
+    const has = (places: Places): boolean => places.firstIn(start, end) !== undefined
+    // With the end of the line.
+    const isOther = charset !== undefined && words.usualCharset.firstIn(start, end + 2) === undefined
+    const head: PartHead = {
+      mayBeWide: charset !== undefined && words.width.firstIn(charset, end) !== undefined,
+      isBase64: has(words.base64),
+      isQuoted: has(words.quoted),
+      unread: has(words.encoding) ? 'encoding' : isOther ? 'charset' : undefined,
+    }
+    this.#known.set(start, head)
+    return head
+  }
+}
+type Words = Readonly<Record<'charset' | 'usualCharset' | 'width' | 'base64' | 'quoted' | 'encoding', Places>>
+
+/** What heads may say, wherever it stands in the text. */
+function wordsIn(text: string): Words {
+  return {
+    charset: new Places(text, /charset/gi),
+    usualCharset: new Places(text, /charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?:[;\r\n]|$)/gi),
+    width: new Places(text, /16|32/g),
+    base64: new Places(text, /base64/gi),
+    quoted: new Places(text, /quoted-printable/gi),
+    encoding: new Places(text, /content-transfer-encoding[ \t]*:[ \t]*(?!7bit|8bit|binary)/gi),
+  }
+}
+
+/** All places of a pattern. */
+class Places {
+  readonly #starts: number[] = []
+  readonly #ends: number[] = []
+
+  constructor(text: string, pattern: RegExp) {
+    for (let found = pattern.exec(text); found; found = pattern.exec(text)) {
+      this.#starts.push(found.index)
+      this.#ends.push(pattern.lastIndex)
+    }
+  }
+
+  /** The first place from there, if it ends before that. */
+  firstIn(from: number, end: number): number | undefined {
+    let low = 0
+    let high = this.#starts.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#starts[middle] ?? 0) < from) low = middle + 1
+      else high = middle
+    }
+    return (this.#ends[low] ?? Infinity) <= end ? this.#starts[low] : undefined
+  }
+}
+
+/** The places of a pattern, asked for from left to right: the text is looked through once. */
+export class NextPlace {
+  readonly #text: string
+  readonly #pattern: RegExp
+  #found: { readonly index: number; readonly length: number } | undefined
+  #hasEnded = false
+
+  constructor(text: string, pattern: RegExp) {
+    this.#text = text
+    this.#pattern = pattern
+  }
+
+  from(start: number): { readonly index: number; readonly length: number } | undefined {
+    if (this.#hasEnded || (this.#found && this.#found.index >= start)) return this.#found
+    this.#pattern.lastIndex = start
+    const found = this.#pattern.exec(this.#text)
+    this.#hasEnded = !found
+    this.#found = found ? { index: found.index, length: found[0].length } : undefined
+    return this.#found
+  }
+}

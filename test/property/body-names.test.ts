@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { bodyKeysOf } from '../../proxy/limits/keys/body/body-keys.ts'
+import { KeyBody, type BodyPart } from '../../proxy/limits/keys/body/key-body.ts'
+import { BodyNames } from '../../proxy/limits/keys/body/names/body-names.ts'
+import { drawRequest } from '../backends/bodies/bodies.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { runs } from '../support/random/runs.ts'
+import { testSeed } from '../support/random/seed.ts'
+
+/*
+ * A body is walked once for all names of all rules. What the walk finds of a name is what a walk for this name alone finds: rules beside it
+ * change nothing.
+ */
+
+const paths = [
+  'email',
+  'user.email',
+  'user',
+  'x',
+  'password',
+  'user.0',
+  '0.email',
+  'email.x',
+  'e_mail',
+  'emaıl.x.user',
+  'proto',
+]
+const parts = paths.map((name): BodyPart => ({ kind: 'body', name, path: name.split('.') }))
+const together = new BodyNames(parts)
+
+test('a walk for many names finds of each what a walk for it alone finds', () => {
+  const random = seededRandom(testSeed())
+  let found = 0
+  for (let run = 0; run < runs(2000); run++) {
+    const { types, query, body: text } = drawRequest(random)
+    const rawHeaders = types.flatMap((type) => ['Content-Type', type])
+    const sent = { bytes: Buffer.from(text, 'latin1'), isWhole: random() < 0.9 }
+    const body = new KeyBody(sent, { rawHeaders }, `/?${query}`, together)
+    for (const part of parts) {
+      const alone = new KeyBody(sent, { rawHeaders }, `/?${query}`, new BodyNames([part]))
+      expect(body.find(part), text).toEqual(alone.find(part))
+      found += bodyKeysOf({ partition: [part] }, () => [], body, 'address')?.requests.size ?? 0
+    }
+  }
+  expect(found).toBeGreaterThan(runs(2000) * parts.length)
+})
