@@ -6,12 +6,18 @@ import { bodyFormatOf, type BodyFormat } from './body-format.ts'
 import { readBodyValues, type SentBody } from './body-values.ts'
 import type { Findings } from './found-values.ts'
 import type { BodyNames, BodyPart } from './names/body-names.ts'
+import { tooManyValues } from '../partition-key.ts'
 import { unpack } from './unpacked.ts'
 
 export type { BodyPart } from './names/body-names.ts'
 
 /** Bytes of a value that are looked at: to decode more of one that overlaps with others would keep others waiting. */
 const MAX_TEXT = 2048
+/** A name that long has more characters than this, unless most of them mean nothing. */
+const MIN_CHARACTERS = 64
+/** Bytes of values with more than so many of them, beyond ASCII or with escapes, that are taken apart in a body. */
+const LONG_TEXT = 320
+const MAX_LONG_BYTES = 16 * 1024
 
 /** The body of a request as rules count by it: it is walked once, for all names of all rules. */
 export class KeyBody {
@@ -22,6 +28,7 @@ export class KeyBody {
   readonly #names: BodyNames
   #findings: readonly Findings[] | undefined
   readonly #values = new Map<string, readonly string[]>()
+  #longBytes = 0
 
   /**
    * @param target path and query as forwarded
@@ -45,16 +52,25 @@ export class KeyBody {
     return this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
   }
 
-  /** All that a text may stand for; none that is empty. */
+  /** All that a text may stand for, but for empty texts. More than `maxReadings` where a part of it is not looked at. */
   valuesOf(sent: string, part: BodyPart): readonly string[] {
-    const text = sent.length > MAX_TEXT ? sent.trim().slice(0, MAX_TEXT) : sent
+    const isCut = sent.length > MAX_TEXT
+    const text = isCut ? sent.trim().slice(0, MAX_TEXT) : sent
     const isNumber = part.isNumber ?? false
     const id = isNumber ? `${text} as integer` : text
     const known = this.#values.get(id)
     if (known) return known
-    const values = bodyValues(text, isNumber)
+    let values = this.#mayTakeApart(text) ? bodyValues(text, isNumber) : tooManyValues
+    // Behind thousands of characters that databases ignore there may be the name of any account.
+    if (isCut && values.every(({ length }) => length < MIN_CHARACTERS)) values = tooManyValues
     this.#values.set(id, values)
     return values
+  }
+
+  #mayTakeApart(text: string): boolean {
+    if (text.length <= LONG_TEXT || isPlain.test(text)) return true
+    this.#longBytes += text.length
+    return this.#longBytes <= MAX_LONG_BYTES
   }
 
   /** Each value of a part once, for explanations. */
@@ -79,6 +95,7 @@ export function bodyValues(sent: string, isNumber: boolean): readonly string[] {
   return [...values]
 }
 
+const isPlain = /^[\x20-\x24\x26-\x7e]*$/
 /** Bytes that are not ASCII, as they are or escaped. */
 const mayBeSpelled = /[\0\x80-\xff%]/
 /** `ß`: to `utf8mb4_general_ci` of MySQL and MariaDB one `s`, to others two. */

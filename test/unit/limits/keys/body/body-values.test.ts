@@ -232,10 +232,17 @@ describe('batches', () => {
   test.each([
     ['101 clients', JSON.stringify(Array.from({ length: 101 }, (_, i) => ({ email: `u${i}` })))],
     ['2001 elements', `[${Array.from({ length: 2001 }, () => '{"email":"a"}').join()}]`],
+    ['an account behind 700 characters that are not seen', `{"email":"${'\u200b'.repeat(700)}a@x"}`],
     ['9 readings of a value', `{${Array.from({ length: 9 }, (_, i) => `"email":"u${i}"`).join()}}`],
   ])('%s are too many', (_, body) => {
     expect(keysOf(body, json)).toBeUndefined()
   })
+})
+
+test('32 long values in letters of other scripts are too many to take apart', () => {
+  const emails = Array.from({ length: 32 }, (_, i) => ({ email: 'é'.repeat(900) + String(i) }))
+  expect(keysOf(JSON.stringify(emails), json)).toBeUndefined()
+  expect(keysOf(JSON.stringify(emails.slice(0, 8)), json)?.requests.size).toBe(8)
 })
 
 test('a string that ends in a backslash is looked through once for comments', () => {
