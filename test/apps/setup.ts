@@ -16,7 +16,7 @@ const debianPackages: Readonly<Record<string, Need>> = {
   curl: { file: '/usr/bin/curl' },
   git: { file: '/usr/lib/git-core/git-http-backend', tests: ['git'] },
   'apache2-bin': { file: '/usr/sbin/apache2', tests: ['git', 'prefork', 'svn', 'webdav', 'wordpress'] },
-  gunicorn: { file: '/usr/bin/gunicorn', tests: ['account-attack', 'flask', 'prefork'] },
+  gunicorn: { file: '/usr/bin/gunicorn', tests: ['account-attack', 'flask', 'keep-alive', 'prefork'] },
   'libapache2-mod-php': { file: '/usr/lib/apache2/modules/libphp*.so', tests: ['prefork', 'wordpress'] },
   nginx: { file: '/usr/sbin/nginx', tests: ['account-attack', 'prefork'] },
   'redis-server': { file: '/usr/bin/redis-server', tests: ['account-attack'] },
