@@ -1,41 +1,37 @@
 import { text } from '../../../shared/settings/kinds.ts'
 import type { Kind } from '../../../shared/settings/table.ts'
-import { neverForwarded } from '../../http/fields/proxy-headers.ts'
+import {
+  answeredHere,
+  forwardProxyHeaders,
+  hopByHop,
+  neverForwarded,
+  writtenByGateway,
+} from '../../http/fields/removed-headers.ts'
+
+/** Proxies name their client in these, too. */
+const addressHeaders: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-real-ip'])
 
 /** These say something else, are of one hop, or Node keeps only the first of several lines of them. */
 const otherHeaders = new Set([
   ...neverForwarded,
+  ...hopByHop,
+  ...forwardProxyHeaders,
+  ...writtenByGateway.filter((name) => !addressHeaders.has(name)),
+  answeredHere,
   'age',
   'authorization',
-  'close',
-  'connection',
   'cookie',
   'etag',
-  'expect',
   'expires',
-  'forwarded',
   'from',
-  'host',
-  'http2-settings',
-  'keep-alive',
   'location',
   'max-forwards',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
   'referer',
   'retry-after',
   'server',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
   'user-agent',
   'via',
-  'x-forwarded-host',
   'x-forwarded-port',
-  'x-forwarded-proto',
-  'x-request-id',
 ])
 const otherPrefixes = /^(accept|access-control|content|if|sec)-/
 

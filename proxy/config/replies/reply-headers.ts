@@ -1,26 +1,19 @@
 import type { z } from 'zod'
+import { hopByHop } from '../../http/fields/removed-headers.ts'
 
 const token = /^[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/i
 
 /** Headers that frame a response, are of one hop, or that the gateway sets in local replies itself. */
 const ownHeaders = new Set([
+  ...hopByHop,
   'cache-control',
-  'close',
-  'connection',
   'content-encoding',
   'content-length',
   'content-type',
   'date',
-  'http2-settings',
-  'keep-alive',
-  'proxy-connection',
   'ratelimit',
   'ratelimit-policy',
   'retry-after',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
   'vary',
   'x-request-id',
 ])

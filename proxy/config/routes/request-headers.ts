@@ -1,6 +1,11 @@
 import { z } from 'zod'
 import { addHeaderIssues } from '../replies/reply-headers.ts'
-import { neverForwarded } from '../../http/fields/proxy-headers.ts'
+import {
+  answeredHere,
+  hopByHop,
+  neverForwarded,
+  writtenByGateway,
+} from '../../http/fields/removed-headers.ts'
 
 const needsHeaders = 'needs a mapping of names of headers to values'
 const needsValue = 'needs visible ASCII characters and spaces, at most 1024, in quotes if it is a number'
@@ -9,31 +14,18 @@ const headerName = /^[a-z0-9-]{1,64}$/
 /** Of one hop, about the body, conditions of the client, or what the gateway sets itself. */
 const ownHeaders = new Set([
   ...neverForwarded,
-  'close',
-  'connection',
+  ...hopByHop,
+  ...writtenByGateway,
+  answeredHere,
   'cookie',
   'destination',
-  'expect',
-  'forwarded',
-  'host',
-  'http2-settings',
   'if',
-  'keep-alive',
   'max-forwards',
   'range',
-  'te',
   'traceparent',
   'tracestate',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
   'via',
-  'x-forwarded-for',
-  'x-forwarded-host',
   'x-forwarded-prefix',
-  'x-forwarded-proto',
-  'x-real-ip',
-  'x-request-id',
 ])
 const ownPrefixes = /^(?:access-control|content|if|proxy|sec)-/
 

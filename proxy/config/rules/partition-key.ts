@@ -1,4 +1,10 @@
 import { z } from 'zod'
+import {
+  answeredHere,
+  forwardProxyHeaders,
+  hopByHop,
+  writtenByGateway,
+} from '../../http/fields/removed-headers.ts'
 import { alwaysThere } from '../../limits/keys/partition-key.ts'
 import { partName, singleParts, type PartitionPart, type SinglePart } from '../../policy.ts'
 import { meansNetwork, readNetworkKey } from './network-key.ts'
@@ -6,34 +12,11 @@ import { meansNetwork, readNetworkKey } from './network-key.ts'
 const needs =
   'ip, ip/24/48, country, asn, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME or jwt:CLAIM, such as header:x-api-key'
 
-// Hop-by-hop headers (RFC 9110 section 7.6.1, RFC 9112): removed before rules see a request. `__proto__` is a name that
-// Node's parsed headers cannot hold.
-const unseenFields = new Set([
-  'connection',
-  'expect',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  '__proto__',
-])
+// The backend does not get them. `__proto__` is a name that Node's parsed headers cannot hold.
+const unseenFields = new Set([...hopByHop, ...forwardProxyHeaders, answeredHere, '__proto__'])
 
 // Headers that the gateway sets: the backend does not get what the client sent.
-const decidedFields = new Set([
-  'host',
-  'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-port',
-  'x-forwarded-proto',
-  'x-real-ip',
-  'x-request-id',
-])
+const decidedFields = new Set([...writtenByGateway, 'x-forwarded-port'])
 
 const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
 

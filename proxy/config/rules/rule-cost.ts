@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { numberFromText, wholeNumber } from '../../../shared/settings/kinds.ts'
+import { forwardProxyHeaders, hopByHop } from '../../http/fields/removed-headers.ts'
 import {
   MAX_QUOTA,
   singleSources,
@@ -35,16 +36,7 @@ const units = wholeNumber(1, MAX_QUOTA).schema
 const needsSource = 'needs header:NAME or json:PATH, such as json:usage.total_tokens'
 
 // They tell of the connection to the backend, and not of a response (RFC 9110 section 7.6.1).
-const connectionFields = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
+const connectionFields = new Set([...hopByHop, ...forwardProxyHeaders])
 
 /** One place where the response states the cost of its request. */
 const singleSource = z

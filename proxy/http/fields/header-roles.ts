@@ -2,7 +2,15 @@ import { unescape } from 'node:querystring'
 import { ownCopy } from '../message/detach-buffer.ts'
 import { Remembered } from '../message/remembered.ts'
 import { MAX_NAME_LENGTH, usualNames } from '../message/usual-names.ts'
-import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './proxy-headers.ts'
+import {
+  answeredHere,
+  forwardProxyHeaders,
+  hopByHop,
+  neverForwarded,
+  trustedProxyHeaders,
+  trustedProxyPrefixes,
+  writtenByGateway,
+} from './removed-headers.ts'
 
 /**
  * How a proxy handles a header (RFC 9110 sections 5 and 7.6):
@@ -48,19 +56,9 @@ export type RequestFieldClassifier = (spelling: string) => FieldClass | undefine
  */
 export type FieldClass = { readonly name: string; readonly role: FieldRole; readonly decides: boolean }
 
-const hopByHop = [
-  // Reserved, as it would be named by the option of that name (RFC 9110 section 16.3.1).
-  'close',
-  'proxy-connection',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'te',
-  'trailer',
-  'http2-settings',
-] as const
-
 const commonRoles = new Map<string, FieldRole>([
-  ...hopByHop.map((name) => [name, 'hop-by-hop'] as const),
+  ...[...hopByHop, ...forwardProxyHeaders].map((name) => [name, 'hop-by-hop'] as const),
+  // These are read before they are removed.
   ['connection', 'connection'],
   ['content-length', 'content-length'],
   ['keep-alive', 'keep-alive'],
@@ -68,21 +66,17 @@ const commonRoles = new Map<string, FieldRole>([
   ['upgrade', 'upgrade'],
 ])
 
-// `Forwarded` would duplicate or contradict the headers set here: it is never passed on.
 const requestRoles = new Map<string, FieldRole>([
-  ...neverForwarded.map((name) => [name, 'own'] as const),
+  ...[...neverForwarded, ...writtenByGateway].map((name) => [name, 'own'] as const),
   ...commonRoles,
+  [answeredHere, 'hop-by-hop'],
   ['cookie', 'cookie'],
-  ['expect', 'hop-by-hop'],
-  ['forwarded', 'own'],
   ['host', 'host'],
   ['max-forwards', 'max-forwards'],
   ['via', 'via'],
   ['x-forwarded-for', 'x-forwarded-for'],
   ['x-forwarded-host', 'x-forwarded-host'],
   ['x-forwarded-proto', 'x-forwarded-proto'],
-  ['x-real-ip', 'own'],
-  ['x-request-id', 'own'],
 ])
 
 /** Of WebDAV (RFC 4918 sections 10.3 and 10.4). */

@@ -1,51 +1,11 @@
 import type { RequestFieldClassifier } from './header-roles.ts'
 import { classifyResponseField } from './header-roles.ts'
+import { neverTrailerPrefixes, neverTrailers } from './removed-headers.ts'
 import type { ClientRequest } from '../message/messages.ts'
-
-// RFC 9110 section 6.5.1: a field for framing, routing, authentication, cache control or content encoding has no effect
-// in a trailer, or that of a header, which would have been checked.
-const forbidden = new Set([
-  ...[
-    'accept-encoding',
-    'age',
-    'authentication-info',
-    'authorization',
-    'cache-control',
-    'cookie',
-    'date',
-    'expect',
-  ],
-  ...[
-    'expires',
-    'forwarded',
-    'host',
-    'location',
-    'max-forwards',
-    'origin',
-    'pragma',
-    'proxy-authentication-info',
-  ],
-  ...['range', 'retry-after', 'set-cookie', 'te', 'trailer', 'vary', 'via', 'warning', 'www-authenticate'],
-  ...['grpc-timeout', 'grpc-encoding', 'grpc-accept-encoding'],
-])
-const forbiddenPrefixes = [
-  ...[
-    'access-control-',
-    'content-',
-    'if-',
-    'proxy-',
-    'ratelimit',
-    'sec-',
-    'strict-transport-',
-    'x-content-',
-    'x-forwarded-',
-  ],
-  ...['x-http-method', 'x-method', 'x-frame-', 'x-real-ip', 'x-request-id', 'x-ratelimit'],
-]
 
 /** Whether a field may be a trailer that a proxy passes on. */
 function mayBeTrailer(name: string): boolean {
-  return !forbidden.has(name) && !forbiddenPrefixes.some((prefix) => name.startsWith(prefix))
+  return !neverTrailers.has(name) && !neverTrailerPrefixes.some((prefix) => name.startsWith(prefix))
 }
 
 /** The trailers of a response that are passed on: name, value, name, value…; names in lower case. */

@@ -1,3 +1,4 @@
+import { http1Only } from '../fields/removed-headers.ts'
 import { trimBlanks } from '../fields/trim-blanks.ts'
 
 /** The contents of the fields of a request (RFC 9113 section 8.3.1). */
@@ -16,9 +17,6 @@ const illegalInValue = /[^\t\x20-\x7e\x80-\xff]/
 const illegalInPseudoValue = /[^\x21-\x7e\x80-\xff]/
 const scheme = /^https?$/i
 const digits = /^\d{1,16}$/
-
-/** Fields that only HTTP/1 has (section 8.2.2). */
-const ofConnection = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
 
 /**
  * Reads the fields of a request.
@@ -48,7 +46,7 @@ export function readRequestFields(list: readonly string[]): RequestFields | unde
   for (; at < list.length; at += 2) {
     const name = list[at] ?? ''
     const value = readValue(list[at + 1] ?? '')
-    if (value === undefined || !fieldName.test(name) || ofConnection.has(name)) return undefined
+    if (value === undefined || !fieldName.test(name) || http1Only.has(name)) return undefined
     if (name === 'te' && value.toLowerCase() !== 'trailers') return undefined
     if (name === 'content-length') {
       if (contentLength !== undefined || !digits.test(value)) return undefined
@@ -77,7 +75,7 @@ export function readTrailerFields(list: readonly string[]): string[] | undefined
   for (let i = 0; i < list.length; i += 2) {
     const name = list[i] ?? ''
     const value = readValue(list[i + 1] ?? '')
-    if (value === undefined || !fieldName.test(name) || ofConnection.has(name)) return undefined
+    if (value === undefined || !fieldName.test(name) || http1Only.has(name)) return undefined
     trailers.push(name, value)
   }
   return trailers

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { clientAddressHeaders } from '../../http/fields/proxy-headers.ts'
+import { clientAddressHeaders } from '../../http/fields/removed-headers.ts'
 import type { PrefixLengths, SinglePart } from '../../policy.ts'
 import type { AddressReader, ClientAddress } from '../../request/addresses/client-address.ts'
 import { formatNetwork, parseAddress } from '../../request/addresses/ip-address.ts'

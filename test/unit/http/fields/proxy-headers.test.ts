@@ -9,7 +9,7 @@ import {
   neverForwarded,
   trustedProxyHeaders,
   trustedProxyPrefixes,
-} from '../../../../proxy/http/fields/proxy-headers.ts'
+} from '../../../../proxy/http/fields/removed-headers.ts'
 import { upstreamHeaders } from '../../../../proxy/http/forward/upstream-headers.ts'
 
 // The attack: a client says itself what only the proxy before a backend should say: the prefix that is taken off the path,

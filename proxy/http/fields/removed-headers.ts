@@ -1,0 +1,241 @@
+/**
+ * The headers that are not passed on as they came, and why: the only list of them. The parsers, the roles of headers (`header-roles.ts`),
+ * trailers, and the checks of the configuration are made of it.
+ */
+
+/**
+ * Headers that the two ends of one connection exchange, in requests and responses (RFC 9110 section 7.6.1). They are not passed on;
+ * what the next connection needs is written anew for it.
+ */
+export const hopByHop: readonly string[] = [
+  // Reserved, as it would be named by the option of that name (RFC 9110 section 16.3.1).
+  'close',
+  'connection',
+  'http2-settings',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  // Each side is framed anew, whatever the other said.
+  'transfer-encoding',
+  'upgrade',
+]
+
+/** Those of them that make an HTTP/2 message malformed (RFC 9113 section 8.2.2). */
+export const http1Only: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** For a proxy that the client was told to use. Sluice is a gateway: its backend must not see credentials for such a proxy. */
+export const forwardProxyHeaders: readonly string[] = ['proxy-authenticate', 'proxy-authorization']
+
+/** Of a request: the gateway answers it, and the backend is sent the body in any case. */
+export const answeredHere = 'expect'
+
+/** Headers of a request that the gateway writes itself: what a client says in them is false, or one part of what the backend gets. */
+export const writtenByGateway: readonly string[] = [
+  'host',
+  // It would duplicate or contradict the headers that are set here.
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'x-request-id',
+]
+
+// The headers that follow tell a backend of its path, its host, its scheme, its user or its client's address. The proxy before it sets
+// them, and a client that sends one itself would be believed too. `docs/http.md` has the backend and the source for each.
+
+/** Tells the backend which rule has sent it a request that is over its limit. */
+export const OVER_HEADER = 'x-sluice-over'
+
+/** Headers that replace the path, or a decision about it, without the rules seeing it, or that only the gateway sets: nobody may send them. */
+export const neverForwarded: readonly string[] = [
+  'proxy',
+  'x-astro-locals',
+  'x-astro-path',
+  'x-http-destinationurl',
+  'x-invoke-output',
+  'x-invoke-path',
+  'x-invoke-query',
+  'x-invoke-status',
+  'x-matched-path',
+  'x-middleware-subrequest',
+  'x-now-route-matches',
+  'x-original-url',
+  'x-override-url',
+  'x-rewrite-url',
+  OVER_HEADER,
+]
+
+/** Headers with a client's address, accepted from trusted proxies only. */
+export const clientAddressHeaders: readonly string[] = [
+  'ali-cdn-real-ip',
+  'appengine-user-ip',
+  'cdn-src-ip',
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+  'cf-pseudo-ipv4',
+  'client-ip',
+  'cloudfront-viewer-address',
+  'do-connecting-ip',
+  'fastly-client-ip',
+  'fly-client-ip',
+  'forwarded-for',
+  'incap-client-ip',
+  'proxy-client-ip',
+  'true-client-ip',
+  'x-azure-clientip',
+  'x-azure-socketip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-forwarded',
+  'x-nf-client-connection-ip',
+  'x-original-for',
+  'x-original-forwarded-for',
+  'x-originating-ip',
+  'x-proxyuser-ip',
+  'x-sucuri-clientip',
+  'x-true-ip',
+  'x-vercel-forwarded-for',
+]
+
+/** Headers accepted from trusted proxies only. */
+export const trustedProxyHeaders: readonly string[] = [
+  // Path and prefix
+  'path-info',
+  'request-base',
+  'script-name',
+  'x-accel-mapping',
+  'x-ingress-path',
+  'x-original-method',
+  'x-original-uri',
+  'x-request-base',
+  'x-request-uri',
+  'x-script-name',
+  'x-sendfile-type',
+  'x-traversal-path',
+  'x-vhm-root',
+  // Host
+  'x-host',
+  'x-http-host-override',
+  'x-original-host',
+  'x-vhm-host',
+  // Scheme
+  'cf-visitor',
+  'cloudfront-forwarded-proto',
+  'fastly-ssl',
+  'front-end-https',
+  'x-arr-ssl',
+  'x-client-scheme',
+  'x-original-proto',
+  'x-scheme',
+  'x-url-scheme',
+  ...clientAddressHeaders,
+  // User
+  'cf-access-authenticated-user-email',
+  'client-cert',
+  'client-cert-chain',
+  'iv-creds',
+  'iv-groups',
+  'iv-user',
+  'oam-remote-user',
+  'sm-user',
+  'x-alfresco-remote-user',
+  'x-anonymous-consumer',
+  'x-arr-clientcert',
+  'x-authenticated-groups',
+  'x-authenticated-scope',
+  'x-authenticated-userid',
+  'x-auth-userid',
+  'x-auth-username',
+  'x-client-cert',
+  'x-client-dn',
+  'x-client-verify',
+  'x-credential-identifier',
+  'x-vouch-user',
+]
+
+/** Prefixes of header names accepted from trusted proxies only. */
+export const trustedProxyPrefixes: readonly string[] = [
+  'l5d-',
+  'oidc-claim-',
+  'remote-',
+  'ssl-client-',
+  'tailscale-user-',
+  'wl-proxy-',
+  'x-amzn-mtls-',
+  'x-amzn-oidc-',
+  'x-appengine-',
+  'x-auth-request-',
+  'x-authentik-',
+  'x-consumer-',
+  'x-envoy-',
+  'x-forwarded-',
+  'x-goog-authenticated-user-',
+  'x-ms-client-principal',
+  'x-pomerium-claim-',
+  'x-remote-',
+  'x-ssl-client-',
+  'x-vouch-idp-',
+  'x-webauth-',
+]
+
+// RFC 9110 section 6.5.1: a field for framing, routing, authentication, cache control or content encoding has no effect in a trailer, or
+// that of a header, which would have been checked.
+
+/** Fields that are removed from trailers, beside those that are removed from headers. */
+export const neverTrailers: ReadonlySet<string> = new Set([
+  'accept-encoding',
+  'age',
+  'authentication-info',
+  'authorization',
+  'cache-control',
+  'cookie',
+  'date',
+  'expect',
+  'expires',
+  'forwarded',
+  'grpc-accept-encoding',
+  'grpc-encoding',
+  'grpc-timeout',
+  'host',
+  'location',
+  'max-forwards',
+  'origin',
+  'pragma',
+  'proxy-authentication-info',
+  'range',
+  'retry-after',
+  'set-cookie',
+  'te',
+  'trailer',
+  'vary',
+  'via',
+  'warning',
+  'www-authenticate',
+])
+
+/** Prefixes of further ones. */
+export const neverTrailerPrefixes: readonly string[] = [
+  'access-control-',
+  'content-',
+  'if-',
+  'proxy-',
+  'ratelimit',
+  'sec-',
+  'strict-transport-',
+  'x-content-',
+  'x-forwarded-',
+  'x-http-method',
+  'x-method',
+  'x-frame-',
+  'x-real-ip',
+  'x-request-id',
+  'x-ratelimit',
+]
