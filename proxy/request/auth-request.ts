@@ -118,8 +118,7 @@ function unusable(header: string): UnusableAuthRequest {
 function onlyValue({ rawHeaders }: ClientRequest, name: string): string | undefined {
   let found: string | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const spelling = rawHeaders[i] ?? ''
-    if (spelling.length !== name.length || spelling.toLowerCase() !== name) continue
+    if (rawHeaders[i] !== name) continue
     if (found !== undefined) return undefined
     found = rawHeaders[i + 1]
   }

@@ -120,8 +120,7 @@ export function readHost(
 }
 
 function isHostField(name: string): boolean {
-  if (name.length === 4) return name === 'Host' || name === 'host' || name.toLowerCase() === 'host'
-  return name === ':authority'
+  return name === 'host' || name === ':authority'
 }
 
 /** Whether `:authority` and `Host` name the same (RFC 9113 section 8.3.1): letter case and the port of the scheme make no difference. */

@@ -7,6 +7,7 @@ import { compileConditions } from '../../proxy/limits/conditions/conditions.ts'
 import type { Rule } from '../../proxy/policy.ts'
 import { noAddressLists } from '../../proxy/request/addresses/lists/address-lists.ts'
 import { readTarget } from '../../proxy/request/target/target.ts'
+import { asRead } from '../support/http/as-read.ts'
 
 // A client must gain nothing by a request that backends read differently: where one reads it so that a condition holds, `when`
 // applies the rule; `unless` exempts only what all of them read so.
@@ -32,7 +33,7 @@ function appliesWith(fields: object, { lines, path }: Asked): boolean {
   const conditions = compileConditions([rule], { files: noAddressLists, wallNow: () => 0 })
   const target = readTarget('GET', path)
   if (typeof target === 'string') throw new Error(target)
-  const rawHeaders = lines.flat()
+  const rawHeaders = asRead(lines.flat())
   const client = { address: '192.0.2.1', prefix: '192.0.2.1' }
   const source = { client, host: 'a', target, claims: undefined, headers: headersOf(rawHeaders), rawHeaders }
   return (conditions?.applying([rule.policy], source).length ?? 1) === 1

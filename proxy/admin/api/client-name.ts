@@ -69,7 +69,9 @@ export function requestOfClient(
   return {
     client: addresses.readPeer(address)?.client ?? unknownClient,
     rawHeaders: parts.flatMap(([part, value]) =>
-      part.toLowerCase().startsWith('header:') ? [part.slice('header:'.length), asBytes(value)] : [],
+      part.toLowerCase().startsWith('header:')
+        ? [part.slice('header:'.length).toLowerCase(), asBytes(value)]
+        : [],
     ),
   }
 }

@@ -10,7 +10,7 @@ export function headOf(status: number): ResponseHead {
 
 /** A request as the steps read it: HTTP/1.0 where its host is unknown, which need not have one. */
 export function toClientRequest({ method, target, host, headers }: LoggedRequest): ClientRequest {
-  const rawHeaders: string[] = host === undefined ? [] : ['Host', host]
+  const rawHeaders: string[] = host === undefined ? [] : ['host', host]
   for (const name in headers) rawHeaders.push(name, headers[name] ?? '')
   return {
     method,

@@ -33,7 +33,7 @@ const secretHeader = z
   .record(z.string(), sha256, needsHeader)
   .refine((header) => Object.keys(header).length === 1, needsHeader)
   .refine(
-    (header) => Object.keys(header).every((name) => classify(name)?.role === 'end-to-end'),
+    (header) => Object.keys(header).every((name) => classify(name.toLowerCase())?.role === 'end-to-end'),
     'header needs the name of a header that clients send, such as x-probe-token',
   )
   .transform((header) => {

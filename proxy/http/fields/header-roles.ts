@@ -1,7 +1,7 @@
 import { unescape } from 'node:querystring'
 import { ownCopy } from '../message/detach-buffer.ts'
 import { Remembered } from '../message/remembered.ts'
-import { MAX_NAME_LENGTH, usualNames } from '../message/usual-names.ts'
+import { MAX_NAME_LENGTH, usualNames } from './field-names.ts'
 import {
   answeredHere,
   forwardProxyHeaders,
@@ -47,8 +47,8 @@ export type FieldRole =
   | 'x-forwarded-host'
   | 'x-forwarded-proto'
 
-/** Gives the class of a request's field, or undefined where the spelling is not a token (RFC 9110 section 5.6.2). */
-export type RequestFieldClassifier = (spelling: string) => FieldClass | undefined
+/** Gives the class of a request's field by its name in lower case; undefined where that is not a token (RFC 9110 section 5.6.2). */
+export type RequestFieldClassifier = (name: string) => FieldClass | undefined
 
 /**
  * `decides`: a decision rests on it, so that `Connection` cannot have it removed: the backend must see the value that the
@@ -91,28 +91,32 @@ export const methodOverrideFields = ['x-http-method-override', 'x-http-method', 
  */
 const alwaysDecide = ['access-control-request-method', 'origin']
 
-const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+/** A name in lower case. One in other letters has no class: it would be taken for another header than it is. */
+const fieldName = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 
-/** Classifies field names, remembering the spellings in use so that lower-casing and checking is done once for each. */
+/** Classifies fields by their names, and remembers the classes of names in use. */
 function createClassifier(
   roles: ReadonlyMap<string, FieldRole>,
   roleOfOther: (name: string) => FieldRole,
   deciding: readonly string[] = [],
-): (spelling: string) => FieldClass | undefined {
+): (name: string) => FieldClass | undefined {
   const decisive = new Set(deciding)
   const classOf = (name: string): FieldClass => ({
     name,
     role: roles.get(name) ?? roleOfOther(name),
     decides: decisive.has(name),
   })
-  const usual = usualNames.map((spelling) => [spelling, classOf(spelling.toLowerCase())] as const)
-  const remembered = new Remembered<FieldClass>(1024, MAX_NAME_LENGTH, usual)
-  return (spelling) => {
-    const known = remembered.find(spelling)
+  const remembered = new Remembered<FieldClass>(
+    1024,
+    MAX_NAME_LENGTH,
+    usualNames.map((name) => [name, classOf(name)]),
+  )
+  return (name) => {
+    const known = remembered.find(name)
     if (known) return known
-    if (!token.test(spelling)) return undefined
-    const copy = ownCopy(spelling)
-    const made = classOf(copy.toLowerCase())
+    if (!fieldName.test(name)) return undefined
+    const copy = ownCopy(name)
+    const made = classOf(copy)
     remembered.add(copy, made)
     return made
   }
@@ -180,7 +184,7 @@ const responseRoles = new Map<string, FieldRole>([
   ['persistent-auth', 'connection-login'],
 ])
 
-/** The class of a response's field, or undefined where the spelling is not a token. */
+/** The class of a response's field by its name in lower case; undefined where that is not a token. */
 export const classifyResponseField = createClassifier(responseRoles, () => 'end-to-end')
 
 /** The value in most messages that have the header. */

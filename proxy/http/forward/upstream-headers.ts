@@ -45,7 +45,7 @@ export type Provenance = {
  * proxy has said of the client, and what a decision rests on: a client could be counted by a value that the backend never
  * sees. Framing fields are the caller's to add.
  *
- * @param rawFields name, value, name, value… as received, names in any case; HTTP/2 pseudo-fields are passed over
+ * @param rawFields name, value, name, value… as received, with names in lower case; HTTP/2 pseudo-fields are passed over
  */
 export function upstreamHeaders(
   classify: RequestFieldClassifier,
@@ -161,8 +161,7 @@ export function saysNoContent({ method, headers }: ClientRequest): boolean {
 function optionsNamedIn(rawFields: readonly string[]): ReadonlySet<string> | undefined {
   let value: string | undefined
   for (let i = 0; i < rawFields.length; i += 2) {
-    const name = rawFields[i] ?? ''
-    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue
+    if (rawFields[i] !== 'connection') continue
     value = value === undefined ? rawFields[i + 1] : `${value},${rawFields[i + 1] ?? ''}`
   }
   if (value === undefined || value === 'keep-alive' || value === 'close') return undefined

@@ -1,3 +1,4 @@
+import { readFieldName } from '../fields/field-names.ts'
 import { http1Only } from '../fields/removed-headers.ts'
 import { trimBlanks } from '../fields/trim-blanks.ts'
 
@@ -12,7 +13,6 @@ export type RequestFields = {
   readonly contentLength: number | undefined
 }
 
-const fieldName = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const illegalInValue = /[^\t\x20-\x7e\x80-\xff]/
 const illegalInPseudoValue = /[^\x21-\x7e\x80-\xff]/
 const scheme = /^https?$/i
@@ -44,9 +44,9 @@ export function readRequestFields(list: readonly string[]): RequestFields | unde
     else return undefined
   }
   for (; at < list.length; at += 2) {
-    const name = list[at] ?? ''
+    const name = readName(list[at] ?? '')
     const value = readValue(list[at + 1] ?? '')
-    if (value === undefined || !fieldName.test(name) || http1Only.has(name)) return undefined
+    if (value === undefined || name === undefined) return undefined
     if (name === 'te' && value.toLowerCase() !== 'trailers') return undefined
     if (name === 'content-length') {
       if (contentLength !== undefined || !digits.test(value)) return undefined
@@ -73,12 +73,18 @@ export function readRequestFields(list: readonly string[]): RequestFields | unde
 export function readTrailerFields(list: readonly string[]): string[] | undefined {
   const trailers: string[] = []
   for (let i = 0; i < list.length; i += 2) {
-    const name = list[i] ?? ''
+    const name = readName(list[i] ?? '')
     const value = readValue(list[i + 1] ?? '')
-    if (value === undefined || !fieldName.test(name) || http1Only.has(name)) return undefined
+    if (value === undefined || name === undefined) return undefined
     trailers.push(name, value)
   }
   return trailers
+}
+
+/** Undefined for a name that no field of HTTP/2 has: one in upper case, or a header that only HTTP/1 has. */
+function readName(sent: string): string | undefined {
+  const name = readFieldName(sent)?.name
+  return name === sent && !http1Only.has(name) ? name : undefined
 }
 
 /** Without blanks at its ends, which HTTP/1 takes off too. Undefined for a value that no field has. */

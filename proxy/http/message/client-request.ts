@@ -23,9 +23,9 @@ export abstract class ClientRequest {
   readonly method: string
   /** The request target as it came, one character a byte. */
   readonly url: string
-  /** Name, value, name, value… as they came, names in the letters of the client. */
+  /** Name, value, name, value… in the order in which they came, with names in lower case. */
   readonly rawHeaders: readonly string[]
-  /** By name in lower case. Of a header that repeats the lines are joined by commas, of `cookie` by semicolons. */
+  /** The same by name. Of a header that repeats the lines are joined by commas, of `cookie` by semicolons. */
   readonly headers: IncomingHttpHeaders
   rawTrailers: readonly string[] = none
   /** The connection that it came on, which with TLS is the decrypted one. Over HTTP/2 others share it. */

@@ -1,38 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { ownCopy } from './detach-buffer.ts'
-import { Remembered } from './remembered.ts'
-import { MAX_NAME_LENGTH, usualNames } from './usual-names.ts'
 
 /** Without what plain objects inherit: a client may send a header of any name. */
 const Headers = function () {} as unknown as new () => Record<string, string | string[] | undefined>
 Headers.prototype = Object.create(null) as object
 
-/** Spellings of names in use, each with the name in lower case: it is the same text for all requests. */
-const remembered = new Remembered<string>(
-  1024,
-  MAX_NAME_LENGTH,
-  usualNames.map((name) => [name, name.toLowerCase()]),
-)
-
-function lowerCase(spelling: string): string {
-  const known = remembered.find(spelling)
-  if (known !== undefined) return known
-  if (spelling.length > MAX_NAME_LENGTH) return spelling.toLowerCase()
-  const copy = ownCopy(spelling)
-  const name = copy.toLowerCase()
-  remembered.add(copy, name)
-  return name
-}
-
 /**
- * Header fields by name in lower case, all lines of one in one value, as Node reads them with `joinDuplicateHeaders`.
+ * Header fields by name, all lines of one in one value, as Node reads them with `joinDuplicateHeaders`.
  *
- * @param fields name, value, name, value…
+ * @param fields name, value, name, value… with names in lower case
  */
 export function headersOf(fields: readonly string[]): IncomingHttpHeaders {
   const headers = new Headers()
   for (let i = 0; i < fields.length; i += 2) {
-    const name = lowerCase(fields[i] ?? '')
+    const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
     if (isDigit(name.charCodeAt(0))) makeSparse(headers)
     const before = headers[name]
@@ -56,3 +36,12 @@ function makeSparse(headers: Record<string, unknown>): void {
 }
 
 const MAX_INDEX = String(2 ** 32 - 2)
+
+/**
+ * The values of all lines of a field.
+ *
+ * @param fields name, value, name, value… with names in lower case
+ */
+export function linesOf(fields: readonly string[], name: string): string[] {
+  return fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === name)
+}

@@ -175,8 +175,7 @@ const unusualBlanks = /[\t\x85\xa0]| {2}/
 function countLines(name: string, rawHeaders: readonly string[]): number {
   let count = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const sent = rawHeaders[i] ?? ''
-    if (sent.length === name.length && sent.toLowerCase() === name) count += 1
+    if (rawHeaders[i] === name) count += 1
   }
   return count
 }

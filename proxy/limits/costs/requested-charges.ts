@@ -1,5 +1,5 @@
 import { declaredLength } from '../../http/fields/framing.ts'
-import { linesOf } from '../../http/fields/header-lines.ts'
+import { linesOf } from '../../http/message/headers.ts'
 import type { ClientRequest } from '../../http/message/messages.ts'
 import type { Charge } from '../limiter.ts'
 import { requestedUnits, type Policy, type RequestedUnits } from '../../policy.ts'

@@ -73,7 +73,7 @@ function ask({ program, args, reader, name }: BodyReader, requests: readonly Dra
 /** The values for which the request does not count. One that counts for too many clients is rejected. */
 function findUncounted({ types, query, body }: DrawnRequest, values: readonly string[]): string[] {
   if (values.length === 0) return []
-  const rawHeaders = types.flatMap((type) => ['Content-Type', type])
+  const rawHeaders = types.flatMap((type) => ['content-type', type])
   const bytes = Buffer.from(body, 'latin1')
   const sent = bytes.length === 0 ? ({ unread: 'missing' } as const) : { bytes, isWhole: true }
   const part = { kind: 'body', name: 'email', path: ['email'] } as const

@@ -17,7 +17,7 @@ export function fuzz(bytes: Buffer): void {
 }
 
 function read(type: string, bytes: Buffer): KeyBody {
-  const rawHeaders = ['Content-Type', type]
+  const rawHeaders = ['content-type', type]
   const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/login', names)
   body.find(part)
   return body

@@ -10,7 +10,7 @@ const part: BodyPart = { kind: 'body', name: path.join('.'), path }
 
 /** Reads a body as a rule by account does, from the first byte to the keys. */
 function open(type: string): () => ByteReader {
-  const rawHeaders = ['Content-Type', type]
+  const rawHeaders = ['content-type', type]
   return () => ({
     take(bytes) {
       const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/login', new BodyNames([part]))

@@ -6,6 +6,7 @@ import { claimDetails } from '../../../proxy/limits/keys/tokens/claim-details.ts
 import { noAddressLists } from '../../../proxy/request/addresses/lists/address-lists.ts'
 import { readTarget } from '../../../proxy/request/target/target.ts'
 import { setGatewayFlags } from '../../../shared/v8-gc.ts'
+import { asRead } from '../http/as-read.ts'
 
 // Measures what ten conditions cost a request that meets all of them, in a process of its own, and prints the figures as JSON. Without an
 // argument of all tables, else of one.
@@ -107,7 +108,7 @@ function requestFor(table: string, i: number): ConditionSource {
   if (typeof target === 'string') throw new Error(target)
   const address = i % 2 === 0 ? `10.${i}.0.${i}` : `2001:db8:${i.toString(16)}::1`
   const details = claimDetails({ plan: 'free', roles: ['user', 'editor'] }, ['plan', 'roles'])
-  const rawHeaders = lines.flat()
+  const rawHeaders = asRead(lines.flat())
   return {
     client: { address, prefix: address },
     host,

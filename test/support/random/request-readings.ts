@@ -2,13 +2,14 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { Duplex } from 'node:stream'
 import { RequestParser } from '../../../proxy/http/http1/parser/request-parser.ts'
 import { RequestSyntaxError } from '../../../proxy/http/http1/parser/syntax-error.ts'
+import { asRead } from '../http/as-read.ts'
 
 /** A request as a parser has read it. */
 export type RequestRead = {
   readonly method: string
   readonly target: string
   readonly version: string
-  /** Name, value, name, value… as they came. */
+  /** Name, value, name, value… in the order in which they came, with names in lower case. */
   readonly fields: readonly string[]
   /** Latin-1 text, one character a byte. */
   body: string
@@ -85,7 +86,7 @@ export function createNodeReader(): (pieces: readonly Buffer[]) => RequestsReadi
       method,
       target: url,
       version: httpVersion,
-      fields: rawHeaders,
+      fields: asRead(rawHeaders),
       body: '',
       trailers: [] as string[],
       endedIn: undefined,
@@ -122,7 +123,7 @@ export function createNodeReader(): (pieces: readonly Buffer[]) => RequestsReadi
       }
       if (request.complete && read.endedIn === undefined) {
         read.endedIn = fed
-        read.trailers = request.rawTrailers
+        read.trailers = asRead(request.rawTrailers)
       }
     }
   }

@@ -3,13 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { compileClientLists, listedHeaders } from '../../../proxy/limits/clients/lists/client-lists.ts'
 import type { ListEntry, Rule } from '../../../proxy/policy.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
+import { asRead } from '../../support/http/as-read.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const ip = (...ranges: string[]): ListEntry => ({ kind: 'ip', ranges })
 const secret = (name: string, value: string): ListEntry => ({ kind: 'header', name, sha256: sha256(value) })
 
 const client = (address: string) => ({ address, prefix: address })
-const requestWith = (...rawHeaders: string[]) => ({ rawHeaders })
+const requestWith = (...fields: string[]) => ({ rawHeaders: asRead(fields) })
 const plain = requestWith('Host', 'a')
 
 const [login, search] = [makePolicy('login', 1, 1000), makePolicy('search', 1, 1000)]

@@ -48,7 +48,7 @@ function decide({ method = 'GET', target = '/', ip = '192.0.2.1', entries = [], 
     url: target,
     httpVersion: '1.1',
     httpVersionMajor: 1,
-    rawHeaders: ['Host', 'a.example.com'],
+    rawHeaders: ['host', 'a.example.com'],
     headers,
   } as Partial<ClientRequest> as ClientRequest
   const limiter: DecisionTable['limiter'] = {

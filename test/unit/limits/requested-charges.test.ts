@@ -7,6 +7,7 @@ import type { RequestedUnits } from '../../../proxy/policy.ts'
 import type { UnreadReserve } from '../../../proxy/telemetry/telemetry.ts'
 import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 import { runs } from '../../support/random/runs.ts'
+import { asRead } from '../../support/http/as-read.ts'
 
 // A client whose body cannot be read must not pay less than one that states its cost: any number that a backend could
 // take for a number that is not seen here counts as the whole quota. Only a plain absence counts as `else`.
@@ -190,7 +191,7 @@ describe('by its head', () => {
     const isChunked = rawHeaders.includes('Transfer-Encoding')
     const hasLength = rawHeaders.includes('Content-Length') && declared !== '0'
     const framing = isChunked ? 'chunked' : hasLength ? 'length' : 'none'
-    const head = { method: 'POST', url: '/', version: '1.1', fields: rawHeaders, framing } as never
+    const head = { method: 'POST', url: '/', version: '1.1', fields: asRead(rawHeaders), framing } as never
     return new Http1Request(new Socket(), head, { onBodyTaken: () => undefined })
   }
   const length = ['Content-Length', '16']

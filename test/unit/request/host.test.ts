@@ -19,7 +19,7 @@ test(':authority and Host may differ by letter case and by the port of the schem
         const expected = one === ':' ? name : name + one
         expect(hostOf('2.0', ...sent), sent.join(' ')).toBe(isSame ? expected : undefined)
         // The first one counts, and is forwarded.
-        expect(hostOf('1.1', 'Host', name + one, 'Host', name + one)).toBeUndefined()
+        expect(hostOf('1.1', 'host', name + one, 'host', name + one)).toBeUndefined()
       }
 })
 

@@ -10,7 +10,7 @@ import { RequestSyntaxError } from './syntax-error.ts'
 export type BodySink = {
   /** Some of it, never empty: all bytes of one read, except those of long chunks. */
   onBody(piece: Buffer): void
-  /** All of it has arrived. @param trailers name, value, name, value… as they came */
+  /** All of it has arrived. @param trailers name, value, name, value… with names in lower case */
   onBodyEnd(trailers: readonly string[]): void
 }
 
@@ -204,8 +204,8 @@ export class BodyReader {
     this.#trailerSize.addField(line.length)
     this.#trailers ??= []
     // A length or a coding, which might frame another message for somebody.
-    const meaning = readFieldLine(line, 0, line.length, this.#trailers, [])
-    if (meaning === 'content-length' || meaning === 'transfer-encoding')
+    const framing = readFieldLine(line, 0, line.length, this.#trailers, [])
+    if (framing === 'content-length' || framing === 'transfer-encoding')
       throw new RequestSyntaxError('framing header in the trailers')
     return this.#lines.next
   }

@@ -1,6 +1,7 @@
 import { METHODS } from '../../../../shared/node-http.ts'
 import { connectionOptions } from '../../fields/header-roles.ts'
-import { readFieldLine, type FieldName } from './field-line.ts'
+import type { FieldName } from '../../fields/field-names.ts'
+import { readFieldLine } from './field-line.ts'
 import { HeadSize, type HeadLimits } from './head-size.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
@@ -16,7 +17,7 @@ export type RequestHead = {
   readonly url: string
   /** `1.1` or `1.0`; of what cannot be served, the version that is named. */
   readonly version: string
-  /** Name, value, name, value… as they came. */
+  /** Name, value, name, value… in the order in which they came, with names in lower case. */
   readonly fields: readonly string[]
   readonly framing: RequestFraming
   /** With a length: the bytes of the body, more than 0. */
@@ -97,11 +98,11 @@ export class HeadReader {
   /** @throws {RequestSyntaxError} */
   takeField(text: string, start: number, end: number): void {
     this.#size.addField(end - start)
-    const meaning = readFieldLine(text, start, end, this.#fields, this.#names)
-    if (meaning === undefined) return
+    const framing = readFieldLine(text, start, end, this.#fields, this.#names)
+    if (framing === undefined) return
     const value = this.#fields[this.#fields.length - 1] ?? ''
-    if (meaning === 'connection') this.#connection = joined(this.#connection, value)
-    else if (meaning === 'transfer-encoding') {
+    if (framing === 'connection') this.#connection = joined(this.#connection, value)
+    else if (framing === 'transfer-encoding') {
       // Other parsers take it for a part of the coding, and read another end of the body.
       if (value !== '' && endsInTab(text, end)) throw new RequestSyntaxError('tab after a transfer coding')
       this.#coding = joined(this.#coding, value)

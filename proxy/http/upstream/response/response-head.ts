@@ -1,4 +1,5 @@
 import { logsInConnection } from '../../fields/connection-login.ts'
+import { readFieldName } from '../../fields/field-names.ts'
 import { classifyResponseField, connectionOptions, type FieldClass } from '../../fields/header-roles.ts'
 import { trimBlanks } from '../../fields/trim-blanks.ts'
 import { ownCopy } from '../../message/detach-buffer.ts'
@@ -153,9 +154,14 @@ function parseLine(text: string, start: number): FieldLine {
   const end = endOfLine(text, start)
   const colon = text.indexOf(':', start)
   if (colon === -1 || colon >= end) throw new ResponseSyntaxError('header line without a colon')
-  const field = classifyResponseField(text.slice(start, colon))
+  const field = classOf(text.slice(start, colon))
   if (!field) throw new ResponseSyntaxError('invalid header name')
   return { text: text.slice(start, end), field, value: trimmedValue(text, colon + 1, end - 2) }
+}
+
+function classOf(spelling: string): FieldClass | undefined {
+  const named = readFieldName(spelling)
+  return named && classifyResponseField(named.name)
 }
 
 /**
@@ -167,7 +173,7 @@ function parseLine(text: string, start: number): FieldLine {
 export function parseTrailer(line: string): readonly [name: string, value: string] {
   const colon = line.indexOf(':')
   if (colon === -1) throw new ResponseSyntaxError('trailer line without a colon')
-  const field = classifyResponseField(line.slice(0, colon))
+  const field = classOf(line.slice(0, colon))
   if (!field) throw new ResponseSyntaxError('invalid trailer name')
   if (illegalInValue.test(line.slice(colon + 1)))
     throw new ResponseSyntaxError('invalid character in a trailer value')

@@ -63,7 +63,7 @@ export class SecretHeaders {
   #linesOf(rawHeaders: readonly string[]): ReadonlyMap<string, readonly string[]> {
     const lines = new Map<string, string[]>()
     for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = (rawHeaders[i] ?? '').toLowerCase()
+      const name = rawHeaders[i] ?? ''
       if (!this.#digests.has(name)) continue
       const before = lines.get(name)
       const value = rawHeaders[i + 1] ?? ''

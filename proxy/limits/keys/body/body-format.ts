@@ -1,4 +1,4 @@
-import { linesOf } from '../../../http/fields/header-lines.ts'
+import { linesOf } from '../../../http/message/headers.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** How the head of a request describes its body. */

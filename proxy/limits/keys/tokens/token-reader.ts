@@ -1,4 +1,4 @@
-import { linesOf } from '../../../http/fields/header-lines.ts'
+import { linesOf } from '../../../http/message/headers.ts'
 import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
 import type { ClientRequest } from '../../../http/message/messages.ts'
 import { singleParts, type Policy } from '../../../policy.ts'

@@ -11,6 +11,7 @@ import {
   trustedProxyPrefixes,
 } from '../../../../proxy/http/fields/removed-headers.ts'
 import { upstreamHeaders } from '../../../../proxy/http/forward/upstream-headers.ts'
+import { asRead } from '../../../support/http/as-read.ts'
 
 // The attack: a client says itself what only the proxy before a backend should say: the prefix that is taken off the path,
 // the user who has signed in, the address of the client. Rules have seen none of it.
@@ -36,21 +37,17 @@ function seen(
   options: { trusted?: boolean; named?: boolean; classify?: RequestFieldClassifier } = {},
 ): Map<string, string> {
   const classify = options.classify ?? createRequestClassifier([], false)
-  const lines = upstreamHeaders(
-    classify,
-    names.flatMap((name) => [name, 'sent']),
-    {
-      peerAddress: '192.0.2.1',
-      peerTrusted: options.trusted ?? false,
-      clientAddress: '192.0.2.1',
-      clientNamed: options.named ?? false,
-      scheme: 'http',
-      requestId: 'id',
-      host: 'a',
-      protocolVersion: '1.1',
-      maxForwards: undefined,
-    },
-  )
+  const lines = upstreamHeaders(classify, asRead(names.flatMap((name) => [name, 'sent'])), {
+    peerAddress: '192.0.2.1',
+    peerTrusted: options.trusted ?? false,
+    clientAddress: '192.0.2.1',
+    clientNamed: options.named ?? false,
+    scheme: 'http',
+    requestId: 'id',
+    host: 'a',
+    protocolVersion: '1.1',
+    maxForwards: undefined,
+  })
   const fields = lines.split('\r\n').map((line) => {
     const [name = '', value = ''] = line.split(': ', 2)
     return [name, value] as const

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createRequestClassifier, classifyResponseField } from '../../../../proxy/http/fields/header-roles.ts'
-import { readFieldLine } from '../../../../proxy/http/http1/parser/field-line.ts'
+import { readFieldName, usualNames, usualSpellings } from '../../../../proxy/http/fields/field-names.ts'
 import { Remembered } from '../../../../proxy/http/message/remembered.ts'
-import { usualNames } from '../../../../proxy/http/message/usual-names.ts'
 
 /*
  * The attack: names that nobody uses, until a table of names is full of them. The entries of the names in use then have to be
@@ -13,14 +12,14 @@ import { usualNames } from '../../../../proxy/http/message/usual-names.ts'
 const classify = createRequestClassifier([], true)
 
 /** Each gives an object of its own where it does not remember the name. */
-const readers: Record<string, (name: string) => unknown> = {
-  'a line of a request': (name) => {
-    const names: NonNullable<Parameters<typeof readFieldLine>[4]> = []
-    readFieldLine(`${name}: a`, 0, name.length + 3, [], names)
-    return names[0]
+const readers: Record<string, { read: (name: string) => unknown; usual: readonly string[]; own: string }> = {
+  'a name': { read: readFieldName, usual: usualSpellings, own: 'X-Own-Name' },
+  'the class of a header': { read: classify, usual: usualNames, own: 'x-own-name' },
+  'the class of a header of a response': {
+    read: classifyResponseField,
+    usual: usualNames,
+    own: 'x-own-name',
   },
-  'the class of a header': classify,
-  'the class of a header of a response': classifyResponseField,
 }
 
 let others = 0
@@ -29,18 +28,30 @@ function flood(read: (name: string) => unknown, count: number): void {
   for (let i = 0; i < count; i++) read(`x-${others++}-of-nobody`)
 }
 
-test.each(Object.keys(readers))('%s: the names in use are remembered behind a flood of others', (what) => {
-  const read = readers[what] ?? classify
-  flood(read, 33_000)
-  for (const name of usualNames) expect(read(name), name).toBe(read(name))
-  // One of its own is known again after some requests, and stays known while others come.
-  for (let i = 0; i < 16; i++) read('X-Own-Name')
-  const own = read('X-Own-Name')
-  expect(read('X-Own-Name')).toBe(own)
-  for (let i = 0; i < 100; i++) {
-    flood(read, 100)
-    expect(read('X-Own-Name')).toBe(own)
+test.each(Object.entries(readers))(
+  '%s: the names in use are remembered behind a flood of others',
+  (_, { read, usual, own: ownName }) => {
+    flood(read, 33_000)
+    for (const name of usual) expect(read(name), name).toBe(read(name))
+    // One of its own is known again after some requests, and stays known while others come.
+    for (let i = 0; i < 16; i++) read(ownName)
+    const own = read(ownName)
+    expect(read(ownName)).toBe(own)
+    for (let i = 0; i < 100; i++) {
+      flood(read, 100)
+      expect(read(ownName)).toBe(own)
+    }
+  },
+)
+
+test('a name is the same text in each message, and none in other letters than lower case has a class', () => {
+  for (const name of [...usualNames, 'x-own-name']) {
+    const upper = name.toUpperCase()
+    expect(readFieldName(upper)?.name).toBe(name)
+    expect(classify(name)).toBeDefined()
+    expect([classify(upper), classifyResponseField(upper)]).toEqual([undefined, undefined])
   }
+  for (const name of ['', 'a b', 'a:', ':path', 'ä', 'a\r']) expect(readFieldName(name), name).toBeUndefined()
 })
 
 test('the cache never exceeds its size, and never returns the value of another text', () => {

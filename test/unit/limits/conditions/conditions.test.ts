@@ -7,6 +7,7 @@ import { claimDetails } from '../../../../proxy/limits/keys/tokens/claim-details
 import type { Rule } from '../../../../proxy/policy.ts'
 import { noAddressLists } from '../../../../proxy/request/addresses/lists/address-lists.ts'
 import { readTarget } from '../../../../proxy/request/target/target.ts'
+import { asRead } from '../../../support/http/as-read.ts'
 
 const NOW_S = 1_800_000_000
 
@@ -31,7 +32,7 @@ function applies(fields: object, asked: Asked): boolean {
   const conditions = compileConditions([rule], { files: noAddressLists, wallNow: () => NOW_S * 1000 })
   const target = readTarget('GET', path)
   if (typeof target === 'string') throw new Error(target)
-  const rawHeaders = lines.flat()
+  const rawHeaders = asRead(lines.flat())
   const headers = headersOf(rawHeaders)
   const source = { client: { address, prefix: address }, host, target, claims, headers, rawHeaders }
   const applying = conditions?.applying([rule.policy], source) ?? [rule.policy]

@@ -22,8 +22,8 @@ function keysOf(
 ) {
   const bytes = Buffer.from(body)
   const sent: SentBody = bytes.length === 0 ? { unread: 'missing' } : { bytes, isWhole: true }
-  const rawHeaders = [type].flat().flatMap((line) => ['Content-Type', line])
-  if (encoding !== undefined) rawHeaders.push('Content-Encoding', encoding)
+  const rawHeaders = [type].flat().flatMap((line) => ['content-type', line])
+  if (encoding !== undefined) rawHeaders.push('content-encoding', encoding)
   const part = partOf(name)
   const read = new KeyBody(sent, { rawHeaders }, target, new BodyNames([part]))
   return bodyKeysOf({ partition: [part] }, () => [], read, address)
