@@ -178,12 +178,6 @@ export const gatewayTable = {
     'Fraction of the requests that are traced, with `traceidratio` and `parentbased_traceidratio`',
     environment,
   ),
-  otelBspScheduleDelay: setting(
-    wholeNumber(1, 60_000),
-    5_000,
-    'Milliseconds to buffer spans before a batch is exported',
-    environment,
-  ),
   storeTimeoutMs: setting(
     duration('1ms', '1m'),
     '100ms',
@@ -205,41 +199,25 @@ export const gatewayTable = {
     0,
     'Maximum requests on one client connection; 0 for no limit',
   ),
-  maxStreams: setting(
-    wholeNumber(1, 10_000),
-    100,
-    'Maximum concurrent requests (streams) on one HTTP/2 connection',
-  ),
   maxHeaderBytes: setting(
     size('1k', '1m'),
     '16k',
-    'Maximum size of the head of a request, all lines with their ends; trailers may have as much again',
-  ),
-  maxHeaderCount: setting(
-    wholeNumber(1, 10_000),
-    100,
-    'Maximum number of headers of a request, and of its trailers',
+    'Maximum size of the head of a request, all lines with their ends, and twice that of its path and query; trailers may have as much again',
   ),
   keepUnusualHeaders: setting(
     flag,
     false,
     'Forward headers whose names contain characters other than letters, digits and `-`',
   ),
-  maxTargetBytes: setting(size('0k', '1m'), '8k', 'Maximum length of a request target (path and query)'),
   maxBodyBytes: setting(
     size(),
     0,
-    'Maximum size of a request body; 0 for no limit. Long bodies are streamed (see `REQUEST_BUFFERING`)',
+    'Maximum size of a request body; 0 for no limit. Bodies of more than 64 KiB are streamed',
   ),
   headersTimeoutMs: setting(
     duration('100ms', '1h'),
     '10s',
     'Time to receive the headers of a request, and to complete a TLS handshake',
-  ),
-  requestBuffering: setting(
-    size('0k', '16m'),
-    '64k',
-    'Buffer request bodies up to this size before taking a connection to the backend; 0 for no buffering',
   ),
   bodyTimeoutMs: setting(
     duration('100ms', '1d'),
@@ -247,16 +225,6 @@ export const gatewayTable = {
     'Time within which a request body must make progress (see `MIN_BODY_RATE`)',
   ),
   minBodyRate: setting(size('0k', '1m'), 100, 'Minimum rate of a request body, in bytes per second'),
-  responseBufferBytes: setting(
-    size('0k', '64m'),
-    '256k',
-    'Maximum bytes of a response to buffer for a client that is slower than the backend',
-  ),
-  maxUnreadBytes: setting(
-    size('1m'),
-    '192m',
-    'Maximum bytes of unread responses of all clients together, per worker process',
-  ),
   sendTimeoutMs: setting(
     duration('100ms', '1d'),
     '60s',
@@ -317,16 +285,6 @@ export const gatewayTable = {
     duration('1ms', '10m'),
     '10s',
     'Maximum time that a request waits for a connection to the backend',
-  ),
-  upstreamMaxAgeMs: setting(
-    duration('1s', '1d'),
-    '30s',
-    'Maximum age of a connection to the backend; new connections resolve its name again',
-  ),
-  upstreamMaxRequests: setting(
-    wholeNumber(0, 1_000_000_000),
-    10_000,
-    'Maximum requests on one connection to the backend; 0 for no limit',
   ),
   upstreamBareLf: setting(
     flag,

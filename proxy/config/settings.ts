@@ -44,10 +44,12 @@ import { readRefusals } from './replies/refusal-files.ts'
 import { refusal } from './replies/refusal.ts'
 import { preset, withPresets } from './presets.ts'
 import { nameAsGiven, readPrefixedVariables } from './written/prefixed-variables.ts'
+import { findRemoved } from './written/removed-settings.ts'
 import { readSecretFiles, secretFiles } from './written/secret-files.ts'
 import { findOwnAddresses } from './checks/own-address.ts'
 import { checkJointly } from './checks/joint.ts'
 import { hasPassword } from './setting-kinds.ts'
+import { boundsFor, type Bounds } from './bounds.ts'
 import { gatewayTable } from './settings-table.ts'
 import {
   findAddressKeys,
@@ -61,36 +63,37 @@ import { webhooks } from './webhooks/webhooks.ts'
 import { readYamlMapping } from './file/yaml-document.ts'
 
 /** All settings of the gateway, checked. */
-export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
-  /** The limits table, in its order. */
-  readonly rules: readonly Rule[]
-  /** Clients that no rule applies to. */
-  readonly allowList: readonly ListEntry[]
-  /** Clients whose requests are refused before any rule, also with rate limiting off. */
-  readonly denyList: readonly ListEntry[]
-  /** Where decisions of CrowdSec are from; undefined without them. */
-  readonly crowdsec: CrowdsecSettings | undefined
-  /** Whose scripts can read local replies; undefined for nobody's. */
-  readonly cors: z.output<typeof cors> | undefined
-  /** The response to refused requests. */
-  readonly refusals: Refusals
-  /** How tokens are verified; undefined where no rule counts by them. */
-  readonly jwt: TokenSettings | undefined
-  /** The databases of countries and autonomous systems; undefined without any. */
-  readonly geoip: GeoFiles | undefined
-  /** Receivers of events: bans, outages of Redis, and invalid settings. */
-  readonly webhooks: readonly Webhook[]
-  /** Headers that every backend gets: name, value, name, value… with names in lower case. */
-  readonly requestHeaders: readonly string[]
-  /** Backends by host and path; undefined where everything goes to `upstreamUrl`. */
-  readonly routes: readonly UpstreamRoute[] | undefined
-  /** `upstreamUrl` was given: requests that no route matches go there. */
-  readonly hasFallback: boolean
-  /** The files that secrets are from, by the variables that name them, such as `REDIS_URL_FILE`. */
-  readonly secretFiles: ReadonlyMap<string, string>
-  /** The file that the limits are from; undefined for the built-in table. */
-  readonly limitsFile: string | undefined
-}
+export type GatewaySettings = SettingsOf<typeof gatewayTable> &
+  Bounds & {
+    /** The limits table, in its order. */
+    readonly rules: readonly Rule[]
+    /** Clients that no rule applies to. */
+    readonly allowList: readonly ListEntry[]
+    /** Clients whose requests are refused before any rule, also with rate limiting off. */
+    readonly denyList: readonly ListEntry[]
+    /** Where decisions of CrowdSec are from; undefined without them. */
+    readonly crowdsec: CrowdsecSettings | undefined
+    /** Whose scripts can read local replies; undefined for nobody's. */
+    readonly cors: z.output<typeof cors> | undefined
+    /** The response to refused requests. */
+    readonly refusals: Refusals
+    /** How tokens are verified; undefined where no rule counts by them. */
+    readonly jwt: TokenSettings | undefined
+    /** The databases of countries and autonomous systems; undefined without any. */
+    readonly geoip: GeoFiles | undefined
+    /** Receivers of events: bans, outages of Redis, and invalid settings. */
+    readonly webhooks: readonly Webhook[]
+    /** Headers that every backend gets: name, value, name, value… with names in lower case. */
+    readonly requestHeaders: readonly string[]
+    /** Backends by host and path; undefined where everything goes to `upstreamUrl`. */
+    readonly routes: readonly UpstreamRoute[] | undefined
+    /** `upstreamUrl` was given: requests that no route matches go there. */
+    readonly hasFallback: boolean
+    /** The files that secrets are from, by the variables that name them, such as `REDIS_URL_FILE`. */
+    readonly secretFiles: ReadonlyMap<string, string>
+    /** The file that the limits are from; undefined for the built-in table. */
+    readonly limitsFile: string | undefined
+  }
 
 /** `sluice.yaml`, as written: the fields of the settings table and the limits. */
 export const configFileSchema = z
@@ -165,6 +168,7 @@ export function loadGatewaySettings(
   const mistakes = [
     ...unknown,
     ...unreadSecrets,
+    ...findRemoved(env),
     ...problems,
     ...unread,
     ...routes.problems,
@@ -206,6 +210,7 @@ export function loadGatewaySettings(
   const rules = written && withTimezone(written, values.timezone)
   const settings = {
     ...values,
+    ...boundsFor(values),
     configFile: path,
     ...absolutePaths(values, folderOf),
     rules: rules ? locateRuleLists(rules, folder) : limits.parse(defaultLimits),

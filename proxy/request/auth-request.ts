@@ -56,11 +56,15 @@ export function readAuthRequest(
   const { method, target: written, host } = original
   if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
   if (written.length > options.maxTargetBytes)
-    return reject('target', errors.targetTooLong, 'the target is too long (MAX_TARGET_SIZE)')
+    return reject(
+      'target',
+      errors.targetTooLong,
+      'the target is too long (more than half of MAX_HEADER_SIZE)',
+    )
   const { rawHeaders } = request
   const most = options.maxHeaderCount + ADDED_FIELDS
   if (rawHeaders.length > 2 * most && countFields(rawHeaders) > most)
-    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers (MAX_HEADER_COUNT)')
+    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers')
   const target = readTarget(method, written, { headers: request.headers, isForwardedAsSent: true })
   if (typeof target === 'string') return reject('target', errors.badRequest, target)
   // Proxies write the path and query here, whatever their client has written.

@@ -55,9 +55,13 @@ export function readRequestHead(
   if (faulty) return reject('framing', faulty.reply, faulty.why)
   if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
   if (url.length > maxTargetBytes)
-    return reject('target', errors.targetTooLong, 'the target is too long (MAX_TARGET_SIZE)')
+    return reject(
+      'target',
+      errors.targetTooLong,
+      'the target is too long (more than half of MAX_HEADER_SIZE)',
+    )
   if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
-    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers (MAX_HEADER_COUNT)')
+    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers')
   const target = readTarget(method, url, request)
   if (typeof target === 'string') return reject('target', errors.badRequest, target)
   const host = readHost(request, target.authority, upstreamHost)

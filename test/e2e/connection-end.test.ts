@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, startRawBackend, type Backend } from '../support/http/backend.ts'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
-import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { otherBounds, startHosted } from '../support/gateway/hosted-gateway.ts'
 import { readConversation, type Conversation } from '../support/http/raw-client.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
@@ -175,7 +175,7 @@ describe.each([
       })
       const gateway = await startHosted({
         UPSTREAM_URL: fragile.url,
-        RESPONSE_BUFFER_SIZE: '0',
+        ...otherBounds({ responseBufferBytes: 0 }),
         ...settings,
       })
       const client = await open(gateway.port, secure)

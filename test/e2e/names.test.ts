@@ -45,7 +45,6 @@ test('all that the gateway connects to by name is found with one lookup, also by
       UPSTREAM_URL: named(backend.url, 'backend.test'),
       REDIS_URL: named(await freshRedis(), 'redis.test'),
       OTEL_EXPORTER_OTLP_ENDPOINT: named(collector.url, 'collector.test'),
-      OTEL_BSP_SCHEDULE_DELAY: '100',
       WEBHOOK_SECRET: webhookSecret,
       ...resolvingWith(dns),
     },

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { send } from '../support/gateway/gateway.ts'
-import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { otherBounds, startHosted } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { startPreforkBackend } from '../support/http/prefork-backend.ts'
 import { runs } from '../support/random/runs.ts'
@@ -52,7 +52,7 @@ test('no request has to wait for a prefork backend to close idle connections', a
         CONFIG_FILE: writeConfigFile(`routes:\n  - { name: app, upstream: ${upstream} }\n`),
         RATE_LIMITING_DISABLED: '1',
         UPSTREAM_CONNECTIONS: connections,
-        UPSTREAM_MAX_AGE: '1d',
+        ...otherBounds({ upstreamMaxAgeMs: 86_400_000 }),
         UPSTREAM_TIMEOUT: '10m',
         UPSTREAM_QUEUE_TIMEOUT: '10m',
       })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { otherBounds, startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { valuesOf, type RecordedRequest } from '../support/http/lenient-requests.ts'
 import { startOtlpCollector, type OtlpCollector, type RecordedSpan } from '../support/http/otlp-collector.ts'
@@ -18,14 +18,13 @@ let gateways: { readonly 'HTTP/1.1': HostedGateway; readonly 'HTTP/2': HostedGat
 
 const tracingTo = (url: string): Record<string, string> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,
-  OTEL_BSP_SCHEDULE_DELAY: '50',
   CONFIG_FILE: writeConfigFile(limits),
 })
 
 beforeAll(async () => {
   collector = await startOtlpCollector()
   backend = await startRecordingBackend()
-  const env = { ...tracingTo(collector.url), UPSTREAM_URL: backend.url }
+  const env = { ...tracingTo(collector.url), ...otherBounds({ spanDelayMs: 50 }), UPSTREAM_URL: backend.url }
   gateways = {
     'HTTP/1.1': await startHosted(env),
     'HTTP/2': await startHosted({ ...env, ...tlsSettings() }),
@@ -228,10 +227,8 @@ test('without a collector the context of the client is passed on as it is', asyn
 })
 
 describe('at the end of the process', () => {
-  const late = { OTEL_BSP_SCHEDULE_DELAY: '60000' }
-
   test.each(['1', '2'])('buffered spans are flushed, with %s worker(s)', async (workers) => {
-    const env = { ...tracingTo(collector.url), ...late, UPSTREAM_URL: backend.url, WORKERS: workers }
+    const env = { ...tracingTo(collector.url), UPSTREAM_URL: backend.url, WORKERS: workers }
     const gateway = await startGateway({ ...env, OTEL_SERVICE_NAME: `edge-${workers}` })
     expect((await gateway.send('GET', `/few/left-${workers}`)).status).toBe(200)
     expect(await gateway.process.stop('SIGTERM')).toBe(0)
@@ -241,7 +238,7 @@ describe('at the end of the process', () => {
 
   test('a collector that never answers does not delay the exit', async () => {
     const silent = await startOtlpCollector(() => undefined)
-    const gateway = await startGateway({ ...tracingTo(silent.url), ...late, UPSTREAM_URL: backend.url })
+    const gateway = await startGateway({ ...tracingTo(silent.url), UPSTREAM_URL: backend.url })
     expect((await gateway.send('GET', '/unheard')).status).toBe(200)
     expect(await gateway.process.stop('SIGTERM')).toBe(0)
     expect(gateway.process.output()).toContain('spans lost at shutdown')

@@ -3,7 +3,9 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 import { startBackend, startRawBackend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import type { Bounds } from '../../proxy/config/bounds.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { otherBounds, startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2 } from '../support/http/http2.ts'
 import { untilMatches } from '../support/wait/until-matches.ts'
 
@@ -13,7 +15,10 @@ import { untilMatches } from '../support/wait/until-matches.ts'
 const greedy = ['127.0.0.2', '127.0.0.3', '127.0.0.4']
 const other = { from: '127.0.0.9' }
 
-async function startFew(env: Record<string, string> = {}): Promise<GatewayProcess> {
+async function startFew(
+  env: Record<string, string> = {},
+  bounds: Partial<Bounds> = {},
+): Promise<HostedGateway> {
   // More than the kernel takes of what its reader does not.
   const large = Buffer.alloc(16 * 1024 * 1024, 'x')
   const backend = await startBackend((request, response) => {
@@ -23,12 +28,12 @@ async function startFew(env: Record<string, string> = {}): Promise<GatewayProces
       response.write('data: hello\n\n')
     } else if (request.url !== '/never') response.end('ok')
   })
-  return startGateway({
+  return startHosted({
     UPSTREAM_URL: backend.url,
     UPSTREAM_CONNECTIONS: '8',
     UPSTREAM_QUEUE: '20',
     UPSTREAM_QUEUE_TIMEOUT: '10s',
-    RESPONSE_BUFFER_SIZE: '0',
+    ...otherBounds({ responseBufferBytes: 0, ...bounds }),
     ...env,
   })
 }
@@ -46,13 +51,13 @@ function ask(port: number, path: string, from: string): Socket {
   return socket
 }
 
-async function expectServed({ port }: GatewayProcess): Promise<void> {
+async function expectServed({ port }: HostedGateway): Promise<void> {
   for (let round = 0; round < 5; round++)
     expect(await send(port, 'GET', '/', other)).toMatchObject({ status: 200, body: 'ok' })
 }
 
 /** Waits until a table of the gateway has so many entries, as a pattern. */
-function untilEntries({ adminPort }: GatewayProcess, table: string, entries: string): Promise<void> {
+function untilEntries({ adminPort }: HostedGateway, table: string, entries: string): Promise<void> {
   const line = new RegExp(`^sluice_table_entries{table="${table}"} ${entries}$`, 'm')
   return untilMatches(async () => (await send(adminPort, 'GET', '/metrics')).body, line)
 }
@@ -108,13 +113,19 @@ test('a connection to the backend is replaced after a number of requests, and af
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=60\r\n\r\nok')
     })
   })
-  const counted = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_MAX_REQUESTS: '3' })
+  const counted = await startHosted({
+    UPSTREAM_URL: backend.url,
+    ...otherBounds({ upstreamMaxRequests: 3 }),
+  })
   for (let i = 0; i < 7; i++) await counted.send('GET', '/')
   expect(perConnection).toEqual([3, 3, 1])
 
   perConnection.length = 0
   backend.connections.length = 0
-  const aged = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_MAX_AGE: '1s' })
+  const aged = await startHosted({
+    UPSTREAM_URL: backend.url,
+    ...otherBounds({ upstreamMaxAgeMs: 1000 }),
+  })
   const first = backend.connections.length
   while (backend.connections.length - first < 3) await aged.send('GET', '/')
   // Busy all the time, and replaced all the same.
@@ -122,7 +133,7 @@ test('a connection to the backend is replaced after a number of requests, and af
 })
 
 test('unread responses are bounded in total: the client with the most loses connections', async () => {
-  const gateway = await startFew({ MAX_UNREAD_SIZE: '1m', SEND_TIMEOUT: '60s', ...tlsSettings() })
+  const gateway = await startFew({ SEND_TIMEOUT: '60s', ...tlsSettings() }, { maxUnreadBytes: 1024 * 1024 })
   const modest = connectHttp2(gateway.port, { settings: { initialWindowSize: 0 }, localAddress: other.from })
   const kept = modest.request({ ':path': '/large' })
   await once(kept, 'response')
@@ -132,7 +143,7 @@ test('unread responses are bounded in total: the client with the most loses conn
   for (const session of sessions)
     for (let i = 0; i < 10; i++) session.request({ ':path': '/large' }).on('error', () => undefined)
   await Promise.race(sessions.map((session) => new Promise((resolve) => session.once('close', resolve))))
-  await gateway.process.waitForLine(/MAX_UNREAD_SIZE reached/)
+  await gateway.waitForLine(/clients leave too many responses unread/)
   await untilEntries(gateway, 'unread-bytes', '[0-9]{1,6}')
   expect(modest.destroyed).toBe(false)
   expect(kept.destroyed).toBe(false)

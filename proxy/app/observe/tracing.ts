@@ -17,7 +17,7 @@ export async function composeTracing(
     endpoint,
     sampler: settings.otelTracesSampler,
     samplerArg: settings.otelTracesSamplerArg,
-    delayMs: settings.otelBspScheduleDelay,
+    delayMs: settings.spanDelayMs,
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     upstream: {
       address: upstreamUrl.hostname,

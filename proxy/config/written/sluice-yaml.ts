@@ -163,37 +163,21 @@ export interface SluiceYaml {
    */
   requestsPerConnection?: number
   /**
-   * Maximum concurrent requests (streams) on one HTTP/2 connection
-   */
-  maxStreams?: number
-  /**
-   * Maximum size of the head of a request, all lines with their ends; trailers may have as much again
+   * Maximum size of the head of a request, all lines with their ends, and twice that of its path and query; trailers may have as much again
    */
   maxHeaderSize?: number | string
-  /**
-   * Maximum number of headers of a request, and of its trailers
-   */
-  maxHeaderCount?: number
   /**
    * Forward headers whose names contain characters other than letters, digits and `-`
    */
   keepUnusualHeaders?: boolean
   /**
-   * Maximum length of a request target (path and query)
-   */
-  maxTargetSize?: number | string
-  /**
-   * Maximum size of a request body; 0 for no limit. Long bodies are streamed (see `REQUEST_BUFFERING`)
+   * Maximum size of a request body; 0 for no limit. Bodies of more than 64 KiB are streamed
    */
   maxBodySize?: number | string
   /**
    * Time to receive the headers of a request, and to complete a TLS handshake
    */
   headersTimeout?: string
-  /**
-   * Buffer request bodies up to this size before taking a connection to the backend; 0 for no buffering
-   */
-  requestBuffering?: number | string
   /**
    * Time within which a request body must make progress (see `MIN_BODY_RATE`)
    */
@@ -202,14 +186,6 @@ export interface SluiceYaml {
    * Minimum rate of a request body, in bytes per second
    */
   minBodyRate?: number | string
-  /**
-   * Maximum bytes of a response to buffer for a client that is slower than the backend
-   */
-  responseBufferSize?: number | string
-  /**
-   * Maximum bytes of unread responses of all clients together, per worker process
-   */
-  maxUnreadSize?: number | string
   /**
    * Time within which a client must read some of its response
    */
@@ -262,14 +238,6 @@ export interface SluiceYaml {
    * Maximum time that a request waits for a connection to the backend
    */
   upstreamQueueTimeout?: string
-  /**
-   * Maximum age of a connection to the backend; new connections resolve its name again
-   */
-  upstreamMaxAge?: string
-  /**
-   * Maximum requests on one connection to the backend; 0 for no limit
-   */
-  upstreamMaxRequests?: number
   /**
    * Accept a bare LF as line ending in response headers from the backend
    */

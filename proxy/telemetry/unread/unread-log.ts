@@ -7,7 +7,7 @@ const minPauseMs = 60_000
  * Writes a line when connections are closed for the responses that their clients do not read: the first at once, then one a
  * minute at most that says how many have followed.
  *
- * @param settings.maxUnreadBytes `MAX_UNREAD_SIZE`
+ * @param settings.maxUnreadBytes of all clients together
  */
 export function createUnreadLog(
   log: Log,
@@ -16,7 +16,7 @@ export function createUnreadLog(
   const tell = paceLines(minPauseMs, (connections) =>
     log.warn(
       { connections, maxUnreadBytes },
-      'MAX_UNREAD_SIZE reached: closed the connections with the most unread response data',
+      'clients leave too many responses unread: closed the connections with the most unread data',
     ),
   )
   return (connections) => tell(undefined, connections)

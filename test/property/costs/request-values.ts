@@ -55,7 +55,7 @@ const escapedQueries: CostRow = {
 
 const targets: CostRow = {
   name: 'a target, and the value of a name in its path',
-  // Of `MAX_TARGET_SIZE`.
+  // Half of `MAX_HEADER_SIZE`.
   largestBytes: 8 * 1024,
   onlyWhole: true,
   units: [

@@ -2,7 +2,7 @@ import { readTarget } from '../../../proxy/request/target/target.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
 
 const common = {
-  /** `MAX_TARGET_SIZE`, unless it is set. */
+  /** Half of `MAX_HEADER_SIZE`, unless it is set. */
   largestBytes: 8 * 1024,
   onlyWhole: true,
   atoms: [

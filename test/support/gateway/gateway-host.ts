@@ -5,24 +5,30 @@ import { text } from 'node:stream/consumers'
 import { composeGateway } from '../../../proxy/app/gateway.ts'
 import { readSettings } from '../../../proxy/app/reload/settings-source.ts'
 import { createLog } from '../../../shared/log.ts'
+import type { Bounds } from '../../../proxy/config/bounds.ts'
 import type { Running } from '../../../shared/shutdown.ts'
 
 // A process that runs any number of gateways, each as `proxy/main.ts` runs one, for `hosted-gateway.ts`. A request to its
 // port has the environment of a gateway as JSON, and is answered with the ports of that gateway. Each line of its log has
-// the gateway's number in `hosted`. DELETE closes all gateways, and cuts their connections off.
+// the gateway's number in `hosted`. `TEST_BOUNDS` is JSON with other bounds than those of every gateway. DELETE closes all gateways, and cuts their connections off.
 
 let hosted = 0
 const open = new Set<Running>()
 // Each gateway adds listeners for uncaught exceptions, and none takes them back: it ends with its process.
 process.setMaxListeners(0)
 
-async function start(env: NodeJS.ProcessEnv): Promise<unknown> {
+async function start({ TEST_BOUNDS = '{}', ...env }: NodeJS.ProcessEnv): Promise<unknown> {
+  const bounds = JSON.parse(TEST_BOUNDS) as Partial<Bounds>
   const { settings, warnings, source } = readSettings(env, process.cwd())
   if (settings.workers > 1) throw new Error('a gateway with workers needs a process of its own')
   const number = ++hosted
   const log = createLog('gateway', settings.logLevel).child({ hosted: number })
   for (const warning of warnings) log.warn(warning)
-  const gateway = await composeGateway({ ...settings, shutdownDelayMs: 0, shutdownGraceMs: 0 }, log, source)
+  const gateway = await composeGateway(
+    { ...settings, ...bounds, shutdownDelayMs: 0, shutdownGraceMs: 0 },
+    log,
+    source,
+  )
   open.add(gateway)
   return { number, ...(await gateway.listen()) }
 }

@@ -1,4 +1,5 @@
 import { atEndOfFile } from '../run/at-end.ts'
+import type { Bounds } from '../../../proxy/config/bounds.ts'
 import { gatewayDefaults, send, startGateway, type GatewayProcess } from './gateway.ts'
 import { spawnNode, type NodeProcess } from './process.ts'
 
@@ -10,6 +11,11 @@ type Host = { readonly process: NodeProcess; readonly port: number }
 
 /** What gateways leave behind in their process, such as listeners for its errors, is not to pile up. */
 const filesOfHost = 24
+/** The variable that gives a hosted gateway other bounds than every gateway has. */
+export function otherBounds(bounds: Partial<Bounds>): { TEST_BOUNDS: string } {
+  return { TEST_BOUNDS: JSON.stringify(bounds) }
+}
+
 /** Each wait for a line reads all of it. */
 const maxOutputLength = 500_000
 

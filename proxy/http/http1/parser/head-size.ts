@@ -33,8 +33,7 @@ export class HeadSize {
   /** @param bytes of the line without its CRLF @throws {RequestSyntaxError} */
   addField(bytes: number): void {
     this.addLine(bytes)
-    if (++this.#fields > this.#limits.maxFields)
-      throw new RequestSyntaxError('too many headers (MAX_HEADER_COUNT)', 'head-size')
+    if (++this.#fields > this.#limits.maxFields) throw new RequestSyntaxError('too many headers', 'head-size')
   }
 
   /** @param bytes that have come of a line @throws {RequestSyntaxError} */

@@ -1,0 +1,36 @@
+import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
+import { variableName } from '../../../shared/settings/table.ts'
+
+const isFixed = (value: string): string => `is ${value}: remove it`
+
+/** Settings of former versions, by their field in the file: what is so now, and what to do. */
+export const removedSettings: ReadonlyMap<string, string> = new Map([
+  ['maxHeaderCount', isFixed('100')],
+  ['maxTargetSize', 'is half of maxHeaderSize (MAX_HEADER_SIZE): set that'],
+  ['maxStreams', isFixed('100')],
+  ['requestBuffering', isFixed('64k')],
+  ['responseBufferSize', isFixed('256k')],
+  ['maxUnreadSize', isFixed('192m, or a quarter of the memory if that is less')],
+  ['upstreamMaxAge', isFixed('30s')],
+  ['upstreamMaxRequests', isFixed('10000')],
+])
+
+const fields = new Map([...removedSettings.keys()].map((field) => [variableName(field), field]))
+
+/** Whether a former version read this variable. */
+export function isRemovedVariable(variable: string): boolean {
+  return fields.has(variable)
+}
+
+/** The message about a field of a former version; undefined for any other. */
+export function problemOfRemoved(field: string): string | undefined {
+  const now = removedSettings.get(field)
+  return now === undefined ? undefined : `no longer a setting, ${now}`
+}
+
+/** Variables of the environment that nothing reads any more: whoever has set one believes that it has an effect. */
+export function findRemoved(env: NodeJS.ProcessEnv): Problem[] {
+  return [...fields].flatMap(([variable, field]) =>
+    env[variable] ? [problemAt({ line: 0, label: variable }, problemOfRemoved(field) ?? '')] : [],
+  )
+}
