@@ -120,12 +120,6 @@ export const disabledByOne: Kind<boolean> = {
   schema: z.string().transform((text) => text === '1'),
 }
 
-/** Minimum TLS version. Older versions are deprecated (RFC 8996). */
-export const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3'])
-
-/** An OpenSSL cipher list. `checkCiphers` checks its entries. */
-export const cipherNames = text('names of cipher suites separated by colons', (list) => list !== '')
-
 const aProxy = text(
   `an IP address, a CIDR such as 10.0.0.0/8, one of ${[...namedNetworks.keys()].join(', ')}, or the name of a host`,
   (entry) => namedNetworks.has(entry) || isAddressRange(entry) || isHostName(entry),

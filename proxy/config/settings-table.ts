@@ -18,14 +18,12 @@ import { timezone } from './rules/timezone.ts'
 import { samplerNames } from '../telemetry/tracing/samplers.ts'
 import {
   adminToken,
-  cipherNames,
   deviceSecrets,
   disabledByOne,
   limitHeaderFormats,
   namespace,
   password,
   redisUrl,
-  tlsVersion,
   trustedProxies,
   upgradeProtocols,
   upstreamHost,
@@ -137,8 +135,6 @@ export const gatewayTable = {
   workers: setting(workers, 1, 'Worker processes that share the port; `auto` starts one per CPU core'),
   tlsCertFile: setting(filePath, undefined, 'PEM certificate, or chain, for HTTPS'),
   tlsKeyFile: setting(filePath, undefined, 'PEM private key of the certificate, without a passphrase'),
-  tlsMinVersion: setting(tlsVersion, 'TLSv1.2', 'Minimum TLS version for clients'),
-  tlsCiphers: setting(cipherNames, undefined, 'OpenSSL cipher list; modern suites if unset'),
   webhookSecret: setting(
     webhookSecret,
     undefined,
@@ -285,11 +281,6 @@ export const gatewayTable = {
     duration('1ms', '10m'),
     '10s',
     'Maximum time that a request waits for a connection to the backend',
-  ),
-  upstreamBareLf: setting(
-    flag,
-    false,
-    'Accept a bare LF as line ending in response headers from the backend',
   ),
   upstreamCaFile: setting(filePath, undefined, 'PEM file of CA certificates to verify an HTTPS backend with'),
   shutdownDelayMs: setting(

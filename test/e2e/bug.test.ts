@@ -85,7 +85,6 @@ beforeAll(async () => {
     connectMs: 1000,
     firstByteMs: 1000,
     idleMs: 1000,
-    bareLf: false,
     maxConnections: 4,
     maxStreams: 4,
     maxQueued: 1,

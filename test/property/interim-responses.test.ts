@@ -11,41 +11,29 @@ import { runs } from '../support/random/runs.ts'
  * read alike whether they arrive at once or in two pieces, wherever these meet, or byte by byte: in an empty line too.
  */
 
-type Sent = BackendBytes & { readonly bareLf: boolean }
-
 /** Two empty lines, and a CR alone, are errors in whatever pieces. */
 const behind = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('', '\r\n') },
   fc.constantFrom('\n', '\r', '\r\n\r\n', '\n\r\n', '\n\n', '\r\r\n', ' '),
 )
-const sequences: fc.Arbitrary<Sent> = fc
+const sequences: fc.Arbitrary<BackendBytes> = fc
   .tuple(
     fc.array(fc.tuple(interim, behind), { minLength: 1, maxLength: 3 }),
     wellFormed,
     fc.constantFrom('\r\n', '\n'),
-    fc.boolean(),
   )
-  .map(([before, last, lineEnd, bareLf]) => ({
+  .map(([before, last, lineEnd]) => ({
     ...last,
-    bytes:
-      before.map(([head, blank]) => head.replaceAll('\r\n', lineEnd) + blank).join('') +
-      (bareLf ? withHeadLines(last.bytes, lineEnd) : last.bytes),
-    bareLf,
+    bytes: before.map(([head, blank]) => head.replaceAll('\r\n', lineEnd) + blank).join('') + last.bytes,
   }))
 
-/** With the lines of its head ended otherwise. */
-function withHeadLines(response: string, lineEnd: string): string {
-  const end = response.indexOf('\r\n\r\n') + 4
-  return response.slice(0, end).replaceAll('\r\n', lineEnd) + response.slice(end)
-}
-
 /** What the parser tells, in its order; pieces of a body as one. */
-function read(pieces: readonly Buffer[], { method, closes, bareLf }: Sent): readonly unknown[] {
+function read(pieces: readonly Buffer[], { method, closes }: BackendBytes): readonly unknown[] {
   const told: unknown[] = []
   let body = ''
   const tellHead = ({ status, fields, upgrade }: ResponseHead): unknown =>
     told.push({ status, fields, upgrade })
-  const parser = new ResponseParser(bareLf)
+  const parser = new ResponseParser()
   parser.expect(method, {
     onInformation: tellHead,
     onHead: tellHead,
@@ -69,7 +57,7 @@ function read(pieces: readonly Buffer[], { method, closes, bareLf }: Sent): read
 }
 
 /** At which of these places it makes a difference that the bytes are cut there. */
-function differingPlaces(sent: Sent, places: readonly number[]): readonly number[] {
+function differingPlaces(sent: BackendBytes, places: readonly number[]): readonly number[] {
   const bytes = Buffer.from(sent.bytes, 'latin1')
   const whole = read([bytes], sent)
   return places.filter(
@@ -93,16 +81,14 @@ const most = 64 * 1024
 const start = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: '
 
 test.each([
-  ['the largest head', false, '', '\r\n\r\n'],
-  ['the largest head behind an interim response', false, 'HTTP/1.1 100 Continue\r\n\r\n\r\n', '\r\n\r\n'],
-  ['the largest head with lines that end with LF', true, '', '\n\n'],
-  ['the largest head where lines may end with LF', true, '', '\r\n\r\n'],
-])('%s is read wherever it is cut', (_, bareLf, before, end) => {
+  ['the largest head', '', '\r\n\r\n'],
+  ['the largest head behind an interim response', 'HTTP/1.1 100 Continue\r\n\r\n\r\n', '\r\n\r\n'],
+])('%s is read wherever it is cut', (_, before, end) => {
   const head = before + start + 'x'.repeat(most - start.length)
-  const sent: Sent = { method: 'GET', closes: false, bytes: head + end, bareLf }
+  const sent: BackendBytes = { method: 'GET', closes: false, bytes: head + end }
   expect(read([Buffer.from(sent.bytes)], sent).at(-1)).toEqual({ body: '', persistent: true })
   expect(differingPlaces(sent, [1, ...Array.from(end, (_each, at) => head.length + at)])).toEqual([])
-  const larger: Sent = { ...sent, bytes: `${head}x${end}` }
+  const larger: BackendBytes = { ...sent, bytes: `${head}x${end}` }
   expect(read([Buffer.from(larger.bytes)], larger).at(-1)).toBe('refused')
   expect(differingPlaces(larger, [1, ...Array.from(end, (_each, at) => head.length + at + 1)])).toEqual([])
 })

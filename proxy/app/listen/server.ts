@@ -7,7 +7,7 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import type { Http1Limits } from '../../http/connection/http1/connections.ts'
 import type { Http2Limits } from '../../http/connection/http2/connections.ts'
 import { chooseProtocol } from '../../http/connection/tls/alpn.ts'
-import { cipherList } from '../../http/connection/tls/ciphers.ts'
+import { offeredTls } from '../../http/connection/tls/ciphers.ts'
 import { watchCertificate, type CertificateWatch } from '../../http/connection/tls/reload.ts'
 
 /** The server that clients connect to. It has no handlers yet. */
@@ -22,16 +22,15 @@ const ofConnections = { allowHalfOpen: true, noDelay: true }
 
 /** HTTP/1.1, and HTTP/2 by prior knowledge; or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
 export function createClientServer(settings: GatewaySettings, log: Log): ClientServer {
-  const { tlsCertFile, tlsKeyFile, tlsMinVersion, tlsCiphers } = settings
+  const { tlsCertFile, tlsKeyFile } = settings
   if (tlsCertFile === undefined || tlsKeyFile === undefined)
     return { server: createPlainServer(), certificate: undefined }
 
-  const tls = { minVersion: tlsMinVersion, ciphers: cipherList(tlsCiphers) }
   const pair = { cert: readFileSync(tlsCertFile), key: readFileSync(tlsKeyFile) }
   const server = createTlsServer({
     ...ofConnections,
     handshakeTimeout: settings.headersTimeoutMs,
-    ...tls,
+    ...offeredTls,
     ...pair,
     ALPNCallback: chooseProtocol,
   })
@@ -39,7 +38,7 @@ export function createClientServer(settings: GatewaySettings, log: Log): ClientS
     certFile: tlsCertFile,
     keyFile: tlsKeyFile,
     inUse: pair,
-    use: (next) => server.setSecureContext({ ...tls, ...next }),
+    use: (next) => server.setSecureContext({ ...offeredTls, ...next }),
     log,
   })
   return { server, certificate }

@@ -194,7 +194,6 @@ function createPool(
     new UpstreamPool({
       ...options,
       open,
-      bareLf: settings.upstreamBareLf,
       maxStreams: settings.upstreamStreams,
     })
   if (protocol === 'http:') return createHttp1(opener())

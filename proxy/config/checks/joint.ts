@@ -2,7 +2,6 @@ import { problemAt, showValue, type Problem } from '../../../shared/settings/pro
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import type { gatewayTable } from '../settings-table.ts'
 import { checkAuthorities, checkPair, type FolderOf } from './certificates.ts'
-import { checkCiphers } from './ciphers.ts'
 import { checkUpstream, isEveryAddress, isLocal } from './own-address.ts'
 import { checkRedis } from './redis.ts'
 
@@ -18,7 +17,6 @@ export function checkJointly(read: Read, folderOf: FolderOf): Problem[] {
     ...checkProxyProtocol(read),
     ...checkClientAddressHeader(read),
     ...checkPair(read, { cert: 'tlsCertFile', key: 'tlsKeyFile' }, folderOf),
-    ...checkCiphers(read),
     ...checkAuthorities(read, 'upstreamCaFile', folderOf),
     ...checkRedis(read, folderOf),
   ]

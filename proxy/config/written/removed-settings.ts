@@ -3,7 +3,7 @@ import { variableName } from '../../../shared/settings/table.ts'
 
 const isFixed = (value: string): string => `is ${value}: remove it`
 
-/** Settings of former versions, by their field in the file: what is so now, and what to do. */
+/** Settings of former versions, by their field in the file: the behaviour now, and the change to make. */
 export const removedSettings: ReadonlyMap<string, string> = new Map([
   ['maxHeaderCount', isFixed('100')],
   ['maxTargetSize', 'is half of maxHeaderSize (MAX_HEADER_SIZE): set that'],
@@ -13,6 +13,9 @@ export const removedSettings: ReadonlyMap<string, string> = new Map([
   ['maxUnreadSize', isFixed('192m, or a quarter of the memory if that is less')],
   ['upstreamMaxAge', isFixed('30s')],
   ['upstreamMaxRequests', isFixed('10000')],
+  ['tlsMinVersion', 'set NODE_OPTIONS=--tls-min-v1.3 to leave out TLS 1.2'],
+  ['tlsCiphers', 'HTTPS has the suites of Mozilla\'s "intermediate" configuration: remove it'],
+  ['upstreamBareLf', 'lines of response headers have to end with CRLF: remove it'],
 ])
 
 const fields = new Map([...removedSettings.keys()].map((field) => [variableName(field), field]))
@@ -28,7 +31,7 @@ export function problemOfRemoved(field: string): string | undefined {
   return now === undefined ? undefined : `no longer a setting, ${now}`
 }
 
-/** Variables of the environment that nothing reads any more: whoever has set one believes that it has an effect. */
+/** Finds variables of the environment that are not read any more: whoever has set one believes that it has an effect. */
 export function findRemoved(env: NodeJS.ProcessEnv): Problem[] {
   return [...fields].flatMap(([variable, field]) =>
     env[variable] ? [problemAt({ line: 0, label: variable }, problemOfRemoved(field) ?? '')] : [],

@@ -119,14 +119,6 @@ export interface SluiceYaml {
    */
   tlsKeyFile?: string
   /**
-   * Minimum TLS version for clients
-   */
-  tlsMinVersion?: 'TLSv1.2' | 'TLSv1.3'
-  /**
-   * OpenSSL cipher list; modern suites if unset
-   */
-  tlsCiphers?: string
-  /**
    * Minimum level of the log lines that are written
    */
   logLevel?: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
@@ -238,10 +230,6 @@ export interface SluiceYaml {
    * Maximum time that a request waits for a connection to the backend
    */
   upstreamQueueTimeout?: string
-  /**
-   * Accept a bare LF as line ending in response headers from the backend
-   */
-  upstreamBareLf?: boolean
   /**
    * PEM file of CA certificates to verify an HTTPS backend with
    */

@@ -15,14 +15,12 @@ import { ResponseParser, type ResponseSink } from './response/response-parser.ts
 import type { Unanswered } from './keep-alive/unanswered.ts'
 import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
 
-/** Timeouts for the backend, in milliseconds, and options for reading its responses. */
+/** Timeouts for the backend, in milliseconds. */
 export type UpstreamTimeouts = {
   /** From the request's last byte to the head of the response, or to the next interim response. */
   readonly firstByteMs: number
   /** Between two pieces of a response, while the client takes them. */
   readonly idleMs: number
-  /** Lines of a response's head may end with LF alone. */
-  readonly bareLf: boolean
 }
 
 /** Callbacks of a connection to its pool. */
@@ -103,7 +101,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.socket = socket
     this.#owner = owner
     this.#timeouts = timeouts
-    this.#parser = new ResponseParser(timeouts.bareLf)
+    this.#parser = new ResponseParser()
     this.#life = life
     this.#now = now
     socket.setNoDelay(true)

@@ -219,38 +219,3 @@ describe('settings for connections to Redis', () => {
     expect(problems.join()).not.toContain('secret')
   })
 })
-
-describe('cipher suites', () => {
-  test.each([
-    'ECDHE-RSA-AES128-GCM-SHA256',
-    'ECDHE+AESGCM:HIGH:!aNULL:-SHA1:+AES128:@SECLEVEL=2',
-    'TLS_AES_128_GCM_SHA256:AES128-SHA',
-  ])('%s are taken', (ciphers) => expect(problemsOf({ TLS_CIPHERS: ciphers })).toEqual([]))
-
-  test.each([
-    ['ECDHE-RSA-AES128-GCM-SHA265', '"ECDHE-RSA-AES128-GCM-SHA265"'],
-    ['AES128-SHA:aes256:AES256-SHA:!FOO', '"aes256", "!FOO"'],
-    ['AES128-SHA:TLS_AES_128_GCM', '"TLS_AES_128_GCM"'],
-    ['AES128-SHA::AES256-SHA', '""'],
-    ['AES128-SHA|AES256-SHA', '"AES128-SHA|AES256-SHA"'],
-    ['AES128-SHA:@SECLEVEL=9', '"@SECLEVEL=9"'],
-  ])('%s: what OpenSSL does not know is named', (ciphers, named) => {
-    expect(problemsOf({ TLS_CIPHERS: ciphers })).toEqual([
-      `TLS_CIPHERS: got ${named}, needs names that OpenSSL knows (openssl ciphers), separated by colons`,
-    ])
-  })
-
-  test('suites of TLS 1.3 alone go with that version alone', () => {
-    const env = { TLS_CIPHERS: 'TLS_AES_128_GCM_SHA256' }
-    expect(problemsOf({ ...env, TLS_MIN_VERSION: 'TLSv1.3' })).toEqual([])
-    expect(problemsOf(env)).toEqual([
-      'TLS_CIPHERS: got only TLS 1.3 suites, needs at least one TLS 1.2 suite, or TLS_MIN_VERSION set to TLSv1.3',
-    ])
-  })
-
-  test.each(['TLSv1.1', '1.2', 'tlsv1.2'])('there is no version %s to begin from', (version) => {
-    expect(problemsOf({ TLS_MIN_VERSION: version })).toEqual([
-      `TLS_MIN_VERSION: got "${version}", needs one of TLSv1.2, TLSv1.3`,
-    ])
-  })
-})

@@ -8,7 +8,7 @@ import type { PoolOptions } from '../pool.ts'
 import { ExchangeQueue } from '../queue.ts'
 import { MAX_SESSION_STREAMS, UpstreamSession, type SessionOwner } from './session.ts'
 
-export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams' | 'bareLf'> & {
+export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams'> & {
   readonly scheme: 'http' | 'https'
   /**
    * Called with a connection on which the backend has chosen HTTP/1.1, and with the requests that wait; undefined where nothing
@@ -169,7 +169,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
         this.#queue.takeWhere(() => true),
       )
     const retireAtMs = now() + maxAgeMs * (1 - random() / 4)
-    const session = new UpstreamSession(socket, this, { ...this.#options, bareLf: false, retireAtMs })
+    const session = new UpstreamSession(socket, this, { ...this.#options, retireAtMs })
     this.#sessions.add(session)
     setTimeout(() => {
       if (session.isReady || !this.#sessions.has(session)) return

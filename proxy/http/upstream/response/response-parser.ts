@@ -9,13 +9,7 @@ import {
   parseChunkSize,
   withoutCr,
 } from './chunks.ts'
-import {
-  afterEmptyLine,
-  headEndIn,
-  problemOfUnfinishedHead,
-  withCrlf,
-  withoutEmptyLine,
-} from './head-lines.ts'
+import { headEndIn, problemOfUnfinishedHead, withoutEmptyLine } from './head-lines.ts'
 import { InterimBytes } from './interim-bytes.ts'
 import { parseTrailer, ResponseHeadReader, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
@@ -85,15 +79,6 @@ export class ResponseParser {
   #trailers: string[] | undefined
   /** An empty line here is that of the interim response before it. */
   #mayBeBlank = false
-  readonly #bareLf: boolean
-
-  /**
-   * @param bareLf takes heads whose lines end with LF alone (RFC 9112 section 2.2 lets a recipient). Only line ends: chunks stay
-   *   as strict as they are, as does everything else in a head
-   */
-  constructor(bareLf = false) {
-    this.#bareLf = bareLf
-  }
 
   /** Expects the response to a request of this method. */
   expect(method: string, sink: ResponseSink): void {
@@ -176,22 +161,19 @@ export class ResponseParser {
     if (before > 0) this.#held.append(chunk)
     const bytes = before > 0 ? this.#held.bytes : chunk
     // However small the pieces are, each byte is looked at once: an unfinished head ends in the new bytes, or not at all.
-    const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before, this.#bareLf) : -1
+    const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before) : -1
     // The last of an unfinished head may be all but the final LF of its end.
     if (headEnd === -1 ? bytes.length > maxHeadBytes + 3 : headEnd > maxHeadBytes)
       throw new ResponseSyntaxError('response head larger than 64 KiB')
     if (headEnd === -1) {
-      const problem = problemOfUnfinishedHead(bytes, before, this.#bareLf)
+      const problem = problemOfUnfinishedHead(bytes, before)
       if (problem !== undefined) throw new ResponseSyntaxError(problem)
       if (before === 0) this.#held.append(chunk)
       return nothing
     }
     this.#held.clear()
-    const text = this.#bareLf
-      ? withCrlf(bytes.toString('latin1', 0, headEnd)) + '\r\n'
-      : bytes.toString('latin1', 0, headEnd + 2)
-    const head = this.#heads.read(text, this.#method)
-    const end = this.#bareLf ? afterEmptyLine(bytes, headEnd) : headEnd + 4
+    const head = this.#heads.read(bytes.toString('latin1', 0, headEnd + 2), this.#method)
+    const end = headEnd + 4
     return this.#begin(head, end, chunk.subarray(end - before))
   }
 
@@ -204,7 +186,7 @@ export class ResponseParser {
       return nothing
     }
     this.#mayBeBlank = false
-    return withoutEmptyLine(bytes, this.#bareLf)
+    return withoutEmptyLine(bytes)
   }
 
   #begin(head: ResponseHead, headBytes: number, rest: Buffer): Buffer {

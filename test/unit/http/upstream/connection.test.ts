@@ -37,7 +37,7 @@ function connectionOn(socket: Socket) {
     onGone: vi.fn(),
     onPlaceFree: vi.fn(),
   }
-  const timeouts = { firstByteMs: 1_000, idleMs: 1_000, bareLf: false }
+  const timeouts = { firstByteMs: 1_000, idleMs: 1_000 }
   const life = new ConnectionLife(0, Number.POSITIVE_INFINITY)
   const connection = new UpstreamConnection(socket, owner, timeouts, life, () => performance.now())
   return { connection, socket, owner }

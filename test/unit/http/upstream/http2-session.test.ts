@@ -5,7 +5,7 @@ import type { UpstreamExchange } from '../../../../proxy/http/upstream/exchange.
 import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 
-const timeouts = { firstByteMs: 5_000, idleMs: 5_000, bareLf: false }
+const timeouts = { firstByteMs: 5_000, idleMs: 5_000 }
 
 /**
  * A request on a session whose connection is a stream of JavaScript. Its input is read within a callback, so that Node

@@ -13,7 +13,7 @@ import { eventually } from '../../../support/wait/eventually.ts'
 // While interim responses come the backend is at work: none of them may be longer in coming than a response may.
 
 const firstByteMs = 1_000
-const timeouts = { firstByteMs, idleMs: 1_000, bareLf: false }
+const timeouts = { firstByteMs, idleMs: 1_000 }
 
 /** A request on its way, and a clock that only the test moves. */
 type Waiting = {

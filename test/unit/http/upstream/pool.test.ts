@@ -61,7 +61,7 @@ test('no connection is used that is about as old as those that the backend has c
         })
       })
       const pool = new UpstreamPool({
-        ...{ connectMs: 60_000, firstByteMs: 60_000, idleMs: 60_000, queueMs: 60_000, bareLf: false },
+        ...{ connectMs: 60_000, firstByteMs: 60_000, idleMs: 60_000, queueMs: 60_000 },
         ...{ maxConnections: 8, maxStreams: 8, maxQueued: 8, maxAgeMs: 1e9, maxRequests: 0 },
         open: connectionOpener(new URL(backend.url)),
         now: () => nowMs,

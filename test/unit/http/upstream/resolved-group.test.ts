@@ -70,7 +70,6 @@ function createGroup(port: number, addresses: () => readonly string[]): Resolved
         connectMs: 5_000,
         firstByteMs: 5_000,
         idleMs: 5_000,
-        bareLf: false,
         maxConnections: 10,
         maxStreams: 10,
         maxQueued: 10,
