@@ -232,8 +232,8 @@ function composeFixed(
     onUnusableAuthRequest: createUnusableLog(log, settings),
     onCostUnread: createUnreadCostLog(log),
     onKeyUnread: createUnreadKeyLog(log),
-    onRefused: settings.refusalLog ? createRefusalLog(log, settings) : undefined,
-    onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
+    onRefused: settings.accessLog === 'refused' ? createRefusalLog(log, settings) : undefined,
+    onFinished: settings.accessLog === true ? createAccessLog(log, settings) : undefined,
   }
 }
 

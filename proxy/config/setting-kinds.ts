@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { upstreamBaseUrl } from '../../shared/settings/addresses.ts'
-import { numberFromText, oneOf, text } from '../../shared/settings/kinds.ts'
+import { flag, numberFromText, oneOf, text } from '../../shared/settings/kinds.ts'
 import { showValue } from '../../shared/settings/problems.ts'
 import type { Kind } from '../../shared/settings/table.ts'
 import {
@@ -19,6 +19,17 @@ import { parseRedisUrl, type RedisAddress } from '../limits/store/redis/connecti
 export const upstreamUrl: Kind<URL> = {
   ...upstreamBaseUrl,
   schema: upstreamBaseUrl.schema.transform((url) => new URL(url)),
+}
+
+const needsAccessLog = 'true, false (in the environment also 1 or 0) or refused'
+
+const accessLogError = `needs ${needsAccessLog}`
+
+/** Which requests have a log line. */
+export const accessLog: Kind<boolean | 'refused'> = {
+  ...flag,
+  needs: needsAccessLog,
+  schema: z.union([z.boolean(accessLogError), z.literal('refused', accessLogError)]),
 }
 
 /** The `Host` that the backend gets. */

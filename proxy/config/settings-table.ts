@@ -17,6 +17,7 @@ import { defaultAdminAddress } from './written/admin-address.ts'
 import { timezone } from './rules/timezone.ts'
 import { samplerNames } from '../telemetry/tracing/samplers.ts'
 import {
+  accessLog,
   adminToken,
   deviceSecrets,
   disabledByOne,
@@ -148,11 +149,10 @@ export const gatewayTable = {
     environment,
   ),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),
-  accessLog: setting(flag, false, 'Write a log line for every request'),
-  refusalLog: setting(
-    flag,
+  accessLog: setting(
+    accessLog,
     false,
-    'Write a log line for each refused request, at most 100 a second for each worker process',
+    'Write a log line for every request, or for `refused` ones only: at most 100 of these a second for each worker process',
   ),
   logAddresses: setting(flag, true, 'Include client addresses in log lines'),
   otelExporterOtlpEndpoint: setting(

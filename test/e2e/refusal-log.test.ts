@@ -7,7 +7,7 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const limits = `
-refusalLog: true
+accessLog: refused
 limits:
   - { name: login, match: POST /login, requests: 1, window: 1h, refusal: { status: 503 } }
   - { name: dry, match: GET /dry, requests: 1, window: 1h, mode: shadow }
@@ -85,8 +85,8 @@ test('lines of a flood are suppressed and counted', async () => {
   )
 })
 
-test('by default there are no lines for refused requests', async () => {
-  const gateway = await startWith({ REFUSAL_LOG: '0', ACCESS_LOG: '1' })
+test('with access lines for all requests, refused ones have no further line', async () => {
+  const gateway = await startWith({ ACCESS_LOG: '1' })
   for (let sent = 0; sent < 2; sent++) await gateway.send('POST', '/login')
   await gateway.waitForLine(/"refusedBy":"login"/)
   expect(linesOf(gateway, 'request refused')).toEqual([])

@@ -55,7 +55,7 @@ describe('the JSON Schema', () => {
     'port: "80"',
     'port: 65536',
     'adminToken: 0123456789abcdef',
-    'accessLog: yes',
+    'accessLog: sometimes',
     'storeTimeout: 100',
     'trustedProxies: 10.0.0.0/8',
     'limits: {}',

@@ -10,14 +10,14 @@ type Read = Pick<ReadSettings<typeof gatewayTable>, 'values' | 'placeOf'>
 
 /** Warns of settings that have no effect beside the others. */
 export function warnOfIdleSettings({ values, placeOf }: Read): string[] {
-  const { namespace, redisUrl, logLevel = 'info', ipv6Prefix = 64 } = values
+  const { accessLog = false, namespace, redisUrl, logLevel = 'info', ipv6Prefix = 64 } = values
   const hidesLines = logLevel !== 'info' && logLevel !== 'debug' && logLevel !== 'trace'
-  const logs = (['accessLog', 'refusalLog'] as const).filter((log) => hidesLines && values[log] === true)
   return [
-    ...logs.map(
-      (log) =>
-        `${placeOf(log).label}: has no effect at logLevel ${logLevel}, as its lines have the level info`,
-    ),
+    ...(hidesLines && accessLog !== false
+      ? [
+          `${placeOf('accessLog').label}: has no effect at logLevel ${logLevel}, as its lines have the level info`,
+        ]
+      : []),
     ...(namespace !== undefined && redisUrl === undefined
       ? [`${placeOf('namespace').label}: has no effect without Redis (REDIS_URL)`]
       : []),

@@ -13,6 +13,7 @@ export const removedSettings: ReadonlyMap<string, string> = new Map([
   ['maxUnreadSize', isFixed('192m, or a quarter of the memory if that is less')],
   ['upstreamMaxAge', isFixed('30s')],
   ['upstreamMaxRequests', isFixed('10000')],
+  ['refusalLog', 'set accessLog: refused (ACCESS_LOG=refused)'],
   ['tlsMinVersion', 'set NODE_OPTIONS=--tls-min-v1.3 to leave out TLS 1.2'],
   ['tlsCiphers', 'HTTPS has the suites of Mozilla\'s "intermediate" configuration: remove it'],
   ['upstreamBareLf', 'lines of response headers have to end with CRLF: remove it'],
@@ -31,7 +32,7 @@ export function problemOfRemoved(field: string): string | undefined {
   return now === undefined ? undefined : `no longer a setting, ${now}`
 }
 
-/** Finds variables of the environment that are not read any more: whoever has set one believes that it has an effect. */
+/** Finds variables of former versions: operators who set one believe that it has an effect. */
 export function findRemoved(env: NodeJS.ProcessEnv): Problem[] {
   return [...fields].flatMap(([variable, field]) =>
     env[variable] ? [problemAt({ line: 0, label: variable }, problemOfRemoved(field) ?? '')] : [],

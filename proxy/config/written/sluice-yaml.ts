@@ -123,13 +123,9 @@ export interface SluiceYaml {
    */
   logLevel?: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
   /**
-   * Write a log line for every request
+   * Write a log line for every request, or for `refused` ones only: at most 100 of these a second for each worker process
    */
-  accessLog?: boolean
-  /**
-   * Write a log line for each refused request, at most 100 a second for each worker process
-   */
-  refusalLog?: boolean
+  accessLog?: boolean | 'refused'
   /**
    * Include client addresses in log lines
    */

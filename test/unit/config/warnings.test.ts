@@ -67,10 +67,10 @@ describe('settings without effect', () => {
       ['sluice.yaml:1: accessLog: has no effect at logLevel warn, as its lines have the level info'],
     ],
     [
-      'refusalLog: true\nlogLevel: error',
-      ['sluice.yaml:1: refusalLog: has no effect at logLevel error, as its lines have the level info'],
+      'accessLog: refused\nlogLevel: error',
+      ['sluice.yaml:1: accessLog: has no effect at logLevel error, as its lines have the level info'],
     ],
-    ['refusalLog: true\nlogLevel: debug', []],
+    ['accessLog: refused\nlogLevel: debug', []],
     ['namespace: shop', ['sluice.yaml:1: namespace: has no effect without Redis (REDIS_URL)']],
     ['namespace: shop\nredisUrl: redis://a', []],
     [
