@@ -6,6 +6,8 @@ const VITEST = 'npx vitest run'
 /** The oldest that `engines` allows. */
 const OLDEST = '.ci/test-on-node 24'
 const NPM_TEST = '--project pure --project sockets --project timing'
+/** Processes start as an installation starts them, and not from bundles. */
+const FROM_SOURCES = { TEST_SOURCES: '1' }
 /** Tests that may differ from one Node to the next: processes, TLS, HTTP/2. */
 const ABOUT_NODE = [
   'process start reload command-line connection-end open-files worker-metrics tls tls-ciphers redis-tls pipelining-tls',
@@ -46,6 +48,7 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
     step('Node 24', OLDEST, HANGS_AFTER_MINUTES, { tests: '--project pure' }),
     step('Node 24, sockets', OLDEST, HANGS_AFTER_MINUTES, {
       tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}`,
+      env: FROM_SOURCES,
     }),
     step('long', VITEST, HANGS_AFTER_MINUTES, {
       // Both promise times: one after the other.
@@ -78,17 +81,17 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
 /** Before a release and every night: `npm run test:all`. */
 export function stepsOfAll(seeds: readonly FoundSeed[], seed: number): Step[] {
   // Random tests draw anew each time, and print their seed.
-  const drawn = { env: { TEST_SEED: String(seed) } }
+  const drawn = { env: { ...FROM_SOURCES, TEST_SEED: String(seed) } }
   const peers = process.env['PEER_SUITES'] ? [step('peers', VITEST, 30, { tests: '--project peers' })] : []
   return [
     ...lint,
     ...images('haproxy nginx caddy prometheus'),
-    step('npm test', VITEST, 20, { tests: NPM_TEST }),
+    step('npm test', VITEST, 20, { tests: NPM_TEST, env: FROM_SOURCES }),
     ...seeds.map(stepOfSeed),
     step('long', VITEST, 60, { tests: '--project fault', ...drawn }),
     step('apps', VITEST, 30, { tests: '--project apps' }),
     step('containers', VITEST, 30, { tests: '--project containers' }),
-    step('Node 24', OLDEST, 20, { tests: NPM_TEST }),
+    step('Node 24', OLDEST, 20, { tests: NPM_TEST, env: FROM_SOURCES }),
     step('Node 24, long', OLDEST, 60, { tests: '--project fault', ...drawn }),
     step('Node 24, apps', OLDEST, 30, { tests: '--project apps' }),
     { ...npmRun('test:backends', 60), ...drawn },

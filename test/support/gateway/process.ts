@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { atEnd, atEndOfFile } from '../run/at-end.ts'
+import { BUNDLES, bundledPath, bundledScripts, gatewayScripts, poolCheck } from '../run/bundled-scripts.ts'
 import { keepAfterFile } from '../leaks/resources.ts'
 import { gatewayOptions } from '../../../shared/v8-gc.ts'
 
@@ -33,9 +34,6 @@ export type SpawnOptions = {
 export type Finished = { readonly status: number; readonly stdout: string; readonly stderr: string }
 
 const repositoryRoot = join(import.meta.dirname, '../../..')
-/** Ends a gateway whose pool of connections to the backend is not as it has to be. */
-const poolCheck = new URL('./check-pool.ts', import.meta.url).href
-const gatewayScripts: readonly string[] = ['proxy/main.ts', 'test/support/gateway/gateway-host.ts']
 const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -57,6 +55,11 @@ function killGroup(child: ChildProcess): void {
 atEndOfFile(() => running.forEach(killGroup))
 atEnd(() => [...running, ...staying].forEach(killGroup))
 
+function fromSources(script: string): string[] {
+  const check = gatewayScripts.includes(script) ? ['--import', join(repositoryRoot, poolCheck)] : []
+  return [...check, resolve(repositoryRoot, script)]
+}
+
 /**
  * Starts a script of this repository with the Node that runs the tests. It is killed, with all that it started, at the
  * end of the test file if it still runs then.
@@ -70,11 +73,16 @@ export function spawnNode(
   args: readonly string[] = [],
   options: SpawnOptions = {},
 ): NodeProcess {
-  const checks = gatewayScripts.includes(script) ? [...gatewayOptions, '--import', poolCheck] : []
+  // What NODE_OPTIONS loads patches modules of the sources.
+  const bundles =
+    bundledScripts.includes(script) && !('NODE_OPTIONS' in env) ? process.env[BUNDLES] : undefined
+  const command = bundles === undefined ? fromSources(script) : [bundledPath(bundles, script)]
+  const nodeOptions = gatewayScripts.includes(script) ? gatewayOptions : []
   // Hundreds of processes are started: with the compile cache of run.js, the next start costs half as much.
-  const cache = { NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled') }
-  const command = [...checks, resolve(repositoryRoot, script), ...args]
-  return spawnCommand(process.execPath, { ...cache, ...env }, command, options)
+  const cache = {
+    NODE_COMPILE_CACHE: join(bundles ?? join(repositoryRoot, 'node_modules/.cache'), 'compiled'),
+  }
+  return spawnCommand(process.execPath, { ...cache, ...env }, [...nodeOptions, ...command, ...args], options)
 }
 
 /** As `spawnNode`, with any program. */

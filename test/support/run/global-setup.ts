@@ -1,3 +1,6 @@
+import type { TestProject } from 'vitest/node'
+import { bundle } from './bundle.ts'
+import { BUNDLES } from './bundled-scripts.ts'
 import { findRedisEngine, launchRedisContainer, redisImage } from '../redis/redis-container.ts'
 import {
   givenRedisBinary,
@@ -8,14 +11,25 @@ import {
 
 let started: RedisServer | undefined
 
+/** Bundles the scripts that tests start, unless `TEST_SOURCES` is set: then they start as they are. */
+async function bundleScripts(project: TestProject): Promise<void> {
+  if (process.env['TEST_SOURCES']) return
+  process.env[BUNDLES] = await bundle()
+  // With `vitest --watch`, when a file has changed.
+  project.onTestsRerun(async () => {
+    process.env[BUNDLES] = await bundle()
+  })
+}
+
 /**
  * Gets the one Redis that all tests share, before the first of them starts, and hands its address to them in
  * `SHARED_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; the program that `REDIS_SERVER` names;
  * a container; the machine's own `redis-server`. Reports which one it uses, and fails the run without any: no test is
  * skipped for want of Redis.
  */
-export async function setup(): Promise<void> {
-  // Each project asks for it.
+export async function setup(project: TestProject): Promise<void> {
+  // Each project asks for both.
+  if (!process.env[BUNDLES]) await bundleScripts(project)
   if (process.env['SHARED_TEST_REDIS_URL']) return
   const given = process.env['REDIS_URL']
   if (given) {
