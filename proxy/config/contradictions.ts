@@ -1,7 +1,7 @@
 import type { Algorithm } from '../limits/algorithms/algorithm.ts'
 import { calendarUnits } from '../limits/algorithms/calendar/calendar.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../limits/algorithms/registry.ts'
-import { mistakesOfDevice } from './rules/device-contradictions.ts'
+import { mistakesOfDevice } from './rules/device/contradictions.ts'
 import {
   partName,
   singleParts,

@@ -1,11 +1,11 @@
-import { namesAccount } from '../../limits/keys/devices/accounts.ts'
+import { namesAccount } from '../../../limits/keys/devices/accounts.ts'
 import {
   partName,
   singleParts,
   type DevicePolicy,
   type PartitionPart,
   type StatusRange,
-} from '../../policy.ts'
+} from '../../../policy.ts'
 
 type RuleWithDevice = {
   readonly device?: DevicePolicy | undefined

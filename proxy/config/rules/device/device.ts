@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { duration } from '../../../shared/settings/kinds.ts'
-import type { DevicePolicy } from '../../policy.ts'
-import { statusRange } from './rule-cost.ts'
+import { duration } from '../../../../shared/settings/kinds.ts'
+import type { DevicePolicy } from '../../../policy.ts'
+import { statusRange } from '../rule-cost.ts'
 
 const needsStatus = 'needs status codes from 200 to 399, or 2xx or 3xx: those of a sign-in that worked'
 const statuses = z
