@@ -29,6 +29,8 @@ export type Policy = {
   readonly device?: DevicePolicy
   /** Of a token bucket with a burst of its own: the window of its average. */
   readonly averageWindowMs?: number
+  /** Units are taken ahead from Redis and used without asking it: as many at a time, or as suits the traffic. */
+  readonly lease?: 'auto' | number
   /** What becomes of requests over the quota; without it they are refused. */
   readonly over?: OverPolicy
   /** No place to wait is left: a request that would have to wait is refused. */

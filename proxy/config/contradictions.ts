@@ -28,6 +28,7 @@ type Counting = {
   readonly burst?: number | undefined
   readonly algorithm: Policy['algorithm']
   readonly ban?: BanPolicy | undefined
+  readonly lease?: 'auto' | number | undefined
   readonly device?: DevicePolicy | undefined
   readonly key: readonly PartitionPart[]
   readonly plans?: Readonly<Record<string, number>> | undefined
@@ -36,7 +37,16 @@ type Counting = {
 
 type Contradiction = { readonly field: keyof Counting; readonly message: string }
 
-const optionalFields = ['requests', 'window', 'countStatus', 'cost', 'burst', 'ban', 'algorithm'] as const
+const optionalFields = [
+  'requests',
+  'window',
+  'countStatus',
+  'cost',
+  'burst',
+  'ban',
+  'algorithm',
+  'lease',
+] as const
 
 const namesWithBurst = algorithms
   .filter(({ rule }) => rule.takesBurst)

@@ -16,6 +16,7 @@ import { findWithoutSecret, warnOfIdleSecret } from './checks/devices.ts'
 import { findUndecidable } from './checks/decisions.ts'
 import { findUnroutable, warnOfIdleRoutes, warnOfShortDelays } from './checks/over.ts'
 import {
+  warnOfIdleLeases,
   warnOfIdleRules,
   warnOfIdleSettings,
   warnOfIdleTimezone,
@@ -244,6 +245,7 @@ export function loadGatewaySettings(
       : []),
     ...(rules ? warnOfShortDelays(rules, placeOfRule(file)) : []),
     ...(rules ? warnOfLowPlans(rules, placeOfRule(file)) : []),
+    ...(rules ? warnOfIdleLeases(rules, values.redisUrl, placeOfRule(file)) : []),
     ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
     ...(rules && file.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
     ...warnOfIdleSecret(settings.rules, values, read.placeOf('deviceSecret')),

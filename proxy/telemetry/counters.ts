@@ -8,6 +8,7 @@ import type {
   ErrorPlace,
   EvictedConnection,
   KeySetOutcome,
+  LeaseChange,
   ListUse,
   PollOutcome,
   Rejection,
@@ -50,6 +51,8 @@ export type Counters = {
   readonly devices: Map<string, DeviceCounts>
   /** By the policy's name, of those with plans, and by the plan: its own, `none` and `unknown`. */
   readonly plans: Map<string, Record<string, number>>
+  /** By the policy's name, of those with `lease`: units. */
+  readonly leases: Map<string, Record<LeaseChange, number>>
   /** By policy: requests that count by address, as their body does not say for whom. */
   readonly unreadKeys: Map<string, Record<UnreadKey, number>>
   readonly tokens: Record<TokenOutcome, number>
@@ -103,6 +106,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     devices: new Map(),
     unreadKeys: new Map(),
     plans: new Map(),
+    leases: new Map(),
   }
   doAtOnce(addPolicies(ofPolicies, policies))
   return {
@@ -163,6 +167,7 @@ type PolicyCounters = Pick<
   | 'devices'
   | 'unreadKeys'
   | 'plans'
+  | 'leases'
 >
 
 /** Adds those of policies that are not there yet, at 0. */
@@ -180,6 +185,7 @@ function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): St
     if (requestedUnits(policy) && !unreadReserves.has(name)) unreadReserves.set(name, noUnread())
     if (device && !devices.has(name)) devices.set(name, noDevices())
     if (policy.plans && !plans.has(name)) plans.set(name, {})
+    if (policy.lease !== undefined && !counters.leases.has(name)) counters.leases.set(name, noLeases())
     if (hasBodyKey(policy) && !unreadKeys.has(name)) unreadKeys.set(name, noUnreadKeys())
     yield
   }
@@ -199,6 +205,7 @@ function* changeTable(counters: PolicyCounters, policies: readonly Policy[]): St
     devices,
     unreadKeys,
     plans,
+    counters.leases,
   ]) {
     for (const name of counted.keys()) {
       if (!names.has(name)) counted.delete(name)
@@ -276,6 +283,11 @@ export function createTelemetry(counters: Counters): Telemetry {
       let counts = counters.plans.get(name)
       if (!counts) counters.plans.set(name, (counts = {}))
       counts[plan] = (counts[plan] ?? 0) + 1
+    },
+    leaseChanged({ name }, change, units) {
+      let leases = counters.leases.get(name)
+      if (!leases) counters.leases.set(name, (leases = noLeases()))
+      leases[change] += units
     },
     tokenRead(outcome) {
       counters.tokens[outcome]++
@@ -377,6 +389,10 @@ function noUnreadCosts(): Record<UnreadCost, number> {
 
 function noUnread(): Record<UnreadReserve, number> {
   return { missing: 0, type: 0, encoding: 0, size: 0, memory: 0, json: 0, number: 0, repeated: 0 }
+}
+
+function noLeases(): Record<LeaseChange, number> {
+  return { taken: 0, used: 0, returned: 0 }
 }
 
 function noUnreadKeys(): Record<UnreadKey, number> {

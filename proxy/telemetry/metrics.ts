@@ -194,6 +194,13 @@ function describeRequests(counters: Counters): Metric[] {
         Object.entries(counts).map(([plan, value]) => ({ labels: { policy, plan }, value })),
       ),
     ),
+    counter(
+      'sluice_leased_units_total',
+      'Units of rules with lease: taken ahead from Redis, used by requests without asking it, returned unused',
+      [...counters.leases].flatMap(([policy, counts]) =>
+        Object.entries(counts).map(([change, value]) => ({ labels: { policy, change }, value })),
+      ),
+    ),
     counter('sluice_tokens_total', 'Tokens that rules count by, by outcome', by('outcome', counters.tokens)),
     counter(
       'sluice_key_set_loads_total',

@@ -55,6 +55,8 @@ export type UnreadCost = 'missing' | 'type' | 'encoding' | 'json' | 'cut' | 'sta
  */
 export type DeviceOutcome = 'known' | 'unknown' | 'none'
 
+export type LeaseChange = 'taken' | 'used' | 'returned'
+
 /** How the token of a request was read: verified, or not, and why. */
 export type TokenOutcome = 'verified' | 'invalid' | 'unknown-key' | 'no-keys'
 
@@ -129,6 +131,8 @@ export type Telemetry = UpstreamTelemetry & {
   decided(policy: Policy, outcome: DecisionOutcome): void
   /** The request has waited for its turn under the policy, and goes on. */
   delayed(policy: Policy, durationMs: number): void
+  /** Units of a policy with `lease` were taken ahead, used by requests without asking the store, or given back unused. */
+  leaseChanged(policy: Policy, change: LeaseChange, units: number): void
   /** Beside `decided`: the request was counted, and more than 80 % of what the policy allows the client is used. */
   nearLimit(policy: Policy): void
   /** A response did not state the cost of its request, although the policy reads it: the reserved units, or an estimate, count. */

@@ -42,6 +42,22 @@ export function warnOfIdleTokens(rules: readonly Rule[], { label }: Place): stri
     : [`${label}: has no effect, as no rule has jwt:CLAIM in its key or plan, or jwt in when or unless`]
 }
 
+/** Warns of rules that take units ahead where there is nothing to take them from. */
+export function warnOfIdleLeases(
+  rules: readonly Rule[],
+  redisUrl: string | undefined,
+  placeOf: PlaceOfRule,
+): string[] {
+  if (redisUrl !== undefined) return []
+  return [...rules.entries()].flatMap(([index, { policy }]) =>
+    policy.lease === undefined
+      ? []
+      : [
+          `${placeOf(index, 'lease').label}: has no effect without Redis (REDIS_URL), as this process counts itself`,
+        ],
+  )
+}
+
 /** Warns where a time zone was given, and no rule has a window of the calendar. */
 export function warnOfIdleTimezone(rules: readonly Rule[], { values, placeOf }: Read): string[] {
   const { label } = placeOf('timezone')

@@ -24,6 +24,7 @@ export type PlaceOfRule = (
     | 'over'
     | 'plan'
     | 'plans'
+    | 'lease'
     | 'when'
     | 'unless',
 ) => Place

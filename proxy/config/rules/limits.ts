@@ -9,6 +9,7 @@ import { algorithmOfRule, findContradictions } from '../contradictions.ts'
 import { hostPattern } from '../routes/host-pattern.ts'
 import { device } from './device/device.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
+import { findLeaseMistakes, lease } from './lease.ts'
 import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
 import { repeatsNetwork } from './network-key.ts'
 import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
@@ -106,6 +107,7 @@ export const ruleFields = {
   burst: requestCount.schema.optional().meta({
     description: 'With token-bucket: number of requests allowed at once; by default as many as requests.',
   }),
+  lease: lease.optional(),
   overrides: z
     .array(
       z.strictObject(
@@ -168,6 +170,7 @@ const rule = z
       ...findContradictions(rule),
       ...findMistakesBesideOver(rule),
       ...findPlanMistakes(rule),
+      ...findLeaseMistakes(rule),
     ])
       context.addIssue({ code: 'custom', path: [field], message })
   })
@@ -250,7 +253,7 @@ function toPolicy(
     'match' | 'except' | 'hosts' | 'when' | 'unless' | 'allowList' | 'overrides' | 'refusal'
   >,
 ): Policy {
-  const { name, mode, onStoreError, key, countStatus, cost, ban, device, over } = rule
+  const { name, mode, onStoreError, key, countStatus, cost, ban, device, over, lease } = rule
   const algorithm = algorithmOfRule(rule)
   const plans = toPlans(rule)
   return {
@@ -265,6 +268,7 @@ function toPolicy(
     ...(ban && { ban }),
     ...(device && { device }),
     ...(over && { over }),
+    ...(lease !== undefined && { lease }),
     ...(plans && { plans }),
   }
 }

@@ -669,6 +669,10 @@ export interface SluiceYaml {
      */
     burst?: number
     /**
+     * Units that a gateway takes ahead from Redis and uses without asking it: auto, or so many at a time.
+     */
+    lease?: 'auto' | number
+    /**
      * Other numbers of requests for some clients, by address or secret header.
      */
     overrides?: {

@@ -11,7 +11,8 @@ export type WrittenQuota = {
 }
 
 /** Fields of a rule that do not go with every algorithm. */
-export type OptionalField = 'requests' | 'window' | 'countStatus' | 'cost' | 'burst' | 'ban' | 'algorithm'
+export type OptionalField =
+  'requests' | 'window' | 'countStatus' | 'cost' | 'burst' | 'ban' | 'algorithm' | 'lease'
 
 /** What a rule may say that counts by an algorithm. */
 export type AlgorithmRule = {

@@ -25,6 +25,11 @@ export function countsInFlight(policy: Pick<Policy, 'algorithm'>): boolean {
   return byName.get(policy.algorithm)?.countsInFlight === true
 }
 
+/** Whether rules that count by the algorithm may have `lease`: a unit may be used later in its window than it was counted. */
+export function lendsUnits({ rule }: Algorithm): boolean {
+  return rule.excludes.lease === undefined
+}
+
 /**
  * Whether the cost of a request under the policy is certain only later, so that it is reserved and then settled: also if it may leave
  * before its turn.

@@ -30,6 +30,8 @@ export type ExplainedRule = {
   readonly mode: Policy['mode']
   /** What becomes of requests over the limit, where they are not refused. */
   readonly over?: OverPolicy
+  /** Units that gateways take ahead from Redis. */
+  readonly lease?: Policy['lease']
 }
 
 export function explainRule(
@@ -57,6 +59,7 @@ export function explainRule(
     algorithm: policy.algorithm,
     mode: policy.mode,
     ...(policy.over && { over: policy.over }),
+    ...(policy.lease !== undefined && { lease: policy.lease }),
   }
   const not = (why: string, near = true): ExplainedRule => ({
     ...described,

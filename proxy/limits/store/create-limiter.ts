@@ -12,6 +12,7 @@ import type { Limiter } from '../limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
 import { keyPrefixOf } from './redis/keys.ts'
 import { createRedisOperations, operatorTimeoutMs } from './redis/operations.ts'
+import { createLeasing } from './leases/leasing.ts'
 import { createResetFeed } from './redis/feeds/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
 import { createMemoryPlans } from '../plans/stored-plans.ts'
@@ -36,7 +37,7 @@ type LimiterControls = {
 
 export type LimiterTelemetry = Pick<
   Telemetry,
-  'storeAnswered' | 'storeFailed' | 'breakerChanged' | 'storeEvicted' | 'observeTable'
+  'storeAnswered' | 'storeFailed' | 'breakerChanged' | 'storeEvicted' | 'leaseChanged' | 'observeTable'
 >
 
 const OVER_LIMIT_CLIENTS = 50_000
@@ -124,6 +125,15 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     redisWithFallback.forgetLocal(policyName, partitionKey)
     forgotten(policyName, partitionKey)
   }
+  const leasing = createLeasing({
+    store: {
+      ...redisWithFallback.shared.leaseStore,
+      isAnswering: () => redisWithFallback.storeState() === 'available',
+    },
+    ask: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
+    now,
+    telemetry,
+  })
   const resetFeed = createResetFeed({
     redis,
     keyPrefix,
@@ -140,11 +150,15 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   const watch = watchStore({ redis, keyPrefix, isAnswering: () => redis.status === 'ready', log, telemetry })
   observeMemory(telemetry, redisWithFallback.local)
   telemetry.observeTable('over-limit', () => overLimit.readUse())
+  telemetry.observeTable('leases', () => leasing.readUse())
   return {
-    decide: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
+    decide: (charges) => leasing.decide(charges),
     settle: (...settlement) => redisWithFallback.settle(...settlement),
     storeState: () => redisWithFallback.storeState(),
-    useTable: (policies) => redisWithFallback.local.useTable(policies),
+    useTable(policies) {
+      leasing.giveBackAll()
+      return redisWithFallback.local.useTable(policies)
+    },
     ...createRedisOperations({
       redis,
       keyPrefix,
@@ -157,6 +171,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
       log,
     }),
     close() {
+      leasing.giveBackAll()
       watch.close()
       resetFeed.close()
       redisWithFallback.close()

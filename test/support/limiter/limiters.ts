@@ -114,6 +114,7 @@ export function recordTelemetry(): RecordedTelemetry {
     storeFailed: () => void (recorded.failures += 1),
     breakerChanged: (state) => void recorded.breaker.push(state),
     storeEvicted: (keys) => void (recorded.evicted = keys),
+    leaseChanged: () => undefined,
     observeTable: () => undefined,
   }
   return recorded

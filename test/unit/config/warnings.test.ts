@@ -127,6 +127,14 @@ describe('settings without effect', () => {
     ])
   })
 
+  test('units that a rule takes ahead, without Redis', () => {
+    const cwd = directoryWith(limits.replace('window: 1m', 'window: 1m, lease: auto'))
+    expect(loadGatewaySettings({ REDIS_URL: 'redis://127.0.0.1:6379' }, cwd).warnings).toEqual([])
+    expect(loadGatewaySettings({}, cwd).warnings).toEqual([
+      'sluice.yaml:1: rule "a", lease: has no effect without Redis (REDIS_URL), as this process counts itself',
+    ])
+  })
+
   test('a list of a rule that everybody is on', () => {
     expect(
       warningsOf(

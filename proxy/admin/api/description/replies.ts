@@ -82,6 +82,10 @@ const listedCostSource = z.union([
     ),
   }),
 ])
+const lease = z
+  .union([z.literal('auto'), z.int().min(2)])
+  .describe('units that a gateway takes ahead from Redis, by itself or so many at a time')
+
 const costSource = z.union([
   listedCostSource,
   z.strictObject({ kind: z.literal('first'), of: z.array(listedCostSource) }),
@@ -106,6 +110,7 @@ export const limits = z.strictObject({
       mode,
       onStoreError: z.enum(['local', 'open', 'closed']),
       over: over.optional(),
+      lease: lease.optional(),
       countStatus: z.array(z.strictObject({ first: z.int(), last: z.int() })).optional(),
       cost: z
         .strictObject({
@@ -258,6 +263,7 @@ export const explanation = z.strictObject({
       algorithm,
       mode,
       over: over.optional(),
+      lease: lease.optional(),
       states: z.array(state),
     }),
   ),

@@ -32,6 +32,7 @@ export const concurrency: Algorithm = {
       burst: noneBeside,
       ban: noneBeside,
       algorithm: noneBeside,
+      lease: noneBeside,
     },
     takesBurst: false,
     toQuota: ({ concurrency: quota = 0 }) => ({ quota, windowMs: LEASE_MS }),

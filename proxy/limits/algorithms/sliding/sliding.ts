@@ -28,6 +28,8 @@ export const sliding: Algorithm = {
     when: 'where the window slides',
     excludes: {
       cost: 'needs algorithm: fixed or token-bucket, as a sliding window remembers each unit by its time',
+      lease:
+        'needs algorithm: fixed, as in a sliding window a unit would count from when it was leased, and not from when it is used',
     },
     takesBurst: false,
     toQuota: countedInWindows,

@@ -115,3 +115,8 @@ export function planKeyOf(keyPrefix: string, partitionKey: string): string {
 export function keyOf({ keyStart, keySuffix }: RedisPolicy, partitionKey: string): string {
   return keyStart + partitionKey + keySuffix
 }
+
+/** The key beside a counter, in the same hash slot, with the number of units that were leased lately. */
+export function leasedKeyOf(policy: RedisPolicy, partitionKey: string): string {
+  return `${keyOf(policy, partitionKey)}:leased`
+}

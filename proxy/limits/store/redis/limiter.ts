@@ -25,6 +25,9 @@ import { PolicyArguments } from './scripts/policy-arguments.ts'
 import { settleScript } from './scripts/settle.ts'
 import { createRepayment, type AddOnce } from './settling/repayment.ts'
 import { createSettling } from './settling/settling.ts'
+import { createRedisLeaseStore } from './settling/lease-store.ts'
+import { giveBackLeasesScript, takeLeasesScript } from './scripts/lease.ts'
+import type { LeaseStore } from '../leases/lease-store.ts'
 import { createLeases } from './settling/leases.ts'
 
 export type RedisLimiter = Batching &
@@ -37,6 +40,8 @@ export type RedisLimiter = Batching &
     renewInFlight(): Promise<void>
     close(): void
     readonly addOnce: AddOnce
+    /** Of policies with `lease`. */
+    readonly leaseStore: LeaseStore
   }
 
 /** Redis decides this many in less than half a millisecond, during which its other clients wait. */
@@ -50,7 +55,7 @@ const MAX_UNANSWERED = 3
 
 const ADD_TIMEOUT_MS = 1000
 
-/** In a cluster, a refusal can be due to a count that is about to be given back: it is cached for this long only. */
+/** In a cluster, or where others hold leases, a refusal can be due to units that are about to be given back: it is cached so long only. */
 const UNSETTLED_FOR_MS = 250
 
 export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
@@ -88,6 +93,8 @@ export function createRedisLimiter(options: {
   const used = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** Those of policies that read the plans of clients. */
   const planned = new Set<Algorithm>()
+  /** Units have been taken ahead under some policy. */
+  let isLeasing = false
   /** Policies whose counters may include a request that another node refused, until it is given back. */
   const unsettled = new WeakSet<Policy>()
 
@@ -100,7 +107,12 @@ export function createRedisLimiter(options: {
       decideSingleScript,
       decidePlainScript,
     ]
-    return [...deciding, ...(redis.isCluster ? deciding.map(withUndeclaredKeys) : []), settleScript]
+    return [
+      ...deciding,
+      ...(redis.isCluster ? deciding.map(withUndeclaredKeys) : []),
+      settleScript,
+      ...(isLeasing ? leaseScripts : []),
+    ]
   })
   const describe = createDescriber(keyPrefix, options.wallNow, (policy, { algorithm, plans }) => {
     if (plans !== undefined && !planned.has(algorithm)) {
@@ -109,7 +121,12 @@ export function createRedisLimiter(options: {
       if (algorithm === usualAlgorithm) load(decideSingleByPlansScript)
     }
     if (!used.has(algorithm)) load(decideScript(new Set([algorithm])))
-    used.set(algorithm, used.get(algorithm) || isReserved(policy) || policy.cost !== undefined)
+    if (policy.lease !== undefined && !isLeasing) {
+      isLeasing = true
+      leaseScripts.forEach(load)
+    }
+    const takesMore = isReserved(policy) || policy.cost !== undefined || policy.lease !== undefined
+    used.set(algorithm, used.get(algorithm) || takesMore)
   })
 
   function giveBack({ charge, leftMs, countedAt, ticket }: Counted): Promise<unknown> {
@@ -226,7 +243,9 @@ export function createRedisLimiter(options: {
         hooks.inFlight?.(charge, 1)
       },
       refused(charges, refusal, askedAtMs) {
-        const knownForMs = unsettled.has(refusal.refusedBy) ? UNSETTLED_FOR_MS : Infinity
+        const { refusedBy } = refusal
+        const isBrief = unsettled.has(refusedBy) || refusedBy.lease !== undefined
+        const knownForMs = isBrief ? UNSETTLED_FOR_MS : Infinity
         hooks.refused(charges, refusal, askedAtMs, knownForMs)
       },
       failed(reason) {
@@ -249,6 +268,11 @@ export function createRedisLimiter(options: {
       batching.giveUp()
       leases.close()
     },
+    leaseStore: createRedisLeaseStore({
+      redis,
+      describe: ({ policy }) => describe(policy),
+      isAnswering: () => redis.status === 'ready',
+    }),
     probe: () => probes.probe(),
     findRefusal: () => probes.findRefusal(),
     addOnce: createRepayment({
@@ -260,3 +284,5 @@ export function createRedisLimiter(options: {
     }),
   }
 }
+
+const leaseScripts = [takeLeasesScript, giveBackLeasesScript]

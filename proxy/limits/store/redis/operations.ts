@@ -7,13 +7,14 @@ import type { RedisWithFallback } from '../outage/redis-with-fallback.ts'
 import type { Charge } from '../../limiter.ts'
 import { readsStoredPlan } from '../../../policy/plans.ts'
 import { withStoredPlan } from '../../plans/stored-plans.ts'
-import { countsInFlight } from '../../algorithms/registry.ts'
-import { createDescriber, keyOf } from './keys.ts'
+import { countsInFlight, lendsUnits } from '../../algorithms/registry.ts'
+import { createDescriber, keyOf, leasedKeyOf } from './keys.ts'
 import type { ResetFeed } from './feeds/reset-feed.ts'
 import { reasonOf } from './errors.ts'
 import { createRedisPlans } from './plans.ts'
 import { runScript, type RedisClient } from './run-script.ts'
 import { PolicyArguments } from './scripts/policy-arguments.ts'
+import { resetLeasedScript } from './scripts/lease.ts'
 import { readScript } from './scripts/read.ts'
 
 /**
@@ -62,6 +63,25 @@ export function createRedisOperations(options: {
     if (!readsStoredPlan(charge.policy)) return charge
     const read = await plans.get(charge.partitionKey)
     return read === 'unavailable' ? charge : withStoredPlan(charge, read.plan)
+  }
+
+  async function resetPart(charges: readonly Charge[]): Promise<void> {
+    const policies = new PolicyArguments()
+    const keys: string[] = []
+    const numbers: string[] = []
+    const others: string[] = []
+    for (const { policy, partitionKey } of charges) {
+      const described = describe(policy)
+      if (lendsUnits(described.algorithm)) {
+        keys.push(keyOf(described, partitionKey), leasedKeyOf(described, partitionKey))
+        numbers.push(policies.numberOf(described))
+      } else others.push(keyOf(described, partitionKey))
+    }
+    const args = [...keys, ...policies.toArguments(), ...numbers]
+    await Promise.all([
+      keys.length > 0 && runScript(redis, resetLeasedScript, keys.length, args),
+      others.length > 0 && redis.del(others),
+    ])
   }
 
   async function read(asked: readonly Charge[]): Promise<CounterState[]> {
@@ -117,9 +137,9 @@ export function createRedisOperations(options: {
         // again.
         await within(
           timeoutMs,
-          Promise.all(
-            inCommands(charges.filter(isCounted)).map((part) => redis.del(part.map(counterKey))),
-          ).then(() => resetFeed.announce(charges)),
+          Promise.all(inCommands(charges.filter(isCounted)).map(resetPart)).then(() =>
+            resetFeed.announce(charges),
+          ),
         )
         return 'done'
       } catch (error) {

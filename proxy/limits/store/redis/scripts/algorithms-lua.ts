@@ -3,6 +3,8 @@ import type { AlgorithmLua } from '../../../algorithms/redis-counts.ts'
 import { algorithms } from '../../../algorithms/registry.ts'
 import { script, type RedisScript } from '../run-script.ts'
 
+type LuaPart = Exclude<keyof AlgorithmLua, 'common'>
+
 /** What `AlgorithmLua` describes: how the algorithms' Lua calls Redis and reads its clock. */
 const toolsLua = `
 local call = redis.pcall
@@ -26,17 +28,20 @@ end
 `
 
 /**
- * The beginning of a script: the table \`algorithms\`, by name, with the functions of one part of each, and what these use.
+ * The beginning of a script: the table \`algorithms\`, by name, with the functions of these parts of each, and what they use.
  *
  * @param chosen all algorithms that the script's policies may have
  */
 export function algorithmsLua(
-  part: Exclude<keyof AlgorithmLua, 'common'>,
+  parts: LuaPart | readonly LuaPart[],
   chosen: readonly Algorithm[] = algorithms,
 ): string {
   const blocks = chosen.map(({ name, redis: { lua } }) => {
-    const source = lua[part]
-    if (source === undefined) return ''
+    const source = [parts]
+      .flat()
+      .map((part) => lua[part] ?? '')
+      .join('')
+    if (source === '') return ''
     return `
 do
   local algorithm = {}

@@ -1,0 +1,75 @@
+import { LEASE_MS, type Lease } from './lease-store.ts'
+import { RecentUse } from './recent-use.ts'
+
+/** A lease in the hands of this process. */
+export type HeldLease = {
+  readonly lease: Lease
+  /** By this process's clock: when its units are used no more, and until when its window goes on for certain. */
+  readonly endsAtMs: number
+  readonly windowEndsAtMs: number
+  /** Units that no request has used. */
+  unused: number
+  /** Its units have been given back: those that are put back into it later have to be given back too. */
+  isOver: boolean
+}
+
+/** Units taken for a request. */
+export type TakenUnits = { readonly held: HeldLease; readonly units: number }
+
+/** The units of one counter that this process may use without asking, oldest lease first. */
+export class HeldUnits {
+  readonly use = new RecentUse()
+  /** Units of the quota behind the newest lease, which nobody had then. */
+  remaining = 0
+  #leases: HeldLease[] = []
+
+  /** @param askedAtMs before the store counted the units: its window, and so the lease, ends no earlier than is noted here */
+  add(lease: Lease, askedAtMs: number): HeldLease {
+    const held = {
+      lease,
+      endsAtMs: askedAtMs + Math.min(LEASE_MS, lease.leftMs),
+      windowEndsAtMs: askedAtMs + lease.leftMs,
+      unused: lease.units,
+      isOver: false,
+    }
+    this.#leases.push(held)
+    this.remaining = lease.remaining
+    return held
+  }
+
+  /** Takes all the units from one lease, which is of one window; undefined where none has so many. */
+  take(units: number, nowMs: number): TakenUnits | undefined {
+    for (const held of this.#leases) {
+      if (held.unused < units || held.endsAtMs <= nowMs) continue
+      held.unused -= units
+      return { held, units }
+    }
+    return undefined
+  }
+
+  unusedAt(nowMs: number): number {
+    let unused = 0
+    for (const held of this.#leases) if (held.endsAtMs > nowMs) unused += held.unused
+    return unused
+  }
+
+  /** Takes out the leases of which nothing can be used any more. */
+  removeEnded(nowMs: number): readonly HeldLease[] {
+    return this.#remove(({ unused, endsAtMs }) => endsAtMs <= nowMs || unused === 0)
+  }
+
+  removeAll(): readonly HeldLease[] {
+    return this.#remove(() => true)
+  }
+
+  get isEmpty(): boolean {
+    return this.#leases.length === 0
+  }
+
+  #remove(isOver: (held: HeldLease) => boolean): readonly HeldLease[] {
+    const removed = this.#leases.filter(isOver)
+    if (removed.length > 0) this.#leases = this.#leases.filter((held) => !isOver(held))
+    for (const held of removed) held.isOver = true
+    return removed
+  }
+}

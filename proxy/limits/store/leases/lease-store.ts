@@ -1,0 +1,47 @@
+import type { Charge } from '../../limiter.ts'
+
+/** The shared counters, as far as units are taken ahead from them. */
+export type LeaseStore = {
+  /** Whether there is any use in asking. */
+  isAnswering(): boolean
+  /**
+   * Counts units ahead, which the caller may let requests use until the window ends. Rejects where it is not known whether they were
+   * counted: then they stay counted.
+   *
+   * @param charge its policy and its client; its units say nothing here
+   */
+  take(charge: Charge, wanted: WantedUnits): Promise<Lease>
+  /**
+   * Gives back units that were not used, once. Nobody waits for it. Units that the store does not hear of within `MAX_LEASE_AGE_MS`
+   * of the lease stay counted, as do those of a client that was reset since.
+   */
+  giveBack(charge: Charge, lease: Lease, units: number): void
+  /** Sends all that it was told at once, as the connection is about to be closed. */
+  flush(): void
+}
+
+/** As many as `units`, but no more than this share of the remaining quota (10: a tenth), and not any if that is below `min`. */
+export type WantedUnits = { readonly units: number; readonly share: number; readonly min: number }
+
+/** Units that were counted ahead. */
+export type Lease = {
+  /** 0 where there were too few. */
+  readonly units: number
+  /** Units left of the quota behind these. */
+  readonly remaining: number
+  /** Milliseconds until the window ends. */
+  readonly leftMs: number
+  /** As that of a reservation. */
+  readonly ticket: string
+  /** By the clock of the store, in microseconds. */
+  readonly takenAtUs: string
+}
+
+/** Units are used for so long at most, and then given back. */
+export const LEASE_MS = 500
+
+/**
+ * For so long after a lease its units can be given back, and a reset of their client leaves them counted. So none are given back to a
+ * count that does not include them.
+ */
+export const MAX_LEASE_AGE_MS = 1000

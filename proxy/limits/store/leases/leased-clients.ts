@@ -1,0 +1,75 @@
+import type { Policy } from '../../../policy.ts'
+import type { TableUse } from '../../../telemetry/telemetry.ts'
+import type { Charge } from '../../limiter.ts'
+import { HeldUnits } from './held-units.ts'
+
+/** A client under a policy with `lease`, while requests of it pass. */
+export type LeasedClient = {
+  readonly held: HeldUnits
+  /** With the policy that the units are counted under: that of its plan, where the store reads it. */
+  charge: Charge
+  /** The policy does not have the plan that was read for it. */
+  isPlanUnknown: boolean
+  /** When the store last said under which policy it counts. */
+  heardAtMs: number
+  /** A lease is on its way. */
+  isTaking: boolean
+  /** There is no use in asking for a lease before. */
+  notBeforeMs: number
+  /** The table of limits has changed, or this process ends. */
+  isGone: boolean
+}
+
+/** The clients of whom units are held or may be soon, at most `maxClients`: while it is full, further clients have no leases. */
+export class LeasedClients {
+  readonly #byPolicy = new Map<Policy, Map<string, LeasedClient>>()
+  readonly #maxClients: number
+  #size = 0
+
+  constructor(maxClients: number) {
+    this.#maxClients = maxClients
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  find({ policy, partitionKey }: Charge): LeasedClient | undefined {
+    return this.#byPolicy.get(policy)?.get(partitionKey)
+  }
+
+  add({ policy, partitionKey }: Charge, nowMs: number): LeasedClient | undefined {
+    if (this.#size >= this.#maxClients) return undefined
+    let clients = this.#byPolicy.get(policy)
+    if (!clients) this.#byPolicy.set(policy, (clients = new Map<string, LeasedClient>()))
+    const client: LeasedClient = {
+      held: new HeldUnits(),
+      charge: { policy, partitionKey },
+      isPlanUnknown: false,
+      heardAtMs: nowMs,
+      isTaking: false,
+      notBeforeMs: -Infinity,
+      isGone: false,
+    }
+    clients.set(partitionKey, client)
+    this.#size += 1
+    return client
+  }
+
+  /** Calls `visit` for each, and takes out those for which it returns true. */
+  removeIf(visit: (client: LeasedClient) => boolean): void {
+    for (const [policy, clients] of this.#byPolicy) {
+      for (const [partitionKey, client] of clients) {
+        if (!visit(client)) continue
+        clients.delete(partitionKey)
+        client.isGone = true
+        this.#size -= 1
+      }
+      if (clients.size === 0) this.#byPolicy.delete(policy)
+    }
+  }
+
+  readUse(): TableUse {
+    return { size: this.#size, capacity: this.#maxClients, evictions: 0 }
+  }
+}

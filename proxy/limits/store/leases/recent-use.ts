@@ -1,0 +1,34 @@
+const SLOTS = 10
+const SLOT_MS = 10
+
+/** The units that were used in the last 100 ms: all of the last 90, and those of the last 10 that are sure to be in it. */
+export class RecentUse {
+  /** A ring: the units used in 10 ms each. */
+  readonly #slots = new Float64Array(SLOTS)
+  /** The number of the slot that is being filled, counted from the beginning of the clock. */
+  #current = 0
+  #total = 0
+
+  add(units: number, nowMs: number): void {
+    this.#moveOn(nowMs)
+    const place = this.#current % SLOTS
+    this.#slots[place] = (this.#slots[place] ?? 0) + units
+    this.#total += units
+  }
+
+  read(nowMs: number): number {
+    this.#moveOn(nowMs)
+    return this.#total
+  }
+
+  #moveOn(nowMs: number): void {
+    const current = Math.floor(nowMs / SLOT_MS)
+    const steps = Math.min(SLOTS, current - this.#current)
+    for (let step = 0; step < steps; step++) {
+      const place = (current - step) % SLOTS
+      this.#total -= this.#slots[place] ?? 0
+      this.#slots[place] = 0
+    }
+    this.#current = current
+  }
+}

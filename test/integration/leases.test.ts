@@ -1,0 +1,243 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Charge, Decision, Limiter } from '../../proxy/limits/limiter.ts'
+import { createRedisLeaseStore } from '../../proxy/limits/store/redis/settling/lease-store.ts'
+import { giveBackLeasesScript } from '../../proxy/limits/store/redis/scripts/lease.ts'
+import { createDescriber } from '../../proxy/limits/store/redis/keys.ts'
+import { LEASE_MS, MAX_LEASE_AGE_MS, type Lease } from '../../proxy/limits/store/leases/lease-store.ts'
+import type { Policy } from '../../proxy/policy.ts'
+import { doAtOnce } from '../../shared/steps.ts'
+import { createModelCounters } from '../support/leases/model-counters.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  startReplicas,
+} from '../support/limiter/limiters.ts'
+import { runs } from '../support/random/runs.ts'
+import { closeAfterTest, openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+const HOUR_MS = 3_600_000
+const fixed = makePolicy('api', 5000, HOUR_MS, { lease: 'auto' })
+const monthly = makePolicy('month', 5000, 31 * 24 * HOUR_MS, {
+  algorithm: 'calendar',
+  calendar: { unit: 'month' },
+  lease: 'auto',
+})
+
+/** Asks so often in each of so many milliseconds, as busy clients do. */
+async function askOften(
+  limiters: readonly Limiter[],
+  charges: readonly Charge[],
+  { perMs = 5, forMs = 150 } = {},
+): Promise<{ readonly decisions: readonly Decision[]; readonly decidedHere: number }> {
+  const answers: (Decision | Promise<Decision>)[] = []
+  for (let turn = 0; turn < forMs; turn++) {
+    for (const limiter of limiters)
+      for (let asked = 0; asked < perMs; asked++) answers.push(limiter.decide(charges))
+    await sleep(1)
+  }
+  const decidedHere = answers.filter((answer) => !(answer instanceof Promise)).length
+  return { decisions: await Promise.all(answers.map((answer) => Promise.resolve(answer))), decidedHere }
+}
+
+const operation = fc.oneof(
+  fc.record({
+    kind: fc.constant('take' as const),
+    units: fc.integer({ min: 1, max: 60 }),
+    share: fc.constantFrom(1, 10),
+    min: fc.integer({ min: 1, max: 12 }),
+  }),
+  fc.record({ kind: fc.constant('give back' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+  fc.record({ kind: fc.constant('reset' as const) }),
+  fc.record({ kind: fc.constant('decide' as const), times: fc.integer({ min: 1, max: 20 }) }),
+)
+
+test('Redis leases, takes back and keeps at a reset what the model says', async () => {
+  const url = await freshRedis()
+  const limiter = await openAnsweringLimiter(url)
+  const { client } = limiter.connection
+  const describe = createDescriber('sluice:1')
+  const store = createRedisLeaseStore({
+    redis: client,
+    describe: ({ policy }) => describe(policy),
+    isAnswering: () => true,
+  })
+  // As a gateway with such a rule does.
+  await client.eval(giveBackLeasesScript.source, 0)
+  const anyPolicy = fc.record({
+    policy: fc.constantFrom(fixed, monthly),
+    quota: fc.integer({ min: 5, max: 300 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(
+      anyPolicy,
+      fc.array(operation, { maxLength: 20 }),
+      async ({ policy, quota }, operations) => {
+        // Not leased by the limiter itself.
+        const plain: Policy = { ...policy, quota }
+        delete (plain as { lease?: unknown }).lease
+        const [charge] = chargeAll(newClient(), [plain]) as [Charge]
+        // A clock that stands still is right for a moment that is shorter than any lease may be old.
+        const beganMs = performance.now()
+        const model = createModelCounters(() => 0, { keepsLeased: true })
+        const leases: { readonly ours: Lease; readonly expected: Lease }[] = []
+        for (const each of operations) {
+          if (each.kind === 'take') {
+            const ours = await store.take(charge, each)
+            const expected = model.take(charge, each)
+            expect([ours.units, ours.remaining]).toEqual([expected.units, expected.remaining])
+            if (ours.units > 0) leases.push({ ours, expected })
+          } else if (each.kind === 'give back') {
+            const lease = leases.shift()
+            if (!lease) continue
+            const units = Math.floor(lease.ours.units * each.share)
+            if (units === 0) continue
+            store.giveBack(charge, lease.ours, units)
+            store.flush()
+            model.giveBack(charge, lease.expected, units)
+          } else if (each.kind === 'reset') {
+            expect(await limiter.reset([charge])).toBe('done')
+            model.reset(charge)
+            // Theirs are of another window now, but for the model's clock.
+            leases.length = 0
+          } else {
+            const decisions = await decideAtOnce([limiter], each.times, [charge])
+            const expected = Array.from({ length: each.times }, () => model.decide([charge]))
+            expect(countAllowed(decisions)).toBe(countAllowed(expected))
+          }
+          const [state] = await limiter.inspect([charge])
+          if (performance.now() - beganMs > MAX_LEASE_AGE_MS * 0.9) return
+          expect(state?.used).toBe(model.windowOf(charge)?.counted ?? 0)
+        }
+      },
+    ),
+    { numRuns: runs(300) },
+  )
+})
+
+test.for([fixed, monthly])(
+  'gateways use up exactly the quota under $name, mostly without Redis',
+  async (policy) => {
+    const { limiters } = closeAfterTest(await startReplicas(await freshRedis(), 3))
+    const charges = chargeAll(newClient(), [policy])
+    const { decisions, decidedHere } = await askOften(limiters, charges, { perMs: 8, forMs: 300 })
+    // Units on lease when the quota is used up come back within a second.
+    await sleep(MAX_LEASE_AGE_MS)
+    const rest = await decideAtOnce(limiters, policy.quota, charges)
+    expect(countAllowed([...decisions, ...rest])).toBe(policy.quota)
+    expect(decidedHere).toBeGreaterThan(decisions.length / 4)
+  },
+)
+
+test('units that nobody uses are given back within a second', async () => {
+  const { limiters, operations } = closeAfterTest(await startReplicas(await freshRedis(), 2))
+  const charges = chargeAll(newClient(), [fixed])
+  const { decisions, decidedHere } = await askOften(limiters, charges)
+  const stoppedMs = performance.now()
+  expect(decidedHere).toBeGreaterThan(0)
+  await eventually('as much is counted as was admitted', async () => {
+    const [state] = await operations.inspect(charges)
+    expect(state?.used).toBe(countAllowed(decisions))
+  })
+  expect(performance.now() - stoppedMs).toBeLessThan(MAX_LEASE_AGE_MS)
+})
+
+test('a gateway that ends gives its units back at once', async () => {
+  const url = await freshRedis()
+  const limiter = await openAnsweringLimiter(url)
+  const other = await openAnsweringLimiter(url)
+  const charges = chargeAll(newClient(), [{ ...fixed, lease: 1000 }])
+  const { decisions } = await askOften([limiter], charges, { forMs: 50 })
+  const used = async (): Promise<number | undefined> => (await other.inspect(charges))[0]?.used
+  await eventually('a lease is held', async () =>
+    expect(await used()).toBeGreaterThan(countAllowed(decisions)),
+  )
+  limiter.close()
+  await eventually('it is given back', async () => expect(await used()).toBe(countAllowed(decisions)))
+})
+
+test('another table gives all units back', async () => {
+  const url = await freshRedis()
+  const limiter = await openAnsweringLimiter(url)
+  const charges = chargeAll(newClient(), [{ ...fixed, lease: 1000 }])
+  const { decisions } = await askOften([limiter], charges, { forMs: 50 })
+  doAtOnce(limiter.useTable([fixed]))
+  await eventually('they are given back', async () =>
+    expect((await limiter.inspect(charges))[0]?.used).toBe(countAllowed(decisions)),
+  )
+})
+
+test('units on lease at a reset do not add to the quota', async () => {
+  const { limiters, operations } = closeAfterTest(await startReplicas(await freshRedis(), 3))
+  const charges = chargeAll(newClient(), [{ ...fixed, quota: 1000, lease: 300 }])
+  await askOften(limiters, charges, { perMs: 2, forMs: 40 })
+  expect(await operations.reset(charges)).toBe('done')
+  const { decisions } = await askOften(limiters, charges, { perMs: 5, forMs: 200 })
+  const allowed = countAllowed(decisions)
+  expect(allowed).toBeLessThanOrEqual(1000)
+  expect(allowed).toBeGreaterThan(0)
+})
+
+test('all rules of a request count it, or none: where another refuses, units are put back', async () => {
+  const { limiters, operations } = closeAfterTest(await startReplicas(await freshRedis(), 2))
+  const strict = makePolicy('strict', 200, HOUR_MS)
+  const charges = chargeAll(newClient(), [fixed, strict, { ...monthly, lease: 50 }])
+  const { decisions } = await askOften(limiters, charges)
+  expect(countAllowed(decisions)).toBe(200)
+  await eventually('each has counted as many as have passed', async () =>
+    expect((await operations.inspect(charges)).map(({ used }) => used)).toEqual([200, 200, 200]),
+  )
+  const [refusal] = decisions.slice(-1)
+  expect(refusal).toMatchObject({
+    outcome: 'refused',
+    refusedBy: strict,
+    states: [{}, { exceeded: true }, {}],
+  })
+})
+
+test('a refusal is known for a quarter of a second only', async () => {
+  const url = await freshRedis()
+  const limiter = await openAnsweringLimiter(url)
+  const charges = chargeAll(newClient(), [{ ...fixed, quota: 5 }])
+  expect(countAllowed(await decideAtOnce([limiter], 8, charges))).toBe(5)
+  expect(limiter.decide(charges)).not.toBeInstanceOf(Promise)
+  const [{ partitionKey } = { partitionKey: '' }] = charges
+  await openRedis(url).set(`sluice:1:{${partitionKey}}:api:${HOUR_MS}`, '4', 'KEEPTTL')
+  await eventually('Redis is asked again', async () =>
+    expect((await limiter.decide(charges)).outcome).toBe('allowed'),
+  )
+})
+
+test('the plan of a client holds within a second of its change', async () => {
+  const url = await freshRedis()
+  const limiter = await openAnsweringLimiter(url)
+  const policy = { ...fixed, quota: 100_000, plans: { quotas: { small: 10 } } }
+  const charges = chargeAll(newClient(), [policy])
+  const { decidedHere } = await askOften([limiter], charges)
+  expect(decidedHere).toBeGreaterThan(0)
+  await limiter.plans.set(charges[0]?.partitionKey ?? '', 'small')
+  const changedMs = performance.now()
+  let last: Decision = { outcome: 'allowed', states: [] }
+  while (last.outcome === 'allowed' && performance.now() - changedMs < 5000) {
+    const { decisions } = await askOften([limiter], charges, { forMs: 10 })
+    last = decisions.at(-1) ?? last
+  }
+  expect(last).toMatchObject({ outcome: 'refused', refusedBy: { plan: 'small' } })
+  expect(performance.now() - changedMs).toBeLessThan(1000 + LEASE_MS)
+})
+
+test('the remaining quota goes down with each request that is decided here', async () => {
+  const limiter = await openAnsweringLimiter(await freshRedis())
+  const charges = chargeAll(newClient(), [fixed])
+  const { decisions } = await askOften([limiter], charges)
+  const here = decisions.flatMap((decision) => (decision.outcome === 'allowed' ? decision.states : []))
+  expect(here.every(({ remaining }) => remaining >= 0 && remaining < fixed.quota)).toBe(true)
+  expect(here.every(({ resetMs }) => resetMs > HOUR_MS - 60_000 && resetMs <= HOUR_MS)).toBe(true)
+  expect(here.at(-1)?.remaining).toBeLessThanOrEqual(fixed.quota - decisions.length)
+})

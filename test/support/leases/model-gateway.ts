@@ -1,0 +1,206 @@
+import type { Charge, Decision } from '../../../proxy/limits/limiter.ts'
+import type { LeaseStore } from '../../../proxy/limits/store/leases/lease-store.ts'
+import { createLeasing, type Leasing } from '../../../proxy/limits/store/leases/leasing.ts'
+import { createOverLimitCache } from '../../../proxy/limits/store/over-limit-cache.ts'
+import { reservedUnits } from '../../../proxy/policy.ts'
+import type { ModelCounters, Window } from './model-counters.ts'
+import type { VirtualTime } from './virtual-time.ts'
+
+/**
+ * - `lost before`: what it sends does not arrive
+ * - `lost after`: what it is answered does not arrive
+ * - `stale`: what it sends arrives long after it has given up
+ */
+export type LinkFault = 'lost before' | 'lost after' | 'stale'
+
+export type Watch = {
+  readonly admitted: (charge: Charge, window: Window | undefined) => void
+  readonly refused: (charge: Charge) => void
+}
+
+/** Changes a lease store as a defect would. */
+export type Defect = (store: LeaseStore) => LeaseStore
+
+export const LATENCY_MS = 3
+const TIMEOUT_MS = 100
+const STALE_MS = 2000
+/** For policies with leases. */
+const REFUSED_FOR_MS = 250
+
+/** A gateway with the real leases, on the counters of the model, behind a connection that delays and loses. */
+export class ModelGateway {
+  readonly #time: VirtualTime
+  readonly #random: () => number
+  readonly #counters: ModelCounters
+  readonly #defect: Defect
+  #leasing: Leasing
+  /** One after the other: it crashes, and another takes its place. */
+  #incarnation = 0
+  #pausedUntilMs = 0
+  #fault: LinkFault | undefined
+  #faultUntilMs = 0
+  #arrivedMs = 0
+  /** Where the shared counters have counted a charge. */
+  readonly #countedIn = new Map<Charge, Window>()
+  readonly #asked = new Set<Charge>()
+  /** What it sends at one time is one command. */
+  #sentMs = -1
+  #commands = 0
+
+  constructor(time: VirtualTime, random: () => number, counters: ModelCounters, defect: Defect) {
+    this.#time = time
+    this.#random = random
+    this.#counters = counters
+    this.#defect = defect
+    this.#leasing = this.#start()
+  }
+
+  /** Those that it has sent: one for everything at the same time. */
+  get commands(): number {
+    return this.#commands
+  }
+
+  get isPaused(): boolean {
+    return this.#time.now() < this.#pausedUntilMs
+  }
+
+  break(fault: LinkFault, untilMs: number): void {
+    this.#fault = fault
+    this.#faultUntilMs = untilMs
+  }
+
+  /** It does nothing until then, and its clock goes on. */
+  pause(untilMs: number): void {
+    this.#pausedUntilMs = untilMs
+  }
+
+  crash(): void {
+    this.#incarnation += 1
+    this.#leasing = this.#start()
+  }
+
+  /** The table of limits has changed. */
+  giveBackAll(): void {
+    this.#leasing.giveBackAll()
+  }
+
+  /**
+   * Decides a request.
+   *
+   * @param watch.admitted called for each charge if it passes, with the window that counted it: now, where units are held for it;
+   *   undefined where none did
+   * @param watch.refused called with the charge that is refused
+   * @returns whether it was decided without the shared counters
+   */
+  decide(charges: readonly Charge[], { admitted, refused }: Watch): boolean {
+    const incarnation = this.#incarnation
+    const answer = this.#leasing.decide(charges)
+    const now = new Map(charges.map((charge) => [charge, this.#counters.windowOf(charge)]))
+    const finish = (decision: Decision): void => {
+      for (const charge of charges) {
+        const counted = this.#countedIn.get(charge)
+        if (counted) counted.unanswered -= unitsOf(charge)
+        this.#countedIn.delete(charge)
+        const window = this.#asked.delete(charge) ? counted : now.get(charge)
+        if (incarnation !== this.#incarnation) continue
+        if (decision.outcome === 'allowed') admitted(charge, window)
+        else if (decision.outcome === 'refused' && decision.refusedBy === charge.policy) refused(charge)
+      }
+    }
+    if (answer instanceof Promise) void answer.then(finish)
+    else finish(answer)
+    return !(answer instanceof Promise)
+  }
+
+  #start(): Leasing {
+    const incarnation = this.#incarnation
+    const send: Send = (execute, answered, failed) => {
+      if (incarnation === this.#incarnation) this.#send(execute, answered, failed)
+    }
+    const store: LeaseStore = {
+      isAnswering: () => true,
+      take: (charge, wanted) =>
+        new Promise((taken, lost) =>
+          send(
+            () => this.#counters.take(charge, wanted),
+            taken,
+            () => lost(new Error('connection lost')),
+          ),
+        ),
+      giveBack: (...given) => send(() => this.#counters.giveBack(...given), nothing, nothing),
+      flush: nothing,
+    }
+    const overLimit = createOverLimitCache(1000, this.#time.now, this.#time.now)
+    const isOver = (): boolean => incarnation !== this.#incarnation
+    return createLeasing({
+      store: this.#defect(store),
+      // As the limiter on Redis does.
+      ask: (charges) => {
+        for (const charge of charges) this.#asked.add(charge)
+        const known = overLimit.findRefusal(charges)
+        if (known) return known
+        const askedAtMs = this.#time.now()
+        return new Promise((decided) =>
+          send(
+            () => {
+              const decision = this.#counters.decide(charges)
+              for (const charge of charges) {
+                const window = this.#counters.windowOf(charge)
+                if (!window || decision.outcome !== 'allowed') continue
+                this.#countedIn.set(charge, window)
+                window.unanswered += unitsOf(charge)
+              }
+              return decision
+            },
+            (decision) => {
+              if (decision.outcome === 'refused') overLimit.note(charges, decision, askedAtMs, REFUSED_FOR_MS)
+              decided(decision)
+            },
+            () => decided({ outcome: 'unavailable', uncertain: true }),
+          ),
+        )
+      },
+      now: this.#time.now,
+      later: (task, ms) => this.#wake(() => isOver() || task(), this.#time.now() + ms),
+      telemetry: { leaseChanged: nothing },
+    })
+  }
+
+  /** Does it then, or when the pause is over. */
+  #wake(task: () => void, atMs: number): void {
+    this.#time.at(Math.max(atMs, this.#pausedUntilMs), () =>
+      this.isPaused ? this.#wake(task, this.#pausedUntilMs) : task(),
+    )
+  }
+
+  #send<Value>(execute: () => Value, answered: (value: Value) => void, failed: () => void): void {
+    const sentMs = this.#time.now()
+    if (sentMs !== this.#sentMs) this.#commands += 1
+    this.#sentMs = sentMs
+    const fault = sentMs < this.#faultUntilMs ? this.#fault : undefined
+    if (fault !== undefined) this.#wake(failed, sentMs + TIMEOUT_MS)
+    if (fault === 'lost before') return
+    if (fault === 'stale') {
+      this.#time.at(sentMs + this.#random() * STALE_MS, execute)
+      return
+    }
+    // In the order in which they were sent.
+    this.#arrivedMs = Math.max(this.#arrivedMs, sentMs + this.#random() * LATENCY_MS)
+    this.#time.at(this.#arrivedMs, () => {
+      const value = execute()
+      if (fault === undefined)
+        this.#wake(() => answered(value), this.#time.now() + this.#random() * LATENCY_MS)
+    })
+  }
+}
+
+type Send = <Value>(execute: () => Value, answered: (value: Value) => void, failed: () => void) => void
+
+function nothing(): void {
+  // It need not know.
+}
+
+/** The units that a charge costs. */
+export function unitsOf({ policy, units }: Charge): number {
+  return units ?? reservedUnits(policy)
+}
