@@ -27,7 +27,10 @@ const unitsWithSockets = [
   'test/unit/http/upstream/{connection,http2-session,pool,probe,prober,resolved-group,write-errors}.test.ts',
 ]
 /** Redis is started and stopped all the time, and the outcome depends on timing: run with the long ones. */
-const longWithRedis = ['test/contract/redis-cluster.test.ts', 'test/fault/{broken-replicas,settled}.test.ts']
+const longWithRedis = [
+  'test/contract/redis-cluster.test.ts',
+  'test/fault/{broken-replicas,leases,settled}.test.ts',
+]
 /** Tests about time set their own limits: this one allows for a machine that is busy with something else. */
 const patience = { testTimeout: 60_000, hookTimeout: 120_000 }
 /** Most tests wait for a process or a window more than they compute: with fewer at a time two cores are partly idle. */
@@ -83,7 +86,7 @@ export default defineConfig({
           globalSetup: ['test/support/run/global-setup.ts'],
           setupFiles,
           include: [
-            'test/fault/{broken-replicas,random,settled}.test.ts',
+            'test/fault/{broken-replicas,leases,random,settled}.test.ts',
             'test/contract/redis-cluster.test.ts',
             'test/wire/random/*.test.ts',
             'test/wire/{held-bodies,mutations}.test.ts',

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import type { Verdict } from './random-history.ts'
+import { playLeasedHistory, startLeasingReplica, tellLeased, type LeasingReplica } from './leased-history.ts'
+import { testSeed } from '../support/random/seed.ts'
+
+/*
+ * Histories of leases on a Redis that fails. `TEST_SEED` is the seed of the first, and each after it has the next number;
+ * `FAULT_HISTORIES` says how many: 500 with `npm run test:fault`. `test/property/leases.test.ts` plays more kinds of events, on a clock of
+ * its own.
+ */
+
+const firstSeed = testSeed()
+const histories = Number(process.env['FAULT_HISTORIES'] ?? 8)
+const AT_ONCE = Math.min(8, histories)
+
+test(`${histories} random histories of leases from seed ${firstSeed} keep the promise`, async () => {
+  let next = firstSeed
+  const failed: Verdict[] = []
+  const playOn = async (): Promise<void> => {
+    while (next < firstSeed + histories) {
+      const verdict = await playLeasedHistory(next++)
+      if (verdict.violations.length > 0) failed.push(verdict)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, playOn))
+  expect(failed.map(tellLeased)).toEqual([])
+}, 900_000)
+
+test('a reset that only deletes the counter is found', async () => {
+  const startWrong = (url: string): LeasingReplica => {
+    const replica = startLeasingReplica(url)
+    return {
+      ...replica,
+      async reset(client, policies) {
+        await replica.reset(client, policies)
+        await replica.deleteCounters(client, policies)
+      },
+    }
+  }
+  const found: string[] = []
+  const untilMs = performance.now() + 90_000
+  for (let seed = 1; found.length === 0 && performance.now() < untilMs; seed++)
+    found.push(...(await playLeasedHistory(seed, startWrong)).violations)
+  expect(found).not.toEqual([])
+}, 120_000)
