@@ -11,6 +11,7 @@ import type { Policy } from '../../proxy/policy.ts'
 import { instants } from '../support/calendar/instants.ts'
 import { makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
+import { expiryMs } from '../support/redis/expiry.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 
 /*
@@ -88,11 +89,11 @@ describe('a window of the calendar in Redis', () => {
     const key = keyOf(described, client)
     const nowMs = Date.now()
     await decideAt(policy, client, nowMs, nowMs)
-    const border = await redis.pexpiretime(key)
+    const border = await expiryMs(redis, key)
     expect(new Date(border).toISOString()).toMatch(/-01T00:00:00.000Z$/)
     await (laterMs === undefined ? redis.persist(key) : redis.pexpireat(key, border - laterMs))
     expect((await decideAt(policy, client, nowMs, nowMs)).left).toBe(3)
-    expect(await redis.pexpiretime(key)).toBe(border)
+    expect(await expiryMs(redis, key)).toBe(border)
   })
 
   test('gets requests admitted without Redis only while their window runs', async () => {

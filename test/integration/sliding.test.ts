@@ -12,6 +12,7 @@ import {
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
+import { expiryMs, redisNowUs } from '../support/redis/expiry.ts'
 import { runNode } from '../support/gateway/process.ts'
 import { countInRedis, openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
@@ -37,19 +38,7 @@ beforeEach(async () => {
   limiter = await openAnsweringLimiter(server.url, 1000)
 })
 
-async function nowUs(): Promise<number> {
-  const [seconds, micros] = await redis.time()
-  return Number(seconds) * 1_000_000 + Number(micros)
-}
-
-/** When a key expires. As Redis 6 does not say it: the time that is left, asked within one of its milliseconds. */
-async function expiryMs(key: string): Promise<number> {
-  for (;;) {
-    const fromMs = Math.floor((await nowUs()) / 1000)
-    const leftMs = await redis.pttl(key)
-    if (Math.floor((await nowUs()) / 1000) === fromMs) return fromMs + leftMs
-  }
-}
+const nowUs = (): Promise<number> => redisNowUs(redis)
 
 async function timesOf(client: string, policy = mail): Promise<number[]> {
   const times = await redis.lrange(`sluice:1:{${client}}:${policy.name}:${policy.windowMs}:sliding`, 0, -1)
@@ -78,7 +67,7 @@ describe('the keys', () => {
       expect(timeUs).toBeGreaterThanOrEqual(fromUs)
       expect(timeUs).toBeLessThanOrEqual(untilUs)
     }
-    expect(await expiryMs(`sluice:1:{${client}}:mail:60000:sliding`)).toBe(
+    expect(await expiryMs(redis, `sluice:1:{${client}}:mail:60000:sliding`)).toBe(
       Math.ceil(((times.at(-1) ?? NaN) + 60_000_000) / 1000),
     )
   })

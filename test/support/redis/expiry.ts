@@ -1,0 +1,16 @@
+import type { Redis } from 'ioredis'
+
+/** The time of Redis's clock, in microseconds. */
+export async function redisNowUs(redis: Redis): Promise<number> {
+  const [seconds, micros] = await redis.time()
+  return Number(seconds) * 1_000_000 + Number(micros)
+}
+
+/** When a key expires. As Redis 6 does not say it: the time that is left, asked within one of its milliseconds. */
+export async function expiryMs(redis: Redis, key: string): Promise<number> {
+  for (;;) {
+    const fromMs = Math.floor((await redisNowUs(redis)) / 1000)
+    const leftMs = await redis.pttl(key)
+    if (Math.floor((await redisNowUs(redis)) / 1000) === fromMs) return fromMs + leftMs
+  }
+}
