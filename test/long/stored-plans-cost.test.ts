@@ -8,8 +8,8 @@ import type { RedisServer } from '../support/redis/redis-server.ts'
 
 /*
  * The CPU time of Redis for a request that a rule counts, with plan: store and without: the plan is one more key to read, beside the one or
- * two commands that count. Figures are printed. The aim is 1.25, which a month alone and token buckets in sixteens reach; the bounds only
- * notice when it becomes worse than the 1.6 that was measured.
+ * two commands that count. Figures are printed. A request alone may cost 1.25 of one without. In sixteens the plan takes a microsecond of
+ * a window's three to four, more than a quarter; that bound only notices when it becomes worse than the 1.33 that were measured.
  */
 
 const REQUESTS = 20_000
@@ -32,12 +32,12 @@ async function readCpuMs(redis: Redis): Promise<number> {
 }
 
 test.each<[string, Policy, number]>([
-  ['a month', makePolicy('month', 1_000_000, 31 * 86_400_000, month), 1.6],
-  ['a fixed window', makePolicy('fixed', 1_000_000, 3_600_000), 2],
-  ['a token bucket', makePolicy('bucket', 1_000_000, 3_600_000, { algorithm: 'token-bucket' }), 1.6],
+  ['a month', makePolicy('month', 1_000_000, 31 * 86_400_000, month), 1.4],
+  ['a fixed window', makePolicy('fixed', 1_000_000, 3_600_000), 1.4],
+  ['a token bucket', makePolicy('bucket', 1_000_000, 3_600_000, { algorithm: 'token-bucket' }), 1.25],
 ])(
-  'a request under %s with the plan of its client costs Redis no more than was measured',
-  async (what, without, most) => {
+  'a request under %s with the plan of its client costs Redis at most a quarter more',
+  async (what, without, mostInSixteens) => {
     const redis = openRedis(server.url)
     const limiter = await openAnsweringLimiter(server.url, 5_000)
     const clients = Array.from({ length: 1000 }, (_, i) => `${what} ${i}`)
@@ -69,7 +69,7 @@ test.each<[string, Policy, number]>([
       console.log(
         `${what}, ${inTurn} in a command: ${((one ?? 0) * 1000).toFixed(2)} µs without, ${((other ?? 0) * 1000).toFixed(2)} µs with: × ${ratio.toFixed(2)}`,
       )
-      expect.soft(ratio).toBeLessThan(most)
+      expect.soft(ratio).toBeLessThan(inTurn === 1 ? 1.25 : mostInSixteens)
     }
     expect(limiter.telemetry).toMatchObject({ failures: 0 })
   },
