@@ -12,18 +12,21 @@ import type { Charge } from '../proxy/limits/limiter.ts'
 import type { Policy } from '../proxy/policy.ts'
 import { startRedisCluster } from '../test/support/redis/redis-cluster.ts'
 import { freePort } from '../test/support/network/ports.ts'
+import { endFile } from '../test/support/run/at-end.ts'
 import { startServer } from './measure/processes.ts'
 
 // What a decision costs Redis and its gateway, and how long it takes, when requests arrive at random:
 //
-//     npm run bench:redis -- --rates 100,1000,10000 --seconds 5 --masters 3 --rules 2 --from ../other-checkout
+//     npm run bench:redis -- --rates 100,1000,10000,busy --seconds 5 --masters 3 --rules 2 --from ../other-checkout
 //
-// With --masters it is a cluster of so many; with --from the limiter is that of another checkout, to compare. CPU is that of
-// the processes, less what they use when nothing is asked, so that others on the machine matter little.
+// With --masters it is a cluster of so many; with --from the limiter is that of another checkout, to compare. With the rate `busy`
+// requests do not arrive at random: 64 for each master are always unanswered, as where Redis has all it can do. What a decision
+// costs the busiest node says how many decisions a second all of them carry. CPU is that of the processes, less what they use when
+// nothing is asked, so that others on the machine matter little.
 
 const { values } = parseArgs({
   options: {
-    rates: { type: 'string', default: '100,1000,10000' },
+    rates: { type: 'string', default: '100,1000,10000,busy' },
     seconds: { type: 'string', default: '5' },
     masters: { type: 'string', default: '0' },
     rules: { type: 'string', default: '1' },
@@ -45,7 +48,7 @@ const { parseRedisUrl } = await load<typeof urls>('proxy/limits/store/redis/conn
 async function startRedis(): Promise<{ url: string; pids: number[]; stop: () => unknown }> {
   if (masters > 0) {
     const cluster = await startRedisCluster(masters, 0)
-    return { url: cluster.url, pids: cluster.nodes.map(({ pid }) => pid), stop: () => cluster.close() }
+    return { url: cluster.url, pids: cluster.nodes.map(({ pid }) => pid), stop: endFile }
   }
   const port = await freePort()
   const args = ['--port', String(port), '--save', '', '--bind', '127.0.0.1']
@@ -58,7 +61,6 @@ function readCpuUs(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000
 }
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
-const readRedisUs = (): number => sum(redis.pids.map(readCpuUs))
 
 const policies = Array.from({ length: Number(values.rules) }, (_, rule): Policy => ({
   name: `bench-${rule}`,
@@ -104,31 +106,42 @@ async function readCommands(): Promise<number> {
 
 type Measured = {
   readonly asked: number
-  readonly redisUs: number
+  /** Of each node. */
+  readonly redisUs: readonly number[]
   readonly commands: number
   readonly latenciesMs: Float64Array
 }
 
-/** @param ratePerSecond 0 is nobody */
-async function measure(ratePerSecond: number): Promise<Measured> {
+const BUSY = 'busy'
+const UNANSWERED = 64 * Math.max(1, masters)
+
+/** @param rate a second; 0 is nobody */
+async function measure(rate: number | typeof BUSY): Promise<Measured> {
   const latenciesMs: number[] = []
   const commands = await readCommands()
-  const beforeUs = readRedisUs()
+  const beforeUs = redis.pids.map(readCpuUs)
   let asked = 0
-  if (ratePerSecond === 0) await new Promise((done) => setTimeout(done, seconds * 1000))
-  else {
-    const decided: Promise<unknown>[] = []
+  async function decideNext(): Promise<void> {
+    const startMs = performance.now()
+    await limiter.decide(chargesOf(asked++))
+    latenciesMs.push(performance.now() - startMs)
+  }
+  if (rate === 0) await new Promise((done) => setTimeout(done, seconds * 1000))
+  else if (rate === BUSY) {
+    const endMs = performance.now() + seconds * 1000
+    const decideOn = async (): Promise<void> => {
+      while (performance.now() < endMs) await decideNext()
+    }
+    await Promise.all(Array.from({ length: UNANSWERED }, decideOn))
+  } else {
+    const decided: Promise<void>[] = []
     const arrivals = new Worker(join(import.meta.dirname, 'measure/arrivals.ts'), {
-      workerData: { ratePerSecond, seconds },
+      workerData: { ratePerSecond: rate, seconds },
     })
     await new Promise<void>((done) => {
       arrivals.on('message', (due: number) => {
         if (due === 0) done()
-        const startMs = performance.now()
-        for (let i = 0; i < due; i++) {
-          const answer = Promise.resolve(limiter.decide(chargesOf(asked++)))
-          decided.push(answer.then(() => latenciesMs.push(performance.now() - startMs)))
-        }
+        for (let i = 0; i < due; i++) decided.push(decideNext())
       })
     })
     await Promise.all(decided)
@@ -136,7 +149,7 @@ async function measure(ratePerSecond: number): Promise<Measured> {
   }
   return {
     asked,
-    redisUs: readRedisUs() - beforeUs,
+    redisUs: redis.pids.map((pid, node) => readCpuUs(pid) - (beforeUs[node] ?? 0)),
     commands: (await readCommands()) - commands,
     latenciesMs: Float64Array.from(latenciesMs).sort(),
   }
@@ -145,12 +158,18 @@ async function measure(ratePerSecond: number): Promise<Measured> {
 for (let request = 0; request < 2_000; request += 20)
   await Promise.all(Array.from({ length: 20 }, (_, i) => limiter.decide(chargesOf(request + i))))
 const idle = await measure(0)
-for (const rate of values.rates.split(',').map(Number)) {
+for (const rate of values.rates.split(',').map((text) => (text === BUSY ? BUSY : Number(text)))) {
   const { asked, redisUs, commands, latenciesMs } = await measure(rate)
   const at = (share: number): string => (latenciesMs[Math.floor(latenciesMs.length * share)] ?? 0).toFixed(2)
+  const usADecision = redisUs.map((us, node) => (us - (idle.redisUs[node] ?? 0)) / asked)
+  const busiestUs = Math.max(...usADecision)
   console.log(
-    `${rate} a second: ${((redisUs - idle.redisUs) / asked).toFixed(2)} µs of Redis a decision, ` +
-      `${(asked / commands).toFixed(1)} decisions a command, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${failed} failed`,
+    `${rate === BUSY ? `${UNANSWERED} at a time` : `${rate} a second`}: ${sum(usADecision).toFixed(2)} µs of Redis a decision` +
+      (masters > 0 ? `, ${busiestUs.toFixed(2)} of its busiest node` : '') +
+      `, ${(asked / commands).toFixed(1)} decisions a command, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${failed} failed` +
+      (rate === BUSY
+        ? `; ${Math.round(1000 / busiestUs)},000 decisions a second with a core for each node`
+        : ''),
   )
 }
 limiter.close()
