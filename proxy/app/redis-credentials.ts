@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Log } from '../../shared/log.ts'
 import { reasonOf } from '../../shared/settings/problems.ts'
 import { addressOf } from '../config/setting-kinds.ts'
@@ -8,8 +9,7 @@ import type { ReadCredentials } from '../limits/store/redis/connecting/options.t
 import { describeRedis, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
 
 /**
- * Credentials for connections to Redis: the logins of `REDIS_URL_FILE` and `REDIS_SENTINEL_PASSWORD_FILE`, and the files of
- * certificates, all read again each time. A file that cannot be read, or is invalid, keeps its last value, with a line in the log.
+ * Credentials for connections to Redis: the logins of `REDIS_URL_FILE`, and the files of certificates, all read again each time. A file that cannot be read, or is invalid, keeps its last value, with a line in the log.
  *
  * @param address as it was read at the start, which stays
  */
@@ -18,8 +18,7 @@ export function createCredentials(
   address: RedisAddress,
   log: Log,
 ): ReadCredentials {
-  const { redisCaFile, redisCertFile, redisKeyFile, redisSentinelUsername, redisSentinelPassword } = settings
-  const { secretFiles } = settings
+  const { redisFolder, secretFiles } = settings
   /** The last error of each file, by the variable that names it, so that it is logged once. */
   const told = new Map<string, string>()
   const warn = (file: string, reason: string): void => {
@@ -49,7 +48,7 @@ export function createCredentials(
     }
   }
 
-  function readLogin(path: string): Pick<RedisAddress, 'username' | 'password'> {
+  function readLogin(path: string): Pick<RedisAddress, 'username' | 'password' | 'options'> {
     const read = addressOf(readSecretFile(path))
     // Without its text, which may hold the password anywhere.
     if (!read) throw new Error('the file does not hold a URL of Redis')
@@ -57,36 +56,24 @@ export function createCredentials(
     return read
   }
 
-  function readPassword(path: string): string {
-    const password = readSecretFile(path)
-    if (password === '') throw new Error('the file is empty')
-    return password
-  }
-
   const login = reread('REDIS_URL_FILE', secretFiles.get('REDIS_URL_FILE'), address, readLogin)
-  const sentinelFile = secretFiles.get('REDIS_SENTINEL_PASSWORD_FILE')
-  const sentinelPassword = reread(
-    'REDIS_SENTINEL_PASSWORD_FILE',
-    sentinelFile,
-    redisSentinelPassword,
-    readPassword,
-  )
   const readBytes = (path: string): Buffer => readFileSync(path)
-  const pem = (file: string, path: string | undefined) =>
-    reread(file, path, path === undefined ? undefined : readBytes(path), readBytes)
-  const ca = pem('REDIS_CA_FILE', redisCaFile)
-  const cert = pem('REDIS_CERT_FILE', redisCertFile)
-  const key = pem('REDIS_KEY_FILE', redisKeyFile)
+  const pem = (option: 'ca' | 'cert' | 'key') => {
+    const name = address.options[option]
+    const path = name === undefined ? undefined : resolve(redisFolder, name)
+    return reread(`REDIS_URL, ${option}`, path, path === undefined ? undefined : readBytes(path), readBytes)
+  }
+  const [ca, cert, key] = [pem('ca'), pem('cert'), pem('key')]
   return () => {
-    const { username, password } = login()
+    const { username, password, options } = login()
     return {
       username,
       password,
       ca: ca(),
       cert: cert(),
       key: key(),
-      sentinelUsername: redisSentinelUsername,
-      sentinelPassword: sentinelPassword(),
+      sentinelUsername: options.sentinelUsername,
+      sentinelPassword: options.sentinelPassword,
     }
   }
 }

@@ -42,14 +42,15 @@ export const upstreamHost: Kind<string> = text(
 export const redisUrl: Kind<string> = {
   ...text(
     'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
-      'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS',
+      'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS, ?ca=FILE and other options behind it',
     (url) => addressOf(url) !== undefined,
   ),
   show: showRedisUrl,
 }
 
 export function hasPassword(redisUrl: string): boolean {
-  return addressOf(redisUrl)?.password !== undefined
+  const address = addressOf(redisUrl)
+  return address?.password !== undefined || address?.options.sentinelPassword !== undefined
 }
 
 /** The parsed address of a valid URL, undefined for any other text. */
@@ -110,15 +111,6 @@ export const deviceSecrets: Kind<string[]> = {
       `needs ${needsDeviceSecret}`,
     ),
   fromText: (text) => listFromText(text.replaceAll(/\r?\n/g, ',')),
-  show: () => 'a value that is not shown',
-}
-
-/** The name of a user. */
-export const userName = text('a name', (name) => name !== '')
-
-/** A password, of any characters. */
-export const password: Kind<string> = {
-  ...text('a password', (password) => password !== ''),
   show: () => 'a value that is not shown',
 }
 

@@ -92,6 +92,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly hasFallback: boolean
     /** The files that secrets are from, by the variables that name them, such as `REDIS_URL_FILE`. */
     readonly secretFiles: ReadonlyMap<string, string>
+    /** What relative paths in `redisUrl` are from. */
+    readonly redisFolder: string
     /** The file that the limits are from; undefined for the built-in table. */
     readonly limitsFile: string | undefined
   }
@@ -214,6 +216,7 @@ export function loadGatewaySettings(
     ...boundsFor(values),
     configFile: path,
     ...absolutePaths(values, folderOf),
+    redisFolder: folderOf('redisUrl'),
     rules: rules ? locateRuleLists(rules, folder) : limits.parse(defaultLimits),
     limitsFile: rules && path,
     allowList: locateLists(file?.values.allowList ?? [], folder),
@@ -260,8 +263,7 @@ function isEachOnlyOver(given: readonly UpstreamRoute[] | undefined): boolean {
   return given !== undefined && given.length > 0 && given.every(({ onlyOver }) => onlyOver)
 }
 
-type PathProperty =
-  'tlsCertFile' | 'tlsKeyFile' | 'upstreamCaFile' | 'redisCaFile' | 'redisCertFile' | 'redisKeyFile'
+type PathProperty = 'tlsCertFile' | 'tlsKeyFile' | 'upstreamCaFile'
 
 /** The settings that are file paths, made absolute. */
 function absolutePaths(values: SettingsOf<typeof gatewayTable>, folderOf: FolderOf) {
@@ -273,9 +275,6 @@ function absolutePaths(values: SettingsOf<typeof gatewayTable>, folderOf: Folder
     tlsCertFile: absolute('tlsCertFile'),
     tlsKeyFile: absolute('tlsKeyFile'),
     upstreamCaFile: absolute('upstreamCaFile'),
-    redisCaFile: absolute('redisCaFile'),
-    redisCertFile: absolute('redisCertFile'),
-    redisKeyFile: absolute('redisKeyFile'),
   }
 }
 

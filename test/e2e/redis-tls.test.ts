@@ -20,8 +20,11 @@ import { eventually } from '../support/wait/eventually.ts'
 type Name = Parameters<typeof certificateFiles>[0]
 
 const client = certificateFiles('second')
-const withPair = { REDIS_CERT_FILE: client.cert, REDIS_KEY_FILE: client.key }
-const trusting = { REDIS_CA_FILE: authorityFile, ...withPair }
+const withPair = { cert: client.cert, key: client.key }
+const trusting = { ca: authorityFile, ...withPair }
+
+/** Options of `REDIS_URL`. */
+type Options = Readonly<Record<string, string>>
 
 let backend: Backend
 let limits: string
@@ -58,14 +61,15 @@ async function startSecureRedis(name: Name = 'first', ...args: string[]): Promis
   return port
 }
 
-function start(url: string, env: Record<string, string>): Promise<HostedGateway> {
+function start(url: string, options: Options): Promise<HostedGateway> {
+  const query = Object.entries(options).map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
   const common = { UPSTREAM_URL: backend.url, CONFIG_FILE: limits, STORE_TIMEOUT: '2s' }
-  return startHosted({ ...common, REDIS_URL: url, ...env })
+  return startHosted({ ...common, REDIS_URL: `${url}?${query.join('&')}` })
 }
 
 /** Starts a gateway, and waits until Redis decides: on a busy machine the first connection takes more than its second. */
-async function startConnected(url: string, env: Record<string, string>): Promise<HostedGateway> {
-  const gateway = await start(url, env)
+async function startConnected(url: string, options: Options): Promise<HostedGateway> {
+  const gateway = await start(url, options)
   const isConnected = async (): Promise<boolean> => (await gateway.send('GET', '/connected')).status === 200
   await eventually('Redis is connected to', isConnected)
   return gateway
@@ -102,7 +106,7 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
     const logins = ['sentinel auth-pass main "at Redis"', 'requirepass "at Sentinel"']
     await startSentinel({ masterPort, port, lines: [...lines, ...logins] })
     const url = `rediss+sentinel://:at%20Redis@localhost:${port}/main`
-    const gateway = await startConnected(url, { ...trusting, REDIS_SENTINEL_PASSWORD: 'at Sentinel' })
+    const gateway = await startConnected(url, { ...trusting, sentinelPassword: 'at Sentinel' })
     expect(await ask(gateway, 2)).toEqual([200, 429])
 
     const without = await start(url, trusting)
@@ -126,8 +130,7 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
         expect(await operator.cluster('INFO')).toContain('cluster_state:ok'),
       )
       operator.disconnect()
-      const env = { REDIS_CA_FILE: named, ...withPair }
-      const gateway = await startConnected(`rediss+cluster://localhost:${port}`, env)
+      const gateway = await startConnected(`rediss+cluster://localhost:${port}`, { ca: named, ...withPair })
       expect(await ask(gateway, 2)).toEqual([200, 429])
     },
   )
@@ -136,30 +139,30 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
 test('a certificate and key that are renewed are shown to the next connection', async () => {
   const [expired, renewed] = [certificateFiles('named'), certificateFiles('second')]
   const folder = makeTemporaryDirectory()
-  const pair = { REDIS_CERT_FILE: join(folder, 'cert.pem'), REDIS_KEY_FILE: join(folder, 'key.pem') }
-  copyFileSync(expired.cert, pair.REDIS_CERT_FILE)
-  copyFileSync(expired.key, pair.REDIS_KEY_FILE)
+  const pair = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
+  copyFileSync(expired.cert, pair.cert)
+  copyFileSync(expired.key, pair.key)
   const url = `rediss://localhost:${await startSecureRedis()}`
-  const gateway = await start(url, { REDIS_CA_FILE: authorityFile, ...pair })
+  const gateway = await start(url, { ca: authorityFile, ...pair })
   const attempts = (): number => gateway.output().split('cannot connect to Redis').length
   expect(await ask(gateway, 1)).toEqual([503])
   const before = attempts()
-  copyFileSync(renewed.cert, pair.REDIS_CERT_FILE)
+  copyFileSync(renewed.cert, pair.cert)
   await eventually('a certificate without its key is a reason', () => attempts() > before)
-  copyFileSync(renewed.key, pair.REDIS_KEY_FILE)
+  copyFileSync(renewed.key, pair.key)
   await eventually('Redis decides', async () => (await gateway.send('GET', '/connected')).status === 200)
 })
 
 describe.concurrent('is not asked, and the log says why,', () => {
-  async function expectNoRedis(url: string, env: Record<string, string>, reason: RegExp): Promise<void> {
-    const gateway = await start(url, env)
+  async function expectNoRedis(url: string, options: Options, reason: RegExp): Promise<void> {
+    const gateway = await start(url, options)
     expect(await ask(gateway, 1)).toEqual([503])
     await untilReasonLogged(gateway, reason)
   }
 
   test('a server with a certificate of an unknown CA', async () => {
     const url = `rediss://localhost:${await startSecureRedis()}`
-    const other = { ...withPair, REDIS_CA_FILE: certificateFiles('named').cert }
+    const other = { ...withPair, ca: certificateFiles('named').cert }
     const reason = /self-signed certificate|unable to (get|verify)/
     await Promise.all([expectNoRedis(url, other, reason), expectNoRedis(url, withPair, reason)])
   })
@@ -171,6 +174,6 @@ describe.concurrent('is not asked, and the log says why,', () => {
 
   test('a server that does not take us without a certificate', async () => {
     const url = `rediss://localhost:${await startSecureRedis()}`
-    await expectNoRedis(url, { REDIS_CA_FILE: authorityFile }, /certificate required/)
+    await expectNoRedis(url, { ca: authorityFile }, /certificate required/)
   })
 })

@@ -76,8 +76,8 @@ async function startWithLogin(kind: string): Promise<Rotated> {
   const folder = makeTemporaryDirectory()
   const urlFile = join(folder, 'url')
   const writeLogin = (login: string, sentinelPassword = 'first'): void => {
-    writeFileSync(urlFile, place.url.replace('://', `://${login}@`) + '\n')
-    writeFileSync(join(folder, 'sentinel'), sentinelPassword)
+    const atSentinels = place.sentinel ? `?sentinelPassword=${sentinelPassword}` : ''
+    writeFileSync(urlFile, `${place.url.replace('://', `://${login}@`)}${atSentinels}\n`)
   }
   writeLogin('sluice:first')
   const limits = join(folder, 'sluice.yaml')
@@ -88,7 +88,6 @@ async function startWithLogin(kind: string): Promise<Rotated> {
     CONFIG_FILE: limits,
     REDIS_URL_FILE: urlFile,
     STORE_TIMEOUT: '2s',
-    ...(place.sentinel && { REDIS_SENTINEL_PASSWORD_FILE: join(folder, 'sentinel') }),
   })
   await untilCounted(gateway)
   return { gateway, place, urlFile, writeLogin }

@@ -12,52 +12,55 @@ type Read = ReadSettings<typeof gatewayTable>
 /** The folder that a setting's relative path is from: that of the settings file, or the working directory for a variable. */
 export type FolderOf = (property: keyof typeof gatewayTable) => string
 
-/** Two settings that name a certificate and its key. */
-type Pair =
-  | { readonly cert: 'tlsCertFile'; readonly key: 'tlsKeyFile' }
-  | { readonly cert: 'redisCertFile'; readonly key: 'redisKeyFile' }
+/** Tries certificate and key for HTTPS the way they will be used. Both are needed, or neither. */
+export function checkTlsPair({ values, placeOf }: Read, folderOf: FolderOf): Problem[] {
+  if (!('tlsCertFile' in values && 'tlsKeyFile' in values)) return []
+  const pathOf = (property: 'tlsCertFile' | 'tlsKeyFile'): NamedFile => ({
+    name: values[property],
+    folder: folderOf(property),
+    fail: (text) => problemAt(placeOf(property), text),
+  })
+  return mistakesInPair(pathOf('tlsCertFile'), pathOf('tlsKeyFile'))
+}
 
-/** Tries certificate and key the way they will be used. Both are needed, or neither. */
-export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, folderOf: FolderOf): Problem[] {
-  if (!(cert in values && key in values)) return []
-  const certFile = values[cert]
-  const keyFile = values[key]
-  if (certFile === undefined && keyFile === undefined) return []
-  if (certFile === undefined)
-    return [problemAt(placeOf(cert), 'missing, needs a certificate file for the TLS key')]
-  if (keyFile === undefined) {
-    return [problemAt(placeOf(key), 'missing, needs a key file for the TLS certificate')]
-  }
-  const readCert = () => readFileSync(resolve(folderOf(cert), certFile))
-  const readKey = () => readFileSync(resolve(folderOf(key), keyFile))
+type NamedFile = {
+  /** As written; undefined without one. */
+  readonly name: string | undefined
+  /** That a relative path is from. */
+  readonly folder: string
+  fail(text: string): Problem
+}
+
+/** The mistakes in a certificate and its key. Both are needed, or neither. */
+export function mistakesInPair(cert: NamedFile, key: NamedFile): Problem[] {
+  if (cert.name === undefined && key.name === undefined) return []
+  if (cert.name === undefined) return [cert.fail('missing, needs a certificate file for the TLS key')]
+  if (key.name === undefined) return [key.fail('missing, needs a key file for the TLS certificate')]
+  const certPath = resolve(cert.folder, cert.name)
+  const keyPath = resolve(key.folder, key.name)
   const problems: Problem[] = []
-  const certError = errorOf(() => createSecureContext({ cert: readCert() }))
-  if (certError !== undefined) {
-    const text = `got ${showValue(certFile)}, needs a readable PEM certificate (${certError})`
-    problems.push(problemAt(placeOf(cert), text))
-  }
-  const keyError = errorOf(() => createSecureContext({ key: readKey() }))
-  if (keyError !== undefined) {
-    const text = `got ${showValue(keyFile)}, needs a readable PEM key without passphrase (${keyError})`
-    problems.push(problemAt(placeOf(key), text))
-  }
-  if (problems.length === 0 && errorOf(() => tryPair({ cert: readCert(), key: readKey() }))) {
-    const text = `got ${showValue(keyFile)}, needs the private key of the certificate in ${showValue(certFile)}`
-    problems.push(problemAt(placeOf(key), text))
+  const certError = errorOf(() => createSecureContext({ cert: readFileSync(certPath) }))
+  if (certError !== undefined)
+    problems.push(cert.fail(`got ${showValue(cert.name)}, needs a readable PEM certificate (${certError})`))
+  const keyError = errorOf(() => createSecureContext({ key: readFileSync(keyPath) }))
+  if (keyError !== undefined)
+    problems.push(
+      key.fail(`got ${showValue(key.name)}, needs a readable PEM key without passphrase (${keyError})`),
+    )
+  const tryBoth = (): unknown => tryPair({ cert: readFileSync(certPath), key: readFileSync(keyPath) })
+  if (problems.length === 0 && errorOf(tryBoth)) {
+    const text = `got ${showValue(key.name)}, needs the private key of the certificate in ${showValue(cert.name)}`
+    problems.push(key.fail(text))
   }
   return problems
 }
 
-/** Checks that a file of CA certificates has at least one that can be read. */
-export function checkAuthorities(
-  { values, placeOf }: Read,
-  property: 'upstreamCaFile' | 'redisCaFile',
-  folderOf: FolderOf,
-): Problem[] {
-  const file = values[property]
+/** Checks that `upstreamCaFile` has at least one certificate that can be read. */
+export function checkUpstreamAuthorities({ values, placeOf }: Read, folderOf: FolderOf): Problem[] {
+  const file = values.upstreamCaFile
   if (file === undefined) return []
-  const mistake = mistakeInAuthorities(file, folderOf(property))
-  return mistake === undefined ? [] : [problemAt(placeOf(property), mistake)]
+  const mistake = mistakeInAuthorities(file, folderOf('upstreamCaFile'))
+  return mistake === undefined ? [] : [problemAt(placeOf('upstreamCaFile'), mistake)]
 }
 
 /** @returns the mistake in a file of CA certificates; undefined if it is valid */

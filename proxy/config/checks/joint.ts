@@ -1,7 +1,7 @@
 import { problemAt, showValue, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import type { gatewayTable } from '../settings-table.ts'
-import { checkAuthorities, checkPair, type FolderOf } from './certificates.ts'
+import { checkTlsPair, checkUpstreamAuthorities, type FolderOf } from './certificates.ts'
 import { checkUpstream, isEveryAddress, isLocal } from './own-address.ts'
 import { checkRedis } from './redis.ts'
 
@@ -16,8 +16,8 @@ export function checkJointly(read: Read, folderOf: FolderOf): Problem[] {
     ...checkUpstream(read),
     ...checkProxyProtocol(read),
     ...checkClientAddressHeader(read),
-    ...checkPair(read, { cert: 'tlsCertFile', key: 'tlsKeyFile' }, folderOf),
-    ...checkAuthorities(read, 'upstreamCaFile', folderOf),
+    ...checkTlsPair(read, folderOf),
+    ...checkUpstreamAuthorities(read, folderOf),
     ...checkRedis(read, folderOf),
   ]
 }

@@ -13,13 +13,21 @@ export const removedSettings: ReadonlyMap<string, string> = new Map([
   ['maxUnreadSize', isFixed('192m, or a quarter of the memory if that is less')],
   ['upstreamMaxAge', isFixed('30s')],
   ['upstreamMaxRequests', isFixed('10000')],
+  ['redisCaFile', 'name the file in redisUrl: rediss://HOST?ca=FILE'],
+  ['redisCertFile', 'name the file in redisUrl: rediss://HOST?cert=FILE&key=FILE'],
+  ['redisKeyFile', 'name the file in redisUrl: rediss://HOST?cert=FILE&key=FILE'],
+  ['redisSentinelUsername', 'set it in REDIS_URL: ?sentinelUsername=NAME&sentinelPassword=PASSWORD'],
+  ['redisSentinelPassword', 'set it in REDIS_URL: ?sentinelPassword=PASSWORD'],
   ['refusalLog', 'set accessLog: refused (ACCESS_LOG=refused)'],
   ['tlsMinVersion', 'set NODE_OPTIONS=--tls-min-v1.3 to leave out TLS 1.2'],
   ['tlsCiphers', 'HTTPS has the suites of Mozilla\'s "intermediate" configuration: remove it'],
   ['upstreamBareLf', 'lines of response headers have to end with CRLF: remove it'],
 ])
 
-const fields = new Map([...removedSettings.keys()].map((field) => [variableName(field), field]))
+const fields = new Map([
+  ...[...removedSettings.keys()].map((field): [string, string] => [variableName(field), field]),
+  ['REDIS_SENTINEL_PASSWORD_FILE', 'redisSentinelPassword'],
+])
 
 /** Whether a former version read this variable. */
 export function isRemovedVariable(variable: string): boolean {

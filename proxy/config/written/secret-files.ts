@@ -6,7 +6,6 @@ import { readBounded } from '../../../shared/settings/read-bounded.ts'
 export const secretVariables: readonly string[] = [
   'ADMIN_TOKEN',
   'REDIS_URL',
-  'REDIS_SENTINEL_PASSWORD',
   'WEBHOOK_SECRET',
   'DEVICE_SECRET',
 ]

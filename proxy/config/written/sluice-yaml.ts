@@ -51,22 +51,6 @@ export interface SluiceYaml {
    */
   redisUrl?: string
   /**
-   * PEM file of CA certificates to verify Redis with
-   */
-  redisCaFile?: string
-  /**
-   * PEM client certificate, or chain, to present to Redis
-   */
-  redisCertFile?: string
-  /**
-   * PEM private key of that certificate, without a passphrase
-   */
-  redisKeyFile?: string
-  /**
-   * User name for Sentinel, if it requires one
-   */
-  redisSentinelUsername?: string
-  /**
    * Part of every key in Redis, so that gateways with different limits can share one
    */
   namespace?: string

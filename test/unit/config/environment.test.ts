@@ -22,14 +22,10 @@ describe('settings from the environment', () => {
       port: 8080,
       upstreamUrl: 'http://127.0.0.1:3000/',
       redisUrl: undefined,
-      redisCaFile: undefined,
-      redisCertFile: undefined,
-      redisKeyFile: undefined,
-      redisSentinelUsername: undefined,
-      redisSentinelPassword: undefined,
       namespace: undefined,
       configFile: undefined,
       secretFiles: new Map(),
+      redisFolder: emptyDirectory,
       limitsFile: undefined,
       routes: undefined,
       geoip: undefined,
@@ -156,14 +152,10 @@ describe('settings from the environment', () => {
       port: 0,
       upstreamUrl: 'https://app.example:8443/',
       redisUrl: 'rediss://user:p%40ss@redis.example:6380/2',
-      redisCaFile: undefined,
-      redisCertFile: undefined,
-      redisKeyFile: undefined,
-      redisSentinelUsername: undefined,
-      redisSentinelPassword: undefined,
       namespace: 'shop-2',
       configFile: undefined,
       secretFiles: new Map(),
+      redisFolder: emptyDirectory,
       limitsFile: undefined,
       hasFallback: true,
       allowList: [],
@@ -292,7 +284,7 @@ describe('settings from the environment', () => {
 const upstreamForm = 'http://HOST[:PORT][/PREFIX], https:// or h2c://, nothing more'
 const redisForms =
   'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
-  'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS'
+  'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS, ?ca=FILE and other options behind it'
 const unshown = 'a value that is not shown, as it may hold a password'
 const addressForm =
   'an IP address, a CIDR such as 10.0.0.0/8, one of loopback, private, cloudflare, or the name of a host'

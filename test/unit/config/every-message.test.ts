@@ -106,19 +106,14 @@ test('each message of validate is expected by a test', () => {
 })
 
 describe('messages that need more than a line of a file', () => {
-  const redis = { REDIS_URL: 'redis://127.0.0.1:6379' }
-
   test.each([
     [
-      { ...redis, REDIS_SENTINEL_PASSWORD: 'x' },
-      'REDIS_SENTINEL_PASSWORD: has no effect, needs a Redis URL for Sentinel (redis+sentinel://)',
+      { REDIS_URL: 'redis://127.0.0.1:6379?sentinelPassword=x' },
+      'REDIS_URL: sentinelPassword: has no effect, needs redis+sentinel://',
     ],
     [
-      {
-        ...redis,
-        REDIS_CA_FILE: join(import.meta.dirname, '../../support/network/certificates/authority.pem'),
-      },
-      'REDIS_CA_FILE: has no effect, needs a Redis URL with TLS (rediss://)',
+      { REDIS_URL: 'redis+sentinel://127.0.0.1/main?sentinelUsername=x' },
+      'REDIS_URL: sentinelPassword: missing, required with sentinelUsername',
     ],
     [
       { PROXY_PROTOCOL: 'true' },

@@ -169,53 +169,59 @@ describe('certificate and key', () => {
   })
 })
 
-describe('settings for connections to Redis', () => {
-  const pair = { REDIS_CERT_FILE: 'cert.pem', REDIS_KEY_FILE: 'key.pem' }
+describe('options of REDIS_URL', () => {
+  const pair = 'cert=cert.pem&key=key.pem'
 
-  test('certificates are taken, and their paths become absolute', () => {
-    const env = { REDIS_URL: 'rediss://r', REDIS_CA_FILE: 'cert.pem', ...pair }
-    expect(loadGatewaySettings(env, pems).settings).toMatchObject({
-      redisCaFile: join(pems, 'cert.pem'),
-      redisCertFile: join(pems, 'cert.pem'),
-      redisKeyFile: join(pems, 'key.pem'),
-    })
-  })
-
-  test('is checked where there is no Redis, too, but may be there', () => {
-    expect(problemsOf({ REDIS_CA_FILE: 'cert.pem', ...pair }, pems)).toEqual([])
-    expect(problemsOf({ REDIS_CA_FILE: 'nope.pem' }, pems)).toHaveLength(1)
+  test('certificates are taken, from the folder that the URL is from', () => {
+    const REDIS_URL = `rediss://r?ca=cert.pem&${pair}`
+    expect(loadGatewaySettings({ REDIS_URL }, pems).settings.redisFolder).toBe(pems)
   })
 
   test.each([
-    [{ REDIS_CERT_FILE: '' }, /^REDIS_CERT_FILE: missing, needs a certificate file for the TLS key$/],
-    [{ REDIS_KEY_FILE: '' }, /^REDIS_KEY_FILE: missing, needs a key file for the TLS certificate$/],
+    ['rediss://r?key=key.pem', /^REDIS_URL: cert: missing, needs a certificate file for the TLS key$/],
+    ['rediss://r?cert=cert.pem', /^REDIS_URL: key: missing, needs a key file for the TLS certificate$/],
     [
-      { REDIS_KEY_FILE: 'other-key.pem' },
-      /^REDIS_KEY_FILE: got "other-key.pem", needs the private key of the certificate in "cert.pem"$/,
+      'rediss://r?cert=cert.pem&key=other-key.pem',
+      /^REDIS_URL: key: got "other-key.pem", needs the private key of the certificate in "cert.pem"$/,
     ],
     [
-      { REDIS_CA_FILE: 'key.pem' },
-      /^REDIS_CA_FILE: got "key.pem", needs a readable PEM certificate \(error:.+\)$/,
+      `rediss://r?ca=key.pem&${pair}`,
+      /^REDIS_URL: ca: got "key.pem", needs a readable PEM certificate \(error:.+\)$/,
+    ],
+    ['redis://r?ca=cert.pem', /^REDIS_URL: ca: has no effect, needs rediss:\/\/$/],
+    [`redis+cluster://r?${pair}`, /^REDIS_URL: cert: has no effect, needs rediss:\/\/$/],
+    [
+      'rediss://r?sentinelPassword=secret',
+      /^REDIS_URL: sentinelPassword: has no effect, needs redis\+sentinel:\/\/$/,
     ],
     [
-      { REDIS_CA_FILE: 'cert.pem', REDIS_CERT_FILE: '', REDIS_KEY_FILE: '', REDIS_URL: 'redis://r' },
-      /^REDIS_CA_FILE: has no effect, needs a Redis URL with TLS \(rediss:\/\/\)$/,
+      'rediss+sentinel://s/main?sentinelUsername=sluice',
+      /^REDIS_URL: sentinelPassword: missing, required with sentinelUsername$/,
     ],
-    [
-      { REDIS_URL: 'redis+cluster://r' },
-      /^REDIS_CERT_FILE: has no effect, needs a Redis URL with TLS \(rediss:\/\/\)$/,
-    ],
-    [
-      { REDIS_SENTINEL_PASSWORD: 'secret' },
-      /^REDIS_SENTINEL_PASSWORD: has no effect, needs a Redis URL for Sentinel \(redis\+sentinel:\/\/\)$/,
-    ],
-    [
-      { REDIS_URL: 'rediss+sentinel://s/main', REDIS_SENTINEL_USERNAME: 'sluice' },
-      /^REDIS_SENTINEL_PASSWORD: missing, required with REDIS_SENTINEL_USERNAME$/,
-    ],
-  ])('%j', (env, message) => {
-    const problems = problemsOf({ REDIS_URL: 'rediss://r', ...pair, ...env }, pems)
+  ])('%s', (REDIS_URL, message) => {
+    const problems = problemsOf({ REDIS_URL }, pems)
     expect(problems).toEqual([expect.stringMatching(message)])
     expect(problems.join()).not.toContain('secret')
+  })
+
+  test.each([
+    'redis://r?db=1',
+    'rediss://r?ca',
+    'rediss://r?ca=a&ca=b',
+    'rediss://r?sentinelPassword=s3cret&x=1',
+  ])('%s is not shown, as it may hold a password', (REDIS_URL) => {
+    const problems = problemsOf({ REDIS_URL }, pems)
+    expect(problems).toEqual([
+      expect.stringMatching(
+        /^REDIS_URL: got a value that is not shown, as it may hold a password, needs redis:/,
+      ),
+    ])
+  })
+
+  test('a file with the password of the sentinels is refused', () => {
+    const file = directoryWith('redisUrl: redis+sentinel://s/main?sentinelPassword=s3cret\n')
+    expect(problemsOf({}, file)).toEqual([
+      'sluice.yaml:1: redisUrl: holds a password, set REDIS_URL in the environment instead',
+    ])
   })
 })

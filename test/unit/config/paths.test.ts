@@ -15,8 +15,7 @@ const byUser = 'limits: [{ name: a, match: GET /, key: "jwt:sub", requests: 1, w
 /** Each place of the file that takes a path, with a file that is right there. */
 const places: Record<string, string> = {
   tlsCertFile: 'tlsCertFile: x/cert.pem\ntlsKeyFile: x/key.pem',
-  redisCertFile: 'redisUrl: rediss://r\nredisCertFile: x/cert.pem\nredisKeyFile: x/key.pem',
-  redisCaFile: 'redisUrl: rediss://r\nredisCaFile: x/cert.pem',
+  redisUrl: 'redisUrl: rediss://r?ca=x/cert.pem&cert=x/cert.pem&key=x/key.pem',
   upstreamCaFile: 'upstream: https://app\nupstreamCaFile: x/cert.pem',
   'routes upstreamCaFile':
     'routes: [{ name: app, hosts: [a.example], upstream: "https://app", upstreamCaFile: x/cert.pem }]',

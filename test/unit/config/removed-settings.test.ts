@@ -11,6 +11,12 @@ test.each([...removedSettings])('the removed setting %s says what to do', (field
   expect(problemsOf({}, directoryWith(`${field}: 1\n`))).toEqual([`sluice.yaml:1: ${field}: ${said}`])
 })
 
+test('the file of a removed secret is named', () => {
+  expect(problemsOf({ REDIS_SENTINEL_PASSWORD_FILE: 'x' })).toEqual([
+    'REDIS_SENTINEL_PASSWORD_FILE: no longer a setting, set it in REDIS_URL: ?sentinelPassword=PASSWORD',
+  ])
+})
+
 test('a removed setting that is empty is unset', () => {
   expect(problemsOf({ MAX_STREAMS: '' })).toEqual([])
 })

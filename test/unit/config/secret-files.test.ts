@@ -14,7 +14,7 @@ test('secrets come from files, by absolute and by relative paths', () => {
   const env = {
     ADMIN_TOKEN_FILE: 'token',
     REDIS_URL_FILE: join(cwd, 'redis'),
-    REDIS_SENTINEL_PASSWORD_FILE: '',
+    WEBHOOK_SECRET_FILE: '',
   }
   const { settings } = loadGatewaySettings(env, cwd)
   expect(settings).toMatchObject({ adminToken: token, redisUrl: 'redis://:secret@127.0.0.1:6379' })

@@ -1,3 +1,14 @@
+/** What `REDIS_URL` has behind its `?`. */
+export type RedisUrlOptions = {
+  /** PEM files for TLS: authorities to trust in place of the usual ones, the client certificate, and its key. */
+  readonly ca: string | undefined
+  readonly cert: string | undefined
+  readonly key: string | undefined
+  /** The login at the sentinels. */
+  readonly sentinelUsername: string | undefined
+  readonly sentinelPassword: string | undefined
+}
+
 /** Address and login of Redis, as `REDIS_URL` has them. */
 export type RedisAddress = {
   readonly topology: 'standalone' | 'sentinel' | 'cluster'
@@ -9,6 +20,7 @@ export type RedisAddress = {
   readonly username: string | undefined
   readonly password: string | undefined
   readonly database: number
+  readonly options: RedisUrlOptions
 }
 
 export type RedisHost = { readonly host: string; readonly port: number }
@@ -20,14 +32,15 @@ const FORMS =
 /**
  * Reads `redis://[user[:password]@]host[:port][/database]`, `redis+sentinel://…/master[/database]` and
  * `redis+cluster://…`, the last two with several hosts, all of them with `rediss` for TLS. IPv6 addresses stand in
- * brackets; user and password are percent-encoded where they need it.
+ * brackets; user and password are percent-encoded where they need it. Options follow, as in `?ca=FILE`.
  *
  * @throws Error with the mistake in its message, without the password
  */
 export function parseRedisUrl(url: string): RedisAddress {
-  const parts = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/]*)@)?([^/?#@]*)(?:\/([^?#]*))?$/i.exec(url)
+  const parts =
+    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/]*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url)
   if (!parts) throw new Error(`is not one of the forms ${FORMS}`)
-  const [, scheme = '', kind = 'standalone', login, hostList = '', path = ''] = parts
+  const [, scheme = '', kind = 'standalone', login, hostList = '', path = '', query] = parts
   const topology = kind.toLowerCase() as RedisAddress['topology']
   const hosts = hostList.split(',').map((text) => parseHost(text, topology === 'sentinel' ? 26379 : 6379))
   if (topology === 'standalone' && hosts.length > 1) {
@@ -42,6 +55,7 @@ export function parseRedisUrl(url: string): RedisAddress {
     masterName: masterName === undefined ? undefined : decode(masterName, 'name of the master'),
     ...parseLogin(login),
     database: parseDatabase(databaseText ?? '', topology),
+    options: parseOptions(query),
   }
 }
 
@@ -82,6 +96,30 @@ function parseDatabase(text: string, topology: RedisAddress['topology']): number
   if (topology === 'cluster' && database !== 0)
     throw new Error('names a database: a cluster has database 0 only')
   return database
+}
+
+const optionNames: ReadonlySet<string> = new Set([
+  'ca',
+  'cert',
+  'key',
+  'sentinelUsername',
+  'sentinelPassword',
+])
+
+function parseOptions(query = ''): RedisUrlOptions {
+  const found = new Map<string, string>()
+  for (const [name, value] of query === '' ? [] : query.split('&').map((option) => splitFirst(option, '='))) {
+    if (!optionNames.has(name)) throw new Error(`has an option other than ${[...optionNames].join(', ')}`)
+    if (!value || found.has(name)) throw new Error(`needs one value for its option ${name}`)
+    found.set(name, decode(value, `option ${name}`))
+  }
+  return {
+    ca: found.get('ca'),
+    cert: found.get('cert'),
+    key: found.get('key'),
+    sentinelUsername: found.get('sentinelUsername'),
+    sentinelPassword: found.get('sentinelPassword'),
+  }
 }
 
 function splitFirst(text: string, separator: string): [string, string | undefined] {

@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { describeRedis, parseRedisUrl } from '../../../../../proxy/limits/store/redis/connecting/url.ts'
 
+const noOptions = {
+  ca: undefined,
+  cert: undefined,
+  key: undefined,
+  sentinelUsername: undefined,
+  sentinelPassword: undefined,
+}
+
 const plain = {
   topology: 'standalone',
   tls: false,
@@ -8,6 +16,7 @@ const plain = {
   username: undefined,
   password: undefined,
   database: 0,
+  options: noOptions,
 }
 
 const host = (name: string, port = 6379): { host: string; port: number } => ({ host: name, port })
@@ -53,6 +62,25 @@ describe('an address of Redis', () => {
       'rediss+cluster://:pw@[::1]:7000/0',
       { topology: 'cluster', tls: true, hosts: [host('::1', 7000)], password: 'pw' },
     ],
+    [
+      'rediss://r/1?ca=/run/secrets/ca.pem&cert=a%20b.pem&key=k%26.pem',
+      {
+        tls: true,
+        hosts: [host('r')],
+        database: 1,
+        options: { ...noOptions, ca: '/run/secrets/ca.pem', cert: 'a b.pem', key: 'k&.pem' },
+      },
+    ],
+    [
+      'redis+sentinel://:p@s1/main?sentinelUsername=u&sentinelPassword=a=b',
+      {
+        topology: 'sentinel',
+        hosts: [host('s1', 26379)],
+        masterName: 'main',
+        password: 'p',
+        options: { ...noOptions, sentinelUsername: 'u', sentinelPassword: 'a=b' },
+      },
+    ],
     ['REDIS+Cluster://n1', { topology: 'cluster', hosts: [host('n1')] }],
   ])('is read from %s', (url, expected) => {
     expect(parseRedisUrl(url)).toEqual({ ...plain, ...expected })
@@ -62,7 +90,10 @@ describe('an address of Redis', () => {
     ['http://redis', /^is not one of the forms redis:\/\//],
     ['redis', /^is not one of the forms redis:\/\//],
     ['redis+proxy://redis', /^is not one of the forms redis:\/\//],
-    ['redis://redis?db=1', /^is not one of the forms/],
+    ['redis://redis?db=1', /^has an option other than ca, cert, key, sentinelUsername, sentinelPassword$/],
+    ['rediss://redis?ca', /^needs one value for its option ca$/],
+    ['rediss://redis?ca=a&ca=b', /^needs one value for its option ca$/],
+    ['rediss://redis?ca=%zz', /^has a broken percent escape in the option ca$/],
     ['redis://', /^has "" where a host and port are needed/],
     ['redis://redis:0', /^has "redis:0" where a host and port/],
     ['redis://redis:65536', /^has "redis:65536" where a host and port/],
@@ -81,6 +112,7 @@ describe('an address of Redis', () => {
       ['rediss://user:s3cret@[::1]:6380/2', 'rediss://[::1]:6380/2'],
       ['redis+sentinel://:s3cret@a,b/main', 'redis+sentinel://a:26379,b:26379/main'],
       ['redis+cluster://user:s3cret@a', 'redis+cluster://a:6379'],
+      ['redis+sentinel://a/main?sentinelPassword=s3cret', 'redis+sentinel://a:26379/main'],
     ] as const) {
       expect(describeRedis(parseRedisUrl(url))).toBe(shown)
     }
