@@ -10,7 +10,8 @@ import {
   type AddressRange,
   type IpAddress,
 } from '../../proxy/request/addresses/ip-address.ts'
-import { RangeBuilder, SortedRanges } from '../../proxy/request/addresses/lists/sorted-ranges.ts'
+import { RangeBuilder } from '../../proxy/request/addresses/lists/range-builder.ts'
+import { SortedRanges } from '../../proxy/request/addresses/lists/sorted-ranges.ts'
 
 /** Few different bits, so that networks contain, touch and repeat one another. */
 const group = fc.constantFrom(0, 1, 2, 0x7fff, 0x8000, 0x8001, 0xfffe, 0xffff)
@@ -153,5 +154,22 @@ test('a long list, which has an index, has the same addresses as its parts', () 
         expect(set.has(address), formatAddress(address)).toBe(parts.some((part) => part.has(address)))
     }),
     { numRuns: 5 },
+  )
+})
+
+test('a long list of IPv6, whose lookups begin in a sample, has the same addresses as its parts', () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.constantFrom(33, 65, 100), (seed, minBits) => {
+      const list = Array.from({ length: 2000 }, (_, i): AddressRange => {
+        const words = [0, 1, 2].map((word) => Math.imul(seed + i * 3 + word, 0x9e3779b1) >>> 0)
+        const groups = words.flatMap((word) => [word >>> 16, word & 0xffff])
+        return { address: [0x2001, 0xdb8, ...groups], bits: minBits + (i % 29) }
+      })
+      const set = setOf(list)
+      const parts = Array.from({ length: 40 }, (_, i) => setOf(list.slice(50 * i, 50 * (i + 1))))
+      for (const address of borders(list.filter((_, i) => i % 10 === 0)))
+        expect(set.has(address), formatAddress(address)).toBe(parts.some((part) => part.has(address)))
+    }),
+    { numRuns: 10 },
   )
 })

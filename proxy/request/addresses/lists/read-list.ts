@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { isInRange, isIpv4, parseAddressRange, type AddressRange, type IpAddress } from '../ip-address.ts'
-import { RangeBuilder, type RangeData } from './sorted-ranges.ts'
+import { RangeBuilder } from './range-builder.ts'
+import type { RangeData } from './sorted-ranges.ts'
 
 /** A line of a list that is neither an entry nor a comment. */
 export type BadLine = { readonly line: number; readonly text: string }

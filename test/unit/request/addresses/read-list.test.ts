@@ -4,11 +4,8 @@ import { expect, test } from 'vitest'
 import { parseAddress, parseAddressRange } from '../../../../proxy/request/addresses/ip-address.ts'
 import { readListInThread } from '../../../../proxy/request/addresses/lists/read-in-thread.ts'
 import { readList } from '../../../../proxy/request/addresses/lists/read-list.ts'
-import {
-  buffersOf,
-  RangeBuilder,
-  SortedRanges,
-} from '../../../../proxy/request/addresses/lists/sorted-ranges.ts'
+import { RangeBuilder } from '../../../../proxy/request/addresses/lists/range-builder.ts'
+import { buffersOf, SortedRanges } from '../../../../proxy/request/addresses/lists/sorted-ranges.ts'
 import { doAtOnce } from '../../../../shared/steps.ts'
 import { makeTemporaryDirectory } from '../../../support/run/temporary-directory.ts'
 
@@ -122,7 +119,8 @@ test('a thread reads the same, and rejects with the reason where there is no fil
 
 test.each([
   [8, (i: number) => `10.${i >> 8}.${i & 255}.1`],
-  [32, (i: number) => `2001:db8:${i.toString(16)}::1`],
+  [17, (i: number) => `2001:db8:${i.toString(16)}::1`],
+  [9, (i: number) => `2001:db8:${i.toString(16)}:1::/64`],
 ])('an entry takes %i bytes', (bytes, address) => {
   const read = readList(write(Array.from({ length: 1000 }, (_, i) => `${address(i)}\n`).join('')))
   if (!('data' in read)) throw new Error(JSON.stringify(read))
@@ -134,7 +132,7 @@ test('a list that is released keeps no memory', () => {
   const read = readList(write('192.0.2.1\n2001:db8::1\n'))
   if (!('data' in read)) throw new Error(JSON.stringify(read))
   doAtOnce(new SortedRanges(read.data).release())
-  expect(buffersOf(read.data).map(({ byteLength }) => byteLength)).toEqual([0, 0, 0, 0, 0])
+  expect(buffersOf(read.data).map(({ byteLength }) => byteLength)).toEqual([0, 0, 0, 0, 0, 0, 0])
 })
 
 test('a set of a few ranges has no pages of its own, of which a process can have some thousands', () => {

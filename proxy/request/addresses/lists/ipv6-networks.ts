@@ -1,0 +1,74 @@
+import { prefixMask, WORD_BITS } from './address-words.ts'
+
+/**
+ * Networks of IPv6 in order, of which none contains another: the words of their first addresses, and the lengths of their prefixes. Plain
+ * data, which a thread can hand over.
+ */
+export type NetworkData = {
+  readonly starts: Uint32Array<ArrayBuffer>
+  readonly bits: Uint8Array<ArrayBuffer>
+}
+
+/** Networks of one width: with `width` 2 no prefix is longer than 64 bits, so that an address costs 9 bytes, and with 4 it costs 17. */
+export class Ipv6Networks {
+  readonly #data: NetworkData
+  readonly #width: 2 | 4
+  /** Every so many-th of the first addresses: they stay in the processor's cache, of which most of the list is outside. */
+  readonly #sample: Uint32Array
+
+  constructor(data: NetworkData, width: 2 | 4) {
+    this.#data = data
+    this.#width = width
+    this.#sample = sampleOf(data, width)
+  }
+
+  /** The words of an address. */
+  has(w0: number, w1: number, w2: number, w3: number): boolean {
+    const { starts, bits } = this.#data
+    if (bits.length === 0) return false
+    const block = this.#countUpTo(this.#sample, 0, this.#sample.length / this.#width, w0, w1, w2, w3)
+    if (block === 0) return false
+    const end = Math.min(block * STRIDE, bits.length)
+    const last = this.#countUpTo(starts, (block - 1) * STRIDE, end, w0, w1, w2, w3) - 1
+    const at = last * this.#width
+    const length = bits[last] ?? 0
+    if ((((starts[at] ?? 0) ^ w0) & prefixMask(length)) !== 0) return false
+    if ((((starts[at + 1] ?? 0) ^ w1) & prefixMask(length - WORD_BITS)) !== 0) return false
+    if (this.#width === 2) return true
+    if ((((starts[at + 2] ?? 0) ^ w2) & prefixMask(length - 2 * WORD_BITS)) !== 0) return false
+    return (((starts[at + 3] ?? 0) ^ w3) & prefixMask(length - 3 * WORD_BITS)) === 0
+  }
+
+  /** How many addresses of a table are not greater than this one, if that is so of all before `low` and of none from `high` on. */
+  #countUpTo(
+    table: Uint32Array,
+    low: number,
+    high: number,
+    w0: number,
+    w1: number,
+    w2: number,
+    w3: number,
+  ): number {
+    const width = this.#width
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const at = middle * width
+      const order =
+        (table[at] ?? 0) - w0 ||
+        (table[at + 1] ?? 0) - w1 ||
+        (width === 4 ? (table[at + 2] ?? 0) - w2 || (table[at + 3] ?? 0) - w3 : 0)
+      if (order <= 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
+
+const STRIDE = 16
+
+function sampleOf({ starts, bits }: NetworkData, width: number): Uint32Array {
+  const sample = new Uint32Array(Math.ceil(bits.length / STRIDE) * width)
+  for (let i = 0; i < sample.length; i++)
+    sample[i] = starts[Math.floor(i / width) * STRIDE * width + (i % width)] ?? 0
+  return sample
+}
