@@ -37,6 +37,10 @@ export const errors = {
     'The client must be one address, or a network that a rule counts by: other networks go into denyList, allowList or the overrides of a rule in sluice.yaml',
   ),
   clientPartsDiffer: errorReply(400, 'The client must have a value for each part of the key of the rule'),
+  planKeyUnclear: errorReply(
+    400,
+    'Rules with stored plans count this client by different keys: name the policy',
+  ),
   banUnreadable: errorReply(
     400,
     'The body must be a JSON object with client and for and, optionally, policy and reason',

@@ -91,11 +91,11 @@ export function createClientOperations(options: {
     },
     plans: {
       ...counters.plans,
-      async set(partitionKey, plan) {
-        const outcome = await counters.plans.set(partitionKey, plan)
+      async set(owner, plan) {
+        const outcome = await counters.plans.set(owner, plan)
         if (outcome !== 'absent')
           log.info(
-            { ...named(partitionKey), plan, outcome },
+            { ...named(owner.partitionKey), keyedBy: owner.keyName, plan, outcome },
             `plan of a client ${plan === undefined ? 'removed' : 'set'} by an operator`,
           )
         return outcome

@@ -3,7 +3,7 @@ import type { EntryOutcome } from '../limits/clients/entry-store.ts'
 import { sumThrottled, type ThrottledClient } from '../limits/clients/throttled-clients.ts'
 import type { ResetOutcome } from '../limits/store/counter-admin.ts'
 import type { Charge } from '../limits/limiter.ts'
-import type { PlanStore } from '../limits/plans/plan-store.ts'
+import type { PlanOwner, PlanStore } from '../limits/plans/plan-store.ts'
 import type { Explanation } from '../limits/explain/explain.ts'
 import { policiesOf, type Rule } from '../policy.ts'
 import type { AskedHead, ClientOperations, ClientState } from './client-operations.ts'
@@ -21,8 +21,8 @@ export type ClientsQuestion =
   | { readonly of: 'put'; readonly entry: ClientEntry; readonly forMs: number }
   | { readonly of: 'remove'; readonly id: EntryId }
   | { readonly of: 'explain'; readonly asked: AskedHead }
-  | { readonly of: 'plan'; readonly partitionKey: string }
-  | { readonly of: 'set-plan'; readonly partitionKey: string; readonly plan: string | undefined }
+  | { readonly of: 'plan'; readonly owner: PlanOwner }
+  | { readonly of: 'set-plan'; readonly owner: PlanOwner; readonly plan: string | undefined }
   | { readonly of: 'plans'; readonly limit: number }
 
 /** `override` says which of the rule's overrides has the client. */
@@ -52,10 +52,10 @@ export async function answerClients(
     return { of: 'replicas', ...(replicas && { replicas }) }
   }
   const { entries, plans } = operations
-  if (question.of === 'plan') return { of: 'plan', plan: await plans.get(question.partitionKey) }
+  if (question.of === 'plan') return { of: 'plan', plan: await plans.get(question.owner) }
   if (question.of === 'plans') return { of: 'plans', plans: await plans.list(question.limit) }
   if (question.of === 'set-plan')
-    return { of: 'set-plan', outcome: await plans.set(question.partitionKey, question.plan) }
+    return { of: 'set-plan', outcome: await plans.set(question.owner, question.plan) }
   if (question.of === 'entries') return { of: 'entries', entries: await entries.list(question.kind) }
   if (question.of === 'put') return { of: 'put', outcome: await entries.put(question.entry, question.forMs) }
   if (question.of === 'remove') return { of: 'remove', outcome: await entries.remove(question.id) }
@@ -103,12 +103,12 @@ export function createWorkersOperations(ask: AskWorkers): ClientOperations {
       return answer?.of === 'explain' ? answer.explanation : undefined
     },
     plans: {
-      async get(partitionKey) {
-        const [answer] = await ask({ of: 'plan', partitionKey }, 'one')
+      async get(owner) {
+        const [answer] = await ask({ of: 'plan', owner }, 'one')
         return answer?.of === 'plan' ? answer.plan : 'unavailable'
       },
-      async set(partitionKey, plan) {
-        const [answer] = await ask({ of: 'set-plan', partitionKey, plan }, 'one')
+      async set(owner, plan) {
+        const [answer] = await ask({ of: 'set-plan', owner, plan }, 'one')
         return answer?.of === 'set-plan' ? answer.outcome : 'uncertain'
       },
       async list(limit) {

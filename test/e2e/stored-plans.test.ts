@@ -155,7 +155,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect((await sluice('plan', client, 'free', '--rule', 'month')).text).toContain(': plan free (month)')
     expect((await sluice('plan', client)).text).toContain(': plan free (month, fixed')
     expect((await sluice('show', client, '--rule', 'month')).text).toContain('within, plan free')
-    expect((await sluice('plans')).text).toMatch(/^CLIENT +PLAN\n/)
+    expect((await sluice('plans')).text).toMatch(/^CLIENT +KEY +PLAN\n/)
     expect((await sluice('plan', client, 'gold')).status).toBe(1)
     expect((await sluice('plan', client, 'pro', '--remove')).status).toBe(2)
     expect((await sluice('plan', client, '--remove')).status).toBe(0)
@@ -202,7 +202,7 @@ describe('in Redis', () => {
       client: { 'header:x-api-key': key },
     })
     const written = (body as { clients: { key: string }[] }).clients[0]?.key ?? ''
-    expect(written).toMatch(/^sluice:shop:1:\{h:[\w-]{22}\}:plan$/)
+    expect(written).toMatch(/^sluice:shop:1:\{h:[\w-]{22}\}:plan:header:x-api-key$/)
     for (const [plan, quota] of [
       ['pro', 5],
       ['free', 3],

@@ -221,7 +221,7 @@ test('the plan of a client holds within a second of its change', async () => {
   const charges = chargeAll(newClient(), [policy])
   const { decidedHere } = await askOften([limiter], charges)
   expect(decidedHere).toBeGreaterThan(0)
-  await limiter.plans.set(charges[0]?.partitionKey ?? '', 'small')
+  await limiter.plans.set({ partitionKey: charges[0]?.partitionKey ?? '', keyName: 'ip' }, 'small')
   const changedMs = performance.now()
   let last: Decision = { outcome: 'allowed', states: [] }
   while (last.outcome === 'allowed' && performance.now() - changedMs < 5000) {

@@ -97,7 +97,7 @@ test('plans in Redis count as if the gateway had chosen them', async () => {
       const [ours, theirs] = [0, 1].map(() => namesOfClients.map(() => newClient()))
       if (!ours || !theirs) return
       for (const [i, name] of namesOfClients.entries())
-        if (name !== undefined) await redis.set(`sluice:1:{${ours[i]}}:plan`, name)
+        if (name !== undefined) await redis.set(`sluice:1:{${ours[i]}}:plan:ip`, name)
       for (const turn of turns) {
         const charges = (clients: readonly string[]) =>
           turn.map(({ client, chosen }) =>
@@ -141,10 +141,10 @@ test('a refusal under a plan is asked about again, one by another rule is not', 
   if (!fixed || !plain) throw new RangeError('two rules')
   const outcome = async (policies: readonly Policy[]) =>
     (await limiter.decide(chargeAll(client, policies))).outcome
-  await redis.set(`sluice:1:{${client}}:plan`, 'free')
+  await redis.set(`sluice:1:{${client}}:plan:ip`, 'free')
   for (const expected of ['allowed', 'allowed', 'refused', 'refused'])
     expect(await outcome([fixed])).toBe(expected)
-  await redis.set(`sluice:1:{${client}}:plan`, 'pro')
+  await redis.set(`sluice:1:{${client}}:plan:ip`, 'pro')
   expect(await outcome([fixed])).toBe('allowed')
   for (const expected of ['allowed', 'refused']) expect(await outcome([plain, fixed])).toBe(expected)
   for (let i = 0; i < 2; i++) await outcome([plain])
@@ -174,7 +174,7 @@ test('a user who may not read plans is named in the log, and rules count as with
   const [fixed] = stored
   if (!fixed) throw new RangeError('a rule')
   const client = newClient()
-  await operator.set(`sluice:1:{${client}}:plan`, 'pro')
+  await operator.set(`sluice:1:{${client}}:plan:ip`, 'pro')
   expect(await limiter.decide(chargeAll(client, [fixed]))).toMatchObject({
     withoutStore: true,
     states: [{ remaining: 0, policy: { quota: 1 } }],
@@ -198,7 +198,7 @@ test('a reservation of a bucket is given back at the rate of the plan', async ()
       Policy['cost']
     >,
   })
-  await redis.set(`sluice:1:{${client}}:plan`, 'pro')
+  await redis.set(`sluice:1:{${client}}:plan:ip`, 'pro')
   const decision = await limiter.decide(chargeAll(client, [bucket]))
   if (decision.outcome !== 'allowed') throw new Error(decision.outcome)
   const reservation = decision.states[0]?.reservation
@@ -216,8 +216,31 @@ test('of many plans in Redis the list has as many as asked for', async () => {
   await redis.flushall()
   const limiter = await openAnsweringLimiter(server.url)
   expect(await limiter.plans.list(10)).toEqual({ plans: [], isAll: true })
-  await redis.eval("for i = 1, 5000 do redis.call('SET', 'sluice:1:{c' .. i .. '}:plan', 'pro') end", 0)
+  await redis.eval("for i = 1, 5000 do redis.call('SET', 'sluice:1:{c' .. i .. '}:plan:ip', 'pro') end", 0)
   const list = await limiter.plans.list(10)
   expect(list).toMatchObject({ isAll: false, plans: Array(10).fill({ plan: 'pro' }) })
   expect(await limiter.plans.list(10_000)).toMatchObject({ isAll: true, plans: { length: 5000 } })
+})
+
+test('the same value of another key has no plan', async () => {
+  const redis = openRedis(server.url)
+  const limiter = await openAnsweringLimiter(server.url)
+  const client = newClient()
+  const rules = [
+    makePolicy('signed', 1, 3_600_000, { plans, partition: [{ kind: 'jwt', name: 'sub' }] }),
+    makePolicy('claimed', 1, 3_600_000, { plans, partition: [{ kind: 'header', name: 'x-user' }] }),
+  ]
+  await redis.set(`sluice:1:{${client}}:plan:jwt:sub`, 'pro')
+  const quotas = async () =>
+    (await limiter.inspect(chargeAll(client, rules))).map(({ policy }) => policy.quota)
+  expect(await quotas()).toEqual([4, 1])
+  // Each alone, which the script for plain windows decides, and both together.
+  for (const asked of [rules.slice(0, 1), rules.slice(1), rules]) {
+    const decision = await limiter.decide(chargeAll(client, asked))
+    if (decision.outcome === 'unavailable') throw new Error(decision.outcome)
+    for (const { policy } of decision.states) expect(policy.quota).toBe(policy.name === 'signed' ? 4 : 1)
+  }
+  expect(await limiter.plans.list(10_000)).toMatchObject({
+    plans: expect.arrayContaining([{ partitionKey: client, keyName: 'jwt:sub', plan: 'pro' }]) as unknown,
+  })
 })

@@ -39,13 +39,15 @@ function quotas(decision: Decision): unknown {
     : [decision.outcome, ...decision.states.map(({ policy }) => policy.quota)]
 }
 
+/** As these rules count by address. */
+const ownerOf = (partitionKey: string) => ({ partitionKey, keyName: 'ip' })
 const nameOf = (i: number): string | undefined => ['free', 'pro', 'gold', undefined][i % 4]
 const quotaOf = (i: number): number => [2, 4, 1, 1][i % 4] ?? 0
 
 test('requests of all nodes count under the plans of their clients', async () => {
   const limiter = await open()
   const clients = Array.from({ length: 60 }, newClient)
-  for (const [i, client] of clients.entries()) await limiter.plans.set(client, nameOf(i))
+  for (const [i, client] of clients.entries()) await limiter.plans.set(ownerOf(client), nameOf(i))
   const rules = [fixed, bucket, flight, usual]
   for (let asked = 0; asked < 5; asked++) {
     const decisions = await Promise.all(
@@ -70,8 +72,8 @@ test('a request with counters on several nodes counts under the plans of each', 
   const limiter = await open()
   const clients = Array.from({ length: 40 }, newClient)
   const others = clients.map((client) => `other ${client}`)
-  for (const [i, client] of clients.entries()) await limiter.plans.set(client, nameOf(i))
-  for (const other of others) await limiter.plans.set(other, 'pro')
+  for (const [i, client] of clients.entries()) await limiter.plans.set(ownerOf(client), nameOf(i))
+  for (const other of others) await limiter.plans.set(ownerOf(other), 'pro')
   const ask = async (i: number) =>
     limiter.decide([...chargeAll(clients[i] ?? '', [flight, fixed]), ...chargeAll(others[i] ?? '', [bucket])])
   for (let asked = 0; asked < 5; asked++) {
@@ -94,14 +96,14 @@ test('while a slot moves, a plan may be on the other node than the counter', asy
     const client = newClient()
     if (slotOf(`sluice:1:{${client}}:`) < 5461) clients.push(client)
   }
-  for (const [i, client] of clients.entries()) await limiter.plans.set(client, nameOf(i))
+  for (const [i, client] of clients.entries()) await limiter.plans.set(ownerOf(client), nameOf(i))
   const ask = () => Promise.all(clients.map(async (client) => limiter.decide(chargeAll(client, [fixed]))))
   expect((await ask()).map(quotas)).toEqual(clients.map((_, i) => ['allowed', quotaOf(i)]))
   for (const [i, client] of clients.entries()) {
     const slot = slotOf(`sluice:1:{${client}}:`)
     await other.operator.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', one.id)
     await one.operator.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', other.id)
-    const moved = [`sluice:1:{${client}}:plan`, `sluice:1:{${client}}:fixed:600000`].slice(0, 1 + (i % 2))
+    const moved = [`sluice:1:{${client}}:plan:ip`, `sluice:1:{${client}}:fixed:600000`].slice(0, 1 + (i % 2))
     await one.operator.migrate('127.0.0.1', other.port, '', 0, 1000, 'KEYS', ...moved)
   }
   for (let asked = 1; asked < 5; asked++)

@@ -42,7 +42,7 @@ test.each<[string, Policy, number]>([
     const limiter = await openAnsweringLimiter(server.url, 5_000)
     const clients = Array.from({ length: 1000 }, (_, i) => `${what} ${i}`)
     for (const [i, client] of clients.entries())
-      if (i % 2 === 0) await redis.set(`sluice:1:{${client}}:plan`, i % 4 === 0 ? 'pro' : 'enterprise')
+      if (i % 2 === 0) await redis.set(`sluice:1:{${client}}:plan:ip`, i % 4 === 0 ? 'pro' : 'enterprise')
     const kinds = { without, with: { ...without, name: `${without.name}-planned`, plans } }
     async function run(policy: Policy, inTurn: number): Promise<number> {
       const before = await readCpuMs(redis)

@@ -51,8 +51,8 @@ export async function listPlans(options: PlansOptions): Promise<number> {
     else
       print(
         formatTable(
-          ['client', 'plan'],
-          plans.map(({ client, plan }) => [writeClient(client), String(plan)]),
+          ['client', 'key', 'plan'],
+          plans.map(({ client, keyedBy, plan }) => [writeClient(client), String(keyedBy), String(plan)]),
         ),
       )
     if (isRecord(body) && body['complete'] === false) print('there are more: --limit shows up to 10,000')

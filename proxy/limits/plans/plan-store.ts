@@ -6,15 +6,18 @@
  */
 export type PlanOutcome = 'done' | 'absent' | 'full' | 'unavailable' | 'uncertain'
 
+/** Whose plan it is: the client's under rules that count by this key. `keyName` is that of `planKeyName`. */
+export type PlanOwner = { readonly partitionKey: string; readonly keyName: string }
+
 /**
- * The plans that were set for clients, by their partition keys: where the counters are, so that a change holds for the next
- * request of all processes. None of these rejects.
+ * The plans that were set for clients: where the counters are, so that a change holds for the next request of all processes. None of these
+ * rejects.
  */
 export type PlanStore = {
   /** The name of the client's plan, whether a rule has it or not; undefined without one. */
-  get(partitionKey: string): Promise<StoredPlan | 'unavailable'>
+  get(owner: PlanOwner): Promise<StoredPlan | 'unavailable'>
   /** @param plan undefined removes it: then `absent` means that there was none */
-  set(partitionKey: string, plan: string | undefined): Promise<PlanOutcome>
+  set(owner: PlanOwner, plan: string | undefined): Promise<PlanOutcome>
   /** Some of the clients with a plan. `isAll`: there are no others. */
   list(limit: number): Promise<PlanList | 'unavailable'>
 }
@@ -23,7 +26,7 @@ export type PlanStore = {
 export type StoredPlan = { readonly plan?: string; readonly key?: string }
 
 export type PlanList = {
-  readonly plans: readonly { readonly partitionKey: string; readonly plan: string }[]
+  readonly plans: readonly (PlanOwner & { readonly plan: string })[]
   readonly isAll: boolean
 }
 

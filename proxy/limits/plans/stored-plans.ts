@@ -1,8 +1,9 @@
 import type { Policy } from '../../policy.ts'
+import { planKeyName } from '../../policy/plan-key-name.ts'
 import { readsStoredPlan } from '../../policy/plans.ts'
 import { withPlan } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState } from '../limiter.ts'
-import type { PlanStore } from './plan-store.ts'
+import type { PlanOwner, PlanStore } from './plan-store.ts'
 
 /** In the memory of the process that counts: some ten megabytes. */
 const MAX_PLANS_IN_MEMORY = 100_000
@@ -26,7 +27,7 @@ function hasPlan({ plans }: Policy, name: string): boolean {
 
 /** Plans in this process, which end with it. */
 export type MemoryPlans = PlanStore & {
-  /** By partition key. While it is empty, `decide` need not be called. */
+  /** While it is empty, `decide` need not be called. */
   readonly byClient: ReadonlyMap<string, string>
   /** Decides with the plans of the clients. */
   decide(charges: readonly Charge[], decide: (charges: readonly Charge[]) => Decision): Decision
@@ -37,7 +38,7 @@ export type MemoryPlans = PlanStore & {
 export function createMemoryPlans(maxPlans = MAX_PLANS_IN_MEMORY): MemoryPlans {
   const plans = new Map<string, string>()
   const nameFor = ({ policy, partitionKey }: Charge): string =>
-    readsStoredPlan(policy) ? (plans.get(partitionKey) ?? '') : ''
+    readsStoredPlan(policy) ? (plans.get(entryOf({ partitionKey, keyName: planKeyName(policy) })) ?? '') : ''
   const apply = (charges: readonly Charge[]): readonly Charge[] =>
     charges.map((charge) => withStoredPlan(charge, nameFor(charge)))
   return {
@@ -53,22 +54,33 @@ export function createMemoryPlans(maxPlans = MAX_PLANS_IN_MEMORY): MemoryPlans {
       })
       return { ...decision, states }
     },
-    get(partitionKey) {
-      const plan = plans.get(partitionKey)
+    get(owner) {
+      const plan = plans.get(entryOf(owner))
       return Promise.resolve(plan === undefined ? {} : { plan })
     },
-    set(partitionKey, plan) {
-      if (plan === undefined) return Promise.resolve(plans.delete(partitionKey) ? 'done' : 'absent')
-      if (plans.size >= maxPlans && !plans.has(partitionKey)) return Promise.resolve('full')
-      plans.set(partitionKey, plan)
+    set(owner, plan) {
+      const entry = entryOf(owner)
+      if (plan === undefined) return Promise.resolve(plans.delete(entry) ? 'done' : 'absent')
+      if (plans.size >= maxPlans && !plans.has(entry)) return Promise.resolve('full')
+      plans.set(entry, plan)
       return Promise.resolve('done')
     },
     list(limit) {
       const listed = plans
         .entries()
         .take(limit)
-        .map(([partitionKey, plan]) => ({ partitionKey, plan }))
+        .map(([entry, plan]) => ({ ...ownerOf(entry), plan }))
       return Promise.resolve({ plans: [...listed], isAll: plans.size <= limit })
     },
   }
+}
+
+/** No partition key has a blank. */
+function entryOf({ partitionKey, keyName }: PlanOwner): string {
+  return `${partitionKey} ${keyName}`
+}
+
+function ownerOf(entry: string): PlanOwner {
+  const blank = entry.indexOf(' ')
+  return { partitionKey: entry.slice(0, blank), keyName: entry.slice(blank + 1) }
 }

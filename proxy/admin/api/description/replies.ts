@@ -214,10 +214,13 @@ export const bansLifted = z.strictObject({
 export const overrideMade = z.strictObject({ override })
 export const overrideRemoved = z.strictObject({ removed: z.boolean() })
 
+const keyedBy = z.string().describe('the `key` of the rules that read the plan')
+
 export const plan = z.strictObject({
   clients: z.array(
     z.strictObject({
       client: clientKey,
+      keyedBy,
       policies: z.array(policyName),
       plan: z.string().nullable(),
       key: z.string().nullable().describe('the key of Redis that holds the plan'),
@@ -227,7 +230,9 @@ export const plan = z.strictObject({
 })
 export const plans = z.strictObject({
   complete: z.boolean(),
-  plans: z.array(z.strictObject({ client: clientKey, plan: z.string() })),
+  plans: z.array(
+    z.strictObject({ client: clientKey, keyedBy, policies: z.array(policyName), plan: z.string() }),
+  ),
 })
 
 export const explanation = z.strictObject({

@@ -1,7 +1,9 @@
 import { maxDelayMs, refusesOver, type Policy } from '../../../policy.ts'
+import { planKeyName } from '../../../policy/plan-key-name.ts'
 import { readsStoredPlan } from '../../../policy/plans.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { algorithmOf, takesUnits, usualAlgorithm, withPlan } from '../../algorithms/registry.ts'
+import type { PlanOwner } from '../../plans/plan-store.ts'
 
 /** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
 const FORMAT = '1'
@@ -17,9 +19,10 @@ export function keyPrefixOf(namespace: string | undefined): string {
 /** A policy in the form that the scripts take, made once. */
 export type RedisPolicy = {
   readonly algorithm: Algorithm
-  readonly keyPrefix: string
   readonly keyStart: string
   readonly keySuffix: string
+  /** What the key of the client's plan ends with. */
+  readonly planKeySuffix: string
   /** Whether charges come with units, or the name of a request in flight. */
   readonly takesUnits: boolean
   /** For `PolicyArguments`. */
@@ -50,9 +53,9 @@ export function describePolicy(policy: Policy, keyPrefix: string, wallNow = Date
   ]
   const description = {
     algorithm,
-    keyPrefix,
     keyStart: `${keyPrefix}:{`,
     keySuffix: `}:${name}:${redis.keyEnd(policy)}`,
+    planKeySuffix: `${PLAN_MARK}${planKeyName(policy)}`,
     takesUnits: takesUnits(policy),
     plans: plansText(policy),
     plain:
@@ -102,9 +105,28 @@ function plansText(policy: Policy): string | undefined {
   return `${window} ${quotas.map(([name, quota]) => `${name}=${quota}`).join(' ')} `
 }
 
-/** The key of the plan that was set for a client: `sluice:1:{<partition key>}:plan`, in the hash slot of its counters. */
-export function planKeyOf(keyPrefix: string, partitionKey: string): string {
-  return `${keyPrefix}:{${partitionKey}}:plan`
+/**
+ * The key of the plan that was set for a client: `sluice:1:{<partition key>}:plan:<key>`, in the hash slot of its counters. `<key>` is that
+ * of `planKeyName`, such as `header:x-api-key`.
+ */
+export function planKeyOf(keyPrefix: string, { partitionKey, keyName }: PlanOwner): string {
+  return `${keyPrefix}:{${partitionKey}}:plan:${keyName}`
+}
+
+/** @returns undefined for a key that does not hold a plan */
+export function planOwnerOf(keyPrefix: string, key: string): PlanOwner | undefined {
+  const start = `${keyPrefix}:{`.length
+  const end = key.indexOf(PLAN_MARK, start)
+  return end === -1
+    ? undefined
+    : { partitionKey: key.slice(start, end), keyName: key.slice(end + PLAN_MARK.length) }
+}
+
+const PLAN_MARK = '}:plan:'
+
+/** @param description of a policy with `plans` */
+export function planKeyUnder({ keyStart, planKeySuffix }: RedisPolicy, partitionKey: string): string {
+  return keyStart + partitionKey + planKeySuffix
 }
 
 /**

@@ -8,7 +8,7 @@ import { createBatching, type Batching, type DecisionHooks } from '../batching.t
 import type { LateAnswer } from '../late-answers.ts'
 import type { Charge, Reservation } from '../../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
-import { createDescriber, keyOf, planKeyOf } from './keys.ts'
+import { createDescriber, keyOf, planKeyUnder } from './keys.ts'
 import { createProbes, type Probes } from './checks/probes.ts'
 import {
   loadWhenConnected,
@@ -142,8 +142,8 @@ export function createRedisLimiter(options: {
   }
 
   /** The name of the client's plan, which may be any text; empty without one. */
-  async function readPlan({ partitionKey }: Charge): Promise<string> {
-    return (await redis.get(planKeyOf(keyPrefix, partitionKey))) ?? ''
+  async function readPlan({ policy, partitionKey }: Charge): Promise<string> {
+    return (await redis.get(planKeyUnder(describe(policy), partitionKey))) ?? ''
   }
 
   /** @param node of a cluster, with the counters of all these requests; else the command is sent where its first key is */

@@ -5,6 +5,7 @@ import { toState, type CounterAdmin, type CounterState } from '../counter-admin.
 import type { OverLimitCache } from '../over-limit-cache.ts'
 import type { RedisWithFallback } from '../outage/redis-with-fallback.ts'
 import type { Charge } from '../../limiter.ts'
+import { planKeyName } from '../../../policy/plan-key-name.ts'
 import { readsStoredPlan } from '../../../policy/plans.ts'
 import { withStoredPlan } from '../../plans/stored-plans.ts'
 import { countsInFlight, lendsUnits } from '../../algorithms/registry.ts'
@@ -61,7 +62,7 @@ export function createRedisOperations(options: {
   /** The charge with the plan of its client; without Redis that has none. */
   async function withPlanOf(charge: Charge): Promise<Charge> {
     if (!readsStoredPlan(charge.policy)) return charge
-    const read = await plans.get(charge.partitionKey)
+    const read = await plans.get({ partitionKey: charge.partitionKey, keyName: planKeyName(charge.policy) })
     return read === 'unavailable' ? charge : withStoredPlan(charge, read.plan)
   }
 

@@ -2,7 +2,7 @@ import type { Log } from '../../../../shared/log.ts'
 import { within } from '../../../../shared/within.ts'
 import type { PlanList, PlanStore } from '../../plans/plan-store.ts'
 import { reasonOf } from './errors.ts'
-import { planKeyOf } from './keys.ts'
+import { planKeyOf, planOwnerOf } from './keys.ts'
 import type { RedisClient, RedisNode } from './run-script.ts'
 
 /** Keys that one step of a listing looks at, and the steps of one: some milliseconds of Redis's time in all. */
@@ -23,9 +23,8 @@ export function createRedisPlans(options: {
   readonly log: Log
 }): PlanStore {
   const { redis, keyPrefix, isAnswering, timeoutMs, log } = options
-  const [before, after] = planKeyOf(keyPrefix, '\n').split('\n') as [string, string]
   /** Braces and brackets of a pattern stand for themselves in none of these. */
-  const pattern = `${before}*${after}`
+  const pattern = planKeyOf(keyPrefix, { partitionKey: '*', keyName: '*' })
 
   /** @returns whether there are no others on this node */
   async function listNode(node: RedisNode, limit: number, found: Set<string>): Promise<boolean> {
@@ -51,19 +50,19 @@ export function createRedisPlans(options: {
         Array.from(found)
           .slice(0, limit)
           .map(async (key) => ({
-            partitionKey: key.slice(before.length, -after.length),
+            owner: planOwnerOf(keyPrefix, key),
             // It may hold something else.
             plan: await redis.get(key).catch(() => undefined),
           })),
       ),
     )
-    const plans = listed.flatMap(({ partitionKey, plan }) => (plan ? [{ partitionKey, plan }] : []))
+    const plans = listed.flatMap(({ owner, plan }) => (owner && plan ? [{ ...owner, plan }] : []))
     return { plans, isAll: isAll && found.size <= limit }
   }
 
   return {
-    async get(partitionKey) {
-      const key = planKeyOf(keyPrefix, partitionKey)
+    async get(owner) {
+      const key = planKeyOf(keyPrefix, owner)
       if (!isAnswering()) return 'unavailable'
       try {
         const plan = await within(timeoutMs, redis.get(key))
@@ -73,8 +72,8 @@ export function createRedisPlans(options: {
         return 'unavailable'
       }
     },
-    async set(partitionKey, plan) {
-      const key = planKeyOf(keyPrefix, partitionKey)
+    async set(owner, plan) {
+      const key = planKeyOf(keyPrefix, owner)
       if (!isAnswering()) return 'unavailable'
       try {
         if (plan === undefined) return (await within(timeoutMs, redis.del(key))) > 0 ? 'done' : 'absent'

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { createMemoryPlans } from '../../../../proxy/limits/plans/stored-plans.ts'
 import { readLateAnswers } from '../../../../proxy/limits/store/late-answers.ts'
+import type { PartitionPart, Policy, SinglePart } from '../../../../proxy/policy.ts'
+import { planKeyName } from '../../../../proxy/policy/plan-key-name.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 const plans = { quotas: { free: 2, pro: 50 } }
@@ -9,16 +11,37 @@ const usual = makePolicy('usual', 1, 3_600_000)
 
 test('a full table refuses another plan, and takes changes of those it has', async () => {
   const table = createMemoryPlans(2)
-  expect(await table.set('a', 'pro')).toBe('done')
-  expect(await table.set('b', 'pro')).toBe('done')
-  expect(await table.set('c', 'pro')).toBe('full')
-  expect(await table.get('c')).toEqual({})
-  expect(await table.set('a', 'free')).toBe('done')
-  expect(await table.get('a')).toEqual({ plan: 'free' })
-  expect(await table.set('c', undefined)).toBe('absent')
-  expect(await table.set('b', undefined)).toBe('done')
-  expect(await table.set('c', 'pro')).toBe('done')
-  expect(await table.list(1)).toEqual({ plans: [{ partitionKey: 'a', plan: 'free' }], isAll: false })
+  const [a, b, c] = ['a', 'b', 'c'].map((partitionKey) => ({ partitionKey, keyName: 'header:x-api-key' }))
+  if (!a || !b || !c) throw new RangeError('three clients')
+  expect(await table.set(a, 'pro')).toBe('done')
+  expect(await table.set(b, 'pro')).toBe('done')
+  expect(await table.set(c, 'pro')).toBe('full')
+  expect(await table.get(c)).toEqual({})
+  expect(await table.set(a, 'free')).toBe('done')
+  expect(await table.get(a)).toEqual({ plan: 'free' })
+  expect(await table.set(c, undefined)).toBe('absent')
+  expect(await table.set(b, undefined)).toBe('done')
+  expect(await table.set(c, 'pro')).toBe('done')
+  expect(await table.list(1)).toEqual({ plans: [{ ...a, plan: 'free' }], isAll: false })
+})
+
+test('the same value of another key is another client', async () => {
+  const table = createMemoryPlans()
+  const policyBy = (name: string, ...parts: SinglePart[]): Policy => ({ ...bucket, name, partition: parts })
+  const signed = policyBy('signed', { kind: 'jwt', name: 'sub' })
+  const claimed = policyBy('claimed', { kind: 'header', name: 'x-user' })
+  await table.set({ partitionKey: 'h:4711', keyName: planKeyName(signed) }, 'pro')
+  const [one, other] = table.apply(chargeAll('h:4711', [signed, claimed]))
+  expect([one?.policy.quota, other?.policy.quota]).toEqual([50, 1])
+})
+
+test.each<[string, readonly PartitionPart[]]>([
+  ['header:x-api-key', [{ kind: 'header', name: 'x-api-key' }]],
+  ['ip/24/48', [{ kind: 'network', ipv4: 24, ipv6: 48 }]],
+  ['jwt:sub,host', [{ kind: 'jwt', name: 'sub' }, { kind: 'host' }]],
+  ['jwt:sub|ip', [{ kind: 'first', of: [{ kind: 'jwt', name: 'sub' }, { kind: 'ip' }] }]],
+])('the key of plans is %s', (name, partition) => {
+  expect(planKeyName({ partition })).toBe(name)
 })
 
 test('a late answer is about the policy of the plan, which says the size of a unit of its bucket', () => {

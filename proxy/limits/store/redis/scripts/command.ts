@@ -1,6 +1,6 @@
 import { reservedUnits, type Policy } from '../../../../policy.ts'
 import type { Charge } from '../../../limiter.ts'
-import { keyOf, planKeyOf, type RedisPolicy } from '../keys.ts'
+import { keyOf, planKeyUnder, type RedisPolicy } from '../keys.ts'
 import type { RedisScript } from '../run-script.ts'
 import { decideByPlansScript, decideScript } from './decide.ts'
 import { PlainArguments } from './decide-plain.ts'
@@ -66,7 +66,7 @@ function singleByPlansCommandOf(
     const description = describe(charge.policy)
     if (!description.plain) return undefined
     keys.push(keyOf(description, charge.partitionKey))
-    if (description.plans !== undefined) planKeys.push(planKeyOf(description.keyPrefix, charge.partitionKey))
+    if (description.plans !== undefined) planKeys.push(planKeyUnder(description, charge.partitionKey))
     policies.push(description)
   }
   const args = singleByPlansArguments(policies)
@@ -101,7 +101,7 @@ function anyCommandOf(
       const description = describe(policy)
       keys.push(keyOf(description, partitionKey))
       if (description.plans !== undefined) {
-        planKeys.push(planKeyOf(description.keyPrefix, partitionKey))
+        planKeys.push(planKeyUnder(description, partitionKey))
         plansOfCharges.push(description.plans)
       }
       asked.push(policies.numberOf(description))
