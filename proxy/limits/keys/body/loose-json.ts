@@ -12,7 +12,6 @@ import {
 import { FoundLists, type Findings } from './found-values.ts'
 import { wordTexts } from './json-values.ts'
 import type { BodyNames, LastNames } from './names/body-names.ts'
-import { DEAD } from './names/name-trie.ts'
 
 /**
  * What lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a colon, trailing
@@ -89,8 +88,9 @@ class LooseSearch {
       if (isQuoted ? code === closing : endsWord[code] && code !== backslash) break
     }
     if (isQuoted && (start === 0 || text.charCodeAt(start - 1) !== closing)) return none
-    const place = trie.follow(text, start, end, 'javascript')
-    const name = place === DEAD ? undefined : trie.ends[place]
+    const name =
+      trie.ends[trie.follow(text, start, end, 'javascript')] ??
+      trie.ends[trie.follow(text, start, end, 'json')]
     if (name === undefined) return none
     const isTooLong = isQuoted && end - start > (lengths[name] ?? 0) * BYTES_PER_LETTER + 8
     return isTooLong ? none : (paths[name] ?? none)
@@ -146,11 +146,7 @@ class LooseSearch {
   #add(sent: string, names: readonly number[]): void {
     const content = sent.slice(0, MAX_CONTENT)
     if (content === '') return
-    this.#push(content.includes('\\') ? Buffer.from(decoded(content)).toString('latin1') : content, names)
-    if (!content.includes('\\x')) return
-    // To Ruby's parser it is an `x`.
-    const otherwise = content.replace(/\\(\\|x)/g, (escape, of: string) => (of === 'x' ? of : escape))
-    this.#push(Buffer.from(decoded(otherwise)).toString('latin1'), names)
+    for (const text of content.includes('\\') ? readingsOf(content) : [content]) this.#push(text, names)
   }
 
   #push(text: string, names: readonly number[]): void {
@@ -226,8 +222,28 @@ const endsWord = table(/[/\\;#={}[\]:,\s"'`&]/)
 /** What no name ends with. */
 const isNoName = table(/[{}[\],:=&;]/)
 
-/** Bytes as text, without the escapes of JSON and of JavaScript. */
-function decoded(bytes: string): string {
+/** What a text with escapes may say, a character for each byte. */
+function readingsOf(content: string): ReadonlySet<string> {
+  const readings = [decoded(content, false)]
+  // `\n` is a line feed, to some; to others, the letter behind a backslash.
+  if (/\\[bfnrt]/.test(content)) readings.push(decoded(content, true))
+  // To Ruby's parser it is an `x`.
+  if (content.includes('\\x'))
+    readings.push(
+      decoded(
+        content.replace(/\\(\\|x)/g, (escape, of: string) => (of === 'x' ? of : escape)),
+        true,
+      ),
+    )
+  return new Set(readings.map((text) => Buffer.from(text).toString('latin1')))
+}
+
+/**
+ * Bytes as text, without the escapes of JSON and of JavaScript.
+ *
+ * @param hasControls escapes such as `\n` are those of JSON: controls
+ */
+function decoded(bytes: string, hasControls: boolean): string {
   const text = Buffer.from(bytes, 'latin1').toString()
   return text.replace(
     /\\(?:u([0-9a-f]{4})|u\{([0-9a-f]{1,6})\}|x([0-9a-f]{2})|([^]))/gi,
@@ -235,7 +251,15 @@ function decoded(bytes: string): string {
       const hex = unit ?? byte
       if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16))
       if (point !== undefined) return String.fromCodePoint(Math.min(Number.parseInt(point, 16), 0x10_ffff))
-      return other ?? ''
+      return (hasControls && other !== undefined && controls.get(other)) || (other ?? '')
     },
   )
 }
+
+const controls: ReadonlyMap<string, string> = new Map([
+  ['b', '\b'],
+  ['f', '\f'],
+  ['n', '\n'],
+  ['r', '\r'],
+  ['t', '\t'],
+])

@@ -204,6 +204,13 @@ test.each([
   expect(counts(keysOf(body, type, name), 'a', 'b')).toEqual([1, 1, undefined])
 })
 
+test.each(['{"x":NaN,"email":"a\\n"}', '\ufeff{"email":"a\\t"}', '{"email\\n":"a",}'])(
+  'escapes of controls are controls in broken JSON, too: %j',
+  (body) => {
+    expect(counts(keysOf(body, json), 'a')[0]).toBeGreaterThan(0)
+  },
+)
+
 test('a parameter of the query counts too', () => {
   expect(counts(keysOf('{"email":"a"}', json, 'email', '/login?email=b'), 'a', 'b')).toEqual([
     1,
