@@ -1,5 +1,6 @@
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
+import { textsOf, withoutEncodedWords } from './part-texts.ts'
 import { FoundLists, MAX_VALUES, type Findings } from './found-values.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { FormNames } from './names/form-names.ts'
@@ -50,6 +51,7 @@ function isSound(text: string, [boundary, ...others]: readonly string[]): boolea
 
 const disposition = /content-disposition[ \t]*:/gi
 const headerEnd = /\r?\n(?![ \t])|\r(?![\n \t])|$/g
+const crlfBlank = '\r\n\r\n'
 const blankLine = /\r?\n\r?\n|\r\r/g
 
 class PartSearch {
@@ -64,8 +66,11 @@ class PartSearch {
   #unusual = 0
   /** Of heads and contents that have been looked at, which overlap only in hostile bodies. */
   #bytes = 0
-  readonly #ends: readonly NextPlace[]
+  /** For content behind the first blank line, and for content behind another one: each is asked from left to right. */
+  readonly #ends: readonly (readonly NextPlace[])[]
+  readonly #lastLine: number
   readonly #blanks: NextPlace
+  readonly #crlfBlanks: NextPlace
   readonly #heads: PartHeads
 
   constructor(text: string, names: BodyNames, boundaries: readonly string[]) {
@@ -76,10 +81,17 @@ class PartSearch {
     // With several of them the body is not sound.
     this.#heads = new PartHeads(text, boundaries.length === 1 ? `--${boundaries[0] ?? ''}` : '\r\n\r\n--')
     this.#blanks = new NextPlace(text, blankLine)
-    this.#ends = [
+    this.#crlfBlanks = new NextPlace(text, /\r\n\r\n/g)
+    this.#lastLine = text.lastIndexOf('\n') + 1
+    const endings = [
       /\r?\n--/g,
-      ...boundaries.map((one) => new RegExp(`\\r?\\n?--${RegExp.escape(one)}`, 'g')),
-    ].map((end) => new NextPlace(text, end))
+      ...boundaries.flatMap((one) => {
+        const line = `\\r?\\n?--${RegExp.escape(one)}`
+        // To Rack it is one only at the end of a line.
+        return [new RegExp(line, 'g'), new RegExp(`${line}(?=(?:--)?\\r\\n)`, 'g')]
+      }),
+    ]
+    this.#ends = [0, 1].map(() => endings.map((ending) => new NextPlace(text, new RegExp(ending))))
   }
 
   read(): void {
@@ -92,13 +104,32 @@ class PartSearch {
       const lineEnd = headerEnd.exec(text)?.index ?? text.length
       // Headers have one in a line.
       disposition.lastIndex = Math.max(lineEnd, disposition.lastIndex)
-      const blank = this.#blanks.from(lineEnd)
-      if (!blank) continue
+      const places = this.#contentPlaces(lineEnd)
+      if (places.length === 0) continue
       // Up to the content: to some a single CR or LF does not end a header.
-      if (!this.#mayRead(blank.index - start)) continue
-      const meant = this.#meantBy(text.slice(start, blank.index))
-      if (meant.size > 0) this.#readPart({ start, end: blank.index }, blank.index + blank.length, meant)
+      const end = Math.max(...places.map(({ headEnd }) => headEnd))
+      if (!this.#mayRead(end - start)) continue
+      const meant = this.#meantBy(text.slice(start, end))
+      if (meant.size > 0)
+        this.#readPart(
+          { start, end },
+          places.map(({ content }) => content),
+          meant,
+        )
     }
+  }
+
+  /** Where the content behind a line of a head may begin: behind the first blank line; to Rack, behind the first that ends in CRLF. */
+  #contentPlaces(lineEnd: number): readonly ContentPlace[] {
+    const any = this.#blanks.from(lineEnd)
+    // Without a blank line, PHP takes the text behind the last line end for the content.
+    if (!any) {
+      const last = { headEnd: this.#lastLine, content: this.#lastLine }
+      return last.content > lineEnd ? [last] : []
+    }
+    const usual = this.#text.startsWith(crlfBlank, any.index) ? any : this.#crlfBlanks.from(lineEnd)
+    const blanks = usual && usual.index !== any.index ? [any, usual] : [any]
+    return blanks.map(({ index, length }) => ({ headEnd: index, content: index + length }))
   }
 
   #mayRead(bytes: number): boolean {
@@ -121,19 +152,25 @@ class PartSearch {
     return meant
   }
 
-  #readPart(disposition: Range, start: number, meant: ReadonlySet<number>): void {
+  #contentsFrom(start: number, ways: readonly NextPlace[] = []): string[] {
     const ends = new Set(
-      this.#ends.map((end) => Math.min(end.from(start - 2)?.index ?? this.#text.length, start + MAX_CONTENT)),
+      ways.map((end) => Math.min(end.from(start - 2)?.index ?? this.#text.length, start + MAX_CONTENT)),
     )
     const contents: string[] = []
     for (const end of ends)
       if (end > start && this.#mayRead(end - start)) contents.push(this.#text.slice(start, end))
+    return contents
+  }
+
+  #readPart(disposition: Range, starts: readonly number[], meant: ReadonlySet<number>): void {
+    const contents = new Set(starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i])))
+    const [start = 0] = starts
     const byHead = new Map<PartHead, readonly string[]>()
     for (const name of meant) {
       const parts = (this.#meant[name] = (this.#meant[name] ?? 0) + 1)
       if (parts > MAX_MEANT) this.found.cut(name)
       const head = this.#heads.of(name, disposition, start)
-      const texts = byHead.get(head) ?? contents.flatMap((content) => textsOf(content, head))
+      const texts = byHead.get(head) ?? [...contents].flatMap((content) => textsOf(content, head))
       byHead.set(head, texts)
       this.unread[name] ??= head.unread
       const item = this.found.countOf(name)
@@ -142,16 +179,10 @@ class PartSearch {
   }
 }
 
-const nobody: ReadonlySet<number> = new Set()
+/** The end of a head, and where the content behind it begins. */
+type ContentPlace = { readonly headEnd: number; readonly content: number }
 
-/** What a content may say, as its head tells. */
-function textsOf(content: string, { mayBeWide, isBase64, isQuoted }: PartHead): string[] {
-  const texts = [content]
-  if (mayBeWide) texts.push(...wideTexts(content))
-  if (isBase64) texts.push(Buffer.from(content, 'base64').toString('latin1'))
-  if (isQuoted) texts.push(withoutQuotes(content))
-  return texts
-}
+const nobody: ReadonlySet<number> = new Set()
 
 /** Parts that are looked at: of all names, and of the name that is wanted; and bytes of the content of one. */
 const MAX_PARTS = 1024
@@ -173,6 +204,8 @@ function namesIn(header: string): readonly string[] {
     names.push(plain, plain.replace(/\\([^])/g, '$1'), plain.replace(/^[^']*'[^']*'/, ''))
     const word = sent.split(/[\s;,]/, 1)[0] ?? ''
     names.push(word.replaceAll('"', ''), word.replace(/^[^']*'[^']*'/, ''))
+    const [line = ''] = plain.split(/[\r\n]/, 1)
+    if (line !== plain) names.push(line)
     if (plain.includes('=?')) names.push(withoutEncodedWords(plain))
     if (names.length > MAX_NAMES) return names
   }
@@ -181,29 +214,4 @@ function namesIn(header: string): readonly string[] {
     continued += piece.trim().replaceAll('"', '')
   if (continued !== '') names.push(continued, continued.replace(/^[^']*'[^']*'/, ''))
   return names
-}
-
-/** What a text says to whom it is UTF-16, in either order of bytes. */
-function wideTexts(text: string): string[] {
-  const bytes = Buffer.from(text, 'latin1')
-  const even = bytes.subarray(0, bytes.length - (bytes.length % 2))
-  return [even, Buffer.from(even).swap16()].map((order) =>
-    Buffer.from(order.toString('utf16le')).toString('latin1'),
-  )
-}
-
-/** `=?UTF-8?B?ZW1haWw=?=` (RFC 2047), which Tomcat reads in names. A NUL is half a character of UTF-16. */
-function withoutEncodedWords(text: string): string {
-  return text
-    .replace(/=\?[^?]*\?([bq])\?([^?]*)\?=/gi, (_, coding: string, word: string) =>
-      coding.toLowerCase() === 'b' ? Buffer.from(word, 'base64').toString('latin1') : withoutQuotes(word),
-    )
-    .replaceAll('\0', '')
-}
-
-/** Quoted-printable (RFC 2045 section 6.7). */
-function withoutQuotes(text: string): string {
-  return text
-    .replace(/=\r?\n/g, '')
-    .replace(/=([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }

@@ -211,6 +211,27 @@ test.each(['{"x":NaN,"email":"a\\n"}', '\ufeff{"email":"a\\t"}', '{"email\\n":"a
   },
 )
 
+test.each([
+  ['Rack', '--b\r\nContent-Disposition: form-data; name="email"\n\n folded\r\n\r\na\r\n--b--'],
+  ['Rack', '--b\r\nContent-Disposition: form-data; name="email"\n\r\nx\r\n--b\r\nX: y\r\n\r\na\r\n--b--'],
+  ['PHP', '--b\r\nContent-Disposition: form-data; name="email"\r\nX: y\na'],
+  ['PHP', '--b\r\nContent-Disposition: ; name== "email"\r\nContent-Type: text/plain\r\n\r\na\r\n--b--'],
+  ['Django', `--c\r\n${named('email')}\r\nContent-Transfer-Encoding: base64\r\n\r\nY\r\n--Q==\r\n`],
+])('the content of a part counts where only %s finds it: %j', (_, body) => {
+  expect(counts(keysOf(body, ofB), 'a')[0]).toBe(1)
+})
+
+test('a line counts as the end of a part to Rack only if nothing is behind the boundary', () => {
+  expect(
+    counts(keysOf('--b\r\nContent-Disposition: form-data; name=email\r\n\r\na--bb--b\r\n', ofB), 'a--bb')[0],
+  ).toBe(1)
+})
+
+test('base64 without its last block counts, which is what Koa has of it', () => {
+  const body = multipart([[`${named('email')}\r\nContent-Transfer-Encoding: base64`, 'bnVsbA==']])
+  expect(counts(keysOf(body, ofB), 'null', 'bnvs')).toEqual([1, 1, 1])
+})
+
 test('a parameter of the query counts too', () => {
   expect(counts(keysOf('{"email":"a"}', json, 'email', '/login?email=b'), 'a', 'b')).toEqual([
     1,
