@@ -55,9 +55,11 @@ function readBytes(
   const found = readAs(kind, { text: bytes.toString('latin1'), contentType, names, isWhole, isSound })
   const wide = wideTextOf(bytes)
   if (wide !== undefined) found.push(...readJson({ text: wide, contentType, names, isWhole, isSound: true }))
+  const others: Read[] = []
   if (hasOtherCharset || (isOther && (unread ?? 'charset') === 'charset'))
-    found.push(...found.map((read) => read.map(inLatin1)))
-  return found
+    others.push(...found.map((read) => read.map(inLatin1)))
+  if (hasOtherCharset && /16|32/.test(contentType)) others.push(...found.map((read) => read.map(inUtf16)))
+  return [...found, ...others]
 }
 
 function isOtherText(bytes: Buffer): boolean {
@@ -113,6 +115,21 @@ function inLatin1(findings: Findings): Findings {
     .filter(({ text }) => /[\x80-\xff]|%[89a-f]/i.test(text))
     .map((value) => ({ ...value, text: Buffer.from(unescapedLatin1(value.text)).toString('latin1') }))
   return { ...findings, values }
+}
+
+/** The same values to Django, which reads the escapes of a form in the charset of its type. */
+function inUtf16(findings: Findings): Findings {
+  const values = findings.values
+    .filter(({ text }) => text.includes('%'))
+    .flatMap((value) => [false, true].map((isBig) => ({ ...value, text: unescapedUtf16(value.text, isBig) })))
+  return { ...findings, values }
+}
+
+function unescapedUtf16(text: string, isBig: boolean): string {
+  return text.replace(/(?:%[0-9a-f]{2}%[0-9a-f]{2})+/gi, (escapes) => {
+    const units = Buffer.from(escapes.replaceAll('%', ''), 'hex')
+    return Buffer.from((isBig ? units.swap16() : units).toString('utf16le')).toString('latin1')
+  })
 }
 
 function unescapedLatin1(text: string): string {

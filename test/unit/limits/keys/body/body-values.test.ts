@@ -232,6 +232,11 @@ test('base64 without its last block counts, which is what Koa has of it', () => 
   expect(counts(keysOf(body, ofB), 'null', 'bnvs')).toEqual([1, 1, 1])
 })
 
+test('escapes in a form of UTF-16 are read as that', () => {
+  expect(counts(keysOf('email=%61%01%40%00x', `${form}; charset=utf-16`), 's@x')[0]).toBe(1)
+  expect(counts(keysOf('email=%01%61%00%40x', `${form}; charset=utf-16be`), 's@x')[0]).toBe(1)
+})
+
 test('a parameter of the query counts too', () => {
   expect(counts(keysOf('{"email":"a"}', json, 'email', '/login?email=b'), 'a', 'b')).toEqual([
     1,
