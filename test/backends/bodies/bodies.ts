@@ -5,17 +5,23 @@ export type DrawnRequest = {
   readonly body: string
 }
 
+export type AccountPath = 'email' | 'user.email'
+
 type Random = () => number
 
-/** Draws a request that may say an account as `email`, in one of the forms that some backend reads, more or less damaged. */
-export function drawRequest(random: Random): DrawnRequest {
+/**
+ * Draws a request that may say an account at a path, in one of the forms that some backend reads, more or less damaged.
+ *
+ * @param path `email`, or `user.email` for a member of an object
+ */
+export function drawRequest(random: Random, path: AccountPath = 'email'): DrawnRequest {
   const kind = pick(random, kinds)
   const boundary = pick(random, boundaries)
-  const body = damaged(random, writers[kind](random, boundary))
+  const body = damaged(random, writers[kind](random, boundary, path))
   const types = chance(random, 0.75) ? [ownTypes[kind](random, boundary)] : drawTypes(random, boundary)
   return {
     types,
-    query: chance(random, 0.15) ? form(random) : '',
+    query: chance(random, 0.15) ? form(random, path) : '',
     body: chance(random, 0.03) ? encoded(random, body) : body,
   }
 }
@@ -39,9 +45,9 @@ type Kind = (typeof kinds)[number]
 
 const boundaries = ['b', 'B-1', 'xx', '----WebKitFormBoundaryA1', "a'b", 'b b', '--', 'b.']
 
-const writers: Readonly<Record<Kind, (random: Random, boundary: string) => string>> = {
-  json,
-  form,
+const writers: Readonly<Record<Kind, (random: Random, boundary: string, path: AccountPath) => string>> = {
+  json: (random, _, path) => json(random, path),
+  form: (random, _, path) => form(random, path),
   multipart,
 }
 
@@ -138,6 +144,34 @@ const names = [
   'ſ',
 ]
 
+/** Names of members on the way to one. */
+const namesAround = [
+  ...names.map((name) => (name === 'email' ? 'user' : name)),
+  'User',
+  'USER',
+  'us_er',
+  'u\u017fer',
+]
+
+/** What the fields of forms are called. */
+const fieldNames: Readonly<Record<AccountPath, readonly string[]>> = {
+  email: names,
+  'user.email': [
+    ...Array.from({ length: 5 }, () => ['user[email]', 'user.email']).flat(),
+    ...['user[0][email]', 'user[][email]', 'User[EMAIL]', 'user[e_mail]', 'user_email', 'useremail'],
+    ...[
+      'user[emaıl]',
+      '[user][email]',
+      'user[email][]',
+      'user.[email]',
+      'user[x][email]',
+      'user',
+      'email',
+      'x',
+    ],
+  ],
+}
+
 function jsonText(random: Random, text: string): string {
   const written = Array.from(text).map((character) => {
     if (!chance(random, 0.1)) return JSON.stringify(character).slice(1, -1)
@@ -158,10 +192,10 @@ function blank(random: Random): string {
     : pick(random, [' ', '\n', '\t', '\r\n', '/* x */', '// x\n', '/*"*/', '\f', '\u00a0', '#x\n'])
 }
 
-function jsonValue(random: Random, depth: number): string {
+function jsonValue(random: Random, depth: number, isAround: boolean): string {
   const draw = random()
-  if (draw < 0.6) return jsonText(random, pick(random, accounts))
-  if (draw < 0.7)
+  if (!isAround && draw < 0.6) return jsonText(random, pick(random, accounts))
+  if (isAround ? draw < 0.1 : draw < 0.7)
     return pick(random, [
       '7',
       '7.0',
@@ -178,24 +212,29 @@ function jsonValue(random: Random, depth: number): string {
       '.5',
     ])
   if (depth > 3) return '{}'
-  return draw < 0.85 ? jsonObject(random, depth + 1) : jsonArray(random, depth + 1)
+  return draw < 0.85
+    ? jsonObject(random, depth + 1, isAround && chance(random, 0.1))
+    : jsonArray(random, depth + 1, isAround)
 }
 
-function jsonObject(random: Random, depth: number): string {
-  const members = many(random, 4, () => {
-    const name = chance(random, 0.03) ? 'email' : jsonText(random, pick(random, names))
+function jsonObject(random: Random, depth: number, isAround: boolean): string {
+  const members = many(random, isAround ? 2 : 4, () => {
+    const name = chance(random, 0.03)
+      ? 'email'
+      : jsonText(random, pick(random, isAround ? namesAround : names))
     const separator = chance(random, 0.98) ? ':' : pick(random, ['=', '=>', '::', ''])
-    return `${blank(random)}${name}${blank(random)}${separator}${blank(random)}${jsonValue(random, depth)}`
+    return `${blank(random)}${name}${blank(random)}${separator}${blank(random)}${jsonValue(random, depth, isAround)}`
   })
   return `{${members.join(chance(random, 0.98) ? ',' : pick(random, [';', ',,', ' ']))}${chance(random, 0.03) ? ',' : ''}${blank(random)}}`
 }
 
-function jsonArray(random: Random, depth: number): string {
-  return `[${many(random, 3, () => jsonValue(random, depth)).join(',')}${chance(random, 0.03) ? ',' : ''}]`
+function jsonArray(random: Random, depth: number, isAround: boolean): string {
+  return `[${many(random, 3, () => jsonValue(random, depth, isAround)).join(',')}${chance(random, 0.03) ? ',' : ''}]`
 }
 
-function json(random: Random): string {
-  const text = chance(random, 0.8) ? jsonObject(random, 0) : jsonArray(random, 0)
+function json(random: Random, path: AccountPath): string {
+  const isAround = path !== 'email'
+  const text = chance(random, 0.8) ? jsonObject(random, 0, isAround) : jsonArray(random, 0, isAround)
   const before = chance(random, 0.05) ? pick(random, ['\ufeff', ' ', ")]}',\n", '\u2028', '/**/']) : ''
   const behind = chance(random, 0.08) ? pick(random, [' x', text, '\n{}', '&email=z', ';', '}', '\0']) : ''
   const all = before + text + behind
@@ -215,8 +254,8 @@ function formText(random: Random, text: string): string {
     .join('')
 }
 
-function formName(random: Random): string {
-  const name = pick(random, names)
+function formName(random: Random, path: AccountPath): string {
+  const name = pick(random, fieldNames[path])
   const written = chance(random, 0.7)
     ? name
     : pick(random, [
@@ -236,18 +275,18 @@ function formName(random: Random): string {
   return formText(random, written)
 }
 
-function form(random: Random): string {
+function form(random: Random, path: AccountPath): string {
   const pairs = many(random, 4, () => {
     const equals = chance(random, 0.95) ? '=' : pick(random, ['', '==', '%3d', ' = '])
-    return `${formName(random)}${equals}${formText(random, pick(random, accounts))}`
+    return `${formName(random, path)}${equals}${formText(random, pick(random, accounts))}`
   })
   return pairs.join(chance(random, 0.9) ? '&' : pick(random, [';', '&&', '&;', ',', '%26', '\n', '&amp;']))
 }
 
-function multipart(random: Random, boundary: string): string {
+function multipart(random: Random, boundary: string, path: AccountPath): string {
   const end = chance(random, 0.92) ? '\r\n' : pick(random, ['\n', '\r', '\r\n\r\n'])
   const parts = many(random, 3, () => {
-    const name = pick(random, names)
+    const name = pick(random, fieldNames[path])
     const named = pick(random, [
       ...Array.from({ length: 6 }, () => `name="${name}"`),
       ...[

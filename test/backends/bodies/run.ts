@@ -8,23 +8,27 @@ import { hashedKeyOf } from '../../../proxy/limits/keys/partition-key.ts'
 import { seededRandom } from '../../support/http/raw-client.ts'
 import { testSeed } from '../../support/random/seed.ts'
 import { installDebianPackages, installNpmPackages } from '../../support/run/packages.ts'
-import { drawRequest, type DrawnRequest } from './bodies.ts'
+import { drawRequest, type AccountPath, type DrawnRequest } from './bodies.ts'
 import { bodyReaders, type BodyReader } from './readers.ts'
 
-// Asks real frameworks what they read as the value of `email` in a body, and whether a rule with `key: body:email` counts the request for
-// that value: a part of `npm run test:backends`. A value that a framework reads and that the rule does not count is a way around the limit.
+// Asks real frameworks what they read as the value of `email` in a body, or of `user.email`, and whether a rule with `key: body:email`, or
+// `body:user.email`, counts the request for that value: a part of `npm run test:backends`. A value that a framework reads and that the rule does not count is a way around the limit.
 
 const { values: options } = parseArgs({
   options: {
     seed: { type: 'string', default: String(testSeed()) },
     bodies: { type: 'string', default: '10000' },
     only: { type: 'string', default: '' },
+    path: { type: 'string', default: 'both' },
   },
 })
 /** U+FFFD, a character for each byte. */
 const replacement = '\xef\xbf\xbd'
 /** A line such as those between parts is in it: parsers differ in where it ends, and nobody has such a name. */
 const isAcrossParts = /[\r\n](?:--|content-)/i
+const paths = (['email', 'user.email'] as const).filter(
+  (path) => options.path === 'both' || options.path === path,
+)
 const random = seededRandom(Number(options.seed))
 const chosen = bodyReaders.filter(({ name }) => name.toLowerCase().includes(options.only.toLowerCase()))
 
@@ -34,33 +38,39 @@ installDebianPackages([...new Set(missing)])
 
 console.log(`seed ${options.seed}, ${options.bodies} bodies for each of ${chosen.length} frameworks\n`)
 let failed = 0
-for (const reader of chosen) {
-  const requests = Array.from({ length: Number(options.bodies) }, () => drawRequest(random))
-  const read = ask(reader, requests)
+for (const reader of chosen) for (const path of paths) judge(reader, path)
+process.exit(failed > 0 || chosen.length === 0 ? 1 : 0)
+
+function judge(reader: BodyReader, path: AccountPath): void {
+  const requests = Array.from({ length: Number(options.bodies) }, () => drawRequest(random, path))
+  const read = ask(reader, requests, path)
   const uncounted = requests.flatMap((request, i) =>
-    findUncounted(request, read[i] ?? []).map((value) => [request, value]),
+    findUncounted(request, read[i] ?? [], path).map((value) => [request, value]),
   )
   const found = read.filter((values) => values.length > 0).length
   console.log(
-    `${reader.name.padEnd(28)} ${String(found).padStart(7)} read ${String(uncounted.length).padStart(5)} uncounted`,
+    `${reader.name.padEnd(28)} ${path.padEnd(10)} ${String(found).padStart(7)} read ${String(uncounted.length).padStart(5)} uncounted`,
   )
   for (const [request, value] of uncounted.slice(0, 6))
     console.log(`  FAILED ${JSON.stringify(request)} is ${JSON.stringify(value)}`)
   if (uncounted.length > 0 || found === 0) failed++
 }
-process.exit(failed > 0 || chosen.length === 0 ? 1 : 0)
 
 function isInstalled([program, ...args]: readonly [string, ...string[]]): boolean {
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0
 }
 
 /** @returns for each request the values that the framework reads, a character for each byte */
-function ask({ program, args, reader, name }: BodyReader, requests: readonly DrawnRequest[]): string[][] {
+function ask(
+  { program, args, reader, name }: BodyReader,
+  requests: readonly DrawnRequest[],
+  path: AccountPath,
+): string[][] {
   const { status, stdout, stderr } = spawnSync(program, args, {
     input: JSON.stringify(
       requests.map((one) => ({ ...one, body: Buffer.from(one.body, 'latin1').toString('base64') })),
     ),
-    env: { ...process.env, READER: reader },
+    env: { ...process.env, READER: reader, NAMES: path },
     encoding: 'utf8',
     maxBuffer: 2 ** 28,
   })
@@ -71,12 +81,16 @@ function ask({ program, args, reader, name }: BodyReader, requests: readonly Dra
 }
 
 /** The values for which the request does not count. One that counts for too many clients is rejected. */
-function findUncounted({ types, query, body }: DrawnRequest, values: readonly string[]): string[] {
+function findUncounted(
+  { types, query, body }: DrawnRequest,
+  values: readonly string[],
+  name: AccountPath,
+): string[] {
   if (values.length === 0) return []
   const rawHeaders = types.flatMap((type) => ['content-type', type])
   const bytes = Buffer.from(body, 'latin1')
   const sent = bytes.length === 0 ? ({ unread: 'missing' } as const) : { bytes, isWhole: true }
-  const part = { kind: 'body', name: 'email', path: ['email'] } as const
+  const part = { kind: 'body', name, path: name.split('.') } as const
   const read = new KeyBody(sent, { rawHeaders }, query === '' ? '/' : `/?${query}`, new BodyNames([part]))
   const keys = bodyKeysOf({ partition: [part] }, () => [], read, 'address')
   if (!keys) return []

@@ -1,4 +1,4 @@
-// Reads a list of requests, and writes for each what Go's net/http and encoding/json take for the value of `email`.
+// Reads a list of requests, and writes for each what Go's net/http and encoding/json take for the value of `email`, or of `user.email`, as NAMES has it.
 package main
 
 import (
@@ -16,6 +16,18 @@ type asked struct {
 
 type login struct {
 	Email string `json:"email"`
+	User  struct {
+		Email string `json:"email"`
+	} `json:"user"`
+}
+
+var isNested = os.Getenv("NAMES") == "user.email"
+
+func (one login) account() string {
+	if isNested {
+		return one.User.Email
+	}
+	return one.Email
 }
 
 func requestOf(one asked) *http.Request {
@@ -36,17 +48,23 @@ func ask(one asked) [][]byte {
 	found := [][]byte{}
 	form := requestOf(one)
 	_ = form.ParseMultipartForm(1 << 20)
-	for _, value := range form.Form["email"] {
-		found = append(found, []byte(value))
+	fields := []string{"email"}
+	if isNested {
+		fields = []string{"user[email]", "user.email"}
+	}
+	for _, field := range fields {
+		for _, value := range form.Form[field] {
+			found = append(found, []byte(value))
+		}
 	}
 	var single login
-	if json.NewDecoder(bytes.NewReader(one.Body)).Decode(&single); single.Email != "" {
-		found = append(found, []byte(single.Email))
+	if json.NewDecoder(bytes.NewReader(one.Body)).Decode(&single); single.account() != "" {
+		found = append(found, []byte(single.account()))
 	}
 	var batch []login
 	if json.NewDecoder(bytes.NewReader(one.Body)).Decode(&batch) == nil {
 		for _, each := range batch {
-			found = append(found, []byte(each.Email))
+			found = append(found, []byte(each.account()))
 		}
 	}
 	return found

@@ -1,4 +1,5 @@
-// Reads a list of requests, and writes for each what a framework of Node takes for the value of `email`. READER says which.
+// Reads a list of requests, and writes for each what a framework of Node takes for the value of `email`, or of `user.email`, as
+// NAMES has it. READER says which framework.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, request as send } from 'node:http'
@@ -13,17 +14,25 @@ function flat(value) {
   return typeof value === 'object' ? [] : [String(value)]
 }
 
+const path = process.env.NAMES.split('.')
+/** What forms call a member of an object, to whom they have no objects. */
+const fields = path.length === 1 ? path : [`${path[0]}[${path[1]}]`, path.join('.')]
+
+function at(body) {
+  const values = flat(path.reduce((value, name) => value?.[name], body))
+  return path.length === 1 ? values : [...values, ...fields.flatMap((field) => flat(body?.[field]))]
+}
+
 /** Of a batch those of its elements. */
 function valuesOf(body) {
-  if (Array.isArray(body)) return body.flatMap((one) => flat(one?.email))
-  return flat(body?.email)
+  return Array.isArray(body) ? body.flatMap(at) : at(body)
 }
 
 async function express(name, parsers) {
   const { default: make } = await import(name)
   const app = make()
   for (const parser of parsers(make)) app.use(parser)
-  app.use((request, response) => response.json([...valuesOf(request.body), ...flat(request.query.email)]))
+  app.use((request, response) => response.json([...valuesOf(request.body), ...at(request.query)]))
   app.use((error, request, response, next) => (error ? response.json([]) : next()))
   return createServer(app)
 }
@@ -65,10 +74,7 @@ const servers = {
     return createServer(app.callback())
   },
   // As handlers of the fetch API read bodies: Hono, Next.js, Remix, workers.
-  'fetch-form': () =>
-    fetching(async (request) =>
-      (await request.formData()).getAll('email').filter((one) => typeof one === 'string'),
-    ),
+  'fetch-form': () => fetching(async (request) => fieldsOf(await request.formData())),
   'fetch-json': () => fetching(async (request) => valuesOf(await request.json())),
   busboy: async () => {
     const { default: busboy } = await import('busboy')
@@ -77,7 +83,7 @@ const servers = {
       const end = () => response.writableEnded || response.end(JSON.stringify(values))
       try {
         const parser = busboy({ headers: request.headers })
-        parser.on('field', (name, value) => name === 'email' && values.push(...flat(value)))
+        parser.on('field', (name, value) => fields.includes(name) && values.push(...flat(value)))
         parser.on('file', (_, file) => file.on('error', end).resume())
         parser.on('error', end).on('close', end)
         request.pipe(parser)
@@ -86,6 +92,10 @@ const servers = {
       }
     })
   },
+}
+
+function fieldsOf(form) {
+  return fields.flatMap((field) => form.getAll(field)).filter((one) => typeof one === 'string')
 }
 
 function fetching(read) {

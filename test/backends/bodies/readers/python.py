@@ -1,4 +1,5 @@
-"""Reads a list of requests, and writes for each what a framework of Python takes for the value of `email`. READER says which."""
+"""Reads a list of requests, and writes for each what a framework of Python takes for the value of `email`, or of
+`user.email`, as NAMES has it. READER says which framework."""
 
 import base64
 import io
@@ -15,10 +16,22 @@ def flat(value):
     return [value if isinstance(value, str) else json.dumps(value)]
 
 
+NAMES = os.environ["NAMES"].split(".")
+FIELDS = NAMES if len(NAMES) == 1 else [f"{NAMES[0]}[{NAMES[1]}]", ".".join(NAMES)]
+
+
+def at(value):
+    for name in NAMES:
+        value = value.get(name) if isinstance(value, dict) else None
+    return flat(value)
+
+
 def of_json(value):
-    if isinstance(value, list):
-        return [one for each in value if isinstance(each, dict) for one in flat(each.get("email"))]
-    return flat(value.get("email")) if isinstance(value, dict) else []
+    return [one for each in value for one in at(each)] if isinstance(value, list) else at(value)
+
+
+def of_form(form):
+    return [one for field in FIELDS for one in form.getlist(field)]
 
 
 def environ(types, query, body):
@@ -43,7 +56,7 @@ def flask(types, query, body):
 
     app = flask.app = getattr(flask, "app", None) or Flask("x")
     with app.request_context(environ(types, query, body)):
-        form = request.values.getlist("email")
+        form = of_form(request.values)
     with app.request_context(environ(types, query, body)):
         return form + of_json(request.get_json(force=True, silent=True))
 
@@ -57,7 +70,7 @@ def django(types, query, body):
 
     request = WSGIRequest(environ(types, query, body))
     try:
-        form = request.POST.getlist("email")
+        form = of_form(request.POST)
     except Exception:
         form = []
     try:
@@ -83,7 +96,7 @@ def starlette(types, query, body):
     async def read():
         values = []
         try:
-            values += [one for one in (await fresh().form()).getlist("email") if isinstance(one, str)]
+            values += [one for one in of_form(await fresh().form()) if isinstance(one, str)]
         except Exception:
             pass
         try:

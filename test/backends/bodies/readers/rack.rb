@@ -1,4 +1,4 @@
-# Reads a list of requests, and writes for each what Rack and Ruby's JSON take for the value of `email`.
+# Reads a list of requests, and writes for each what Rack and Ruby's JSON take for the value of `email`, or of `user.email`, as NAMES has it.
 require 'base64'
 require 'json'
 require 'rack'
@@ -12,10 +12,21 @@ def flat(value)
   end
 end
 
-def of_json(value)
-  return value.flat_map { |one| one.is_a?(Hash) ? flat(one['email']) : [] } if value.is_a?(Array)
+PATH_NAMES = ENV.fetch('NAMES').split('.')
 
-  value.is_a?(Hash) ? flat(value['email']) : []
+def at(value)
+  flat(PATH_NAMES.reduce(value) { |one, name| one.is_a?(Hash) ? one[name] : nil })
+end
+
+def of_json(value)
+  value.is_a?(Array) ? value.flat_map { |one| at(one) } : at(value)
+end
+
+def of_form(params)
+  values = PATH_NAMES.reduce([params]) do |found, name|
+    found.flat_map { |one| one.is_a?(Array) ? one : [one] }.map { |one| one.is_a?(Hash) ? one[name] : nil }
+  end
+  values.flat_map { |one| flat(one) } + (PATH_NAMES.length > 1 ? flat(params[PATH_NAMES.join('.')]) : [])
 end
 
 def ask(types, query, body)
@@ -25,7 +36,7 @@ def ask(types, query, body)
   }
   env['CONTENT_TYPE'] = types.join(', ') unless types.empty?
   values = begin
-    flat(Rack::Request.new(env).params['email'])
+    of_form(Rack::Request.new(env).params)
   rescue StandardError
     []
   end
