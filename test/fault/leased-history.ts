@@ -68,7 +68,7 @@ export async function playLeasedHistory(
     replicas.push(replica)
     return replica
   }, REPLICAS)
-  let resetMs = -Infinity
+  const resets: number[] = []
   const disturb = async (): Promise<void> => {
     for (const replica of replicas) {
       await sleep((random() * TROUBLED_MS) / 2)
@@ -80,7 +80,7 @@ export async function playLeasedHistory(
       } else if (event < 0.5) replica.reload(policies)
       else if (event < 0.7 && resetClient !== undefined) {
         await replica.reset(resetClient, policies)
-        resetMs = performance.now()
+        resets.push(performance.now())
       }
     }
   }
@@ -95,8 +95,8 @@ export async function playLeasedHistory(
     const violations: string[] = []
     for (const client of clients)
       for (const policy of policies) {
-        const since = client === resetClient ? resetMs : -Infinity
-        for (const violation of await judge(stage, client, policy, since))
+        const own = client === resetClient ? resets : []
+        for (const violation of await judge(stage, client, policy, own))
           violations.push(`${client} under ${policy.name} (${policy.quota}): ${violation}`)
       }
     return { seed, faults, violations }
@@ -146,13 +146,19 @@ async function useUp(stage: Stage, client: string, policy: Policy): Promise<void
   }
 }
 
-/** @param sinceMs when the client was reset */
-async function judge(stage: Stage, client: string, policy: Policy, sinceMs: number): Promise<string[]> {
+/** @param resets when the client had been reset */
+async function judge(
+  stage: Stage,
+  client: string,
+  policy: Policy,
+  resets: readonly number[],
+): Promise<string[]> {
   const { attempts, losses, counted = 0 } = await stage.historyOf(client, policy, true)
   const isAllowed = ({ outcome }: Attempt): boolean => outcome === 'allowed'
   const allowed = attempts.filter(isAllowed)
+  const sinceMs = Math.max(-Infinity, ...resets)
   const since = allowed.filter(({ sentMs }) => sentMs >= sinceMs)
-  const begun = losses.length + (sinceMs === -Infinity ? 1 : 2)
+  const begun = 1 + losses.length + resets.length
   const violations: string[] = []
   if (allowed.length > begun * policy.quota)
     violations.push(`${allowed.length} allowed, where at most ${begun * policy.quota} may be`)
