@@ -18,8 +18,14 @@ import {
   startReplicas,
 } from '../support/limiter/limiters.ts'
 import { runs } from '../support/random/runs.ts'
-import { closeAfterTest, openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
-import { freshRedis } from '../support/redis/redis.ts'
+import {
+  closeAfterTest,
+  openAnsweringLimiter,
+  openRedis,
+  readDocumentedRights,
+} from '../support/redis/redis-limiters.ts'
+import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
+import { startRelay } from '../support/network/relay.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const HOUR_MS = 3_600_000
@@ -199,6 +205,63 @@ test('all rules of a request count it, or none: where another refuses, units are
     refusedBy: strict,
     states: [{}, { exceeded: true }, {}],
   })
+})
+
+test('units that a response gives back are given back in Redis', async () => {
+  const limiter = await openAnsweringLimiter(await freshRedis())
+  const policy = { ...fixed, quota: 100_000, countStatus: [{ first: 401, last: 401 }], cost: { reserve: 3 } }
+  const charges = chargeAll(newClient(), [policy])
+  const { decisions, decidedHere } = await askOften([limiter], charges)
+  expect(decidedHere).toBeGreaterThan(0)
+  for (const [index, decision] of decisions.entries()) {
+    const [state] = decision.outcome === 'allowed' ? decision.states : []
+    expect(state?.reservation).toMatchObject({ units: 3 })
+    if (state?.reservation) limiter.settle(state.reservation, index % 2 === 0 ? 3 : 0)
+  }
+  await eventually('half of them count', async () =>
+    expect((await limiter.inspect(charges))[0]?.used).toBe(3 * Math.ceil(decisions.length / 2)),
+  )
+})
+
+test('in shadow, requests over the quota pass and are not counted', async () => {
+  const { limiters, operations } = closeAfterTest(await startReplicas(await freshRedis(), 2))
+  const charges = chargeAll(newClient(), [{ ...fixed, quota: 600, mode: 'shadow' }])
+  const { decisions } = await askOften(limiters, charges)
+  expect(countAllowed(decisions)).toBe(decisions.length)
+  const exceeded = decisions.filter(({ outcome, ...rest }) => 'states' in rest && rest.states[0]?.exceeded)
+  expect(decisions.length - exceeded.length).toBeLessThanOrEqual(600)
+  await eventually('no more than the quota is counted', async () =>
+    expect((await operations.inspect(charges))[0]?.used).toBe(decisions.length - exceeded.length),
+  )
+})
+
+test('a user of Redis with the documented rights takes leases', async () => {
+  const redis = await startRedisServer()
+  const rights = [...readDocumentedRights().counting, '+time', '+decrby']
+  await openRedis(redis.url).call('ACL', 'SETUSER', 'sluice', 'on', '>password', ...rights)
+  const limiter = await openAnsweringLimiter(`redis://sluice:password@127.0.0.1:${redis.port}`)
+  const charges = chargeAll(newClient(), [fixed])
+  const { decisions, decidedHere } = await askOften([limiter], charges)
+  expect(decidedHere).toBeGreaterThan(0)
+  await eventually('unused units come back', async () =>
+    expect((await limiter.inspect(charges))[0]?.used).toBe(countAllowed(decisions)),
+  )
+  expect(limiter.telemetry.breaker).toEqual([])
+})
+
+test('units that are held are used while Redis is away, and not beyond their time', async () => {
+  const redis = await startRedisServer()
+  const relay = await startRelay(redis.port)
+  const limiter = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`, 100)
+  const charges = chargeAll(newClient(), [{ ...fixed, lease: 1000, onStoreError: 'closed' }])
+  const { decisions } = await askOften([limiter], charges, { forMs: 50 })
+  await relay.set({ kind: 'refuse' })
+  const { decisions: away } = await askOften([limiter], charges, { perMs: 1, forMs: 20 })
+  expect(countAllowed(away)).toBeGreaterThan(0)
+  await sleep(LEASE_MS)
+  const later = await limiter.decide(charges)
+  expect(later.outcome).toBe('unavailable')
+  expect(countAllowed([...decisions, ...away])).toBeLessThanOrEqual(fixed.quota)
 })
 
 test('a refusal is known for a quarter of a second only', async () => {
