@@ -85,6 +85,13 @@ export async function playLeaseHistory(
     time.at(time.now() + 1, () => sendOn(gateway, next))
   }
 
+  /** Other rules of the table have changed. */
+  function reload(): void {
+    if (time.now() >= LASTS_MS) return
+    for (const each of gateways) each.giveBackAll()
+    time.at(time.now() + random() * 500, reload)
+  }
+
   function disturb(): void {
     if (time.now() >= LASTS_MS) return
     const gateway = pick(random, gateways)
@@ -115,8 +122,10 @@ export async function playLeaseHistory(
   }
 
   for (const gateway of gateways) sendOn(gateway, drawRate(random))
-  if (isCalm) time.at(2 * MAX_LEASE_AGE_MS, watchAge)
-  else disturb()
+  if (isCalm) {
+    reload()
+    time.at(MAX_LEASE_AGE_MS, watchAge)
+  } else disturb()
   await time.runUntil(LASTS_MS + 2 * MAX_LEASE_AGE_MS)
   return { violations, requests, decidedHere }
 }
