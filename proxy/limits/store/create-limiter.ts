@@ -8,11 +8,11 @@ import { createOverLimitCache } from './over-limit-cache.ts'
 import { createRedisWithFallback } from './outage/redis-with-fallback.ts'
 import { createIpcLimiter, hearResets } from './workers/worker-limiter.ts'
 import type { LimiterPort } from './workers/worker-messages.ts'
-import type { Limiter } from '../limiter.ts'
+import type { Charge, Limiter } from '../limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
 import { keyPrefixOf } from './redis/keys.ts'
 import { createRedisOperations, operatorTimeoutMs } from './redis/operations.ts'
-import { createLeasing } from './leases/leasing.ts'
+import { createLeasing, hasLease } from './leases/leasing.ts'
 import { createResetFeed } from './redis/feeds/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
 import { createMemoryPlans } from '../plans/stored-plans.ts'
@@ -125,12 +125,14 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     redisWithFallback.forgetLocal(policyName, partitionKey)
     forgotten(policyName, partitionKey)
   }
+  const ask = (charges: readonly Charge[]): ReturnType<Limiter['decide']> =>
+    overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges)
   const leasing = createLeasing({
     store: {
       ...redisWithFallback.shared.leaseStore,
       isAnswering: () => redisWithFallback.storeState() === 'available',
     },
-    ask: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
+    ask,
     now,
     telemetry,
   })
@@ -152,7 +154,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   telemetry.observeTable('over-limit', () => overLimit.readUse())
   telemetry.observeTable('leases', () => leasing.readUse())
   return {
-    decide: (charges) => leasing.decide(charges),
+    decide: (charges) => (hasLease(charges) ? leasing.decide(charges) : ask(charges)),
     settle: (...settlement) => redisWithFallback.settle(...settlement),
     storeState: () => redisWithFallback.storeState(),
     useTable(policies) {

@@ -180,7 +180,6 @@ export function createLeasing(options: {
 
   return {
     decide(charges) {
-      if (!charges.some(isLeased)) return ask(charges)
       const nowMs = now()
       let taken: (Taken | undefined)[] | undefined
       for (const [index, charge] of charges.entries()) {
@@ -215,6 +214,12 @@ type Divided = {
 
 function isLeased({ policy }: Charge): boolean {
   return policy.lease !== undefined
+}
+
+/** Whether units may be held for some charge of the request. */
+export function hasLease(charges: readonly Charge[]): boolean {
+  for (const { policy } of charges) if (policy.lease !== undefined) return true
+  return false
 }
 
 function unitsOf({ policy, units }: Charge): number {
