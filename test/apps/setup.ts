@@ -23,6 +23,7 @@ const debianPackages: Readonly<Record<string, Need>> = {
   'php-cli': { file: '/usr/bin/php', tests: ['account-attack'] },
   'php-fpm': { file: '/usr/sbin/php-fpm*', tests: ['prefork'] },
   puma: { file: '/usr/bin/puma', tests: ['prefork', 'redmine'] },
+  prometheus: { file: '/usr/bin/prometheus', tests: ['prometheus'] },
   'redmine-sqlite': { file: '/usr/share/redmine/config.ru', tests: ['redmine'] },
   'mariadb-server': { file: '/usr/sbin/mariadbd', tests: ['wordpress'] },
   'php-mysql': { file: '/usr/lib/php/*/mysqli.so', tests: ['wordpress'] },
