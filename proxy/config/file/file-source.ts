@@ -156,7 +156,7 @@ const otherNamesInRule = namesOfOthers([
   ],
 ])
 const otherNamesAtTop = namesOfOthers([
-  [didYouMean('limits'), ['rules', 'ratelimits', 'ratelimit', 'policies']],
+  [didYouMean('limits'), ['rules', 'limit', 'ratelimits', 'ratelimit', 'policies']],
   [didYouMean('upstream'), ['backend', 'target', 'proxypass']],
   [didYouMean('redisUrl'), ['redis', 'store', 'storage']],
   [didYouMean('trustedProxies'), ['trustproxy', 'setrealipfrom']],
