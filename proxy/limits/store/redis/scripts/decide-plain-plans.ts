@@ -22,8 +22,8 @@ local planAt = 0
 ${planTextsLua}
 for at = 2, #ARGV, 4 do
   local usual, windowMs, plans = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
-  -- By the text that was read.
-  local places, quotas = {}, {}
+  -- By the text of the plan; and the replied time of each counter that has no room.
+  local places, quotas, fullFor = {}, {}, {}
   for _ = 1, tonumber(ARGV[at]) or 0 do
     i = i + 1
     local key, quota, place, unread = KEYS[i], usual, 0, nil
@@ -44,10 +44,14 @@ ${quotaOfPlanLua}
     end
     if unread then
       reply[2 * i - 1], reply[2 * i] = unread, 0
+    elseif fullFor[key] then
+      reply[2 * i - 1], reply[2 * i] = -1, fullFor[key]
     else
 ${countLua}
       if failure then remaining, left, place = failure, 0, 0 end
-      reply[2 * i - 1], reply[2 * i] = remaining, left + place * ${PLACE}
+      local time = left + place * ${PLACE}
+      if remaining == -1 then fullFor[key] = time end
+      reply[2 * i - 1], reply[2 * i] = remaining, time
     end
   end
 end

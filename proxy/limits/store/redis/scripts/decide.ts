@@ -36,7 +36,7 @@ local function undo(first, last)
       local left, resetUs = policy.algorithm.undo(KEYS[i], policy, unitsOf[i], remaining, stateOf[i])
       reply[2 * i - 1] = left
       reply[2 * i] = resetUs or reply[2 * i]
-    end
+${plan?.undone ?? ''}    end
   end
 end
 
@@ -54,8 +54,11 @@ while i < ${plan?.chargeCount ?? '#KEYS'} do
 ${plan?.choose ?? ''}    policyOf[i], unitsOf[i] = policy, units
     if not failure then
       local left, resetUs
-      left, resetUs, ticket, stateOf[i] = policy.algorithm.count(KEYS[i], policy, units)
-      failure = denied or not left and resetUs
+${
+  plan?.count ??
+  `      left, resetUs, ticket, stateOf[i] = policy.algorithm.count(KEYS[i], policy, units)
+`
+}      failure = denied or not left and resetUs
       if not failure then
         counted = i
         reply[2 * i - 1], reply[2 * i] = left, resetUs

@@ -41,6 +41,9 @@ export const quotaOfPlanLua = `
  * What `decideScript` has besides where policies read the plan that was set for a client: a charge under one of them is counted with the
  * quota of the plan. A plan that the policy does not have changes nothing; a key that holds something else is no plan.
  *
+ * Gateways ask about each request of a client under such a policy, also where it was refused just now, as the next one may have another
+ * plan. So of the requests in a command that are refused by one counter, the first alone looks at it.
+ *
  * KEYS   behind the counters, for each charge under such a policy the key of its client's plan
  * ARGV   behind the policies, the plans of each as `describePolicy` has them, empty for one without, and the number of charges
  * reply  at its end for each such charge the place of the plan's name in these, as `nameAt` reads it: 0 without one, -1 for one that the
@@ -52,7 +55,11 @@ export const planLua = {
 for number = 1, tonumber(ARGV[1]) or 0 do
   local policy = policies[tostring(number)]
   policy.plans = nextArgument()
-  if policy.plans ~= '' then policy.planned, policy.places, policy.meta = {}, {}, { __index = policy } end
+  if policy.plans ~= '' then
+    policy.planned, policy.places, policy.meta = {}, {}, { __index = policy }
+    -- The microseconds until there is more, by counter without room for one unit.
+    policy.fullFor = {}
+  end
 end
 local chargeCount = tonumber(nextArgument()) or 0
 local planAt, plansRead = 0, {}
@@ -83,6 +90,16 @@ ${quotaOfPlanLua}
       plansRead[planAt] = policy.places[name] or 0
       policy = planned or policy
     end
+`,
+  count: `      local key, fullFor = KEYS[i], units == 1 and policy.fullFor
+      if fullFor and fullFor[key] then
+        left, resetUs = -1, fullFor[key]
+      else
+        left, resetUs, ticket, stateOf[i] = policy.algorithm.count(key, policy, units)
+        if fullFor and left == -1 then fullFor[key] = resetUs end
+      end
+`,
+  undone: `      if policy.fullFor then policy.fullFor[KEYS[i]] = nil end
 `,
   reply: `reply[2 * chargeCount + 1] = clockUs or 0
 for place, ticket in ipairs(tickets) do reply[2 * chargeCount + 1 + place] = ticket end
