@@ -178,11 +178,6 @@ export const gatewayTable = {
     5_000,
     'Maximum connections of one client per worker process; 0 for no limit',
   ),
-  requestsPerConnection: setting(
-    wholeNumber(0, 1_000_000_000),
-    0,
-    'Maximum requests on one client connection; 0 for no limit',
-  ),
   maxHeaderBytes: setting(
     size('1k', '1m'),
     '16k',

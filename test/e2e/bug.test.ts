@@ -198,7 +198,6 @@ beforeAll(async () => {
       handler: maybe('listener', handler),
       limits: {
         headLimits: { maxBytes: 16_384, maxFields: 100 },
-        maxRequests: 0,
         idleMs: 5_000,
         headersMs: 5_000,
       },

@@ -38,7 +38,6 @@ async function serve(secure: boolean): Promise<{ served: Served[]; client: Socke
     handler,
     limits: {
       headLimits: { maxBytes: 16_384, maxFields: 100 },
-      maxRequests: 0,
       idleMs: 5_000,
       headersMs: 5_000,
     },

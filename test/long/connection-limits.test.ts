@@ -1,12 +1,9 @@
 import { once } from 'node:events'
-import { Agent, request as httpRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/http/backend.ts'
-import { tlsSettings } from '../support/network/certificates.ts'
 import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { parseExposition } from '../support/metrics/prometheus.ts'
 
 const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -65,37 +62,6 @@ test('connections of a trusted proxy count towards the total limit only', async 
   for (let opened = 0; opened < 3; opened++) expect(await open(gateway.port, '127.0.0.1')).toBeDefined()
   expect(await open(gateway.port, '127.0.0.2')).toBeDefined()
   expect(await open(gateway.port, '127.0.0.2')).toBeUndefined()
-})
-
-test('a connection is closed after the maximum number of requests', async () => {
-  const backend = await startBackend()
-  const settings = { UPSTREAM_URL: backend.url, REQUESTS_PER_CONNECTION: '3' }
-  const gateway = await startGateway(settings)
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  const ports = new Set<number | undefined>()
-  for (let sent = 0; sent < 7; sent++) {
-    await new Promise((resolve) => {
-      const sending = httpRequest({ port: gateway.port, agent }, (response) => {
-        ports.add(response.socket.localPort)
-        expect(response.headers.connection).toBe(sent % 3 === 2 ? 'close' : 'keep-alive')
-        response.resume().on('end', resolve)
-      })
-      sending.end()
-    })
-  }
-  expect(ports.size).toBe(3)
-  agent.destroy()
-  backend.seen.length = 0
-  expect((await sendRaw(gateway.port, request.repeat(5))).match(/HTTP\/1\.1 200 /g)).toHaveLength(3)
-  expect(backend.seen).toHaveLength(3)
-
-  const secure = await startGateway({ ...settings, ...tlsSettings() })
-  const session = connectHttp2(secure.port)
-  const goaway = once(session, 'goaway')
-  const replies = await Promise.all([1, 2, 3].map(() => sendHttp2(session, { ':path': '/' })))
-  expect(replies).toMatchObject([{ status: 200 }, { status: 200 }, { status: 200 }])
-  expect((await goaway)[0]).toBe(0)
-  await once(session, 'close')
 })
 
 describe('a request is refused for the length of', () => {

@@ -75,7 +75,6 @@ beforeAll(async () => {
     new Http2Connection(socket, {
       maxHeaderBytes: 64 * 1024,
       maxStreams: 100,
-      maxRequests: 0,
       sendMs: 10_000,
       now: () => performance.now(),
 

@@ -51,16 +51,14 @@ export function createPlainServer(): Server {
 export function http1Limits({
   maxHeaderBytes,
   maxHeaderCount,
-  requestsPerConnection,
   headersTimeoutMs,
   idleTimeoutMs,
 }: Pick<
   GatewaySettings,
-  'maxHeaderBytes' | 'maxHeaderCount' | 'requestsPerConnection' | 'headersTimeoutMs' | 'idleTimeoutMs'
+  'maxHeaderBytes' | 'maxHeaderCount' | 'headersTimeoutMs' | 'idleTimeoutMs'
 >): Http1Limits {
   return {
     headLimits: { maxBytes: maxHeaderBytes, maxFields: maxHeaderCount },
-    maxRequests: requestsPerConnection,
     headersMs: headersTimeoutMs,
     idleMs: idleTimeoutMs,
   }
@@ -70,7 +68,6 @@ export function http2Limits(settings: GatewaySettings): Http2Limits {
   return {
     maxHeaderBytes: settings.maxHeaderBytes,
     maxStreams: settings.maxStreams,
-    maxRequests: settings.requestsPerConnection,
     sendMs: settings.sendTimeoutMs,
     idleMs: settings.idleTimeoutMs,
     headersMs: settings.headersTimeoutMs,

@@ -21,6 +21,7 @@ export const removedSettings: ReadonlyMap<string, string> = new Map([
   ['refusalLog', 'set accessLog: refused (ACCESS_LOG=refused)'],
   ['tlsMinVersion', 'set NODE_OPTIONS=--tls-min-v1.3 to leave out TLS 1.2'],
   ['tlsCiphers', 'HTTPS has the suites of Mozilla\'s "intermediate" configuration: remove it'],
+  ['requestsPerConnection', 'connections of clients serve any number: remove it'],
   ['upstreamBareLf', 'lines of response headers have to end with CRLF: remove it'],
 ])
 

@@ -131,10 +131,6 @@ export interface SluiceYaml {
    */
   maxConnectionsPerClient?: number
   /**
-   * Maximum requests on one client connection; 0 for no limit
-   */
-  requestsPerConnection?: number
-  /**
    * Maximum size of the head of a request, all lines with their ends, and twice that of its path and query; trailers may have as much again
    */
   maxHeaderSize?: number | string

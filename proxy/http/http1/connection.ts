@@ -207,7 +207,6 @@ export class Http1Connection
     this.#response = response
     this.#headSinceMs = undefined
     this.#requests++
-    if (service.maxRequests > 0 && this.#requests >= service.maxRequests) response.closeAfterResponse()
     if (service.isStopping && --this.#completeAtShutdown <= 0) response.closeAfterResponse()
     this.serve(request, response)
   }

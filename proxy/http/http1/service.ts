@@ -22,8 +22,6 @@ export type ServedConnection = {
 export type Http1Service = {
   /** Of a head, and again of trailers. */
   readonly headLimits: HeadLimits
-  /** Requests that a connection may bring; 0 means no limit. The last answer ends the connection. */
-  readonly maxRequests: number
   /** Header lines of a response whose connection is kept. */
   readonly keepAliveLine: string
   /** The connections end after their responses, because the gateway stops. */

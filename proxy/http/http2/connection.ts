@@ -23,8 +23,6 @@ export type Http2Options = {
   readonly maxHeaderBytes: number
   /** Requests at a time. */
   readonly maxStreams: number
-  /** Requests that a connection may bring; 0 means no limit. */
-  readonly maxRequests: number
   /** Milliseconds in which the client must take what it is sent. */
   readonly sendMs: number
   /** Monotonic milliseconds. */
@@ -131,11 +129,9 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   }
 
   #serve(stream: Http2Stream): void {
-    const { maxRequests } = this.#options
     this.openRequests++
     this.requests++
     stream.isServed = true
-    if (maxRequests > 0 && this.requests >= maxRequests) this.close()
     this.#options.serve(stream.request, stream.response)
   }
 

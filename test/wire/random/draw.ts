@@ -68,11 +68,10 @@ class Draw {
     // About as many requests as the gateway queues, so that none is refused.
     const isLocalFlood = isFlood && this.#chance(0.3)
     const isEager = isFlood || this.#chance(0.3)
-    const most = options.bounds.requestsPerConnection || maxAtOnce
     const count = isLocalFlood
-      ? Math.min(this.#between(16, 18), most)
+      ? this.#between(16, 18)
       : isFlood
-        ? this.#between(Math.min(12, most), most)
+        ? this.#between(12, maxAtOnce)
         : this.#between(1, 9)
     const exchanges: Exchange[] = []
     while (exchanges.length < count) {
@@ -82,23 +81,21 @@ class Draw {
       const isLast = exchanges.length === count - 1
       exchanges.push(isLast ? this.#lastOf(exchange, protocol) : exchange)
     }
-    // Node's client drops what it has not read when a server has ended the connection, if only after the last response.
-    const mayBeEnded = protocol === 'h2' && options.bounds.requestsPerConnection > 0
     return {
       protocol,
       address: this.#address(index),
       exchanges,
       window: isEager ? maxAtOnce : this.#pick(1, 1, 2, 5),
       delivery: isFlood ? whole : this.#delivery(2_000),
-      reading: this.#reading(mayBeEnded),
+      reading: this.#reading(),
       halfCloses: protocol !== 'h2' && this.#chance(0.04),
       streamWindow: this.#pick(1_000, 16_384, 65_535, 1_048_576),
     }
   }
 
-  #reading(isQuick: boolean): Reading {
-    const isSlow = !isQuick && this.#chance(0.4)
-    const stalls = !isQuick && this.#chance(0.15)
+  #reading(): Reading {
+    const isSlow = this.#chance(0.4)
+    const stalls = this.#chance(0.15)
     return {
       pauseShare: isSlow ? this.#pick(0.05, 0.3) : 0,
       pauseMs: this.#between(1, 12),

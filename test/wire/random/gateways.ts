@@ -14,8 +14,8 @@ export type DrivenGateway = {
   readonly process: NodeProcess
 }
 
-const unbounded = { requestsPerConnection: 0, maxBodyBytes: 0, isImpatient: false }
-const bounded = { requestsPerConnection: 9, maxBodyBytes: 65_536, isImpatient: false }
+const unbounded = { maxBodyBytes: 0, isImpatient: false }
+const bounded = { maxBodyBytes: 65_536, isImpatient: false }
 const impatient = { ...unbounded, isImpatient: true }
 
 type Profile = {
@@ -33,12 +33,7 @@ export const profiles = {
   'http, roomy': { bounds: { https: false, ...unbounded }, upstreamConnections: 64, everyKind: true },
   'https, roomy': { bounds: { https: true, ...unbounded }, upstreamConnections: 64, everyKind: true },
   'http, tight': { bounds: { https: false, ...bounded }, upstreamConnections: 6 },
-  // Without REQUESTS_PER_CONNECTION: Node's HTTP/2 client ends streams that it has not read completely when the gateway ends
-  // the connection behind its last response, and the oracle cannot tell that from a response that was cut.
-  'https, tight': {
-    bounds: { https: true, ...bounded, requestsPerConnection: 0 },
-    upstreamConnections: 6,
-  },
+  'https, tight': { bounds: { https: true, ...bounded }, upstreamConnections: 6 },
   'http, impatient': { bounds: { https: false, ...impatient }, upstreamConnections: 64 },
   'https, impatient': { bounds: { https: true, ...impatient }, upstreamConnections: 64 },
 } satisfies Record<string, Profile>
@@ -69,7 +64,6 @@ export async function startDrivenGateway(
     UPSTREAM_QUEUE_TIMEOUT: '60s',
     UPSTREAM_TIMEOUT: upstreamTimeout,
     UPSTREAM_IDLE_TIMEOUT: upstreamTimeout,
-    REQUESTS_PER_CONNECTION: String(bounds.requestsPerConnection),
     MAX_BODY_SIZE: String(bounds.maxBodyBytes),
     ...(bounds.https && tlsSettings()),
   })

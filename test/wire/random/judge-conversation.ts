@@ -33,13 +33,11 @@ export function judgeConversation(
     report(attemptsFault(exchange, outcome, attempts))
     if (outcome.ended === 'silent') report(`${tell(outcome)}: hangs`)
     const isUnanswered = outcome.status === undefined && !outcome.complete
-    const isRefusedStream =
-      isHttp2 && bounds.requestsPerConnection > 0 && index >= bounds.requestsPerConnection
     const isLeft = outcome.ended === 'left' || outcome.ended === 'silent'
     const isLostByReset = endsByReset && !outcome.complete && outcome.ended === 'reset'
     if (isLeft || (isLostByReset && exchange !== last)) {
       // Requests that the client did not wait for may have been served or not.
-    } else if (isOver || (isRefusedStream && isUnanswered)) {
+    } else if (isOver) {
       if (!isUnanswered) report(`${tell(outcome)} behind the end of the connection`)
       if (attempts.length > 0) report('was served behind the end of the connection')
     } else if (outcome.complete || !halfCloses) {
@@ -57,7 +55,7 @@ export function judgeConversation(
           isHttp2,
         }),
       )
-      if (!isHttp2) report(closeFault(exchange, outcome, index, bounds))
+      if (!isHttp2) report(closeFault(exchange, outcome))
     }
     if (exchange.kind === 'limited' && !isOver) {
       limitedBefore.most++
@@ -74,17 +72,10 @@ function saysClose({ headers }: Outcome): boolean {
 }
 
 /** A connection ends with a response only where it must, and then says so. */
-function closeFault(
-  exchange: Exchange,
-  outcome: Outcome,
-  index: number,
-  bounds: GatewayBounds,
-): string | undefined {
+function closeFault(exchange: Exchange, outcome: Outcome): string | undefined {
   const { kind, upload, answer, version, asksToClose } = exchange
   if (!outcome.complete || version === '1.0') return undefined
-  const { requestsPerConnection } = bounds
-  const isLastAllowed = requestsPerConnection > 0 && index + 1 >= requestsPerConnection
-  const must = isLastAllowed || asksToClose || kind === 'noise' || kind === 'refused-upgrade'
+  const must = asksToClose || kind === 'noise' || kind === 'refused-upgrade'
   // A response that may have come before all of the request had; and Node ends what expected a 100 and was not given one.
   const isUnasked = upload?.expectsContinue === true && upload.bytes === 0
   const may = upload !== undefined && (answer.early || outcome.headers['x-id'] === undefined || isUnasked)

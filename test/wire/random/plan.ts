@@ -101,7 +101,6 @@ export type Conversation = {
 export type GatewayBounds = {
   readonly https: boolean
   /** 0 means no limit, as in the settings. */
-  readonly requestsPerConnection: number
   readonly maxBodyBytes: number
   /** Waits so short for the backend that a busy machine may be the reason of a 504. */
   readonly isImpatient: boolean

@@ -7,8 +7,6 @@ import type { Http1Service } from '../../http1/service.ts'
 export type Http1Limits = {
   /** Of a head, and again of trailers. */
   readonly headLimits: HeadLimits
-  /** Requests that a connection may bring; 0 means no limit. */
-  readonly maxRequests: number
   /** Time that a connection is kept between two requests. */
   readonly idleMs: number
   /** Time in which a request's head must be there once it has begun, the first one since the connection was opened. */
@@ -46,7 +44,7 @@ const maxEndedPerTurn = 8
  * @param now monotonic milliseconds
  */
 export function createHttp1Connections(
-  { headLimits, maxRequests, idleMs, headersMs }: Http1Limits,
+  { headLimits, idleMs, headersMs }: Http1Limits,
   handlers: Http1Handlers,
   now: () => number,
 ): Http1Connections {
@@ -55,7 +53,6 @@ export function createHttp1Connections(
   const service: Http1Service = {
     ...handlers,
     headLimits,
-    maxRequests,
     keepAliveLine: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(idleMs / 1000)}\r\n`,
     get isStopping() {
       return isStopping

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { Http2Connection, type Http2Options } from '../../http2/connection.ts'
 
-export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'maxRequests' | 'sendMs'> & {
+export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'sendMs'> & {
   /** Time to keep an idle client connection open (keep-alive). */
   readonly idleMs: number
   /** The same before its first request, and the time in which headers that have begun must be there. */

@@ -17,7 +17,7 @@ async function openWithPartsOfHeads(count: number, onFault: (turn: number) => vo
   }
   let immediate = setImmediate(nextTurn)
   const http1 = createHttp1Connections(
-    { headLimits: { maxBytes: 1024, maxFields: 100 }, maxRequests: 0, idleMs: 60_000, headersMs: HEADERS_MS },
+    { headLimits: { maxBytes: 1024, maxFields: 100 }, idleMs: 60_000, headersMs: HEADERS_MS },
     {
       onRequest: (_, request) => served.push(request.url),
       onFault: (connection, fault) => {

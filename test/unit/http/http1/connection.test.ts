@@ -18,7 +18,7 @@ async function serve(handlers: Partial<Http1Handlers> = {}) {
   const served: Served[] = []
   const faults: (RequestSyntaxError | 'late')[] = []
   const http1 = createHttp1Connections(
-    { headLimits: { maxBytes: 1024, maxFields: 100 }, maxRequests: 0, idleMs: 60_000, headersMs: 60_000 },
+    { headLimits: { maxBytes: 1024, maxFields: 100 }, idleMs: 60_000, headersMs: 60_000 },
     {
       onRequest: (connection, request, response) => served.push({ connection, request, response }),
       onFault: (connection, fault) => {

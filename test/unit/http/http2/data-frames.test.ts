@@ -27,7 +27,6 @@ function open(streams: readonly number[]): { read: (bytes: Buffer) => void; seen
   const connection = new Http2Connection(new FakeSocket() as unknown as Socket, {
     maxHeaderBytes: 16 * 1024,
     maxStreams: 100,
-    maxRequests: 0,
     sendMs: 10_000,
     now: () => 0,
 

@@ -35,7 +35,6 @@ function connect() {
   const connection = new Http2Connection(new FakeSocket() as unknown as Socket, {
     maxHeaderBytes: 16 * 1024,
     maxStreams: 100,
-    maxRequests: 0,
     sendMs: 10_000,
     now: () => state.nowMs,
     isPressed: () => state.isPressed,
