@@ -10,6 +10,7 @@ import { createWaiting } from '../limits/waiting/waiting.ts'
 import { compileTableInSteps, type RequestTable } from '../limits/request-table.ts'
 import { HeldBodyMemory } from '../http/forward/held-body.ts'
 import { createCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
+import { headerListOf } from '../http/message/header-list.ts'
 import { OVER_HEADER } from '../http/fields/removed-headers.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
 import { conditionHeaders } from '../policy/condition-needs.ts'
@@ -82,7 +83,7 @@ type TableOptions = Pick<
   | 'refusals'
   | 'limitHeaders'
   | 'classifyField'
-  | 'headerLines'
+  | 'setHeaders'
   | 'limiter'
 >
 
@@ -183,7 +184,7 @@ function* composeTable(
       settings.clientAddressHeader,
       [...(isTraced ? ['traceparent', 'tracestate'] : []), ...setNames(settings)],
     ),
-    headerLines: linesOf(settings.requestHeaders),
+    setHeaders: headerListOf(settings.requestHeaders),
   }
 }
 
@@ -252,7 +253,7 @@ function* composeRoutes(
       forwarder: { ...forwarder, upstream: group, telemetry: forwarder.telemetry.ofUpstream(name) },
       prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
       upstreamHost,
-      headerLines: linesOf(mergeHeaders(ofFile, requestHeaders)),
+      setHeaders: headerListOf(mergeHeaders(ofFile, requestHeaders)),
       stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),
     })
     yield
@@ -273,8 +274,10 @@ function* composeOver(
   const ofRules = new Map<string, RoutedUpstream>()
   for (const { policy } of rules) {
     const route = byName.get(overRouteOf(policy) ?? '')
-    const headerLines = `${route?.headerLines ?? ''}${linesOf([OVER_HEADER, policy.name])}`
-    if (route) ofRules.set(policy.name, { ...route, headerLines, isUncached: true })
+    if (route) {
+      const setHeaders = headerListOf([OVER_HEADER, policy.name], route.setHeaders)
+      ofRules.set(policy.name, { ...route, setHeaders, isUncached: true })
+    }
     yield
   }
   return ofRules.size > 0 ? ofRules : undefined
@@ -285,12 +288,6 @@ function setNames({ requestHeaders, routes = [] }: GatewaySettings): string[] {
   return [requestHeaders, ...routes.map((route) => route.requestHeaders ?? [])].flatMap((fields) =>
     fields.filter((_, i) => i % 2 === 0),
   )
-}
-
-function linesOf(fields: readonly string[]): string {
-  let lines = ''
-  for (let i = 0; i < fields.length; i += 2) lines += `${fields[i] ?? ''}: ${fields[i + 1] ?? ''}\r\n`
-  return lines
 }
 
 function sentHostOf({ upstreamHost, upstreamUrl }: GatewaySettings): string | undefined {

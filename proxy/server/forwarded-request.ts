@@ -236,7 +236,7 @@ export class ForwardedRequest {
         requestId: report.requestId,
         host,
         upstreamHost: sentHost,
-        headerLines: route ? route.headerLines : options.headerLines,
+        setHeaders: route ? route.setHeaders : options.setHeaders,
         withoutVia: !options.addsVia,
         strippedPrefix: stripped?.prefix,
         references,
@@ -339,10 +339,10 @@ function referencesOf(
   route?: RoutedUpstream,
 ): ReferenceNames | undefined {
   if (headers['destination'] === undefined && headers['if'] === undefined) return undefined
-  const { stripPrefix, headerLines = '' } = route ?? {}
+  const { stripPrefix, setHeaders } = route ?? {}
   if (!stripPrefix && prefix === '' && sentHost === publicHost) return undefined
   // Backends that read this header, such as Radicale, remove the prefix themselves.
-  if (stripPrefix && /^x-script-name:/m.test(headerLines)) return undefined
+  if (stripPrefix && setHeaders?.has('x-script-name')) return undefined
   const toPrivate = (path: string): string | undefined => {
     const target = readTarget('GET', path, { headers: {} })
     if (typeof target === 'string' || target.authority !== undefined) return undefined

@@ -6,6 +6,7 @@ import type { RefusalOptions } from '../limits/replies.ts'
 import type { ForwarderOptions } from '../http/forward/forward.ts'
 import type { HeldBodyMemory } from '../http/forward/held-body.ts'
 import type { CorsHeaders } from '../http/fields/cors.ts'
+import type { HeaderList } from '../http/message/header-list.ts'
 import type { RequestFieldClassifier } from '../http/fields/header-roles.ts'
 import type { DecisionTable } from '../limits/verdict.ts'
 import type { Limiter } from '../limits/limiter.ts'
@@ -31,8 +32,8 @@ export type RoutedUpstream = {
   readonly prefix: string
   /** `Host` for the backend; undefined: that of the request. */
   readonly upstreamHost: string | undefined
-  /** Lines of headers that the operator has set for the backend, each ending in CRLF; empty for none. */
-  readonly headerLines: string
+  /** Headers that the operator has set for the backend. */
+  readonly setHeaders: HeaderList
   /** Its responses are not those of the URL: no cache may keep them. */
   readonly isUncached?: true
   /** Undefined if the whole path is forwarded. */
@@ -75,8 +76,8 @@ export type HandlerOptions = HeadOptions &
     readonly onException: OnException
     /** `Host` for `upstream`; undefined: that of the request. */
     readonly sentHost: string | undefined
-    /** Lines of headers that the operator has set for `upstream`, each ending in CRLF; empty for none. */
-    readonly headerLines: string
+    /** Headers that the operator has set for `upstream`. */
+    readonly setHeaders: HeaderList
     /** `Via` is added to requests; else those that have one lose it. */
     readonly addsVia: boolean
     /** Path prefix of `upstream`, without a trailing slash; empty for none. */

@@ -14,6 +14,7 @@ import { chooseProtocol } from '../../proxy/http/connection/tls/alpn.ts'
 import { watchSlowClients } from '../../proxy/http/connection/slow-clients.ts'
 import { HeldBodyMemory } from '../../proxy/http/forward/held-body.ts'
 import { createRequestClassifier } from '../../proxy/http/fields/header-roles.ts'
+import { HeaderList } from '../../proxy/http/message/header-list.ts'
 import type { HandlerOptions } from '../../proxy/server/handler-options.ts'
 import { createHandler } from '../../proxy/server/exchange.ts'
 import type { Policy } from '../../proxy/policy.ts'
@@ -139,7 +140,7 @@ beforeAll(async () => {
     },
     maxTargetBytes: 1000,
     maxHeaderCount: 100,
-    ...{ sentHost: undefined, headerLines: '', addsVia: true },
+    ...{ sentHost: undefined, setHeaders: new HeaderList(), addsVia: true },
     forwarder: {
       upstream: pool,
       telemetry: {

@@ -1,5 +1,6 @@
 import { unescape } from 'node:querystring'
 import { ownCopy } from '../message/detach-buffer.ts'
+import { headerName, type HeaderName } from '../message/header-list.ts'
 import { Remembered } from '../message/remembered.ts'
 import { MAX_NAME_LENGTH, usualNames } from './field-names.ts'
 import {
@@ -54,7 +55,7 @@ export type RequestFieldClassifier = (name: string) => FieldClass | undefined
  * `decides`: a decision rests on it, so that `Connection` cannot have it removed: the backend must see the value that the
  * decision used.
  */
-export type FieldClass = { readonly name: string; readonly role: FieldRole; readonly decides: boolean }
+export type FieldClass = HeaderName & { readonly role: FieldRole; readonly decides: boolean }
 
 const commonRoles = new Map<string, FieldRole>([
   ...[...hopByHop, ...forwardProxyHeaders].map((name) => [name, 'hop-by-hop'] as const),
@@ -102,7 +103,7 @@ function createClassifier(
 ): (name: string) => FieldClass | undefined {
   const decisive = new Set(deciding)
   const classOf = (name: string): FieldClass => ({
-    name,
+    ...headerName(name),
     role: roles.get(name) ?? roleOfOther(name),
     decides: decisive.has(name),
   })

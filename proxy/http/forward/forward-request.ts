@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { RequestFieldClassifier } from '../fields/header-roles.ts'
+import type { HeaderList } from '../message/header-list.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import type { UpstreamTrace } from '../../telemetry/tracing/tracing.ts'
 import type { ResponseHead } from '../upstream/response/response-head.ts'
@@ -15,8 +16,8 @@ export type ForwardRequest = {
   readonly client: string
   /** Path and query for the request line. */
   readonly target: string
-  /** Header lines for the backend, each ending in CRLF, without those that frame the body. */
-  readonly upstreamHeaders: string
+  /** The headers for the backend, without those that frame the body. */
+  readonly upstreamHeaders: HeaderList
   /** Says of each trailer of the request whether it is passed on, as of each header. */
   readonly classifyField: RequestFieldClassifier
   /** Name, value, name, value… to add to the response, where no `settlement` says them. */

@@ -5,7 +5,12 @@ import { sendError } from '../fields/reply.ts'
 import { acceptsTrailers, requestTrailers, responseTrailers } from '../fields/trailers.ts'
 import { acceptsUpgrade } from '../fields/websocket-handshake.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
-import type { Http2Channel, UpstreamChannel, UpstreamExchange, UpstreamSender } from '../upstream/exchange.ts'
+import type {
+  UpstreamChannel,
+  UpstreamExchange,
+  UpstreamRequest,
+  UpstreamSender,
+} from '../upstream/exchange.ts'
 import { isBeforeSending, UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'
@@ -14,7 +19,7 @@ import { interimFields } from './interim-fields.ts'
 import { RequestBody, type BodyHooks } from './request-body.ts'
 import { ResponseBody, type ReadAhead } from './response-body.ts'
 import { responseFields } from './response-fields.ts'
-import { endOfHead, saysNoContent, upgradeLines } from './upstream-headers.ts'
+import { lengthWithoutContent, protocolToAskFor } from './upstream-headers.ts'
 
 export type ForwarderOptions = {
   readonly upstream: UpstreamSender
@@ -134,36 +139,28 @@ export class Forwarding implements UpstreamExchange {
   }
 
   start(connection: UpstreamChannel): void {
-    const { request, target, upstreamHeaders, onUpgrade } = this.#forwarded
+    const body = this.#body
     this.#connection = connection
     this.#started = true
     this.#attempts++
-    if (connection.socket === undefined) return this.#startStream(connection)
-    const { authorization } = request.headers
-    if (authorization !== undefined && logsInConnection(authorization)) connection.closeAfterResponse()
-    const upgrade = onUpgrade ? upgradeLines(request) : ''
-    const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamHeaders}${upgrade}`
-    if (this.#body) {
-      this.#body.sendTo(connection, head)
-      return
-    }
-    connection.sendHead(head + endOfHead(request, onUpgrade !== undefined))
+    if (body) return body.sendTo(connection, this.#headWith(true, body.length))
+    connection.open(this.#headWith(false, lengthWithoutContent(this.#forwarded.request, this.upgrades)))
     connection.requestSent()
   }
 
-  #startStream(channel: Http2Channel): void {
-    const { request, target, upstreamHeaders } = this.#forwarded
-    const length = this.#body ? this.#body.length : saysNoContent(request) ? 0 : undefined
-    const stream = channel.open({
+  #headWith(hasBody: boolean, contentLength: number | undefined): UpstreamRequest {
+    const { request, target, upstreamHeaders, onUpgrade } = this.#forwarded
+    const { authorization } = request.headers
+    return {
       method: this.method,
       target,
-      lines: upstreamHeaders,
-      contentLength: length === undefined ? undefined : String(length),
-      hasBody: this.#body !== undefined,
+      fields: upstreamHeaders,
+      hasBody,
+      contentLength,
       acceptsTrailers: acceptsTrailers(request),
-    })
-    if (this.#body) this.#body.sendOn(channel, stream)
-    else channel.requestSent()
+      upgrade: onUpgrade && protocolToAskFor(request),
+      logsIn: authorization !== undefined && logsInConnection(authorization),
+    }
   }
 
   onInformation(head: ResponseHead): void {

@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream'
 import { declaredLength } from '../fields/framing.ts'
 import type { ClientRequest } from '../message/messages.ts'
 import { detachBuffer } from '../message/detach-buffer.ts'
-import type { Http1Channel, Http2Channel, UpstreamChannel } from '../upstream/exchange.ts'
+import type { UpstreamChannel, UpstreamRequest } from '../upstream/exchange.ts'
 import type { HeldBody } from './held-body.ts'
 import { KeptBytes } from './kept-bytes.ts'
 
@@ -26,8 +26,8 @@ export type BodyHooks = {
 const MAX_UNSENT_BYTES = 128 * 1024
 
 /**
- * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared one or
- * the body is complete, else chunked.
+ * Streams the body of a request to the backend, with back-pressure. The connection frames it anew: by its length if the client declared
+ * one or the body is complete.
  */
 export class RequestBody {
   readonly #request: ClientRequest
@@ -82,16 +82,6 @@ export class RequestBody {
     this.#kept = undefined
   }
 
-  /**
-   * Sends it on an HTTP/2 stream, which frames it.
-   *
-   * @param stream where it is written
-   */
-  sendOn(channel: Http2Channel, stream: Writable): void {
-    const write = (_: Writable, chunk: Buffer): void => void stream.write(chunk)
-    this.#sendOrRepeat(channel, stream, { write, end: () => channel.endRequest(this.#hooks.trailers()) })
-  }
-
   /** Its connection has failed, and it will be sent once more: until then nothing more is read. */
   hold(): void {
     this.#stop?.()
@@ -99,29 +89,19 @@ export class RequestBody {
     this.#request.once('end', () => (this.#hasEnded = true))
   }
 
-  /** @param head the request's head, still without the fields that frame the body and the empty line */
-  sendTo(connection: Http1Channel, head: string): void {
-    const { socket } = connection
-    // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
-    connection.cork(() => this.release())
-    const framing =
-      this.length === undefined ? 'transfer-encoding: chunked' : `content-length: ${this.length}`
-    socket.write(`${head}${framing}\r\n\r\n`, 'latin1')
-    this.#sendOrRepeat(connection, socket, this.length === undefined ? chunked : plain)
-  }
-
-  /** Resends the bytes that did not arrive, and then the rest. */
-  #sendOrRepeat(connection: UpstreamChannel, stream: Writable, { write, end }: BodySink): void {
+  /** Sends the request: its head, the bytes of the body that did not arrive the last time, and then the rest. */
+  sendTo(connection: UpstreamChannel, head: UpstreamRequest): void {
+    const stream = connection.open(head, () => this.release())
     const isAgain = this.#kept !== undefined
     this.#kept ??= new KeptBytes()
-    for (const piece of this.#kept.pieces) write(stream, piece)
-    const writeAndKeep = (_: Writable, chunk: Buffer): void => {
+    for (const piece of this.#kept.pieces) connection.write(piece)
+    const writeAndKeep = (chunk: Buffer): void => {
       // A pending piece keeps alive all the memory that it lies in: a whole read, of which it may be one byte.
       const piece = this.#kept || stream.writableLength > 0 ? detachBuffer(chunk) : chunk
       if (this.#kept?.add(piece) === false) this.#kept = undefined
-      write(stream, piece)
+      connection.write(piece)
     }
-    const finish = this.#send(connection, stream, { write: writeAndKeep, end }, isAgain)
+    const finish = this.#send(connection, stream, writeAndKeep, isAgain)
     // A held body that is whole has been finished already where it is sent for the first time.
     if (!isAgain) return
     if (this.#hasEnded) finish()
@@ -132,7 +112,12 @@ export class RequestBody {
    * @param isAgain whether the held bytes have been sent before
    * @returns to be called where the body has ended already
    */
-  #send(connection: UpstreamChannel, stream: Writable, sink: BodySink, isAgain = false): () => void {
+  #send(
+    connection: UpstreamChannel,
+    stream: Writable,
+    write: (chunk: Buffer) => void,
+    isAgain: boolean,
+  ): () => void {
     const request = this.#request
     const hooks = this.#hooks
     const onDrain = (): void => {
@@ -175,7 +160,7 @@ export class RequestBody {
         stop()
         hooks.overLimit()
       } else {
-        sink.write(stream, chunk)
+        write(chunk)
         if (!stream.writableNeedDrain || stream.writableLength <= MAX_UNSENT_BYTES) return
         connection.requestStalled(true)
         request.pause()
@@ -185,7 +170,7 @@ export class RequestBody {
       stop()
       if (!hooks.isWantedBy(connection)) return
       this.#hasEnded = true
-      sink.end(stream)
+      connection.endBody(hooks.trailers())
       connection.requestSent()
     }
     this.#stop = stop
@@ -208,23 +193,4 @@ export class RequestBody {
     this.#bytes += bytes
     return this.#maxBytes > 0 && this.#bytes > this.#maxBytes
   }
-}
-
-/** Writes a body in the framing of the connection. */
-type BodySink = {
-  readonly write: (stream: Writable, chunk: Buffer) => void
-  readonly end: (stream: Writable) => void
-}
-
-const plain: BodySink = { write: (socket, chunk) => void socket.write(chunk), end: () => undefined }
-
-const chunked: BodySink = { write: writeChunk, end: (socket) => void socket.write('0\r\n\r\n', 'latin1') }
-
-/** One chunk of RFC 9112 section 7.1, in one write. */
-function writeChunk(socket: Writable, chunk: Buffer): void {
-  socket.cork()
-  socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
-  socket.write(chunk)
-  socket.write('\r\n', 'latin1')
-  socket.uncork()
 }

@@ -48,6 +48,6 @@ function upgradeFields(protocols: string, persistent: boolean): string[] {
   return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]
 }
 
-function withoutLength(fields: readonly string[]): string[] {
+export function withoutLength(fields: readonly string[]): string[] {
   return fields.filter((_, i) => fields[i - (i % 2)] !== 'content-length')
 }

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { writeSwitchingHead } from '../http1/response.ts'
 import type { ResponseHead } from '../upstream/response/response-head.ts'
 import { FrameBoundary } from './frame-boundary.ts'
+import { withoutLength } from './response-fields.ts'
 
 /** The open tunnels, and how to close them all. */
 export type Tunnels = {
@@ -44,7 +46,7 @@ export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunne
       for (const tunnel of open) tunnel.goAway()
     },
     open(client, clientRest, head, upstream, upstreamRest) {
-      client.write(upgradeHead(head), 'latin1')
+      client.write(switchingHead(head), 'latin1')
       const tunnel = new Tunnel(client, upstream, isWebSocket(head), idleMs, () => {
         // Both sides may have gone before the first of them says so.
         if (open.delete(tunnel)) onClose()
@@ -139,12 +141,7 @@ function isWebSocket({ upgrade }: ResponseHead): boolean {
   return upgrade?.toLowerCase() === 'websocket'
 }
 
-function upgradeHead(head: ResponseHead): string {
+function switchingHead(head: ResponseHead): string {
   const { fields, upgrade = '' } = head
-  const protocol = isWebSocket(head) ? 'websocket' : upgrade
-  let lines = `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${protocol}\r\n`
-  for (let i = 0; i < fields.length; i += 2) {
-    if (fields[i] !== 'content-length') lines += `${fields[i] ?? ''}: ${fields[i + 1] ?? ''}\r\n`
-  }
-  return `${lines}\r\n`
+  return writeSwitchingHead(isWebSocket(head) ? 'websocket' : upgrade, withoutLength(fields))
 }

@@ -1,5 +1,6 @@
 import { offersWebSocket } from '../fields/websocket-handshake.ts'
 import { connectionOptions, type RequestFieldClassifier } from '../fields/header-roles.ts'
+import { HeaderList, headerListOf, headerName, type HeaderName } from '../message/header-list.ts'
 import type { ClientRequest } from '../message/messages.ts'
 import { privateReference, type ReferenceNames } from './private-references.ts'
 
@@ -27,20 +28,34 @@ export type Provenance = {
   readonly protocolVersion: string
   /** `Via` is taken off, and none is added. */
   readonly withoutVia?: boolean
-  /** Lines of headers that the operator has set, each ending in CRLF. */
-  readonly headerLines?: string
+  /** Headers that the operator has set. */
+  readonly setHeaders?: HeaderList
   /** `Max-Forwards` to send, for methods that have it (RFC 9110 section 7.6.2). */
   readonly maxForwards: number | undefined
   /** The cost is read from the response's body, so the client may not ask for a compressed or partial one. */
   readonly bodyIsRead?: boolean
-  /** Header lines of the trace, each ending in CRLF; empty without tracing. */
-  readonly traceHeaders?: string | undefined
+  /** The headers of the trace: name, value, name, value…; undefined without tracing. */
+  readonly traceHeaders?: readonly string[] | undefined
   /** Removes cookies that the backend does not get; undefined without any. */
   readonly withoutCookies?: ((header: string) => string) | undefined
 }
 
+/** Names of headers that the gateway writes itself. */
+const names = {
+  acceptEncoding: headerName('accept-encoding'),
+  cookie: headerName('cookie'),
+  host: headerName('host'),
+  via: headerName('via'),
+  xForwardedFor: headerName('x-forwarded-for'),
+  xForwardedHost: headerName('x-forwarded-host'),
+  xForwardedPrefix: headerName('x-forwarded-prefix'),
+  xForwardedProto: headerName('x-forwarded-proto'),
+  xRealIp: headerName('x-real-ip'),
+  xRequestId: headerName('x-request-id'),
+}
+
 /**
- * The request's fields for the backend, each line ending in CRLF. Fields of one hop and those named by
+ * The request's fields for the backend, `host` first. Fields of one hop and those named by
  * `Connection` are taken out (RFC 9110 section 7.6.1). `Connection` cannot take out what the gateway sets, what a trusted
  * proxy has said of the client, and what a decision rests on: a client could be counted by a value that the backend never
  * sees. Framing fields are the caller's to add.
@@ -51,15 +66,16 @@ export function upstreamHeaders(
   classify: RequestFieldClassifier,
   rawFields: readonly string[],
   from: Provenance,
-): string {
-  let lines = `host: ${from.upstreamHost ?? from.host}\r\n`
+): HeaderList {
+  const fields = new HeaderList()
+  fields.add(names.host, from.upstreamHost ?? from.host)
   let forwardedFor = ''
   let forwardedHost = ''
   let forwardedProto = ''
   let outerPrefix = ''
   let via = ''
   let cookie = ''
-  let decisive: Map<string, string> | undefined
+  let decisive: Map<string, { field: HeaderName; value: string }> | undefined
   const named = optionsNamedIn(rawFields)
 
   for (let i = 0; i < rawFields.length; i += 2) {
@@ -69,19 +85,20 @@ export function upstreamHeaders(
     switch (field.role) {
       case 'end-to-end':
         if (from.bodyIsRead && changesBody.has(field.name)) break
-        if (field.decides || !named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
+        if (field.decides || !named?.has(field.name)) fields.add(field, value)
         break
       case 'reference': {
         if (named?.has(field.name)) break
         const { references } = from
-        lines += `${field.name}: ${references ? (privateReference(field.name, value, references) ?? value) : value}\r\n`
+        fields.add(field, references ? (privateReference(field.name, value, references) ?? value) : value)
         break
       }
       case 'decisive': {
         // Of several lines one backend takes the first and another the last; the client's key is made of all of them.
         const before = decisive?.get(field.name)
         decisive ??= new Map()
-        decisive.set(field.name, before === undefined ? value : `${before}, ${value}`)
+        if (before) before.value += `, ${value}`
+        else decisive.set(field.name, { field, value })
         break
       }
       case 'cookie':
@@ -89,7 +106,7 @@ export function upstreamHeaders(
         if (field.decides || !named?.has(field.name)) cookie += cookie === '' ? value : `; ${value}`
         break
       case 'max-forwards':
-        lines += `${field.name}: ${from.maxForwards ?? value}\r\n`
+        fields.add(field, String(from.maxForwards ?? value))
         break
       case 'via':
         if (value !== '') via += `${value}, `
@@ -97,11 +114,11 @@ export function upstreamHeaders(
       case 'trusted-proxy':
         if (!from.peerTrusted) break
         if (from.strippedPrefix !== undefined && field.name === 'x-forwarded-prefix') outerPrefix = value
-        else lines += `${field.name}: ${value}\r\n`
+        else fields.add(field, value)
         break
       case 'client-address':
         // A header that the gateway did not trust would name another client to the backend than the one that was counted.
-        if (from.clientNamed) lines += `${field.name}: ${value}\r\n`
+        if (from.clientNamed) fields.add(field, value)
         break
       case 'x-forwarded-for':
         if (value !== '') forwardedFor += `${value}, `
@@ -117,44 +134,40 @@ export function upstreamHeaders(
   }
 
   if (!from.peerTrusted) forwardedFor = forwardedHost = forwardedProto = ''
-  for (const [name, value] of decisive ?? []) lines += `${name}: ${value}\r\n`
+  for (const { field, value } of decisive?.values() ?? []) fields.add(field, value)
   if (from.strippedPrefix !== undefined)
-    lines += `x-forwarded-prefix: ${outerPrefix.replace(/\/+$/, '')}${from.strippedPrefix}\r\n`
+    fields.add(names.xForwardedPrefix, outerPrefix.replace(/\/+$/, '') + from.strippedPrefix)
   if (cookie !== '' && from.withoutCookies) cookie = from.withoutCookies(cookie)
-  if (cookie !== '') lines += `cookie: ${cookie}\r\n`
+  if (cookie !== '') fields.add(names.cookie, cookie)
   // Without the header a backend may choose any coding (RFC 9110 section 12.5.3).
-  if (from.bodyIsRead) lines += 'accept-encoding: identity\r\n'
-  return (
-    // The text between two values is one string: each string costs when the head is put together.
-    `${lines}x-forwarded-for: ${forwardedFor}${from.peerAddress}\r\nx-forwarded-host: ${forwardedHost || from.host}\r\n` +
-    `x-forwarded-proto: ${forwardedProto || from.scheme}\r\nx-real-ip: ${from.clientAddress}\r\n` +
-    `x-request-id: ${from.requestId}\r\n${from.withoutVia ? '' : `via: ${via}${from.protocolVersion} sluice\r\n`}` +
-    (from.headerLines ?? '') +
-    (from.traceHeaders ?? '')
-  )
+  if (from.bodyIsRead) fields.add(names.acceptEncoding, 'identity')
+  fields.add(names.xForwardedFor, forwardedFor + from.peerAddress)
+  fields.add(names.xForwardedHost, forwardedHost || from.host)
+  fields.add(names.xForwardedProto, forwardedProto || from.scheme)
+  fields.add(names.xRealIp, from.clientAddress)
+  fields.add(names.xRequestId, from.requestId)
+  if (!from.withoutVia) fields.add(names.via, `${via}${from.protocolVersion} sluice`)
+  if (from.setHeaders) fields.addAll(from.setHeaders)
+  if (from.traceHeaders) fields.addAll(headerListOf(from.traceHeaders))
+  return fields
 }
 
 /** Request headers that ask for a compressed or partial response. */
 const changesBody = new Set(['accept-encoding', 'range'])
 
-/** The end of the head of a request without a body, including the empty line. */
-export function endOfHead(request: ClientRequest, upgrades: boolean): string {
-  if (upgrades && offersWebSocket(request)) return '\r\n'
-  return saysNoContent(request) ? 'content-length: 0\r\n\r\n' : '\r\n'
-}
-
 /** Methods that usually have a body: backends answer 411 if its length is missing (RFC 9110 section 8.6). */
 const expectsContent = new Set(['POST', 'PUT', 'PATCH'])
 
-/** The header lines of an upgrade that is passed on, with the name of the protocol as the client has written it. */
-export function upgradeLines(request: ClientRequest): string {
-  const protocol = offersWebSocket(request) ? 'websocket' : (request.headers.upgrade ?? '')
-  return `connection: upgrade\r\nupgrade: ${protocol}\r\n`
+/** The length that a request without content says: 0, or undefined where it says none. */
+export function lengthWithoutContent(request: ClientRequest, upgrades: boolean): 0 | undefined {
+  if (upgrades && offersWebSocket(request)) return undefined
+  const { method, headers } = request
+  return headers['content-length'] !== undefined || expectsContent.has(method) ? 0 : undefined
 }
 
-/** A request without content is to say so. */
-export function saysNoContent({ method, headers }: ClientRequest): boolean {
-  return headers['content-length'] !== undefined || expectsContent.has(method)
+/** The protocol of an upgrade that is passed on, as the client has written it. */
+export function protocolToAskFor(request: ClientRequest): string {
+  return offersWebSocket(request) ? 'websocket' : (request.headers.upgrade ?? '')
 }
 
 /** The header names in `Connection`; undefined for `keep-alive` and `close` alone, which are removed in any case. */

@@ -231,6 +231,16 @@ function framingOf(
   return takesChunks ? 'chunked' : 'until-close'
 }
 
+/**
+ * The head of a 101.
+ *
+ * @param protocol that the connection speaks from now on
+ * @param fields name, value, name, value…
+ */
+export function writeSwitchingHead(protocol: string, fields: readonly string[]): string {
+  return `${statusLine(101)}connection: upgrade\r\nupgrade: ${protocol}\r\n${writeFields(fields)}\r\n`
+}
+
 /** @param fields name, value, name, value… */
 function writeInterimHead(status: number, fields: readonly string[]): string {
   return `${statusLine(status)}${writeFields(fields)}\r\n`

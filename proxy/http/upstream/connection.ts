@@ -7,9 +7,10 @@ import {
   type Reader,
 } from '../message/end-of-turn.ts'
 import type { ConnectionLife } from './keep-alive/connection-life.ts'
-import type { Http1Channel, UpstreamExchange } from './exchange.ts'
+import type { UpstreamChannel, UpstreamExchange, UpstreamRequest } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
 import { shareMemory } from './open-connection.ts'
+import { writeChunk, writeLastChunk, writeRequestHead } from './request-text.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response/response-head.ts'
 import { ResponseParser, type ResponseSink } from './response/response-parser.ts'
 import type { Unanswered } from './keep-alive/unanswered.ts'
@@ -52,7 +53,7 @@ const responseAfterResetMs = 1_000
  *
  * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
-export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable, Reader {
+export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flushable, Reader {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
   readonly #timeouts: UpstreamTimeouts
@@ -87,6 +88,8 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   #responseDone = false
   #reusable = true
   #closesAfterResponse = false
+  /** The body of the request has no length. */
+  #isChunked = false
   #gone = false
   #deadline = Number.POSITIVE_INFINITY
   #deadlineKind: FailureKind = 'timeout'
@@ -125,7 +128,6 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.#requestSent = false
     this.#responseDone = false
     this.#isUnwritten = true
-    this.#closesAfterResponse = false
     this.#deadline = Number.POSITIVE_INFINITY
     this.#parser.expect(exchange.method, this)
     try {
@@ -143,13 +145,28 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     return before
   }
 
-  closeAfterResponse(): void {
-    this.#closesAfterResponse = true
+  open(request: UpstreamRequest, onSeen?: () => void): Socket {
+    this.#closesAfterResponse = request.logsIn
+    const head = writeRequestHead(request)
+    if (request.hasBody) {
+      this.#isChunked = request.contentLength === undefined
+      // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
+      this.#cork(onSeen)
+      this.socket.write(head, 'latin1')
+    } else {
+      this.#unsent = head
+      flushAtEndOfTurn(this)
+    }
+    return this.socket
   }
 
-  sendHead(head: string): void {
-    this.#unsent = head
-    flushAtEndOfTurn(this)
+  write(piece: Buffer): void {
+    if (this.#isChunked) writeChunk(this.socket, piece)
+    else this.socket.write(piece)
+  }
+
+  endBody(): void {
+    if (this.#isChunked) writeLastChunk(this.socket)
   }
 
   flush(): void {
@@ -160,13 +177,13 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.socket.write(head, 'latin1')
   }
 
-  cork(onWritten: () => void): void {
+  #cork(onSeen?: () => void): void {
     const { socket } = this
     socket.cork()
     setImmediate(() => {
       if (this.#gone) return
       this.#isUnwritten = false
-      onWritten()
+      onSeen?.()
       socket.uncork()
     })
   }

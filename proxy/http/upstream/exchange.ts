@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
+import type { HeaderList } from '../message/header-list.ts'
 import type { UpstreamFailure } from './failure.ts'
 import type { ResponseHead } from './response/response-head.ts'
 
@@ -31,45 +32,37 @@ export type UpstreamExchange = {
   onFailure(failure: UpstreamFailure): void
 }
 
-/** A connection to the backend, or a stream on one, as the exchange on it sees it. */
-export type UpstreamChannel = Http1Channel | Http2Channel
-
-export type Http1Channel = Channel & {
-  /** Where a request with a body is written. */
-  readonly socket: Socket
-  /** The request logs its connection in: it serves no other after the response, which may be another client's. */
-  closeAfterResponse(): void
-  /** Sends a request without a body at the end of this turn. */
-  sendHead(head: string): void
-  /**
-   * Corks the socket until the end of this turn.
-   *
-   * @param onWritten called before it is sent. Not called where the connection fails before that: the backend has seen nothing then
-   */
-  cork(onWritten: () => void): void
-}
-
-export type Http2Channel = Channel & {
-  readonly socket: undefined
-  /** Opens the stream with the request's head. Returns where the body is written. */
-  open(head: StreamHead): Writable
-  /** Ends the request's body. @param trailers name, value, name, value… */
-  endRequest(trailers: readonly string[]): void
-}
-
-/** A request's head, for HTTP/2. */
-export type StreamHead = {
+/** The head of a request to the backend, for HTTP/1 and HTTP/2. */
+export type UpstreamRequest = {
   readonly method: string
   readonly target: string
-  /** As HTTP/1.1 has them, `host` first, each ending in CRLF. */
-  readonly lines: string
-  readonly contentLength: string | undefined
+  /** `host` first, without those that frame the body. They have been checked. */
+  readonly fields: HeaderList
   readonly hasBody: boolean
+  /** Bytes of the body. Undefined where it is not known, and where the request does not say that it has none. */
+  readonly contentLength: number | undefined
   /** The client takes trailers. */
   readonly acceptsTrailers: boolean
+  /** The protocol to switch to, which only HTTP/1.1 can. */
+  readonly upgrade: string | undefined
+  /** The request logs its connection in: it serves no other after the response, which may be another client's. */
+  readonly logsIn: boolean
 }
 
-type Channel = {
+/** A connection to the backend, or a stream on one, as the exchange on it sees it. */
+export type UpstreamChannel = {
+  /**
+   * Sends the head. Over HTTP/1 it is written at the end of this turn, with what there is of the body by then.
+   *
+   * @param onSeen called before the backend may see a request with a body. Not called over HTTP/2, where the backend says whether it has
+   *   begun with a request, nor where the connection fails before that
+   * @returns where the body goes, whose events tell when there is room: to be written to by `write` only
+   */
+  open(request: UpstreamRequest, onSeen?: () => void): Writable
+  /** Sends a piece of the body. */
+  write(piece: Buffer): void
+  /** Ends the body. @param trailers name, value, name, value… HTTP/1 backends are not sent them */
+  endBody(trailers: readonly string[]): void
   /** More of the request can be sent. */
   readonly takesRequest: boolean
   /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */

@@ -49,12 +49,8 @@ const readHeader: TextMapGetter<TracedRequest['headers']> = {
   },
 }
 
-type Lines = { text: string }
-
-const writeHeader: TextMapSetter<Lines> = {
-  set(lines, name, value) {
-    lines.text += `${name}: ${value}\r\n`
-  },
+const writeHeader: TextMapSetter<string[]> = {
+  set: (fields, name, value) => void fields.push(name, value),
 }
 
 /**
@@ -168,14 +164,14 @@ export class RequestSpans implements RequestTrace {
 }
 
 class UpstreamSpan implements UpstreamTrace {
-  readonly headers: string
+  readonly headers: readonly string[]
   #span: Span | undefined
 
   constructor(span: Span, context: Context) {
     this.#span = span
-    const lines: Lines = { text: '' }
-    propagator.inject(context, lines, writeHeader)
-    this.headers = lines.text
+    const fields: string[] = []
+    propagator.inject(context, fields, writeHeader)
+    this.headers = fields
   }
 
   answered(status: number): void {

@@ -49,8 +49,8 @@ export type TracedDecision = {
 
 /** The span of a request to the backend. It ends once; later calls have no effect. */
 export type UpstreamTrace = {
-  /** `traceparent` and, if there is one, `tracestate` of this span: header lines, each ending in CRLF. */
-  readonly headers: string
+  /** `traceparent` and, if there is one, `tracestate` of this span: name, value, name, value… */
+  readonly headers: readonly string[]
   /** The response head has arrived. */
   answered(status: number): void
   /** The response is complete, or has become a tunnel. */

@@ -1,5 +1,5 @@
 import { classifyResponseField } from '../../fields/header-roles.ts'
-import type { StreamHead } from '../exchange.ts'
+import type { UpstreamRequest } from '../exchange.ts'
 import {
   checkFieldValue,
   ResponseSyntaxError,
@@ -12,28 +12,17 @@ const OVERHEAD_BYTES = 32
 
 const lengthDigits = /^[0-9]{1,15}$/
 
-/**
- * The fields of a request as HTTP/2 has them: name, value, name, value…
- *
- * @param head its lines have been checked and written by the gateway, `host` first
- */
+/** The fields of a request as HTTP/2 has them: name, value, name, value… `host` becomes `:authority`. */
 export function requestFields(
-  { method, target, lines, contentLength, acceptsTrailers }: StreamHead,
+  { method, target, fields, contentLength, acceptsTrailers }: UpstreamRequest,
   scheme: string,
 ): string[] {
-  const fields = [':method', method, ':scheme', scheme, ':authority', '', ':path', target]
-  for (let start = 0; start < lines.length;) {
-    const end = lines.indexOf('\r\n', start)
-    const colon = lines.indexOf(': ', start)
-    const name = lines.slice(start, colon)
-    const value = lines.slice(colon + 2, end)
-    if (start === 0) fields[5] = value
-    else fields.push(name, value)
-    start = end + 2
-  }
-  if (contentLength !== undefined) fields.push('content-length', contentLength)
-  if (acceptsTrailers) fields.push('te', 'trailers')
-  return fields
+  const { names, values } = fields
+  const written = [':method', method, ':scheme', scheme, ':authority', values[0] ?? '', ':path', target]
+  for (let i = 1; i < names.length; i++) written.push(names[i]?.name ?? '', values[i] ?? '')
+  if (contentLength !== undefined) written.push('content-length', String(contentLength))
+  if (acceptsTrailers) written.push('te', 'trailers')
+  return written
 }
 
 /** The size of a list of fields as RFC 9113 section 6.5.2 counts it. */

@@ -1,7 +1,7 @@
 import { constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import type { Writable } from 'node:stream'
 import type { UpstreamTimeouts } from '../connection.ts'
-import type { Http2Channel, StreamHead, UpstreamExchange } from '../exchange.ts'
+import type { UpstreamChannel, UpstreamExchange, UpstreamRequest } from '../exchange.ts'
 import { UpstreamFailure, type FailureKind } from '../failure.ts'
 import { ResponseSyntaxError } from '../response/response-head.ts'
 import { InterimBytes } from '../response/interim-bytes.ts'
@@ -30,8 +30,7 @@ export type StreamOwner = {
  *
  * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
-export class UpstreamStream implements Http2Channel {
-  readonly socket = undefined
+export class UpstreamStream implements UpstreamChannel {
   readonly client: string
   /** More of the request can be sent. */
   takesRequest = true
@@ -77,11 +76,11 @@ export class UpstreamStream implements Http2Channel {
     if (!this.#stream) this.#owner.onClosed(this)
   }
 
-  open(head: StreamHead): Writable {
+  open(request: UpstreamRequest): Writable {
     const { session, scheme } = this.#owner
-    const stream = session.request(requestFields(head, scheme), {
-      endStream: !head.hasBody,
-      waitForTrailers: head.hasBody,
+    const stream = session.request(requestFields(request, scheme), {
+      endStream: !request.hasBody,
+      waitForTrailers: request.hasBody,
     })
     this.#stream = stream
     this.#streamId = stream.id
@@ -90,7 +89,7 @@ export class UpstreamStream implements Http2Channel {
       this.#guard(() => this.#onInformation(raw)),
     )
     stream.on('response', (_fields, flags, raw: readonly string[]) => {
-      this.#guard(() => this.#onHead(head, raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0))
+      this.#guard(() => this.#onHead(request, raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0))
       // Not before: Node queues `response`, and may give out content that came with it ahead of it, which would be lost.
       stream.on('data', (chunk: Buffer) => this.#guard(() => this.#onData(chunk)))
     })
@@ -105,7 +104,11 @@ export class UpstreamStream implements Http2Channel {
     return stream
   }
 
-  endRequest(trailers: readonly string[]): void {
+  write(piece: Buffer): void {
+    this.#stream?.write(piece)
+  }
+
+  endBody(trailers: readonly string[]): void {
     this.#trailers = trailers
     this.#stream?.end()
   }
@@ -160,7 +163,7 @@ export class UpstreamStream implements Http2Channel {
     this.#exchange.onInformation(readResponseHead(raw))
   }
 
-  #onHead({ method }: StreamHead, raw: readonly string[], isWhole: boolean): void {
+  #onHead({ method }: UpstreamRequest, raw: readonly string[], isWhole: boolean): void {
     if (!this.#exchange) return
     const head = readResponseHead(raw, isWhole)
     const { framing, status } = head

@@ -3,15 +3,12 @@ import { connect, type Socket } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
 import { ConnectionLife } from '../../../../proxy/http/upstream/keep-alive/connection-life.ts'
 import { UpstreamConnection } from '../../../../proxy/http/upstream/connection.ts'
-import type {
-  Http1Channel,
-  UpstreamChannel,
-  UpstreamExchange,
-} from '../../../../proxy/http/upstream/exchange.ts'
+import type { UpstreamChannel, UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
 import type { UpstreamFailure } from '../../../../proxy/http/upstream/failure.ts'
 import { connectionOpener } from '../../../../proxy/http/upstream/open-connection.ts'
 import { startRawBackend } from '../../../support/http/backend.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
+import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
 // A request without a body is written at the end of the turn of the event loop, and a response is read there. The outcome of the
 // connection before that?
@@ -52,7 +49,7 @@ function exchange() {
     isRepeatable: true,
     start(channel) {
       channels.push(channel)
-      if (channel.socket) channel.sendHead(head)
+      channel.open(upstreamRequest())
       channel.requestSent()
     },
     onInformation: () => undefined,
@@ -130,15 +127,15 @@ describe('bytes that arrive before the request is written', () => {
     ['garbage', ['\0']],
   ]
   /** How the request is held back. */
-  const requests: readonly (readonly [string, boolean, (channel: Http1Channel) => void])[] = [
-    ['a request', false, (channel) => channel.sendHead(head)],
-    ['a handshake', true, (channel) => channel.sendHead(head)],
+  const requests: readonly (readonly [string, boolean, (channel: UpstreamChannel) => void])[] = [
+    ['a request', false, (channel) => void channel.open(upstreamRequest())],
+    ['a handshake', true, (channel) => void channel.open(upstreamRequest({ upgrade: 'websocket' }))],
     [
       'a request with a body',
       false,
       (channel) => {
-        channel.cork(() => undefined)
-        channel.socket.write(head)
+        channel.open(upstreamRequest({ hasBody: true }))
+        channel.write(Buffer.from('body'))
       },
     ],
   ]
@@ -161,7 +158,7 @@ describe('bytes that arrive before the request is written', () => {
         ...sent,
         upgrades,
         start(channel) {
-          if (channel.socket) start(channel)
+          start(channel)
           channel.requestSent()
         },
         onUpgrade: told.onHead,

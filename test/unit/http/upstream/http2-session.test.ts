@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
 import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
+import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
 const timeouts = { firstByteMs: 5_000, idleMs: 5_000 }
 
@@ -30,9 +31,7 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     upgrades: false,
     isRepeatable: false,
     start: (channel) => {
-      if (channel.socket) throw new Error('not an HTTP/2 stream')
-      const head = { method: 'GET', target: '/', lines: 'host: a\r\n', contentLength: undefined }
-      channel.open({ ...head, hasBody: false, acceptsTrailers: true })
+      channel.open(upstreamRequest({ acceptsTrailers: true }))
       channel.requestSent()
     },
     onInformation: ({ status }) => heard.push(`information ${status}`),

@@ -9,6 +9,7 @@ import type { UpstreamExchange } from '../../../../proxy/http/upstream/exchange.
 import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.ts'
 import { startRawBackend } from '../../../support/http/backend.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
+import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
 // While interim responses come the backend is at work: none of them may be longer in coming than a response may.
 
@@ -37,12 +38,7 @@ function listeningExchange() {
       isRepeatable: true,
     },
     start(channel) {
-      if (channel.socket) channel.sendHead('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
-      else
-        channel.open({
-          ...{ method: 'GET', target: '/', lines: 'host: a\r\n', contentLength: undefined },
-          ...{ hasBody: false, acceptsTrailers: false },
-        })
+      channel.open(upstreamRequest())
       channel.requestSent()
     },
     onInformation: ({ status }) => heard.push(String(status)),

@@ -7,6 +7,7 @@ import { UpstreamPool } from '../../../../proxy/http/upstream/pool.ts'
 import { startRawBackend } from '../../../support/http/backend.ts'
 import { runs } from '../../../support/random/runs.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
+import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
 const nothing = (): void => undefined
 
@@ -23,7 +24,7 @@ function post(pool: UpstreamPool): Promise<string> {
         upgrades: false,
       },
       start(connection: UpstreamChannel) {
-        if (connection.socket) connection.sendHead('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n')
+        connection.open(upstreamRequest({ method: 'POST', contentLength: 0 }))
         connection.requestSent()
       },
       onInformation: nothing,

@@ -9,6 +9,7 @@ import { ResolvedGroup } from '../../../../proxy/http/upstream/servers/resolved-
 import { eventually } from '../../../support/wait/eventually.ts'
 import { seededRandom } from '../../../support/http/raw-client.ts'
 import { testSeed } from '../../../support/random/seed.ts'
+import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
 const random = seededRandom(testSeed())
 
@@ -42,7 +43,7 @@ function ask(group: ResolvedGroup): Promise<string> {
       isRepeatable: true,
       upgrades: false,
       start(connection: UpstreamChannel) {
-        if (connection.socket) connection.sendHead('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+        connection.open(upstreamRequest())
         connection.requestSent()
       },
       onInformation: nothing,

@@ -1,0 +1,45 @@
+/** The name of a header that is sent to backends. */
+export type HeaderName = {
+  /** In lower case. */
+  readonly name: string
+  /** As HTTP/1 writes it, with the line end before it and the colon behind. It is made once, as every request needs it. */
+  readonly line: string
+}
+
+/** @param name in lower case */
+export function headerName(name: string): HeaderName {
+  return { name, line: `\r\n${name}: ` }
+}
+
+/** The headers of a message, in their order. A name may repeat. */
+export class HeaderList {
+  readonly names: HeaderName[] = []
+  readonly values: string[] = []
+
+  add(name: HeaderName, value: string): void {
+    this.names.push(name)
+    this.values.push(value)
+  }
+
+  addAll(others: HeaderList): void {
+    this.names.push(...others.names)
+    this.values.push(...others.values)
+  }
+
+  has(name: string): boolean {
+    return this.names.some((other) => other.name === name)
+  }
+}
+
+/**
+ * @param fields name, value, name, value… with names in lower case
+ * @param before headers that come before them
+ */
+export function headerListOf(fields: readonly string[], before = noHeaders): HeaderList {
+  const list = new HeaderList()
+  list.addAll(before)
+  for (let i = 0; i < fields.length; i += 2) list.add(headerName(fields[i] ?? ''), fields[i + 1] ?? '')
+  return list
+}
+
+const noHeaders = new HeaderList()
