@@ -29,7 +29,7 @@ async function control(actions: Record<string, () => Promise<unknown>>): Promise
   const server = createServer((request, response) => {
     const action = actions[(request.url ?? '').slice(1)]
     void (action?.() ?? Promise.reject(new Error('no such action'))).then(
-      () => response.end(),
+      (answer) => response.end(typeof answer === 'string' ? answer : ''),
       (error: unknown) => response.writeHead(500).end(String(error)),
     )
   })
@@ -146,6 +146,41 @@ test('the page shows every state, accessibly, and fits on a phone', async () => 
   // As wide as there is room beside the figures of the rule, and on a phone nearly all of it.
   expect(facts['light']?.plotPart).toBeGreaterThan(0.25)
   expect(facts['dark']?.plotPart).toBeGreaterThan(0.7)
+})
+
+test('an operator sets the plan of a customer, undoes that, and removes it from the list', async () => {
+  const { url } = await startBackend()
+  const redis = await startRedisServer()
+  const planned = `limits:
+  - name: api
+    match: '* /api'
+    key: header:x-api-key
+    requests: 2
+    window: month
+    plans: { free: 5, pro: 100 }
+    plan: store
+`
+  const env = {
+    UPSTREAM_URL: url,
+    REDIS_URL: redis.url,
+    ADMIN_TOKEN: token,
+    CONFIG_FILE: writeConfigFile(planned),
+  }
+  const gateway = await startGateway(env)
+  const asks = await control({
+    async ask() {
+      const { headers } = await send(gateway.port, 'GET', '/api', { headers: { 'x-api-key': 'k-1' } })
+      const [, quota] = /q=(\d+)/.exec(String(headers['ratelimit-policy'])) ?? []
+      return quota
+    },
+  })
+  expect(await runClient('page-plans.js', pageOf(gateway), [token, asks, pictures])).toEqual({
+    names: ['free', 'pro'],
+    quotas: ['2', '100', '2', '2'],
+    redisKey: expect.stringMatching(/^sluice:1:\{h:[\w-]{22}\}:plan:header:x-api-key$/) as string,
+    seen: [],
+    errors: [],
+  })
 })
 
 test('10,000 refusals a second take the page less than 16 ms of scripting a frame', async () => {

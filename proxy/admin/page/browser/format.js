@@ -36,6 +36,16 @@ export function nameOf(client) {
   return String(client.ip ?? client.id ?? '')
 }
 
+/** As on the command line: an address, `PART=VALUE` for each part of a key, or the hash that a list shows. */
+export function readClient(text) {
+  if (/^h:[\w-]{22}$/.test(text)) return { id: text }
+  if (text === 'global') return { global: true }
+  if (!text.includes('=')) return text
+  return Object.fromEntries(
+    text.split(/\s+/).map((part) => [part.slice(0, part.indexOf('=')), part.slice(part.indexOf('=') + 1)]),
+  )
+}
+
 export function describeLimit(limit) {
   if (!limit) return ''
   const { requests, plans = {}, windowSeconds, calendar, algorithm, mode, over } = limit

@@ -1,6 +1,6 @@
 import { ban, letIn, override, unban } from './actions.js'
 import { at, make } from './dom.js'
-import { formatNumber, formatSeconds, nameOf } from './format.js'
+import { formatNumber, formatSeconds, nameOf, readClient } from './format.js'
 import { ask, Unauthorized } from './gateway.js'
 
 // One client under all rules that count it: `POST /api/clients/inspect`, which counts nothing.
@@ -28,16 +28,6 @@ async function lookUp() {
     shown = [make('p', { class: 'bad' }, error instanceof TypeError ? 'No answer' : error.message)]
   }
   if (number === asked) at('looked-up').replaceChildren(...shown)
-}
-
-/** As on the command line: an address, `PART=VALUE` for each part of a key, or the hash that a list shows. */
-function readClient(text) {
-  if (/^h:[\w-]{22}$/.test(text)) return { id: text }
-  if (text === 'global') return { global: true }
-  if (!text.includes('=')) return text
-  return Object.fromEntries(
-    text.split(/\s+/).map((part) => [part.slice(0, part.indexOf('=')), part.slice(part.indexOf('=') + 1)]),
-  )
 }
 
 const NAMES = ['Rule', 'Used', 'Limit', 'Left', 'Resets in', 'State', 'Actions']

@@ -6,6 +6,7 @@ import { at, setClass } from './dom.js'
 import './explain.js'
 import { ask, follow, hasToken, setToken, Unauthorized } from './gateway.js'
 import './lookup.js'
+import { showPlanNames } from './plans.js'
 import { setHealth, showHealth, showRefusedReload, showReplicas, showState } from './overview.js'
 import { takeCounts, takeHistory } from './rates.js'
 import { setLimits, showRules } from './rules.js'
@@ -27,7 +28,9 @@ async function take(event, data) {
   if (event === 'history') return takeHistory(data)
   if (event !== 'status') return
   if (data.status.tableHash !== tableHash) {
-    setLimits((await (await ask('api/limits')).json()).limits)
+    const { limits } = await (await ask('api/limits')).json()
+    setLimits(limits)
+    showPlanNames(limits)
     tableHash = data.status.tableHash
   }
   show(data)
