@@ -6,7 +6,7 @@ import type { GatewaySettings } from '../config/settings.ts'
 import { listedHeaders } from '../limits/clients/lists/client-lists.ts'
 import type { ClientTable } from '../limits/clients/client-table.ts'
 import { addedNames, createLimitHeaders, limitHeaderNames } from '../limits/replies.ts'
-import { createWaiting } from '../limits/waiting/waiting.ts'
+import { createWaiting, type Waiting } from '../limits/waiting/waiting.ts'
 import { compileTableInSteps, type RequestTable } from '../limits/request-table.ts'
 import { HeldBodyMemory } from '../http/forward/held-body.ts'
 import { createCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
@@ -93,6 +93,8 @@ export type LiveHandler = {
   readonly live: LiveOptions
   /** The tables for requests that begin now. */
   readTable(): RequestTable
+  /** Whether a request with this charge would find a place to wait, if it had to. */
+  readonly hasPlace: Waiting['hasPlace']
   /**
    * Builds everything that requests need for another table. One build at a time, as each continues the state in force.
    *
@@ -104,7 +106,8 @@ export type LiveHandler = {
 /** Composes the steps of a request by the settings. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
   const fixed = composeFixed(settings, deps)
-  const delaying = createWaiting(deps.now, deps.telemetry).delaying(deps.limiter)
+  const waiting = createWaiting(deps.now, deps.telemetry)
+  const delaying = waiting.delaying(deps.limiter)
   function* compose(
     next: GatewaySettings,
     { tokens, lists, geo }: ReadFiles,
@@ -124,6 +127,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     handler: createHandler(live),
     live,
     readTable: () => inForce.table,
+    hasPlace: waiting.hasPlace,
     *prepare(next, read) {
       const prepared = yield* compose(next, read)
       return () => {

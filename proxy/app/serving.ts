@@ -194,7 +194,11 @@ export async function composeServing(
         log,
       }),
       explain(asked) {
-        const runTime = { entries: counters.clientTable.entries, refusals }
+        const runTime = {
+          entries: counters.clientTable.entries,
+          refusals,
+          hasPlace: clients.hasPlace,
+        }
         const known = { table: clients.readTable(), tokens: tokens?.uncounted, runTime }
         return explainHead(asked, settings, known)
       },
@@ -273,7 +277,7 @@ function composeServer(
     readonly names: Names
   },
 ): Running &
-  Pick<LiveHandler, 'prepare' | 'readTable'> &
+  Pick<LiveHandler, 'prepare' | 'readTable' | 'hasPlace'> &
   Pick<Upstreams, 'readServers'> & {
     readonly server: NetServer
     readonly decisions: DecisionsListener | undefined
@@ -325,6 +329,7 @@ function composeServer(
     decisions,
     prepare: (...table) => live.prepare(...table),
     readTable: () => live.readTable(),
+    hasPlace: live.hasPlace,
     readServers: () => upstreams.readServers(),
     reloadCertificate: () => void certificate?.reload(),
     ready: async () => hosts?.ready(LOOKUP_AT_START_MS),

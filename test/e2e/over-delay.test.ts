@@ -97,17 +97,20 @@ test('requests for which there is no time, or no place, are refused', async () =
   const first = send('/few')
   await untilWaiting(gateway, 4)
   expect(await send('/few')).toEqual([429, expect.any(Number)])
-  // The fourth turn is beyond the delay; under the other rule there is time, but no place, which no question asks for.
+  // The fourth turn is beyond the delay; under the other rule there is time, but no place.
   const explain = async (target: string) =>
     (await askOperator(gateway, 'POST', '/api/explain', { method: 'GET', target })).body
   expect(await explain('/slow')).toMatchObject({
     refusedBy: 'slow',
     rules: [{ over: { delayMs: 60_000 } }, {}],
   })
-  expect(await explain('/few')).toMatchObject({ refusedBy: null })
+  const full = { name: 'few', counts: true, waitingFull: true }
+  expect(await explain('/few')).toMatchObject({ refusedBy: 'few', rules: [{}, full] })
   left.abort()
   expect(await Promise.all([...replies, first])).toEqual(['left', 'left', 'left', 'left'])
   await untilWaiting(gateway, 0)
+  const { refusedBy, rules } = (await explain('/few')) as { refusedBy: unknown; rules: object[] }
+  expect([refusedBy, rules.filter((rule) => 'waitingFull' in rule)]).toEqual([null, []])
 })
 
 test('clients that have left are forgotten: their turns are those of others', async () => {

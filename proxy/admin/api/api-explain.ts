@@ -10,6 +10,7 @@ import {
   refusesOver,
   requestedUnits,
   reservedUnits,
+  withoutDelay,
   type Policy,
   type Rule,
 } from '../../policy.ts'
@@ -54,7 +55,12 @@ export function createExplainRoutes(options: {
     const charges = explanation.rules.flatMap(chargesOf)
     const states = charges.length === 0 ? [] : await clients.inspect(charges)
     const { ban, rules: told, ...about } = explanation
-    const exceeding = states.find((state, at) => refuses(state, charges[at]?.policy))
+    const full = new Set(explanation.rules.flatMap(({ name, waitingFull }) => (waitingFull ? [name] : [])))
+    const policyAt = (at: number): Policy | undefined => {
+      const policy = charges[at]?.policy
+      return policy && full.has(policy.name) ? withoutDelay(policy) : policy
+    }
+    const exceeding = states.find((state, at) => refuses(state, policyAt(at)))
     const routing = states.find((state, at) => routes(state, charges[at]?.policy))
     return {
       ...about,

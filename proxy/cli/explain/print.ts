@@ -79,6 +79,7 @@ function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
     algorithm,
     mode,
     over,
+    waitingFull,
     lease,
     plan,
     keys,
@@ -92,7 +93,7 @@ function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
       ? `${formatCount(requests)} in a ${calendar.unit} (${calendar.timezone})`
       : `${formatCount(requests)} in ${windowSeconds} s, ${algorithm}`
   return [
-    `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${over ? `, then ${describeOver(over)}` : ''}${lease === undefined ? '' : `, lease ${lease}`}${plan === undefined ? '' : `, plan ${plan}`}${why === undefined ? '' : `, ${why}`}`,
+    `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${over ? `, then ${describeOver(over)}` : ''}${waitingFull ? ' (no place is free)' : ''}${lease === undefined ? '' : `, lease ${lease}`}${plan === undefined ? '' : `, plan ${plan}`}${why === undefined ? '' : `, ${why}`}`,
     ...key.map(({ part, values }) => `  ${part}${values.map((value) => ` ${value}`).join(' or')}`),
     `  counter ${keys.join(', ')}`,
     ...states.map((state) => `  ${describeState(state)}`),

@@ -1,5 +1,6 @@
 import type { AppliedBan, ClientEntries } from '../clients/client-entries.ts'
 import type { Ban } from '../clients/client-entry.ts'
+import type { Charge } from '../limiter.ts'
 import type { AskedRequest, DecisionTable } from '../verdict.ts'
 import { refusalOf, type Refusals } from '../replies.ts'
 
@@ -7,6 +8,8 @@ import { refusalOf, type Refusals } from '../replies.ts'
 export type RunTimeState = {
   readonly entries: DecisionTable['entries'] & Pick<ClientEntries, 'list'>
   readonly refusals: Refusals
+  /** Whether a request would find a place to wait, if it had to. */
+  readonly hasPlace: (charge: Charge) => boolean
 }
 
 export type ExplainedBan = {

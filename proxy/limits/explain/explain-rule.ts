@@ -1,3 +1,4 @@
+import type { RunTimeState } from './bans.ts'
 import type { Charge } from '../limiter.ts'
 import type { DeviceOutcome } from '../../telemetry/telemetry.ts'
 import type { KeySource } from '../keys/part-values.ts'
@@ -30,6 +31,8 @@ export type ExplainedRule = {
   readonly mode: Policy['mode']
   /** What becomes of requests over the limit, where they are not refused. */
   readonly over?: OverPolicy
+  /** All places in which the client's requests could wait are taken, in the process that was asked. */
+  readonly waitingFull?: true
   /** Units that gateways take ahead from Redis. */
   readonly lease?: Policy['lease']
 }
@@ -41,9 +44,10 @@ export function explainRule(
     readonly about: AskedRequest
     readonly head: RequestHead
     readonly keySource: KeySource
+    readonly runTime?: RunTimeState | undefined
   },
 ): ExplainedRule {
-  const { table, about, head, keySource } = context
+  const { table, about, head, keySource, runTime } = context
   const { request, clientAddress, matched, applying, charges } = about
   const policy = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
   // Overrides that were set at run time have the name of their policy.
@@ -88,6 +92,9 @@ export function explainRule(
     ...(override === undefined ? [] : [`override ${override} has the client`]),
     ...deviceTexts(charges.filter((charge) => charge.policy.name === policy.name)),
   ]
+  const waitsNowhere = charges.some(
+    (charge) => charge.policy.name === policy.name && runTime?.hasPlace(charge) === false,
+  )
   const planned = charges.find((charge) => charge.policy.name === policy.name && charge.policy.plan)?.policy
   return {
     ...described,
@@ -96,6 +103,7 @@ export function explainRule(
     near: false,
     ...(whys.length > 0 && { why: whys.join('; ') }),
     ...(override !== undefined && { override }),
+    ...(waitsNowhere && { waitingFull: true }),
     keys,
     key,
   }

@@ -122,7 +122,7 @@ function describeRead(
 }
 
 async function explainRules(
-  { table, request, tokens }: Asked,
+  { table, request, tokens, runTime }: Asked,
   about: AskedRequest,
 ): Promise<readonly ExplainedRule[]> {
   const { clientAddress: client, head, applying } = about
@@ -138,7 +138,7 @@ async function explainRules(
     geo: table.geo,
     headers: request.headers,
   }
-  return table.written.map((rule) => explainRule(rule, { table, about, head, keySource }))
+  return table.written.map((rule) => explainRule(rule, { table, about, head, keySource, runTime }))
 }
 
 function upstreamOf({ routes }: RequestTable, target: Target, host: string): string | null {

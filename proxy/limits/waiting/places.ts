@@ -19,15 +19,21 @@ export class Places {
    * @param isShared all clients together count as one, which may take all places
    */
   take(rule: string, key: string, most: number, isShared: boolean): boolean {
+    if (!this.hasPlace(rule, key, most, isShared)) return false
     const taken = this.#rules.get(rule) ?? { total: 0, most, byKey: new Map<string, number>() }
     const own = taken.byKey.get(key) ?? 0
-    const free = most - taken.total
-    if (free <= 0 || (!isShared && own >= free)) return false
     taken.total += 1
     taken.most = most
     taken.byKey.set(key, own + 1)
     this.#rules.set(rule, taken)
     return true
+  }
+
+  /** Whether `take` would find a place. */
+  hasPlace(rule: string, key: string, most: number, isShared: boolean): boolean {
+    const taken = this.#rules.get(rule)
+    const free = most - (taken?.total ?? 0)
+    return free > 0 && (isShared || (taken?.byKey.get(key) ?? 0) < free)
   }
 
   leave(rule: string, key: string): void {

@@ -9,6 +9,8 @@ import { TurnQueue, type Waiter } from './turn-queue.ts'
 export type Waiting = {
   /** A limiter whose decisions have a `turn` where the request has to wait. */
   delaying(limiter: Limiter): Limiter
+  /** Whether a request with this charge would find a place to wait in this process, if it had to; true where none waits. */
+  readonly hasPlace: (charge: Charge) => boolean
 }
 
 /** A turn that the store has reserved. */
@@ -106,12 +108,9 @@ export function createWaiting(
   function takePlaces(charges: readonly Charge[]): { asked: readonly Charge[]; taken: readonly Charge[] } {
     const taken: Charge[] = []
     const asked = charges.map((charge) => {
-      const { policy, partitionKey } = charge
-      const { over, mode, name } = policy
-      if (mode === 'shadow' || !over || !('waiting' in over)) return charge
-      const isShared = policy.partition.some(({ kind }) => kind === 'global')
-      if (!places.take(name, partitionKey, over.waiting, isShared))
-        return { ...charge, policy: withoutDelay(policy) }
+      const asked = placeOf(charge)
+      if (!asked) return charge
+      if (!places.take(...asked)) return { ...charge, policy: withoutDelay(charge.policy) }
       taken.push(charge)
       return charge
     })
@@ -119,6 +118,10 @@ export function createWaiting(
   }
 
   return {
+    hasPlace(charge) {
+      const asked = placeOf(charge)
+      return !asked || places.hasPlace(...asked)
+    },
     delaying: (limiter) => ({
       decide(charges) {
         if (!charges.some(({ policy }) => maxDelayMs(policy) > 0)) return limiter.decide(charges)
@@ -131,6 +134,13 @@ export function createWaiting(
       settle: (reservation, costUnits) => limiter.settle(reservation, costUnits),
     }),
   }
+}
+
+/** What to ask `Places` for; undefined where requests do not wait. */
+function placeOf({ policy, partitionKey }: Charge): Parameters<Places['take']> | undefined {
+  const { over, mode, name } = policy
+  if (mode === 'shadow' || !over || !('waiting' in over)) return undefined
+  return [name, partitionKey, over.waiting, policy.partition.some(({ kind }) => kind === 'global')]
 }
 
 function reservedBy(state: PolicyState): Reserved[] {

@@ -268,6 +268,10 @@ export const explanation = z.strictObject({
       algorithm,
       mode,
       over: over.optional(),
+      waitingFull: z
+        .literal(true)
+        .optional()
+        .describe('no place to wait is free for the client, in the process that answers'),
       lease: lease.optional(),
       states: z.array(state),
     }),

@@ -104,9 +104,10 @@ function tableOf(rules) {
   )
 }
 
-/** Whether it counts by a device, or why not. */
-function howCounted({ override, why }) {
-  return override === undefined && why ? `; ${why}` : ''
+/** Whether it counts by a device, or why not, and whether it may wait. */
+function howCounted({ override, why, waitingFull }) {
+  const counted = override === undefined && why ? `; ${why}` : ''
+  return waitingFull ? `${counted}; no place to wait is free` : counted
 }
 
 function numberOf(value) {

@@ -28,3 +28,21 @@ test('places that are left are free again, and a rule without any takes no memor
   expect(places.readUse()).toEqual({ size: 0, capacity: 0, evictions: 0 })
   expect(countTaken(places, 'b', 9)).toBe(taken)
 })
+
+test('to ask for a place takes none, and says what taking one would', () => {
+  const places = new Places()
+  expect(places.hasPlace('rule', 'a', 3, false)).toBe(true)
+  expect(places.readUse().size).toBe(0)
+  places.take('rule', 'a', 3, false)
+  for (const [key, most, isShared] of [
+    ['a', 3, false],
+    ['a', 2, false],
+    ['a', 2, true],
+    ['b', 1, true],
+    ['b', 2, false],
+  ] as const) {
+    const isFree = places.hasPlace('rule', key, most, isShared)
+    expect(places.take('rule', key, most, isShared), `${key} ${most}`).toBe(isFree)
+    if (isFree) places.leave('rule', key)
+  }
+})
