@@ -1,10 +1,14 @@
-import type { RequestListener } from 'node:http'
-import { expect, test } from 'vitest'
+import { Agent, type RequestListener } from 'node:http'
+import { afterAll, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import type { SendOptions } from '../support/gateway/gateway.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+
+// Thousands of requests: a connection for each would take most of the time.
+const agent = new Agent({ keepAlive: true })
+afterAll(() => agent.destroy())
 
 /** Sends the requests of an application's clients, and counts those that pass before the first 429. */
 async function startPreset(name: string, answer?: RequestListener) {
@@ -20,11 +24,10 @@ async function startPreset(name: string, answer?: RequestListener) {
     options: SendOptions | ((sent: number) => SendOptions) = {},
   ): Promise<number> => {
     for (let sent = 0; sent <= 1000; sent++) {
-      const reply = await gateway.send(
-        method,
-        typeof path === 'string' ? path : path(sent),
-        typeof options === 'function' ? options(sent) : options,
-      )
+      const reply = await gateway.send(method, typeof path === 'string' ? path : path(sent), {
+        agent,
+        ...(typeof options === 'function' ? options(sent) : options),
+      })
       if (reply.status === 429) return sent
     }
     return Infinity

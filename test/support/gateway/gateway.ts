@@ -1,4 +1,9 @@
-import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
+import {
+  request as httpRequest,
+  type Agent,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from 'node:http'
 import { connect } from 'node:net'
 import { spawnNode, type NodeProcess } from './process.ts'
 
@@ -17,6 +22,8 @@ export type SendOptions = {
   readonly body?: string | Buffer
   /** The client's address, which must be one of loopback: `127.0.0.2` is another client than `127.0.0.1`. */
   readonly from?: string
+  /** Whose connections are used. Without it the request has a connection of its own. */
+  readonly agent?: Agent
 }
 
 export type Reply = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string }
@@ -50,7 +57,7 @@ export async function startGateway(
   return { port, adminPort, decisionsPort, process: gateway, send: (...request) => send(port, ...request) }
 }
 
-/** One request over a connection of its own. Rejects where the connection ends before the response is complete. */
+/** One request, over a connection of its own unless an agent is given. Rejects where the connection ends before the response is complete. */
 export function send(port: number, method: string, path: string, options: SendOptions = {}): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({
@@ -58,7 +65,7 @@ export function send(port: number, method: string, path: string, options: SendOp
       port,
       method,
       path,
-      agent: false,
+      agent: options.agent ?? false,
       ...(options.headers && { headers: options.headers }),
       ...(options.from !== undefined && { localAddress: options.from }),
     })
