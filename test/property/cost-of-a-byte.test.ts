@@ -10,7 +10,7 @@ import { measureRows, repositoryRoot, rowsFolder } from '../support/cost/run-row
  * what they may keep. `test/support/cost/row.ts` says how a reader is added.
  */
 
-test.each(readdirSync(join(repositoryRoot, rowsFolder)))(
+test.concurrent.each(readdirSync(join(repositoryRoot, rowsFolder)))(
   'a byte from a client costs bounded CPU time: %s',
   async (file) => {
     expect(await measureRows(repositoryRoot, file, ['time'], runs(10))).toEqual([])
