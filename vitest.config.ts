@@ -33,8 +33,8 @@ const longWithRedis = [
 ]
 /** Tests about time set their own limits: this one allows for a machine that is busy with something else. */
 const patience = { testTimeout: 60_000, hookTimeout: 120_000 }
-/** Most tests wait for a process or a window more than they compute: with fewer at a time two cores are partly idle. */
-const maxWorkers = 4
+/** Most tests wait for a process or a window more than they compute: with four at a time two cores are idle for two fifths. */
+const maxWorkers = 6
 
 export default defineConfig({
   test: {
@@ -76,6 +76,8 @@ export default defineConfig({
           setupFiles,
           ...patience,
           fileParallelism: false,
+          // Of the tests that start processes, which measure their own CPU time.
+          maxConcurrency: 2,
           sequence: { groupOrder: 1 },
         },
       },
