@@ -51,7 +51,7 @@ async function measureOnce(
   const seed = process.env['COST_SEED'] ?? '1'
   const script = join(root, 'test/support/cost/run.ts')
   const args = [script, join(root, rowsFolder, file), costs.join(), String(draws), seed, part]
-  // V8's own threads would be counted with the time. What is kept is not to be copied again and again before it is counted.
+  // V8's own threads would be counted with the time. In a large young generation V8 copies less before it counts.
   const options = costs.includes('time')
     ? ['--single-threaded']
     : ['--single-threaded', '--min-semi-space-size=64', '--max-semi-space-size=64']

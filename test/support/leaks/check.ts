@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { closeNew, describeNew, listResources, type Resources } from './resources.ts'
+import { closeNew, describeNew, listResources, TIMER, type Resources } from './resources.ts'
 
 /** Closing resources at the end of a test takes a few turns of the event loop, of this process or of its peer. */
 const GRACE_MS = 3_000
@@ -21,4 +21,19 @@ export async function checkNothingLeft(before: Resources, graceMs = GRACE_MS): P
   if (left.length === 0) return
   closeNew(before, listResources())
   throw new Error(`left open at the end of the file:\n${left.map((each) => `  ${each}`).join('\n')}`)
+}
+
+/**
+ * Timers of earlier files, which failed for them. Those that are there when a file begins do not count: for a tenth of a second there
+ * may be one of vitest's own, in whose place the file could leave another.
+ */
+let leftTimers = 0
+
+/** Does that at the end of a test file, with what there was when it began. */
+export async function checkFile(begun: Resources): Promise<void> {
+  try {
+    await checkNothingLeft({ ...begun, counts: new Map(begun.counts).set(TIMER, leftTimers) })
+  } finally {
+    leftTimers = listResources().counts.get(TIMER) ?? 0
+  }
 }

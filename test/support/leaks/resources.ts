@@ -9,8 +9,10 @@ export type Resources = {
   readonly counts: ReadonlyMap<string, number>
 }
 
+/** The name of timers in the counts. */
+export const TIMER = 'timer'
 const countedTurns: Readonly<Record<string, string>> = {
-  Timeout: 'timer',
+  Timeout: TIMER,
   Immediate: 'queued turn (setImmediate)',
 }
 /** An `exit` listener does nothing before the end. */

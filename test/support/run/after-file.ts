@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll } from 'vitest'
 import { endFile } from './at-end.ts'
-import { checkNothingLeft } from '../leaks/check.ts'
+import { checkFile } from '../leaks/check.ts'
 import { listResources } from '../leaks/resources.ts'
 import { closeSharedConnections } from '../leaks/shared-connections.ts'
 import { testSeed } from '../random/seed.ts'
@@ -17,5 +17,5 @@ const before = listResources()
 afterAll(async () => {
   await endFile()
   await closeSharedConnections()
-  await checkNothingLeft(before)
+  await checkFile(before)
 })
