@@ -59,7 +59,7 @@ const defects: Readonly<Record<string, { readonly defect?: Defect; readonly keep
       ...store,
       take: (charge, wanted) =>
         store.take(charge, wanted).catch(() => ({
-          units: wanted.units,
+          units: wanted().units,
           remaining: 0,
           leftMs: 500,
           ticket: '',

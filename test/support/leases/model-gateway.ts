@@ -119,14 +119,16 @@ export class ModelGateway {
     }
     const store: LeaseStore = {
       isAnswering: () => true,
-      take: (charge, wanted) =>
-        new Promise((taken, lost) =>
+      take: (charge, wanted) => {
+        const units = wanted()
+        return new Promise((taken, lost) =>
           send(
-            () => this.#counters.take(charge, wanted),
+            () => this.#counters.take(charge, units),
             taken,
             () => lost(new Error('connection lost')),
           ),
-        ),
+        )
+      },
       giveBack: (...given) => send(() => this.#counters.giveBack(...given), nothing, nothing),
       flush: nothing,
     }

@@ -9,8 +9,10 @@ export type LeaseStore = {
    * counted: then they stay counted.
    *
    * @param charge its policy and its client; its units say nothing here
+   * @param wanted called when the units are asked for, which may be at the end of this turn of the event loop: by then more of its requests
+   *   have passed
    */
-  take(charge: Charge, wanted: WantedUnits): Promise<Lease>
+  take(charge: Charge, wanted: () => WantedUnits): Promise<Lease>
   /**
    * Gives back units that were not used, once. Nobody waits for it. Units that the store does not hear of within `MAX_LEASE_AGE_MS`
    * of the lease stay counted, as do those of a client that was reset since.

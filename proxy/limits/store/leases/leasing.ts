@@ -68,23 +68,25 @@ export function createLeasing(options: {
     const wanted = wantedUnits(client, units, nowMs)
     if (!wanted) return
     client.isTaking = true
-    store.take(client.charge, wanted).then(
-      (lease) => {
-        client.isTaking = false
-        if (lease.units === 0) {
-          client.notBeforeMs = nowMs + Math.min(RETRY_MS, lease.leftMs)
-          return
-        }
-        telemetry.leaseChanged(client.charge.policy, 'taken', lease.units)
-        const held = client.held.add(lease, nowMs)
-        if (client.isGone) giveBack(client, client.held.removeAll())
-        else if (held.endsAtMs <= now()) giveBackEnded(client)
-      },
-      () => {
-        client.isTaking = false
-        client.notBeforeMs = now() + RETRY_MS
-      },
-    )
+    store
+      .take(client.charge, () => wantedUnits(client, units, now()) ?? wanted)
+      .then(
+        (lease) => {
+          client.isTaking = false
+          if (lease.units === 0) {
+            client.notBeforeMs = nowMs + Math.min(RETRY_MS, lease.leftMs)
+            return
+          }
+          telemetry.leaseChanged(client.charge.policy, 'taken', lease.units)
+          const held = client.held.add(lease, nowMs)
+          if (client.isGone) giveBack(client, client.held.removeAll())
+          else if (held.endsAtMs <= now()) giveBackEnded(client)
+        },
+        () => {
+          client.isTaking = false
+          client.notBeforeMs = now() + RETRY_MS
+        },
+      )
   }
 
   /** What the charges that were asked for say about their clients. */

@@ -35,14 +35,13 @@ export function createRedisLeaseStore(options: {
   async function ask(part: readonly Wanted[]): Promise<void> {
     try {
       if (!isAnswering()) throw new Error('not connected')
-      const reply = await run(
-        takeLeasesScript,
-        part,
-        (policy, { charge, wanted: { units, share, min } }) => ({
+      const reply = await run(takeLeasesScript, part, (policy, { charge, wanted }) => {
+        const { units, share, min } = wanted()
+        return {
           keys: [keyOf(policy, charge.partitionKey), leasedKeyOf(policy, charge.partitionKey)],
           values: [String(units), String(share), String(min)],
-        }),
-      )
+        }
+      })
       if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
       for (const [index, { taken, failed }] of part.entries()) {
         const values = reply.slice(REPLIED * index, REPLIED * (index + 1)) as readonly unknown[]
@@ -109,7 +108,7 @@ export function createRedisLeaseStore(options: {
 
 type Wanted = {
   readonly charge: Charge
-  readonly wanted: WantedUnits
+  readonly wanted: () => WantedUnits
   readonly taken: (lease: Lease) => void
   readonly failed: (error: unknown) => void
 }
