@@ -298,12 +298,14 @@ function composeServer(
   })
   const onException = createErrorBoundary(telemetry, log)
   const live = composeHandler(settings, { ...deps, addresses, connections, upstreams, onException, now })
+  const onFault = createFaultLog(log, settings)
   const http2Handlers = createHttp2Handlers({
     handler: live.handler,
     telemetry,
     onException,
     peers: { addresses, addressOf: (socket) => connections.connectionLimit.addressOf(socket) },
     slowClients: connections.slowClients,
+    onFault,
     log,
   })
   const http2 = createHttp2Connections(http2Limits(settings), http2Handlers, now)
@@ -315,7 +317,7 @@ function composeServer(
     upgradeProtocols: settings.upgradeProtocols,
     telemetry,
     onException,
-    onFault: createFaultLog(log, settings),
+    onFault,
     now,
   })
   const { live: options } = live

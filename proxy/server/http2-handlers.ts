@@ -1,6 +1,7 @@
 import type { Log } from '../../shared/log.ts'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { PacedExchange } from '../http/connection/client-progress.ts'
+import type { Fault } from '../http/connection/http1/faults.ts'
 import type { Http2Handlers } from '../http/connection/http2/connections.ts'
 import type { SlowClients } from '../http/connection/slow-clients.ts'
 import { sendError } from '../http/fields/reply.ts'
@@ -17,7 +18,15 @@ type Http2Deps = {
   readonly onException: OnException
   readonly peers: PeerOptions
   readonly slowClients: SlowClients
+  /** As for HTTP/1: a head that cannot be read is logged with the peer. */
+  readonly onFault: (found: Fault, peerAddress: string | undefined) => void
   readonly log: Log
+}
+
+const headersTooLarge: Fault = {
+  reply: errors.fieldsTooLarge,
+  rejection: 'headers-too-large',
+  why: 'the head or the trailers are too large (MAX_HEADER_SIZE)',
 }
 
 /** Passes the requests of HTTP/2 connections to the handler. */
@@ -47,8 +56,9 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
       }
     },
     onHeadersTooLarge(request, response) {
-      telemetry.requestRejected('headers-too-large')
-      answer(request, response, errors.fieldsTooLarge)
+      telemetry.requestRejected(headersTooLarge.rejection)
+      deps.onFault(headersTooLarge, connectionOf(request).remoteAddress)
+      answer(request, response, headersTooLarge.reply)
     },
     onMalformed() {
       telemetry.requestRejected('framing')

@@ -191,6 +191,7 @@ beforeAll(async () => {
     onException,
     peers: { addresses, addressOf: ({ remoteAddress }) => remoteAddress },
     slowClients,
+    onFault: () => undefined,
     log: createLog('test', 'silent'),
   })
   const http2 = createHttp2Connections(http2Limits(settings), http2Handlers, now)

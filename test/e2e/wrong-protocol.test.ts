@@ -3,6 +3,7 @@ import { connect as connectTls } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 import { sendRaw, startGateway } from '../support/gateway/gateway.ts'
 import { startBackend } from '../support/http/backend.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 
 // Requests to the wrong port, and malformed ones, are answered, and the log names the cause.
@@ -49,5 +50,18 @@ describe('on the plain HTTP port', () => {
     expect(await sendRaw(gateway.port, 'GET /a b HTTP/1.1\r\nHost: a\r\n\r\n')).toMatch(/^HTTP\/1\.1 400|505/)
     expect(await sendRaw(gateway.port, 'GET a HTTP/1.1\r\nHost: a\r\n\r\n')).toMatch(/^HTTP\/1\.1 400/)
     await gateway.process.waitForLine(/"status":400,"reason":"invalid request target","peer"/)
+  })
+})
+
+describe('over HTTP/2', () => {
+  test('a head that is too large has a line that names the cause', async () => {
+    const { url } = await startBackend()
+    const gateway = await startGateway({ UPSTREAM_URL: url })
+    const session = connectHttp2(gateway.port, { cleartext: true })
+    const large = { ':path': '/', 'x-a': 'x'.repeat(17_000) }
+    expect(await sendHttp2(session, large)).toMatchObject({ status: 431 })
+    await gateway.process.waitForLine(
+      /"requests":1,"status":431,"reason":"[^"]*MAX_HEADER_SIZE[^"]*","peer":"127.0.0.1"/,
+    )
   })
 })
