@@ -209,6 +209,11 @@ function namesIn(header: string): readonly string[] {
     if (plain.includes('=?')) names.push(withoutEncodedWords(plain))
     if (names.length > MAX_NAMES) return names
   }
+  // To formidable they are names in a quoted value of another parameter, too.
+  for (const [, sent = ''] of header.matchAll(/\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi)) {
+    names.push(sent.replaceAll('"', ''))
+    if (names.length > MAX_NAMES) return names
+  }
   // In several pieces (RFC 2231 section 3).
   for (const [, piece = ''] of header.matchAll(/name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi))
     continued += piece.trim().replaceAll('"', '')

@@ -23,8 +23,8 @@ export class FormNames {
   #piecePlace = ROOT
   #isEmpty = true
   #isIndex = true
-  /** The whole name that ends at the first NUL. */
-  #beforeNul: number | undefined
+  /** Whole names that end before a bracket, a dot or a NUL: the rest is in their value. */
+  #wholes: number[] = []
 
   /** @param paths names, in the form of `foldedLetters` */
   constructor(paths: readonly (readonly string[])[]) {
@@ -51,7 +51,6 @@ export class FormNames {
         at += 2
       }
       if (code > 0x7f) return undefined
-      if (code === 0) this.#beforeNul ??= this.#whole.ends[this.#wholePlace]
       if (isSeparator(code)) this.#endPiece()
       else {
         const folded = foldedCode(code)
@@ -82,7 +81,7 @@ export class FormNames {
     this.#wholePlace = this.#piecePlace = ROOT
     this.#piece = this.#first
     this.#isEmpty = this.#isIndex = true
-    this.#beforeNul = undefined
+    if (this.#wholes.length > 0) this.#wholes = []
   }
 
   /** @param code of a folded letter or a digit */
@@ -94,6 +93,8 @@ export class FormNames {
   }
 
   #endPiece(): void {
+    const whole = this.#whole.ends[this.#wholePlace]
+    if (whole !== undefined && this.#wholes.at(-1) !== whole) this.#wholes.push(whole)
     if (!this.#isEmpty && !this.#piece.isOver) {
       const name = this.#piecePlace === DEAD ? undefined : this.#piece.trie.ends[this.#piecePlace]
       this.#piece = this.#behindPiece(this.#piece, name, this.#isIndex)
@@ -109,14 +110,10 @@ export class FormNames {
 
   #end(): Meant {
     this.#endPiece()
-    return this.#withWhole(
-      this.#withWhole(this.#piece.found, this.#whole.ends[this.#wholePlace]),
-      this.#beforeNul,
-    )
+    return this.#wholes.reduce<Meant>((found, whole) => this.#withWhole(found, whole), this.#piece.found)
   }
 
-  #withWhole(found: Meant, whole: number | undefined): Meant {
-    if (whole === undefined) return found
+  #withWhole(found: Meant, whole: number): Meant {
     const others = this.#wholeRules[whole] ?? found
     if (found.length === 0) return others
     return others.every((rule) => found.includes(rule)) ? found : [...new Set([...found, ...others])]

@@ -189,9 +189,11 @@ test.each([
     ofB,
   ],
   ['email%00x=a', form],
+  ['user_email[0]=a', form, 'user.email'],
+  [multipart([['Content-Disposition: form-data; filename="f ; name="email"', 'a']]), ofB],
   ['{"email":"\\x61"}', json],
-])('a name or a value as only some frameworks read it counts: %j', (body, type) => {
-  expect(counts(keysOf(body, type), 'a')[0]).toBe(1)
+])('a name or a value as only some frameworks read it counts: %j', (body, type, name = 'email') => {
+  expect(counts(keysOf(body, type, name), 'a')[0]).toBe(1)
 })
 
 test.each([
