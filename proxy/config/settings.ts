@@ -13,7 +13,7 @@ import { findDeniedAllowances, findIdleOverrides, warnOfEverybody } from './chec
 import { warnOfCosts } from './checks/costly-rules.ts'
 import type { FolderOf } from './checks/certificates.ts'
 import { findWithoutSecret, warnOfIdleSecret } from './checks/devices.ts'
-import { findUndecidable } from './checks/decisions.ts'
+import { findUndecidable, warnOfBodyKeys } from './checks/decisions.ts'
 import { findUnroutable, warnOfIdleRoutes, warnOfShortDelays } from './checks/over.ts'
 import {
   warnOfIdleLeases,
@@ -241,6 +241,7 @@ export function loadGatewaySettings(
     ...(file ? warnOfEverybody(file.values, file.source.placeOf) : []),
     ...(rules ? warnOfChosenKeys(rules, placeOfRule(file)) : []),
     ...(rules ? warnOfCosts(rules, placeOfRule(file)) : []),
+    ...(rules ? warnOfBodyKeys(rules, values.decisionsPort, placeOfRule(file)) : []),
     ...(file
       ? warnOfIdleRoutes(file.values.routes, rules ?? [], (at) =>
           file.source.placeOf(['routes', at, 'onlyOver']),

@@ -17,6 +17,7 @@ limits:
   - { name: login, match: POST /login, requests: 2, window: 15m }
   - { name: by-host, match: GET /site, hosts: [a.example], requests: 1, window: 15m }
   - { name: by-key, match: GET /keyed, key: [ip, 'header:x-api-key', 'query:user'], requests: 1, window: 15m }
+  - { name: by-body, match: POST /session, key: 'body:email', requests: 2, window: 15m }
 `
 const body = '{"code":429,"error":"Too many requests, Please try after a while!"}'
 
@@ -142,6 +143,17 @@ describe.each(names)('%s', (form) => {
       await keyed('l', 'u'),
       await keyed('k', 'v'),
     ]).toEqual([200, 429, 200, 200])
+  })
+
+  test('counts by address where a rule counts by the body, which is forwarded by the account', async () => {
+    const client = freshClient()
+    const headers = { 'X-Forwarded-For': client, 'Content-Type': 'application/json' }
+    const body = JSON.stringify({ email: `${client}@x` })
+    const forwarded = async (): Promise<number> =>
+      (await gateway.send('POST', '/session', { headers, body })).status
+    const asked = async (): Promise<number> => statusOf(await ask(form, 'POST', '/session', { client }))
+    expect([await asked(), await asked(), await asked()]).toEqual([200, 200, 429])
+    expect([await forwarded(), await forwarded(), await forwarded()]).toEqual([200, 200, 429])
   })
 
   test('knows bans and limits that an operator has set', async () => {

@@ -1,6 +1,6 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
-import { requestedUnits, type Rule } from '../../policy.ts'
+import { hasBodyKey, requestedUnits, type Rule } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
 
 const missing =
@@ -29,4 +29,19 @@ export function findUndecidable(
       ...(countsInFlight(policy) ? found('concurrency', 'counts until the response ends') : []),
     ]
   })
+}
+
+/** Warns of rules that count by the body: requests of other proxies count by address under them. */
+export function warnOfBodyKeys(
+  rules: readonly Rule[],
+  decisionsPort: number | undefined,
+  placeOf: PlaceOfRule,
+): string[] {
+  if (decisionsPort === undefined) return []
+  return [...rules.entries()]
+    .filter(([, { policy }]) => hasBodyKey(policy))
+    .map(
+      ([index]) =>
+        `${placeOf(index, 'key').label}: counts by the body, which auth requests (DECISIONS_PORT) do not carry: they count by address`,
+    )
 }

@@ -198,3 +198,19 @@ describe('a rule that never refuses anybody', () => {
     expect(warningsOf(`limits:\n${rule('a', 5)}${rule('b', 9, more)}`)).toEqual([]),
   )
 })
+
+test('rules that count by a body, which auth requests do not carry', () => {
+  const table = `
+trustedProxies: [127.0.0.1]
+limits:
+  - name: account
+    match: POST /login
+    key: { first: [body:email, header:x-user] }
+    requests: 5
+    window: 15m
+  - { name: login, match: POST /login, requests: 30, window: 15m }`
+  expect(warningsOf(table)).toEqual([])
+  expect(warningsOf(table, { DECISIONS_PORT: '9091' })).toEqual([
+    'sluice.yaml:6: rule "account", key: counts by the body, which auth requests (DECISIONS_PORT) do not carry: they count by address',
+  ])
+})
