@@ -39,8 +39,8 @@ export type ClientOperations = {
   explain(asked: AskedHead): Promise<Explanation | undefined>
 }
 
-/** A request line with headers, one character a byte, and the valid address that their connection comes from. */
-export type AskedHead = { readonly head: string; readonly ip: string }
+/** A request line with headers, one character a byte, the valid address that their connection comes from, and perhaps a body. */
+export type AskedHead = { readonly head: string; readonly ip: string; readonly body?: string | undefined }
 
 /** Operations in a process that has counters or asks Redis. Each reset is logged and counted in a metric. */
 export function createClientOperations(options: {

@@ -80,12 +80,17 @@ function addTableVerbs(program: Command, report: Report): void {
     .option('--host <host>', 'the Host header, by default the host of the backend')
     .option('--ip <address>', 'the address that the connection comes from', '127.0.0.1')
     .option('-H, --header <line>', "a header, 'NAME: VALUE'; repeat it for more", collect, [])
+    .option(
+      '-d, --data <text>',
+      'the body, or @FILE; JSON or a form, unless a header says another Content-Type',
+    )
     .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
     .option('--admin <url>', 'ask the running gateway with this admin listener; the token is in ADMIN_TOKEN')
     .addHelpText(
       'after',
       example(
         "sluice explain POST '/LOGIN/?next=/' --ip 192.0.2.7 --header 'x-api-key: secret'\n" +
+          `  sluice explain POST /login --data '{"email":"a@example.com"}'\n` +
           '  sluice explain POST /login --ip 192.0.2.7 --admin http://10.0.0.11:9090',
       ),
     )

@@ -23,6 +23,7 @@ limits:
     overrides: [{ clients: [{ ip: 127.0.0.96 }], requests: 50 }]
   - { name: bucket, match: GET /bucket, requests: 60, window: 15m, algorithm: token-bucket, burst: 2 }
   - { name: watched, match: POST /login, requests: 1, window: 15m, mode: shadow }
+  - { name: account, match: POST /session, key: 'body:user.email', requests: 2, window: 15m }
 `
 const token = 'of-the-operators'
 
@@ -86,6 +87,26 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
     expect(explained).toMatchObject({ outcome: 'limited', refusedBy: 'login', client: { address: from } })
     expect(statesOf(explained, 'login')).toMatchObject([{ remaining: 0, exceeded: true }])
     expect((await gateway.send('POST', '/login', { from })).status).toBe(429)
+  })
+
+  test('reads a body for rules that count by it', async () => {
+    const account = `u${lastClient++}@x`
+    const body = JSON.stringify({ user: { email: account } })
+    const asked = { method: 'POST', target: '/session', body }
+    for (let remaining = 2; remaining > 0; remaining--) {
+      const explained = await explain(gateway, asked)
+      expect(explained).toMatchObject({ outcome: 'limited', refusedBy: null })
+      expect(statesOf(explained, 'account')).toMatchObject([{ limit: 2, remaining }])
+      const headers = { 'content-type': 'application/json' }
+      await gateway.send('POST', '/session', { from: newAddress(), headers, body })
+    }
+    expect(await explain(gateway, asked)).toMatchObject({ refusedBy: 'account' })
+    const form = { ...asked, body: `user[email]=${account}` }
+    expect(await explain(gateway, form)).toMatchObject({ refusedBy: 'account' })
+    const headers = { 'Content-Type': 'text/plain' }
+    const unread = ruleOf(await explain(gateway, { ...asked, headers }), 'account')
+    expect(unread).toMatchObject({ unread: 'type', keys: { length: 2 } })
+    expect(JSON.stringify(unread)).not.toContain(account)
   })
 
   test('reads headers as those of a request: of a trusted proxy the client, of others not', async () => {
@@ -287,6 +308,19 @@ describe('sluice explain --admin', () => {
     expect(banned.stdout).toMatch(
       /^outcome {2}answered 429 by the gateway: the client is banned, for \d+(\.\d+)? s: scraping\n/,
     )
+  })
+
+  test('takes a body', async () => {
+    const { status, stdout } = await sluice('POST', '/session', '--data', '{"user":{"email":"a@x"}}')
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/\n {2}body:user.email sha256:[0-9a-f]{64}\n/)
+    const form = await sluice('POST', '/session', '-d', 'x=1')
+    expect(form.stdout).toContain('counts by address, as the body does not say for whom')
+    const missing = await sluice('POST', '/session', '-d', '@does/not/exist')
+    expect(missing).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('--data cannot be read') as string,
+    })
   })
 
   test('prints the gateway’s error for a wrong question', async () => {

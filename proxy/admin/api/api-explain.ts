@@ -50,7 +50,7 @@ export function createExplainRoutes(options: {
     if ('error' in read) return read.error
     const { ip, headers, ...line } = read.value
     const asked: AskedRequest = { ...line, headers: linesOf(headers) }
-    const explanation = await clients.explain({ head: writeHead(asked, upstreamHost), ip })
+    const explanation = await clients.explain({ head: writeHead(asked, upstreamHost), ip, body: asked.body })
     if (!explanation) return errors.explainUnanswered
     const charges = explanation.rules.flatMap(chargesOf)
     const states = charges.length === 0 ? [] : await clients.inspect(charges)

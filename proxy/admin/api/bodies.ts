@@ -86,6 +86,7 @@ export const explained = {
       .refine((text) => addresses.readPeer(text) !== undefined)
       .default('127.0.0.1'),
     headers: z.record(z.string().refine(isHeaderName), z.union([value, z.array(value)])).default({}),
+    body: z.string().optional(),
   }),
   errors: {
     otherwise: errors.explainUnreadable,

@@ -1,15 +1,15 @@
 import type { GatewaySettings } from '../../config/settings.ts'
+import type { AskedHead } from '../../admin/client-operations.ts'
 import { explain, explainUnparsed, type Asked, type Explanation } from '../../limits/explain/explain.ts'
 import { parseRequest } from './parse-request.ts'
 
 /**
  * Explains a request that comes over a connection from this address.
  *
- * @param head the request line and the headers, one character a byte
  * @returns undefined if the address is invalid
  */
 export async function explainHead(
-  { head, ip }: { readonly head: string; readonly ip: string },
+  { head, ip, body }: AskedHead,
   settings: GatewaySettings,
   known: Pick<Asked, 'table' | 'tokens' | 'runTime'>,
 ): Promise<Explanation | undefined> {
@@ -17,5 +17,5 @@ export async function explainHead(
   if (!peer) return undefined
   const parsed = parseRequest(settings, head)
   if ('status' in parsed) return explainUnparsed(peer, parsed.status, parsed.why)
-  return explain({ ...known, peer, ...parsed })
+  return explain({ ...known, peer, ...parsed, body: body === undefined ? undefined : Buffer.from(body) })
 }

@@ -9,7 +9,7 @@ import { printExplanation, type PrintedExplanation } from './print.ts'
  * @returns 1 where it would be refused, or is answered before it reaches the rules
  */
 export async function askToExplain(asked: AskedRequest, ip: string, options: AdminOptions): Promise<number> {
-  const { method, target, host, headers } = asked
+  const { method, target, host, headers, body } = asked
   const lines = new Map<string, string[]>()
   for (const [name, value] of headers) {
     const key = name.toLowerCase()
@@ -21,6 +21,7 @@ export async function askToExplain(asked: AskedRequest, ip: string, options: Adm
     ...(host !== undefined && { host }),
     ip,
     headers: Object.fromEntries(lines),
+    ...(body !== undefined && { body }),
   })) as PrintedExplanation
   if (options.json) printJson(explanation)
   else printExplanation(explanation, `those in force at ${options.admin}`)

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { createLog } from '../../../shared/log.ts'
 import type { Log } from '../../../shared/log.ts'
 import { readGeo } from '../../app/addresses/live-geo.ts'
@@ -21,6 +22,8 @@ export type ExplainOptions = ConfigOption & {
   readonly ip: string
   /** As written: `NAME: VALUE`. */
   readonly header: readonly string[]
+  /** The body, or `@` and the name of a file with it. */
+  readonly data?: string
   /** Of the running gateway to ask; undefined: what one with the settings here makes of it. */
   readonly admin?: string
   readonly json?: true
@@ -41,7 +44,7 @@ export async function explainVerb(method: string, target: string, options: Expla
   lookUpEverywhere(composeNames())
   const settings = loadSettings(options)
   const head = writeHead(asked, settings.upstreamUrl.host)
-  const explanation = await explainRequest(settings, head, options.ip)
+  const explanation = await explainRequest(settings, head, options.ip, asked.body)
   if (options.json) printJson(explanation)
   else printExplanation(explanation, nameLimits(settings))
   return reachesRules(explanation) ? status.yes : status.no
@@ -60,6 +63,7 @@ export async function explainRequest(
   settings: GatewaySettings,
   head: string,
   ip: string,
+  body?: string,
 ): Promise<Explanation> {
   const log = createLog('sluice', 'silent')
   const now = (): number => performance.now()
@@ -70,7 +74,7 @@ export async function explainRequest(
   const table = compileTable(settings, addresses, readListsOf(settings).lists, await readGeo(settings.geoip))
   const tokens = await composeTokens(settings, table.written, log, now)
   try {
-    const explanation = await explainHead({ head, ip }, settings, { table, tokens: tokens?.reader })
+    const explanation = await explainHead({ head, ip, body }, settings, { table, tokens: tokens?.reader })
     if (explanation) return explanation
     throw new CommandError(`--ip needs an IP address, got ${JSON.stringify(ip)}`, status.usage)
   } finally {
@@ -96,7 +100,7 @@ async function composeTokens(
   return tokens
 }
 
-function readAsked(method: string, target: string, { host, header }: ExplainOptions): AskedRequest {
+function readAsked(method: string, target: string, { host, header, data }: ExplainOptions): AskedRequest {
   const headers = header.map((line): readonly [string, string] => {
     const [, name = '', value = ''] = /^([^:]*):[\t ]*(.*)$/s.exec(line) ?? []
     if (!isHeaderName(name)) throw new CommandError('--header needs NAME: VALUE', status.usage)
@@ -104,5 +108,17 @@ function readAsked(method: string, target: string, { host, header }: ExplainOpti
   })
   if (![method, target, host ?? '', ...header].every(fitsInLine))
     throw new CommandError('a request cannot have line ends in it', status.usage)
-  return { method, target, host, headers }
+  return { method, target, host, headers, body: data === undefined ? undefined : readData(data) }
+}
+
+function readData(data: string): string {
+  if (!data.startsWith('@')) return data
+  try {
+    return readFileSync(data.slice(1), 'utf8')
+  } catch (error) {
+    throw new CommandError(
+      `--data cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      status.usage,
+    )
+  }
 }

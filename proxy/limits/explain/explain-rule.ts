@@ -1,6 +1,6 @@
 import type { RunTimeState } from './bans.ts'
 import type { Charge } from '../limiter.ts'
-import type { DeviceOutcome } from '../../telemetry/telemetry.ts'
+import type { DeviceOutcome, UnreadKey } from '../../telemetry/telemetry.ts'
 import type { KeySource } from '../keys/part-values.ts'
 import type { CalendarWindow, OverPolicy, Policy, Rule } from '../../policy.ts'
 import { keyPartsOf, type KeyPart } from './key-parts.ts'
@@ -21,6 +21,8 @@ export type ExplainedRule = {
   readonly override?: number
   /** The plan of the client, if the rule has plans, and its token names one of them. */
   readonly plan?: string
+  /** Why the request counts by the client's address, also or only, under a rule that counts by its body. */
+  readonly unread?: UnreadKey
   /** The names of its counters. Several where backends would not read the same client. */
   readonly keys: readonly string[]
   readonly key: readonly KeyPart[]
@@ -45,9 +47,12 @@ export function explainRule(
     readonly head: RequestHead
     readonly keySource: KeySource
     readonly runTime?: RunTimeState | undefined
+    /** By name of the rule. */
+    readonly unread: ReadonlyMap<string, UnreadKey>
   },
 ): ExplainedRule {
   const { table, about, head, keySource, runTime } = context
+  const unread = context.unread.get(rule.policy.name)
   const { request, clientAddress, matched, applying, charges } = about
   const policy = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
   // Overrides that were set at run time have the name of their policy.
@@ -90,6 +95,7 @@ export function explainRule(
   const override = policy.override === undefined ? undefined : policy.override + 1
   const whys = [
     ...(override === undefined ? [] : [`override ${override} has the client`]),
+    ...(unread === undefined ? [] : [unreadText[unread]]),
     ...deviceTexts(charges.filter((charge) => charge.policy.name === policy.name)),
   ]
   const waitsNowhere = charges.some(
@@ -104,9 +110,23 @@ export function explainRule(
     ...(whys.length > 0 && { why: whys.join('; ') }),
     ...(override !== undefined && { override }),
     ...(waitsNowhere && { waitingFull: true }),
+    ...(unread !== undefined && { unread }),
     keys,
     key,
   }
+}
+
+/** A member that is certain, though the body is not, counts as well. */
+const byAddress = 'counts by address, too, as the body'
+const unreadText: Readonly<Record<UnreadKey, string>> = {
+  missing: 'counts by address, as the body does not say for whom',
+  type: `${byAddress} has another type`,
+  charset: `${byAddress} has another charset`,
+  encoding: `${byAddress} has an encoding`,
+  size: `${byAddress} has more than 64 KiB`,
+  memory: 'counts by address, as there is no memory for the body',
+  syntax: `${byAddress} is not valid to all readers`,
+  value: `${byAddress} has an object or an array in place of the value`,
 }
 
 const deviceText: Readonly<Record<DeviceOutcome, string>> = {

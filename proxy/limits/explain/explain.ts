@@ -5,13 +5,18 @@ import { DEFAULT_UPSTREAM } from '../../telemetry/counters.ts'
 import type { TokenReader } from '../keys/tokens/token-reader.ts'
 import { decideRequest } from '../decide.ts'
 import type { AskedRequest } from '../verdict.ts'
+import { hasBodyKey } from '../../policy.ts'
+import type { RequestHead } from '../../request/request-head.ts'
+import type { UnreadKey } from '../../telemetry/telemetry.ts'
+import { KeyBody } from '../keys/body/key-body.ts'
+import { bodyNamesOf } from '../keys/body/names/body-names.ts'
 import type { Denial } from '../clients/lists/client-lists.ts'
 import { parseAddress } from '../../request/addresses/ip-address.ts'
 import { readListInThread } from '../../request/addresses/lists/read-in-thread.ts'
 import type { RequestTable } from '../request-table.ts'
 import { explainBan, type ExplainedBan, type RunTimeState } from './bans.ts'
 import { explainRule, type ExplainedRule } from './explain-rule.ts'
-import { countsNothing, createUnservedRequest, noEntries } from './unserved-request.ts'
+import { countsNothing, createUnservedRequest, noEntries, readPartOf } from './unserved-request.ts'
 
 /** The explanation of a request. */
 export type Explanation = {
@@ -54,16 +59,20 @@ export type Asked = {
   readonly request: ClientRequest
   /** The request is a WebSocket handshake that is taken up. */
   readonly upgrades: boolean
+  /** Undefined where the request has none. */
+  readonly body?: Buffer | undefined
   /** Of a running gateway. */
   readonly runTime?: RunTimeState | undefined
 }
 
 /** Decides about a request as about those that are served, and says why. Counts nothing. */
 export async function explain(asked: Asked): Promise<Explanation> {
-  const { table, peer, request, tokens, upgrades, runTime } = asked
-  const about = createUnservedRequest(request, peer, table.head, upgrades)
+  const { table, peer, request, tokens, upgrades, body, runTime } = asked
+  const about = createUnservedRequest(request, peer, table.head, upgrades, body)
+  const unread = new Map<string, UnreadKey>()
+  about.onUnreadKey = ({ name }, reason) => unread.set(name, reason)
   const entries = runTime?.entries ?? noEntries
-  const inForce = { ...table, entries, tokens, readsBodies: false, limiter: countsNothing }
+  const inForce = { ...table, entries, tokens, readsBodies: body !== undefined, limiter: countsNothing }
   const verdict = await decideRequest(about, inForce)
   const read = describeRead(asked, about)
   switch (verdict.outcome) {
@@ -81,13 +90,13 @@ export async function explain(asked: Asked): Promise<Explanation> {
       const ban = runTime && explainBan(verdict.ban, about, runTime)
       // What would count it without its ban.
       const otherwise = await decideRequest(about, { ...inForce, entries: noEntries })
-      const rules = otherwise.outcome === 'rejected' ? [] : await explainRules(asked, about)
+      const rules = otherwise.outcome === 'rejected' ? [] : await explainRules(asked, about, unread)
       return { outcome: 'banned', ...ban, ...read, rules }
     }
     case 'forward':
-      return { outcome: 'forwarded', ...read, rules: await explainRules(asked, about) }
+      return { outcome: 'forwarded', ...read, rules: await explainRules(asked, about, unread) }
     default:
-      return { outcome: 'limited', ...read, rules: await explainRules(asked, about) }
+      return { outcome: 'limited', ...read, rules: await explainRules(asked, about, unread) }
   }
 }
 
@@ -122,8 +131,9 @@ function describeRead(
 }
 
 async function explainRules(
-  { table, request, tokens, runTime }: Asked,
+  { table, request, tokens, body, runTime }: Asked,
   about: AskedRequest,
+  unread: ReadonlyMap<string, UnreadKey>,
 ): Promise<readonly ExplainedRule[]> {
   const { clientAddress: client, head, applying } = about
   if (!head) return []
@@ -137,8 +147,14 @@ async function explainRules(
     addresses: table.addresses,
     geo: table.geo,
     headers: request.headers,
+    body: body && keyBodyOf(body, about, head),
   }
-  return table.written.map((rule) => explainRule(rule, { table, about, head, keySource, runTime }))
+  return table.written.map((rule) => explainRule(rule, { table, about, head, keySource, runTime, unread }))
+}
+
+function keyBodyOf(body: Buffer, { request, applying }: AskedRequest, { target }: RequestHead): KeyBody {
+  const names = bodyNamesOf(applying.filter(hasBodyKey))
+  return new KeyBody(readPartOf(body), request, target.forwardTarget, names)
 }
 
 function upstreamOf({ routes }: RequestTable, target: Target, host: string): string | null {

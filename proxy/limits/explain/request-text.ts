@@ -5,6 +5,7 @@ export type AskedRequest = {
   readonly host?: string | undefined
   /** Name and value of each line, in order. */
   readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body?: string | undefined
 }
 
 /** Characters that cannot be in a request line or a header: they would end it. */
@@ -22,14 +23,27 @@ export function isHeaderName(text: string): boolean {
 }
 
 /**
- * The HTTP/1.1 request line and headers, one character a byte. `Host`, if missing, is the one that an HTTP/1.0 request without one gets.
+ * The HTTP/1.1 request line and headers, one character a byte. `Host`, if missing, is the one that an HTTP/1.0 request without one gets;
+ * the `Content-Type` of a body, if missing, that of JSON or of a form, whichever the body looks like.
  *
  * @param defaultHost that of the backend
  */
-export function writeHead({ method, target, host, headers }: AskedRequest, defaultHost: string): string {
+export function writeHead(
+  { method, target, host, headers, body }: AskedRequest,
+  defaultHost: string,
+): string {
   const lines = headers.map(([name, value]) => `${name}: ${value}`)
-  const hasHost = headers.some(([name]) => name.toLowerCase() === 'host')
-  const hostLine = hasHost && host === undefined ? [] : [`Host: ${host ?? defaultHost}`]
+  const has = (wanted: string): boolean => headers.some(([name]) => name.toLowerCase() === wanted)
+  const hostLine = has('host') && host === undefined ? [] : [`Host: ${host ?? defaultHost}`]
+  if (body !== undefined) {
+    if (!has('content-type')) lines.push(`Content-Type: ${typeOf(body)}`)
+    if (!has('content-length') && !has('transfer-encoding'))
+      lines.push(`Content-Length: ${Buffer.byteLength(body)}`)
+  }
   const head = [`${method} ${target} HTTP/1.1`, ...hostLine, ...lines].join('\r\n')
   return Buffer.from(`${head}\r\n\r\n`).toString('latin1')
+}
+
+function typeOf(body: string): string {
+  return /^\s*[[{]/.test(body) ? 'application/json' : 'application/x-www-form-urlencoded'
 }

@@ -1,23 +1,28 @@
 import type { ClientRequest } from '../../http/message/messages.ts'
 import { unknownClient, type Peer } from '../../request/addresses/client-address.ts'
 import { readRequestHead, type HeadOptions } from '../../request/request-head.ts'
+import { MAX_BODY_BYTES } from '../costs/requested-charges.ts'
+import type { SentBody } from '../keys/body/body-values.ts'
 import type { AskedRequest, DecisionTable } from '../verdict.ts'
 
 /**
  * A request that is decided about without being served: from a log, or asked about by an operator.
  *
  * @param upgrades it is a WebSocket handshake that is taken up
+ * @param body undefined where it has none, or none that is known
  */
 export function createUnservedRequest(
   request: ClientRequest,
   peer: Peer,
   head: HeadOptions,
   upgrades = false,
+  body?: Buffer,
 ): AskedRequest {
   return {
     request,
     peer,
     isOver: false,
+    ...(body && { readBody: () => readPartOf(body) }),
     readHead: () => readRequestHead(request, head, upgrades),
     clientAddress: unknownClient,
     head: undefined,
@@ -25,6 +30,12 @@ export function createUnservedRequest(
     applying: [],
     charges: [],
   }
+}
+
+/** As much of a body as rules read. */
+export function readPartOf(body: Buffer): SentBody {
+  if (body.length === 0) return { unread: 'missing' }
+  return { bytes: body.subarray(0, MAX_BODY_BYTES), isWhole: body.length <= MAX_BODY_BYTES }
 }
 
 /** A limiter for requests that are decided about without being counted. */

@@ -1,6 +1,9 @@
-import { expect, test } from 'vitest'
+import { hash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
 import { explainRequest } from '../../../proxy/cli/explain/verb.ts'
 import type { Explanation } from '../../../proxy/limits/explain/explain.ts'
+import { writeHead } from '../../../proxy/limits/explain/request-text.ts'
+import type { UnreadKey } from '../../../proxy/telemetry/telemetry.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
 
 // sha256 of `secret`
@@ -141,4 +144,57 @@ test.each([
   ['CONNECT a:443', 405, 'CONNECT is not supported'],
 ])('%s is rejected with %i', async (request, status, why) => {
   expect(await explain(request)).toMatchObject({ outcome: 'rejected', status, why, rules: [] })
+})
+
+describe('rules that count by the body', () => {
+  const accounts = loadWithFile(`
+limits:
+  - { name: account, match: POST /login, key: 'body:email', requests: 5, window: 15m }
+  - { name: first, match: POST /login, key: { first: ['body:user.email', 'body:email'] }, requests: 5, window: 15m }
+`).settings
+
+  async function explainBody(body: string | undefined, ...headers: string[]): Promise<Explanation> {
+    const lines = headers.map((line) => line.split(': ', 2) as [string, string])
+    const head = writeHead({ method: 'POST', target: '/login', headers: lines, body }, 'a')
+    return explainRequest(accounts, head, '192.0.2.1', body)
+  }
+
+  const hashed = (text: string): string => `sha256:${hash('sha256', text)}`
+
+  test.each([
+    ['JSON', '{"email":"A@x"}'],
+    ['a form', 'email=a%40x'],
+  ])('tell the account in %s', async (_, body) => {
+    const account = ruleOf(await explainBody(body), 'account')
+    expect(account).toMatchObject({ counts: true, key: [{ part: 'body:email', values: [hashed('a@x')] }] })
+    expect(account?.keys).toHaveLength(1)
+    expect(account?.keys).not.toContain('192.0.2.1')
+    expect(account).not.toHaveProperty('unread')
+  })
+
+  test('tell which part of first the request has', async () => {
+    const { key } = ruleOf(await explainBody('{"email":"a@x"}'), 'first') ?? {}
+    expect(key).toEqual([{ part: 'body:email', values: [hashed('a@x')] }])
+  })
+
+  test.each<[string, string | undefined, UnreadKey, string[]]>([
+    ['no body', undefined, 'missing', []],
+    ['an empty body', '', 'missing', []],
+    ['a body without it', '{"x":1}', 'missing', []],
+    ['another type', '{"email":"a@x"}', 'type', ['Content-Type: text/plain']],
+    ['broken JSON', '{"email":"a@x",}', 'syntax', []],
+    ['64 KiB', JSON.stringify({ email: 'a@x', x: 'x'.repeat(70_000) }), 'size', []],
+  ])('tell why %s counts by address', async (_, body, unread, headers) => {
+    const account = ruleOf(await explainBody(body, ...headers), 'account')
+    expect(account).toMatchObject({ counts: true, unread })
+    expect(account?.why).toContain('by address')
+    expect(account?.keys).toContain('192.0.2.1')
+  })
+
+  test('an account that can be read in too many ways is rejected', async () => {
+    const email = Array.from({ length: 9 }, (_, i) => `u${i}`)
+    expect(await explainBody(JSON.stringify({ email: { $in: email } }))).toMatchObject({ outcome: 'limited' })
+    const body = `{${email.map((one) => `"email":"${one}"`).join()}}`
+    expect(await explainBody(body)).toMatchObject({ outcome: 'rejected', status: 400 })
+  })
 })

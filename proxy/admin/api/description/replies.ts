@@ -104,6 +104,9 @@ export const limits = z.strictObject({
       requests: z.int(),
       plans: z.record(z.string(), z.int()).optional(),
       plan: z.string().optional(),
+      unread: z
+        .enum(['missing', 'type', 'charset', 'encoding', 'size', 'memory', 'syntax', 'value'])
+        .optional(),
       windowSeconds: seconds,
       calendar: calendar.optional(),
       algorithm,

@@ -30,12 +30,14 @@ function readForm() {
     const name = line.slice(0, colon).trim()
     headers[name] = [...(headers[name] ?? []), line.slice(colon + 1).trim()]
   }
+  const body = at('explain-body').value
   return {
     method: at('explain-method').value.trim(),
     target,
     ...(ip !== '' && { ip }),
     ...(host !== '' && { host }),
     ...(Object.keys(headers).length > 0 && { headers }),
+    ...(body !== '' && { body }),
   }
 }
 
