@@ -17,17 +17,17 @@ export function textsOf(content: string, { mayBeWide, isBase64, isQuoted }: Part
 function lenientBase64(content: string): string {
   let digits = ''
   let pads = 0
-  for (const character of content) {
-    const isPad = character === '='
-    if (isPad && digits.length % 4 >= 2 && (digits.length % 4) + ++pads >= 4) break
-    if (isPad || !isBase64Digit.test(character)) continue
-    digits += character
-    pads = 0
+  for (const [at, piece] of content
+    .replace(/[^A-Za-z0-9+/=]/g, '')
+    .split('=')
+    .entries()) {
+    const over = digits.length % 4
+    if (at > 0 && over >= 2 && over + ++pads >= 4) break
+    if (piece !== '') pads = 0
+    digits += piece
   }
   return Buffer.from(digits, 'base64').toString('latin1')
 }
-
-const isBase64Digit = /[A-Za-z0-9+/]/
 
 /** What a text says to whom it is UTF-16, in either order of bytes. */
 function wideTexts(text: string): string[] {
