@@ -1,8 +1,10 @@
+import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { spawnCommand } from '../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * Whether the checks find what they are there for: tests that fail, and files that leave something open, are planted in a copy of
@@ -46,6 +48,17 @@ const environment = {
 async function run(cwd: string, command: string): Promise<{ status: number; output: string }> {
   const shell = spawnCommand('bash', environment, ['-c', command], { cwd })
   return { status: await shell.exit, output: shell.output() }
+}
+
+/** The ids of the processes in this group that do nothing but keep a core busy. */
+function busyLoopsOf(group: number): string[] {
+  const { stdout } = spawnSync('ps', ['-eo', 'pgid=,pid=,args='], { encoding: 'utf8' })
+  return stdout
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .flatMap(([pgid, pid = '', ...args]) =>
+      pgid === String(group) && args.join(' ').includes('for (;;);') ? [pid] : [],
+    )
 }
 
 const failing = `import { expect, test } from 'vitest'
@@ -145,7 +158,12 @@ test('fails at other seeds', () => expect(testSeed()).toBe(20_261))
       { cwd: folder },
     )
     const [, line = ''] = await explorer.waitForLine(/^FOUND (\{.*\}): comes again, added/, 120_000)
+    // The second round is one beside busy loops.
+    await explorer.waitForLine(/^== round 2: /)
+    const { pid = 0 } = explorer.child
+    await eventually('the loops run', () => busyLoopsOf(pid).length > 0)
     await explorer.stop('SIGINT')
+    await eventually('the loops are killed', () => expect(busyLoopsOf(pid)).toEqual([]))
     const found = JSON.parse(line) as { seed: number; file: string }
     expect(JSON.parse(readFileSync(join(folder, 'test/seeds.json'), 'utf8'))).toContainEqual(found)
 

@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import { atEnd } from '../support/run/at-end.ts'
 import type { Failure } from './failure.ts'
 import { addSeed } from './seeds.ts'
 import { runStep, type Outcome, type Step } from './step.ts'
@@ -17,6 +18,10 @@ const rounds =
   given === ''
     ? ['--project pure', '--project sockets', '--project fault test/fault test/wire test/property']
     : [given]
+
+const loopsRunning = new Set<ChildProcess>()
+// Stopped by a signal, this process does not come to the end of a round.
+atEnd(killLoops)
 
 let found = 0
 process.once('SIGINT', () => {
@@ -55,12 +60,16 @@ async function note(seed: number, file: string, failures: readonly Failure[], fi
 }
 
 async function besideLoops<Value>(count: number, work: () => Promise<Value>): Promise<Value> {
-  const loops = Array.from({ length: count }, () =>
-    spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
-  )
+  for (let started = 0; started < count; started++)
+    loopsRunning.add(spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }))
   try {
     return await work()
   } finally {
-    for (const loop of loops) loop.kill('SIGKILL')
+    killLoops()
   }
+}
+
+function killLoops(): void {
+  for (const loop of loopsRunning) loop.kill('SIGKILL')
+  loopsRunning.clear()
 }
