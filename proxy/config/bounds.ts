@@ -8,8 +8,6 @@ export type Bounds = {
   readonly maxTargetBytes: number
   /** Concurrent requests on one HTTP/2 connection of a client. */
   readonly maxStreams: number
-  /** Request bodies up to this size are received whole before they take a connection to the backend. */
-  readonly requestBuffering: number
   /** Bytes of a response to buffer for a client that is slower than the backend. */
   readonly responseBufferBytes: number
   /** Bytes of unread responses of all clients together. */
@@ -33,7 +31,6 @@ export function boundsFor(
     maxHeaderCount: 100,
     maxTargetBytes: maxHeaderBytes / 2,
     maxStreams: 100,
-    requestBuffering: 64 * 1024,
     responseBufferBytes: 256 * 1024,
     // Where there is little memory, less than the usual part of it.
     maxUnreadBytes: Math.max(8 * MiB, Math.min(192 * MiB, Math.floor(memoryBytes / 4 / workers))),

@@ -191,12 +191,17 @@ export const gatewayTable = {
   maxBodyBytes: setting(
     size(),
     0,
-    'Maximum size of a request body; 0 for no limit. Bodies of more than 64 KiB are streamed',
+    'Maximum size of a request body; 0 for no limit. Long bodies are streamed (see `REQUEST_BUFFERING`)',
   ),
   headersTimeoutMs: setting(
     duration('100ms', '1h'),
     '10s',
     'Time to receive the headers of a request, and to complete a TLS handshake',
+  ),
+  requestBuffering: setting(
+    size('0k', '16m'),
+    '64k',
+    'Buffer request bodies up to this size before taking a connection to the backend; 0 for no buffering',
   ),
   bodyTimeoutMs: setting(
     duration('100ms', '1d'),

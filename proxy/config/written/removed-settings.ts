@@ -8,7 +8,6 @@ export const removedSettings: ReadonlyMap<string, string> = new Map([
   ['maxHeaderCount', isFixed('100')],
   ['maxTargetSize', 'is half of maxHeaderSize (MAX_HEADER_SIZE): set that'],
   ['maxStreams', isFixed('100')],
-  ['requestBuffering', isFixed('64k')],
   ['responseBufferSize', isFixed('256k')],
   ['maxUnreadSize', isFixed('192m, or a quarter of the memory if that is less')],
   ['upstreamMaxAge', isFixed('30s')],

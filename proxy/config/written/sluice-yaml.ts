@@ -139,13 +139,17 @@ export interface SluiceYaml {
    */
   keepUnusualHeaders?: boolean
   /**
-   * Maximum size of a request body; 0 for no limit. Bodies of more than 64 KiB are streamed
+   * Maximum size of a request body; 0 for no limit. Long bodies are streamed (see `REQUEST_BUFFERING`)
    */
   maxBodySize?: number | string
   /**
    * Time to receive the headers of a request, and to complete a TLS handshake
    */
   headersTimeout?: string
+  /**
+   * Buffer request bodies up to this size before taking a connection to the backend; 0 for no buffering
+   */
+  requestBuffering?: number | string
   /**
    * Time within which a request body must make progress (see `MIN_BODY_RATE`)
    */
