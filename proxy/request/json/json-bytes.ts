@@ -2,7 +2,6 @@
 
 export const space = 0x20
 export const quote = 0x22
-export const apostrophe = 0x27
 export const comma = 0x2c
 export const colon = 0x3a
 export const equalsSign = 0x3d
@@ -10,7 +9,6 @@ export const greaterThan = 0x3e
 export const openingBracket = 0x5b
 export const backslash = 0x5c
 export const closingBracket = 0x5d
-export const backtick = 0x60
 export const lowerU = 0x75
 export const lowerX = 0x78
 export const openingBrace = 0x7b
