@@ -99,7 +99,7 @@ function roughly(reply: unknown): unknown[] {
 
 /** Engines name the script and its line behind some errors. */
 function withoutScript(text: string): string {
-  return text.replace(/ script: .*?\.(?= \()/, '')
+  return text.replace(/^@user_script: \d+: /, '').replace(/ script: .*?\.(?= \()/, '')
 }
 
 async function readAll(redis: Redis, prefix: string): Promise<Record<string, unknown>> {
