@@ -66,10 +66,16 @@ function lastNamesOf(paths: readonly (readonly string[])[]): LastNames {
 type Partition = Policy['partition']
 type Known = { names?: BodyNames; readonly behind: WeakMap<Partition, Known> }
 
-/** By the keys of policies, one after the other: tables have few sets of rules that apply to the same request. */
-const known: Known = { behind: new WeakMap() }
+/**
+ * Sets of keys whose names are kept. Tables have few sets of rules that apply to the same request, but where rules have conditions, clients
+ * choose which of them apply: of 20 rules, one of a million sets, each of some kilobytes.
+ */
+const MAX_SETS = 256
+/** By the keys of policies, one after the other. */
+let known: Known = { behind: new WeakMap() }
+let sets = 0
 
-/** The names in the keys of policies, made once for each set of them. */
+/** The names in the keys of policies, made once for each set of them while these are few. */
 export function bodyNamesOf(policies: readonly Pick<Policy, 'partition'>[]): BodyNames {
   let at = known
   for (const { partition } of policies) {
@@ -77,7 +83,12 @@ export function bodyNamesOf(policies: readonly Pick<Policy, 'partition'>[]): Bod
     if (!next) at.behind.set(partition, (next = { behind: new WeakMap() }))
     at = next
   }
-  return (at.names ??= new BodyNames(policies.flatMap(({ partition }) => bodyPartsOf(partition))))
+  if (at.names) return at.names
+  if (++sets > MAX_SETS) {
+    known = { behind: new WeakMap() }
+    sets = 0
+  }
+  return (at.names = new BodyNames(policies.flatMap(({ partition }) => bodyPartsOf(partition))))
 }
 
 function bodyPartsOf(partition: Partition): BodyPart[] {
