@@ -73,7 +73,7 @@ export const gatewayTable = {
   trustedProxies: setting(
     trustedProxies,
     [],
-    'Proxies that are trusted to say who their client is, in `CLIENT_ADDRESS_HEADER`',
+    'Proxies that are trusted to send the address of their client in `CLIENT_ADDRESS_HEADER`',
   ),
   clientAddressHeader: setting(
     clientAddressHeader,
@@ -103,7 +103,7 @@ export const gatewayTable = {
   decisionsPort: setting(
     port,
     undefined,
-    'Port for auth requests, in which other proxies ask whether to allow a request, without TLS; none if unset',
+    'Port for auth requests (other proxies ask whether to allow a request), without TLS; none if unset',
   ),
   adminHost: setting(
     listenHost,
@@ -133,7 +133,7 @@ export const gatewayTable = {
   deviceSecret: setting(
     deviceSecrets,
     undefined,
-    'Secret of the cookies by which devices are known, or two during a change; required with `device`',
+    'Secret that signs the cookies of known devices, or two while it is being changed; required with `device`',
     environment,
   ),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),
@@ -159,7 +159,7 @@ export const gatewayTable = {
   otelTracesSamplerArg: setting(
     fraction,
     1,
-    'Fraction of the requests that are traced, with `traceidratio` and `parentbased_traceidratio`',
+    'Fraction of requests to trace, with `traceidratio` and `parentbased_traceidratio`',
     environment,
   ),
   storeTimeoutMs: setting(
@@ -181,7 +181,7 @@ export const gatewayTable = {
   maxHeaderBytes: setting(
     size('1k', '1m'),
     '16k',
-    'Maximum size of the head of a request, all lines with their ends, and twice that of its path and query; trailers may have as much again',
+    'Maximum size of a request head, line ends included; path and query may take half of it. Trailers may have as much again',
   ),
   keepUnusualHeaders: setting(
     flag,
@@ -222,7 +222,7 @@ export const gatewayTable = {
   tunnelIdleTimeoutMs: setting(
     duration('100ms', '7d'),
     '300s',
-    'Time to keep a WebSocket connection, or another upgraded one, without traffic open',
+    'Time without traffic after which a WebSocket or other upgraded connection is closed',
   ),
   upgradeProtocols: setting(
     upgradeProtocols,
@@ -232,7 +232,7 @@ export const gatewayTable = {
   upstreamHost: setting(
     upstreamHost,
     'keep',
-    '`Host` header that `UPSTREAM_URL` gets: `keep`: that of the request, `upstream`: that of the URL, or a name',
+    '`Host` header sent to `UPSTREAM_URL`: `keep` for that of the request, `upstream` for that of the URL, or a name',
   ),
   via: setting(
     flag,

@@ -11,7 +11,7 @@ export const lease = z
   )
   .meta({
     description:
-      'Units that a gateway takes ahead from Redis and uses without asking it: auto, or so many at a time.',
+      'Units that a gateway takes in advance from Redis and uses without asking it: auto, or how many at a time.',
   })
 
 type Written = {

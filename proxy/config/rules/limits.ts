@@ -83,8 +83,7 @@ export const ruleFields = {
     description: 'Number of requests allowed per client and window; with cost, number of units.',
   }),
   window: ruleWindow.optional().meta({
-    description:
-      'Length of the window; or hour, day, week or month: it begins with that of the calendar, weeks on Monday.',
+    description: 'Length of the window; or hour, day, week or month of the calendar, weeks from Monday.',
   }),
   timezone: timezone.schema.optional().meta({
     description: 'Time zone of a window of the calendar; by default that of timezone at the top.',
@@ -133,7 +132,7 @@ export const ruleFields = {
   }),
   plan: planSourceKind.optional().meta({
     description:
-      'Where the plan of a client is read: jwt:CLAIM, a claim of its verified token, or store: the one that was set.',
+      'Where to read the plan of a client: jwt:CLAIM for a claim of its verified token, or store for a plan that was set for it.',
   }),
   allowList: clientList
     .optional()

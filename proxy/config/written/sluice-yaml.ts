@@ -55,7 +55,7 @@ export interface SluiceYaml {
    */
   namespace?: string
   /**
-   * Proxies that are trusted to say who their client is, in `CLIENT_ADDRESS_HEADER`
+   * Proxies that are trusted to send the address of their client in `CLIENT_ADDRESS_HEADER`
    */
   trustedProxies?: string[]
   /**
@@ -79,7 +79,7 @@ export interface SluiceYaml {
    */
   ipv6Prefix?: number
   /**
-   * Port for auth requests, in which other proxies ask whether to allow a request, without TLS; none if unset
+   * Port for auth requests (other proxies ask whether to allow a request), without TLS; none if unset
    */
   decisionsPort?: number
   /**
@@ -131,7 +131,7 @@ export interface SluiceYaml {
    */
   maxConnectionsPerClient?: number
   /**
-   * Maximum size of the head of a request, all lines with their ends, and twice that of its path and query; trailers may have as much again
+   * Maximum size of a request head, line ends included; path and query may take half of it. Trailers may have as much again
    */
   maxHeaderSize?: number | string
   /**
@@ -167,7 +167,7 @@ export interface SluiceYaml {
    */
   idleTimeout?: string
   /**
-   * Time to keep a WebSocket connection, or another upgraded one, without traffic open
+   * Time without traffic after which a WebSocket or other upgraded connection is closed
    */
   tunnelIdleTimeout?: string
   /**
@@ -175,7 +175,7 @@ export interface SluiceYaml {
    */
   upgradeProtocols?: string[]
   /**
-   * `Host` header that `UPSTREAM_URL` gets: `keep`: that of the request, `upstream`: that of the URL, or a name
+   * `Host` header sent to `UPSTREAM_URL`: `keep` for that of the request, `upstream` for that of the URL, or a name
    */
   upstreamHost?: string
   /**
@@ -574,7 +574,7 @@ export interface SluiceYaml {
      */
     requests?: number
     /**
-     * Length of the window; or hour, day, week or month: it begins with that of the calendar, weeks on Monday.
+     * Length of the window; or hour, day, week or month of the calendar, weeks from Monday.
      */
     window?: ('hour' | 'day' | 'week' | 'month') | string
     /**
@@ -653,7 +653,7 @@ export interface SluiceYaml {
      */
     burst?: number
     /**
-     * Units that a gateway takes ahead from Redis and uses without asking it: auto, or so many at a time.
+     * Units that a gateway takes in advance from Redis and uses without asking it: auto, or how many at a time.
      */
     lease?: 'auto' | number
     /**
@@ -686,7 +686,7 @@ export interface SluiceYaml {
       [k: string]: number | undefined
     }
     /**
-     * Where the plan of a client is read: jwt:CLAIM, a claim of its verified token, or store: the one that was set.
+     * Where to read the plan of a client: jwt:CLAIM for a claim of its verified token, or store for a plan that was set for it.
      */
     plan?: string
     /**
