@@ -1,7 +1,7 @@
 import type { Attempt } from './backend.ts'
 import { isBrokenForHttp10, isReplayable, judgeAnswer, tell } from './oracle.ts'
 import type { Outcome } from './outcome.ts'
-import type { Conversation, Exchange, GatewayBounds } from './plan.ts'
+import { limitedQuota, type Conversation, type Exchange, type GatewayBounds } from './plan.ts'
 
 export type Problem = { readonly exchange: Exchange; readonly text: string }
 
@@ -15,11 +15,14 @@ export function judgeConversation(
   const { exchanges, protocol, halfCloses } = conversation
   const isHttp2 = protocol === 'h2'
   const problems: Problem[] = []
+  const limited = exchanges.filter(({ kind }) => kind === 'limited')
   const limitedBefore = { least: 0, most: 0 }
   const last = exchanges.at(-1)
   /** The reset at the end takes with it also what the client has not read yet of the responses before. */
   const endsByReset =
     protocol === 'http' && last !== undefined && isBrokenForHttp10(last, attemptsOf(last.id))
+  /** Some rules read the body: the request is counted once that is there, and those of other streams may overtake it. */
+  const isCountedLater = ({ upload }: Exchange): boolean => isHttp2 && upload !== undefined
   /** Something before has ended the connection. */
   let isOver = false
   exchanges.forEach((exchange, index) => {
@@ -50,7 +53,7 @@ export function judgeConversation(
           attempts,
           maxBodyBytes,
           isImpatient,
-          limitedBefore,
+          limitedBefore: isCountedLater(exchange) ? { least: 0, most: limited.length - 1 } : limitedBefore,
           isTls,
           isHttp2,
         }),
@@ -59,11 +62,15 @@ export function judgeConversation(
     }
     if (exchange.kind === 'limited' && !isOver) {
       limitedBefore.most++
-      if (outcome.status !== undefined) limitedBefore.least++
+      if (outcome.status !== undefined && !isCountedLater(exchange)) limitedBefore.least++
     }
     if (!isHttp2 && !isLostByReset)
       isOver ||= !outcome.complete || saysClose(outcome) || exchange.version === '1.0'
   })
+  const passed = limited.filter(({ id }) => attemptsOf(id).length > 0)
+  const one = passed.at(-1)
+  if (one && passed.length > limitedQuota)
+    problems.push({ exchange: one, text: `${passed.length} requests passed a limit of ${limitedQuota}` })
   return problems
 }
 
