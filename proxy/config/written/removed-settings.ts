@@ -3,7 +3,11 @@ import { variableName } from '../../../shared/settings/table.ts'
 
 const isFixed = (value: string): string => `is ${value}: remove it`
 
-/** Settings of former versions, by their field in the file: the behaviour now, and the change to make. */
+/**
+ * Settings of former versions, by their field in the file: the behaviour now, and the change to make.
+ *
+ * @internal exported for its test
+ */
 export const removedSettings: ReadonlyMap<string, string> = new Map([
   ['maxHeaderCount', isFixed('100')],
   ['maxTargetSize', 'is half of maxHeaderSize (MAX_HEADER_SIZE): set that'],

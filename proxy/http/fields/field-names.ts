@@ -68,7 +68,7 @@ export const MAX_NAME_LENGTH = 64
 /** Names in lower case that tables of names always have, so that no client can fill them with others. */
 export const usualNames: readonly string[] = inHttp1.map((name) => name.toLowerCase())
 
-/** How HTTP/1 and HTTP/2 spell them. */
+/** How HTTP/1 and HTTP/2 spell them. @internal exported for its test */
 export const usualSpellings: readonly string[] = [...new Set([...inHttp1, ...usualNames])]
 
 /** Fields by which the parser of requests knows where a message ends, and the connection. */
