@@ -1,14 +1,18 @@
 import { ROOT_CONTEXT } from '@opentelemetry/api'
 import { ExportResultCode, type ExportResult } from '@opentelemetry/core'
 import { TracerProvider, type ReadableSpan } from '@opentelemetry/sdk-trace'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createSpanQueue } from '../../../proxy/telemetry/tracing/span-queue.ts'
 
 function record(onFailure: (spans: number) => void = () => undefined) {
   const batches: { readonly spans: ReadableSpan[]; readonly done: (result: ExportResult) => void }[] = []
+  let isOver = false
   const queue = createSpanQueue(
     {
-      export: (spans, done) => void batches.push({ spans, done }),
+      export(spans, done) {
+        if (isOver) done({ code: ExportResultCode.SUCCESS })
+        else batches.push({ spans, done })
+      },
       shutdown: () => Promise.resolve(),
     },
     60_000,
@@ -18,6 +22,11 @@ function record(onFailure: (spans: number) => void = () => undefined) {
   const end = (count: number): void => {
     for (let i = 0; i < count; i++) tracer.startSpan('span', {}, ROOT_CONTEXT).end()
   }
+  onTestFinished(async () => {
+    isOver = true
+    for (const { done } of batches) done({ code: ExportResultCode.SUCCESS })
+    await queue.shutdown()
+  })
   return { queue, batches, end }
 }
 
