@@ -199,7 +199,7 @@ export function describeReservationContract(
       expect(decisions.flatMap(reservationsOf)).toEqual([])
     })
 
-    test('units of a charge stand in place of those of the policy', async () => {
+    test('units of a charge replace those of the policy', async () => {
       const [charge] = chargeAll(newClient(), [policies.tokens])
       if (!charge) throw new RangeError('one charge')
       const { decision, reservations } = await reserve([{ ...charge, units: 250 }])

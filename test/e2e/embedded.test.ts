@@ -44,7 +44,7 @@ describe('a gateway in the process of a test', () => {
     expect(await logins(gateway, 3)).toEqual([200, 200, 429])
   })
 
-  test('begins a window of the calendar where the clock is moved to its border', async () => {
+  test('begins a new calendar window when the clock is advanced to its start', async () => {
     await using daily = await startSluice({
       upstream,
       clock,

@@ -57,7 +57,7 @@ test('the refusal setting does not apply to gRPC calls', async () => {
   expect(other).toMatchObject({ status: 503, body: 'Later.' })
 })
 
-test('a call of a banned client says when the ban ends', async () => {
+test('a call by a banned client is told when the ban ends', async () => {
   const ban = ', ban: { after: 1, for: 1h }'
   const client = connectGrpc((await startBefore(once1.replace(' REFUSAL', ban))).port, false)
   await client.unary('a')
@@ -123,7 +123,7 @@ describe('an error of a request that is not a call has its own status', () => {
   })
 })
 
-test('calls that the server fails reset nothing there, and stay on one connection', async () => {
+test('calls that the server fails do not reset streams there, and stay on one connection', async () => {
   const failing = await startHttp2Backend((stream) => {
     stream.respond(
       { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '5' },

@@ -375,7 +375,7 @@ test('an unread response does not stall the others', async () => {
   for (const request of unread) request.destroy()
 })
 
-test('a client that takes all streams it can get leaves some for others, however few the backend allows', async () => {
+test('a client that opens as many streams as it can leaves some for others, however few the backend allows', async () => {
   const few = await startHttp2Backend(answer, { settings: { maxConcurrentStreams: 8 } })
   const before = await startHosted({ UPSTREAM_URL: few.url, UPSTREAM_CONNECTIONS: '2' })
   const greedy = connectHttp2(before.port, { cleartext: true, localAddress: '127.0.0.2' })

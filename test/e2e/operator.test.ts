@@ -213,7 +213,7 @@ describe('one process', () => {
       expect((await ask('GET', `/api/clients/limited?limit=${limit}`)).status, limit).toBe(400)
   })
 
-  test('other methods are 405 with Allow', async () => {
+  test('other methods are answered 405 with Allow', async () => {
     const methods = { '/api/limits': 'GET, HEAD', '/api/clients/limited': 'GET, HEAD' }
     for (const [path, allow] of Object.entries(methods)) {
       for (const method of ['DELETE', 'OPTIONS', 'PUT']) {

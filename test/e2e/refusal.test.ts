@@ -120,7 +120,7 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('over %s', (version) => {
     expect(reply).toMatchObject({ status: 503, body: '', headers: { 'content-length': length } })
   })
 
-  test('other local replies are as they are', async () => {
+  test('other local replies are unchanged', async () => {
     const reply = await asks.get(version)?.('GET', '/%zz', browser)
     expect(reply).toMatchObject({ status: 400, body: '{"code":400,"error":"Bad request"}' })
     expect(reply?.headers).not.toHaveProperty('x-support')

@@ -71,7 +71,7 @@ for (const [protocol, secure] of [
   ['HTTP', false],
   ['HTTPS', true],
 ] as const) {
-  test(`a handshake behind a response that is not out yet is served after it, over ${protocol}`, async () => {
+  test(`a handshake after a response that is still being sent is served after it, over ${protocol}`, async () => {
     const { served, client } = await serve(secure)
     client.write(get('/large'))
     await once(client, 'readable')

@@ -154,7 +154,7 @@ test('units that nobody uses are given back within a second', async () => {
   expect(performance.now() - stoppedMs).toBeLessThan(MAX_LEASE_AGE_MS)
 })
 
-test('a gateway that ends gives its units back at once', async () => {
+test('a gateway that stops returns its leased units at once', async () => {
   const url = await freshRedis()
   const limiter = await openAnsweringLimiter(url)
   const other = await openAnsweringLimiter(url)

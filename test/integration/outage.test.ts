@@ -52,7 +52,7 @@ function transitions({ logLines }: RunningLimiter): string[] {
 }
 
 describe('Redis that hangs', () => {
-  test('makes no request wait longer than the timeout, and none at all once it is given up', async () => {
+  test('delays no request beyond the timeout, and none at all once the circuit breaker is open', async () => {
     const server = await startRedisServer()
     const first = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const second = await openAnsweringLimiter(server.url, storeTimeoutMs)

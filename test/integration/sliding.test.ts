@@ -275,7 +275,7 @@ describe('requests admitted during an outage of Redis', () => {
     )
   })
 
-  test('is added once, with counters of fixed windows, and not to something else', async () => {
+  test('is added once, together with counters of fixed windows, and not to a key of another type', async () => {
     const shared = countInRedis(openRedis(server.url))
     const [client, broken] = [newClient(), newClient()]
     await redis.set(`sluice:1:{${broken}}:five:60000:sliding`, 'x')

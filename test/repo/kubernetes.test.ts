@@ -19,7 +19,7 @@ describe.each(readdirSync(folder).filter((name) => name.endsWith('.yaml')))(
 
     test('has settings that the gateway takes', () => expect(findWrongSettings(manifests)).toEqual([]))
 
-    test('has all that it names, but for the secret of the token', () => {
+    test('contains all objects that it names, except the secret of the token', () => {
       expect(findBrokenReferences(manifests)).toEqual([])
       const names = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
       for (const kind of ['ConfigMap', 'ServiceAccount', 'Service', 'PodDisruptionBudget', 'NetworkPolicy'])

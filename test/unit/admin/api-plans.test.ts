@@ -11,7 +11,7 @@ const policies = [
   makePolicy('claimed', 1, 60_000, { plans, partition: [{ kind: 'header', name: 'x-user' }] }),
 ]
 
-test('a plan is set for a value of one key, and a hash that several keys may have needs the rule', async () => {
+test('a plan is set for the value of one key; a hash that may belong to several keys needs the name of a rule', async () => {
   const addresses = createAddressReader([])
   const routes = createPlanRoutes({ policies, addresses, plans: createMemoryPlans() })
   const ask = (body: object): unknown => routes.get('/api/clients/plan')?.POST?.(new URLSearchParams(), body)

@@ -73,7 +73,7 @@ test('the history drops values older than fifteen minutes', async () => {
   expect(shown(opened)).toEqual({})
 })
 
-test('a restarted worker counts from 0, and the history does not step back', async () => {
+test('a restarted worker counts from 0, and the history shows no negative numbers', async () => {
   const opened = open()
   await opened.at(0, { api: { allowed: 50 } }, { api: { allowed: 50 } })
   await opened.at(1, { api: { allowed: 50 } }, {})

@@ -143,7 +143,7 @@ describe('an override of a token in Authorization', () => {
   })
 })
 
-test('more lines than can be told deny nobody where denyList names no credentials', () => {
+test('more lines of Authorization than are compared deny nobody if denyList names no credentials', () => {
   const lists = compile({
     allowList: [secret('authorization', 'Bearer monitor')],
     denyList: [secret('x-api-key', 'stolen')],

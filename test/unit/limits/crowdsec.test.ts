@@ -86,7 +86,7 @@ describe('the stream', () => {
     '<html>',
   ])('%j is no stream', (text) => expect(() => read([text])).toThrow())
 
-  test('a decision that never ends is given up', () => {
+  test('a decision that is too long is rejected', () => {
     const reader = new StreamReader(() => undefined)
     reader.write('{"new":[{"value":"')
     expect(() => reader.write('x'.repeat(20_000))).toThrow('a decision is too long')

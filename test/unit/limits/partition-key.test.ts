@@ -141,7 +141,7 @@ describe('a partition key', () => {
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  test('of address and header differs with either, and is all hashed', () => {
+  test('of address and header differs if either differs, and is a single hash', () => {
     const parts = [ip, header('x-api-key')]
     const other = { address: '203.0.113.7', prefix: '203.0.113.7' }
     const keys = [

@@ -210,7 +210,7 @@ describe('the client behind a trusted proxy', () => {
     expect(reader.readClientAddress(proxy, `203.0.113.7, ${trusted(63)}10.0.0.3`).address).toBe('10.0.0.2')
   })
 
-  test('is found in a field of any length at the cost of its end', () => {
+  test('is read from the end of the header, so that a long header costs no more', () => {
     const field = `${'1.2.3.4, '.repeat(100_000)}203.0.113.7`
     const start = process.threadCpuUsage()
     for (let i = 0; i < 1000; i++) reader.readClientAddress(proxy, field)

@@ -27,7 +27,7 @@ test('young garbage is collected alone', () => {
   expect(kept).toHaveLength(2_000)
 })
 
-test('npm scripts and the image give their options to Node', () => {
+test('npm scripts and the image start Node with the options of the gateway', () => {
   const read = (name: string): string => readFileSync(join(import.meta.dirname, '../../..', name), 'utf8')
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const command = `node ${gatewayOptions.join(' ')} scripts/run.js proxy/main.ts`

@@ -39,7 +39,7 @@ describe('victims', () => {
     )
   })
 
-  test('know how many their client has by then', () => {
+  test('are ranked by the number of connections that their client has when they are chosen', () => {
     const candidates = ['a', 'b', 'a', undefined, 'a'].map((name, i): Named => {
       return { subject: i, client: name, sinceMs: i }
     })

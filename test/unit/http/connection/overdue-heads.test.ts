@@ -52,7 +52,7 @@ async function openWithPartsOfHeads(count: number, onFault: (turn: number) => vo
 }
 
 // To end a connection takes time, over TLS most of all.
-test('connections whose heads are late end a few in each turn of the event loop', async () => {
+test('connections with overdue heads are closed a few in each turn of the event loop', async () => {
   const inTurns = new Map<number, number>()
   const { clock } = await openWithPartsOfHeads(40, (turn) => inTurns.set(turn, (inTurns.get(turn) ?? 0) + 1))
   clock.nowMs = HEADERS_MS
@@ -62,7 +62,7 @@ test('connections whose heads are late end a few in each turn of the event loop'
   expect(Math.max(...inTurns.values())).toBeLessThanOrEqual(8)
 })
 
-test('a head that has come meanwhile is not late', async () => {
+test('a head that has arrived in the meantime is not overdue', async () => {
   let faults = 0
   const { clock, clients, served } = await openWithPartsOfHeads(40, () => {
     if (faults++ === 0) clients.at(-1)?.write('Host: a\r\n\r\n')

@@ -29,7 +29,7 @@ test.each<[string | undefined, boolean]>([
   expect(prefersHtml(accept, 'application/json; charset=utf-8')).toBe(html)
 })
 
-test('a body that is text is as near as HTML', () => {
+test('a text body is preferred as much as HTML', () => {
   expect(prefersHtml('text/*', 'text/plain')).toBe(false)
   expect(prefersHtml('text/html, text/*', 'text/plain')).toBe(true)
 })

@@ -117,7 +117,7 @@ test('held requests that the client resets are not served, and the timer ends wi
   expect(state.served).toBe(8)
 })
 
-test('a connection that is to end does so when the client has reset those that were held back', async () => {
+test('a connection that is being closed ends once the client has reset the requests that were held back', async () => {
   for (const ids of [streams.slice(0, 10), streams.slice(0, 10).toReversed()]) {
     const { connection, wait } = connect()
     connection.read(requests(streams.slice(0, 10)))

@@ -23,7 +23,7 @@ function createProber(probe: Probe, options: Partial<ProberOptions> = {}): Probe
   return new Prober({ probe, now: () => performance.now(), ...usual, ...options })
 }
 
-test('so many failures in a row make a server unhealthy, and so many passes healthy again', async () => {
+test('consecutive failures make a server unhealthy, and consecutive passes make it healthy again', async () => {
   let problem: string | undefined = 'broken'
   const told: boolean[] = []
   const server = createServer()

@@ -75,7 +75,7 @@ describe('a pool of sliding windows', () => {
     })
   })
 
-  test('makes those clients go for times that end first, whatever they hold', () => {
+  test('evicts the clients whose times end first, however many times they hold', () => {
     const pool = new AdmissionTimes(100, 40, 3)
     for (let i = 0; i < 12; i++) admit(pool, 2, 'long', i)
     for (let i = 0; i < 12; i++) admit(pool, 1, 'middle', 20 + i)

@@ -31,7 +31,7 @@ beforeEach(() => {
 })
 
 describe('counts by the calendar', () => {
-  test('have the quota in each window of the table of instants, until its border', () => {
+  test('admit the quota in each window of the table of instants, until the window ends', () => {
     for (const [timezone, unit, at, , end] of instants) {
       const policy = makePolicy(`${unit}.${timezone}`, 2, HOUR_MS, {
         algorithm: 'calendar',
@@ -53,7 +53,7 @@ describe('counts by the calendar', () => {
     }
   })
 
-  test('go by the time of day, also where the monotonic clock stood still', () => {
+  test('follow the wall clock, also if the monotonic clock was suspended', () => {
     const policy = monthly()
     setTime(Date.parse('2027-01-31T23:00Z'))
     expect([ask(policy), ask(policy), ask(policy)].map(({ outcome }) => outcome)).toEqual([
@@ -66,7 +66,7 @@ describe('counts by the calendar', () => {
     expect(stateOf(ask(policy))).toEqual({ outcome: 'allowed', remaining: 1, resetMs: 28 * 24 * HOUR_MS })
   })
 
-  test('stay where the time zone is changed, until the new border', () => {
+  test('are kept when the time zone changes, until the window ends in the new zone', () => {
     setTime(Date.parse('2027-01-31T20:00Z'))
     ask(monthly())
     const inParis = monthly({ unit: 'month', timezone: 'Europe/Paris' })
@@ -79,7 +79,7 @@ describe('counts by the calendar', () => {
     expect(stateOf(ask(inParis))).toMatchObject({ outcome: 'allowed', remaining: 1 })
   })
 
-  test('stay where the clock is set back, until the border by the new time', () => {
+  test('are kept when the clock is set back, until the window ends by the new time', () => {
     setTime(Date.parse('2027-02-01T00:30Z'))
     ask(monthly())
     setTime(Date.parse('2027-01-31T23:30Z'))

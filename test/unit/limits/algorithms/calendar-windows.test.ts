@@ -49,7 +49,7 @@ describe('windows of the calendar', () => {
     expect(windows.bordersAround(atMs + 60_000)).toBe(windows.bordersAround(atMs))
   })
 
-  test('cannot be found in a time zone that there is not', () => {
+  test('cannot be computed for an unknown time zone', () => {
     expect(() => calendarWindows({ unit: 'day', timezone: 'Europe/Berln' })).toThrow(RangeError)
   })
 })

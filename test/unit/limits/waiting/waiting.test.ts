@@ -95,7 +95,7 @@ test('a process that was held up lets those whose turn has come go on in order',
   expect(passed.map((line) => line.split(' ')[0])).toEqual(['second', 'third', 'fourth'])
 })
 
-test('more than may wait are refused, and count nothing', async () => {
+test('requests beyond the number that may wait are refused, and do not count', async () => {
   const { ask } = open()
   const outcomes: string[] = []
   for (let i = 0; i < 14; i++) outcomes.push((await ask('a', String(i))).decision.outcome)

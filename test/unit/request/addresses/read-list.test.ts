@@ -52,7 +52,7 @@ test('a list of nothing but comments is empty, and so is an empty file', () => {
     expect(readList(write(content))).toMatchObject({ entries: 0 })
 })
 
-test('lines are read whole wherever a piece of the file ends', () => {
+test('lines are read completely, wherever a chunk of the file ends', () => {
   for (const padding of [0, 1, 2, 3, 5, 8, 11, 12, 13]) {
     const first = `#${'x'.repeat(256 * 1024 - 1 - padding)}\n`
     expect(listed(`${first}203.0.113.77\r\n198.51.100.1\n`, ['203.0.113.77', '203.0.113.7'])).toEqual([
