@@ -37,7 +37,7 @@ export type DecisionTable = {
   readonly readsBodies: boolean
   /** A rule has other quotas for clients with a plan. */
   readonly hasPlans: boolean
-  /** One that only reads explains a request without counting it. */
+  /** A read-only limiter explains a request without counting it. */
   readonly limiter: Pick<Limiter, 'decide'>
 }
 

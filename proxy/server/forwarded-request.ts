@@ -102,7 +102,7 @@ export class ForwardedRequest {
     this.#host = host
   }
 
-  /** The body as far as rules read it, once it is there. It is read once, whoever asks. */
+  /** The part of the body that rules read, once it has arrived. It is read only once, however many callers ask. */
   readBody(): SentBody | 'gone' | Promise<SentBody | 'gone'> {
     return (this.#read ??= this.#readBody())
   }

@@ -17,13 +17,13 @@ export type UpstreamState = 'available' | 'unavailable' | 'unknown'
 
 /** The table of limits in force, and how it was read. */
 export type ConfigState = {
-  /** A short SHA-256 of it. */
+  /** A short SHA-256 of the table. */
   readonly hash: string
-  /** Whether it was right when it was last read. */
+  /** Whether it was valid when it was last read. */
   readonly isLastRight: boolean
-  /** Where they were not, why: each with its place. */
+  /** The mistakes of the last read, each with its place, if it was not valid. */
   readonly mistakes?: readonly string[]
-  /** When it was last right, in milliseconds of the wall clock. */
+  /** When it was last valid, in milliseconds of the wall clock. */
   readonly lastRightAtMs: number
 }
 

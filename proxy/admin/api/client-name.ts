@@ -57,7 +57,7 @@ export function chargesOfClient(
   return charges.length > 0 ? charges : whyNobody(name)
 }
 
-/** What a request has to have to be of the client that an operator names: its address and its headers, as far as they are named. */
+/** The address and headers of a request by the client that an operator names, as far as the operator names them. */
 export function requestOfClient(
   client: unknown,
   policy: Policy | undefined,

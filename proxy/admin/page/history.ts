@@ -3,9 +3,9 @@ import { sumActivities, type Activity } from '../../telemetry/activity.ts'
 const STEP_MS = 10_000
 /** Fifteen minutes. */
 const STEPS = 90
-/** A kilobyte each. Of more rules, those that were asked for first are kept. */
+/** A kilobyte each. If there are more rules, those that were requested first are kept. */
 const MAX_RULES = 1_000
-/** Those with the most requests. */
+/** Maximum rules in a report: those with the most requests. */
 const MAX_SENT = 200
 
 /** The outcomes of the counted requests in the last fifteen minutes, in steps of ten seconds. */

@@ -12,10 +12,10 @@ import type { Http2Stream } from './stream.ts'
 export type IncomingOwner = {
   readonly output: Http2Output<Http2Stream>
   readonly isClosed: boolean
-  /** Those that are open, by number. */
+  /** The open streams, by number. */
   readonly streams: ReadonlyMap<number, Http2Stream>
   readonly answered: AnsweredStreams
-  /** The last one that the client has opened. */
+  /** The number of the last stream that the client has opened. */
   readonly lastStream: number
   /** The client opens a stream. @param list the fields of the request; where they are over the limit, the first of them */
   open(id: number, list: readonly string[], endsStream: boolean, isTooLarge: boolean): void
@@ -25,7 +25,7 @@ export type IncomingOwner = {
   failStream(id: number, code: number): void
   /** Counts a frame that no request needs. @throws {ConnectionError} where there are too many */
   glitch(weight: number): void
-  /** Ends the connection, if it is to end and all that has come is answered. */
+  /** Closes the connection if it is closing and all received requests are answered. */
   endWhereDone(): void
   /** The client is about to go: the connection ends as soon as no request is open. Until then its requests are served. */
   endWhenIdle(): void
@@ -38,7 +38,7 @@ const MIN_GOAWAY_BYTES = 8
 
 /** The input of an HTTP/2 connection: frames, in the order and with the content that RFC 9113 allows. */
 export class Incoming implements FrameSink {
-  /** Monotonic milliseconds since when headers, or another frame than DATA, have begun and not ended. */
+  /** When the incomplete header block, or incomplete frame other than DATA, began, in monotonic milliseconds. */
   partSinceMs: number | undefined
   readonly #owner: IncomingOwner
   readonly #now: () => number

@@ -16,11 +16,11 @@ import {
 import { HpackEncoder } from './hpack/encoder.ts'
 import type { Http2Response } from './response.ts'
 
-/** Bytes that are copied to one place, as several would cost more. TLS makes a record of each, so there it is all. */
+/** Up to so many bytes are copied into one buffer, which is cheaper than several. Over TLS all are, as each buffer becomes a record. */
 const MAX_JOINED_BYTES = 8 * 1024
 /** Bytes of one write. */
 const WRITE_BYTES = 64 * 1024
-/** Beyond this nothing more is read from the client, which would be answered. */
+/** With more bytes pending, nothing is read from the client, as each request would add a response. */
 const MAX_PENDING_BYTES = 256 * 1024
 
 /** The sending side of a stream. */

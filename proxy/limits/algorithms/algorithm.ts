@@ -13,7 +13,7 @@ export type Algorithm = {
   readonly countsInFlight: boolean
   /** Whether the store always gets the units of a charge and gives a ticket, also under policies that reserve nothing. */
   readonly takesUnits: boolean
-  /** The units regained once the `resetMs` of a state has passed: the whole quota, or one unit. */
+  /** The units available again after the `resetMs` of a state: the whole quota, or one unit. */
   readonly resets: 'all' | 'one'
   readonly rule: AlgorithmRule
   /** The tables that its counts in memory are shown as in the metrics, and how many entries each can have. */

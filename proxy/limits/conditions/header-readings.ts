@@ -161,7 +161,7 @@ function partsOf(text: string): readonly string[] {
   return pieces.flatMap((piece) => [piece.trim(), (piece.split(';', 1)[0] ?? '').trim()])
 }
 
-/** In lower case, with one space for several blanks. */
+/** The text in lower case, with runs of blanks replaced by one space. */
 function folded(text: string): string {
   return withSingleBlanks(text.toLowerCase())
 }

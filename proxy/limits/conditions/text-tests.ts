@@ -122,12 +122,12 @@ function compilePart(
   }
 }
 
-/** As headers and targets are read: a character for each byte. */
+/** A string with one character per byte, as Node reads headers and targets. */
 export function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
-/** Occurrences that are looked at. With more of them, some backend may find a word that begins so. */
+/** Maximum occurrences to examine. If there are more, a word is assumed to begin with the part. */
 const MAX_OCCURRENCES = 64
 const beforeWord = /[\s,;"'(=]/
 

@@ -8,14 +8,14 @@ export type UnreadBody = 'type' | 'encoding'
 /** Reads the body of a response as it passes by: what it says of its cost, and how many tokens it may have. */
 export type BodyReader = {
   push(chunk: Buffer): void
-  /** Not below 0, a whole number; undefined where nothing that was read says so. */
+  /** The number at a path, a whole number from 0; undefined if the bytes read so far do not have one. */
   valueAt(path: string): number | undefined
   /** The received bytes are a complete JSON text, or events. */
   readonly isWhole: boolean
-  /** If nothing more comes, what it says of its cost is complete. */
+  /** Whether the cost stated so far is final even if the body is cut here. */
   readonly saidLast: boolean
   readonly unread: UnreadBody | undefined
-  /** Tokens of a language model that have come, estimated, if that was wanted. */
+  /** Estimated tokens of a language model received so far, if they are measured. */
   readonly tokens: number
 }
 

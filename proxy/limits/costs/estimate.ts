@@ -6,7 +6,7 @@ const BYTES_PER_TOKEN = 3
 
 /** Bytes of the first event of a stream that can be there without any text. */
 const FRAME_BYTES = 512
-/** Pieces of an event that are compared with those of the event before. The pieces after them are taken for text. */
+/** Maximum pieces of an event to compare with those of the event before. Further pieces are taken for text. */
 const MAX_PIECES = 64
 
 /** Estimated tokens of a text. */
@@ -23,7 +23,7 @@ export class EventTokens {
   readonly #marks = new Int32Array(MAX_PIECES)
   #events = 0
   #textBytes = 0
-  /** Of the event that is arriving. */
+  /** The bytes received of the current event. */
   #bytes = 0
   #changedBytes = 0
   #pieces = 0
@@ -31,7 +31,7 @@ export class EventTokens {
   #hash = 0
   /** Pieces to come that are not text. */
   #skipped = 0
-  /** Of the last event that had text: one that is the same as the one before has as much. */
+  /** Bytes of text in the last event that had any. An event identical to the one before counts as having that many. */
   #usualBytes = 0
 
   push(bytes: Buffer, start: number, end: number): void {

@@ -22,7 +22,7 @@ export class EventNumbers {
   readonly #latest = new Map<string, number>()
   readonly #tokens: EventTokens | undefined
   #place: typeof inName | typeof inData | typeof inOther = inName
-  /** Bytes of `data` that the line begins with. */
+  /** The number of bytes at the start of the line that match `data`. */
   #matched = 0
   #isBlank = true
   /** A line feed that comes next belongs to the line that has just ended. */
@@ -38,7 +38,7 @@ export class EventNumbers {
     this.#event = new JsonNumbers(paths)
   }
 
-  /** Where the stream is cut now, what it has said of its cost is the last of it: events behind that have no text. */
+  /** Whether the cost stated so far is final even if the stream is cut here: the events after it have no text. */
   get saidLast(): boolean {
     return this.#latest.size > 0 && this.#bytesSince <= MAX_END_BYTES
   }

@@ -16,7 +16,7 @@ export type Found =
   | { readonly kind: 'value'; readonly value: unknown }
   /** A name of the path appears twice in one object: parsers differ in which of the two counts. */
   | { readonly kind: 'repeated' }
-  /** Something on the way is neither an object nor null, or it is hidden among thousands of unusual names. */
+  /** A value along the path is neither an object nor null, or the name cannot be found among thousands of unusual names. */
   | { readonly kind: 'no-object' }
   | { readonly kind: 'absent' }
 

@@ -28,16 +28,16 @@ export type SettlementOptions = {
 
 /**
  * Settles the reservations of one request, each once, as soon as the cost of the request is known: by the
- * status code, a header or the body of the response, or by its end where requests in flight are counted. A reservation that is never
- * known, such as after a failure of the backend, stays as it was reserved, or is estimated where the rule says so.
+ * status code, a header or the body of the response, or by its end where requests in flight are counted. If the cost
+ * never becomes known, such as after a failure of the backend, the reserved units stay charged, or an estimate if the rule says so.
  */
 export class Settlement {
   readonly #options: SettlementOptions
   #states: readonly PolicyState[]
-  /** Those of requests in flight, until the request is over. */
+  /** Reservations of rules that count requests in flight, until the request is over. */
   #inFlight: Reservation[] = []
   #open: Reservation[] = []
-  /** Those that the body of the response settles. */
+  /** Reservations that the body of the response settles. */
   #waiting: Reservation[] = []
   #head: ResponseHead | undefined
   #body: BodyReader | undefined

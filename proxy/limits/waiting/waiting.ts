@@ -136,7 +136,7 @@ export function createWaiting(
   }
 }
 
-/** What to ask `Places` for; undefined where requests do not wait. */
+/** The arguments for `Places.take`; undefined if requests do not wait under the rule. */
 function placeOf({ policy, partitionKey }: Charge): Parameters<Places['take']> | undefined {
   const { over, mode, name } = policy
   if (mode === 'shadow' || !over || !('waiting' in over)) return undefined

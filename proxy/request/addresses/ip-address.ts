@@ -107,7 +107,7 @@ function parseIpv4(text: string): IpAddress | undefined {
 const DOT = 0x2e
 const COLON = 0x3a
 
-/** What `isIPv6` of Node takes, without a zone, in one pass: each request of a client over IPv6 is looked up by it. */
+/** Parses what `isIPv6` of Node accepts, except zones, in one pass: it runs for each request of an IPv6 client. */
 function parseIpv6(text: string): IpAddress | undefined {
   const groups = [0, 0, 0, 0, 0, 0, 0, 0]
   let count = 0

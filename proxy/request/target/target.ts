@@ -26,7 +26,7 @@ export type Target = MatchPaths & {
 
 /** What else a target depends on. */
 export type TargetOptions = {
-  /** Of the request. */
+  /** The headers of the request. */
   readonly headers: IncomingHttpHeaders
   /** Whether the backend gets the target as it was sent, since somebody else forwards it. */
   readonly isForwardedAsSent?: boolean

@@ -18,10 +18,10 @@ export type Operation = {
   readonly summary: string
   readonly body?: { readonly schema: z.ZodType }
   readonly query?: { readonly schema: z.ZodObject }
-  /** Of a 200, as JSON unless `contentType` says otherwise. */
+  /** The body of a 200 response, as JSON unless `contentType` says otherwise. */
   readonly reply: z.ZodType
   readonly contentType?: string
-  /** Beside those of every operation: status to what it means. */
+  /** Error statuses besides those of every operation, with their meaning. */
   readonly failures?: Readonly<Record<number, string>>
 }
 

@@ -73,7 +73,7 @@ class LooseSearch {
     }
   }
 
-  /** The numbers of the name that stands before a separator, with quotes or without, and blanks behind it. */
+  /** The numbers of the name before a separator: with or without quotes, perhaps followed by blanks. */
   #namesBefore(text: string, separator: number): readonly number[] {
     const { trie, paths, lengths, maxLength } = this.#names
     let end = separator
@@ -126,7 +126,7 @@ class LooseSearch {
     }
   }
 
-  /** Returns the place behind the string or the word that begins here. */
+  /** Returns the index after the string or word that begins at `start`. */
   #addToken(text: string, start: number, names: readonly number[]): number {
     const opening = text.charCodeAt(start)
     let end = start
@@ -239,9 +239,9 @@ function readingsOf(content: string): ReadonlySet<string> {
 }
 
 /**
- * Bytes as text, without the escapes of JSON and of JavaScript.
+ * Bytes as text, with the escapes of JSON and JavaScript decoded.
  *
- * @param hasControls escapes such as `\n` are those of JSON: controls
+ * @param hasControls `\n` and the like stand for control characters, as in JSON
  */
 function decoded(bytes: string, hasControls: boolean): string {
   const text = Buffer.from(bytes, 'latin1').toString()

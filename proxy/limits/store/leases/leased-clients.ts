@@ -3,18 +3,18 @@ import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { Charge } from '../../limiter.ts'
 import { HeldUnits } from './held-units.ts'
 
-/** A client under a policy with `lease`, while requests of it pass. */
+/** A client under a policy with `lease` whose requests are being admitted. */
 export type LeasedClient = {
   readonly held: HeldUnits
-  /** With the policy that the units are counted under: that of its plan, where the store reads it. */
+  /** Its policy is the one that the units are counted under: with a stored plan, that of the plan. */
   charge: Charge
   /** The policy does not have the plan that was read for it. */
   isPlanUnknown: boolean
   /** When the store last said under which policy it counts. */
   heardAtMs: number
-  /** A lease is on its way. */
+  /** A lease was requested and has not arrived. */
   isTaking: boolean
-  /** There is no use in asking for a lease before. */
+  /** No lease is requested before this time. */
   notBeforeMs: number
   /** The table of limits has changed, or this process ends. */
   isGone: boolean

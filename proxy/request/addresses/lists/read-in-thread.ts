@@ -7,9 +7,9 @@ import type { ReadList } from './read-list.ts'
 export type ListAsked = { readonly path: string; readonly find?: IpAddress | undefined }
 export type ListAnswer = { readonly read: ReadList } | { readonly error: string }
 
-/** The longest list takes seconds, on a busy machine many. */
+/** The longest list takes seconds, and longer on a busy machine. */
 const MAX_DURATION_MS = 120_000
-/** The longest list takes half of it; what it is kept in is not part of the heap. */
+/** The longest list takes half of it. The buffers that hold the entries are not part of the heap. */
 const MAX_HEAP_MB = 256
 /** Every line is a short text: a small young generation collects them as well, and takes less memory. */
 const MAX_YOUNG_MB = 4
