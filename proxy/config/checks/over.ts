@@ -72,6 +72,6 @@ export function warnOfShortDelays(rules: readonly Rule[], placeOf: PlaceOfRule):
     const unitMs = policy.windowMs / policy.quota
     if (delayMs === 0 || delayMs >= unitMs) return []
     const { label } = placeOf(index, 'over')
-    return `${label}: a turn comes each ${unitMs / 1000} s only, so that most requests are refused; a longer delay lets them wait for it`
+    return `${label}: turns are ${unitMs / 1000} s apart, so most requests are refused; a longer delay lets them wait`
   })
 }

@@ -98,7 +98,7 @@ function filesOf(entry: ListEntry): readonly ListFile[] {
 /** A pipe could be read only once. */
 function whyUnreadable(path: string): string | undefined {
   try {
-    if (!statSync(path).isFile()) return 'it is no regular file'
+    if (!statSync(path).isFile()) return 'it is not a regular file'
     accessSync(path, constants.R_OK)
     return undefined
   } catch (error) {

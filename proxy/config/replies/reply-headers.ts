@@ -51,5 +51,5 @@ function problemOf(name: string, isRepeated: boolean): string | undefined {
   if (name === 'content-type') return 'Content-Type is set by contentType'
   if (ownHeaders.has(name) || ownPrefixes.test(name))
     return `${name} is set by the gateway, and cannot be here`
-  return isRepeated ? `${name} is here twice` : undefined
+  return isRepeated ? `${name} appears twice` : undefined
 }

@@ -43,7 +43,7 @@ function problemOf(name: string, isRepeated: boolean): string | undefined {
   if (!headerName.test(name)) return 'the name of a header needs 1 to 64 letters, digits and dashes'
   if (ownHeaders.has(name) || ownPrefixes.test(name))
     return `${name} is set by the gateway or the client, and cannot be here`
-  return isRepeated ? `${name} is here twice` : undefined
+  return isRepeated ? `${name} appears twice` : undefined
 }
 
 /** Merges the headers of a route into those of the file; the route's replace them. */

@@ -26,7 +26,7 @@ export function plansOf(requests: Kind<number>) {
 
 function mistakeInName(name: string): string | undefined {
   if (others.has(name))
-    return `has a plan called ${name}, which metrics call clients without a plan of the rule`
+    return `has a plan called ${name}, a name that metrics use for clients without a plan of the rule`
   return planName.test(name)
     ? undefined
     : 'needs names of plans of 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit'

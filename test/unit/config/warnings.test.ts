@@ -155,7 +155,7 @@ test('a delay within which hardly any turn comes', () => {
       window: 1m
       over: { delay: ${delay} }`).join()
   expect(rule('5s')).toBe(
-    'sluice.yaml:8: rule "a", over: a turn comes each 6 s only, so that most requests are refused; a longer delay lets them wait for it',
+    'sluice.yaml:8: rule "a", over: turns are 6 s apart, so most requests are refused; a longer delay lets them wait',
   )
   expect(rule('6s')).toBe('')
 })

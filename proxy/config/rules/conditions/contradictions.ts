@@ -29,9 +29,9 @@ export function findConditionMistakes({
     if (hasEverybody(one)) return 'has every address, so the rule would apply to nobody'
     if (unless.slice(0, index).some((other) => isSame(one, other))) return 'repeats an entry of unless'
     if (ofHosts.some((other) => implies(other, one)))
-      return 'excludes all that hosts lets in: the rule would never apply'
+      return 'excludes all requests that meet hosts: the rule would never apply'
     const isAll = when.some((other) => implies(other, one))
-    return isAll ? 'excludes all that when lets in: the rule would never apply' : undefined
+    return isAll ? 'excludes all requests that meet when: the rule would never apply' : undefined
   }
   return [
     ...[...when.entries()].flatMap(([index, one]) => mistakeAt(['when', index], mistakeInWhen(one, index))),

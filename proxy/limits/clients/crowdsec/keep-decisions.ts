@@ -108,7 +108,7 @@ export function keepDecisions(
     try {
       await (readsAll ? readAll() : readDifference())
       if (readsAll) syncedMs = startedMs
-      if (!isInSync) log.info({ url }, 'decisions of CrowdSec are read')
+      if (!isInSync) log.info({ url }, 'decisions of CrowdSec loaded')
       isInSync = true
       failure = undefined
       telemetry.crowdsecPolled('done')
