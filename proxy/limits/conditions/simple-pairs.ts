@@ -1,7 +1,7 @@
 const separators = { cookies: ';', query: '&' } as const
-/** No escapes, quotes, brackets or other separators, nor anything that some decoder changes. */
+/** No escapes, quotes, brackets or other separators, nor anything that some decoder changes, such as `j:7`, a cookie of JSON. */
 const simple = {
-  cookies: /^(?:[\w.-]+=[\w.:/*~@!-]*(?:; ?|$))+$/,
+  cookies: /^(?:[\w.-]+=(?!j:)[\w.:/*~@!-]*(?:; ?|$))+$/,
   query: /^(?:[\w.-]+=[\w.:*~@!-]*(?:&|$))+$/,
 } as const
 /** Of a longer text some parsers ignore the rest. */

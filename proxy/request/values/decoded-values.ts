@@ -1,3 +1,4 @@
+import { jsonCookieText } from './json-cookie.ts'
 import { decodedText } from './lenient-text.ts'
 import { numberValues } from './number-values.ts'
 
@@ -43,6 +44,8 @@ export class DecodedValues {
     this.#addSpelling(sent)
     // To WebOb it is a quote; to a parser that removes quotes first, a backslash, which may escape the next character.
     if (this.#reading.isQuoted && sent.includes('\\"')) this.#addSpelling(sent.replaceAll('\\"', '"'))
+    const json = this.#reading.isQuoted ? jsonCookieText(sent) : undefined
+    if (json !== undefined) this.#addSpelling(json)
   }
 
   #addSpelling(sent: string): void {

@@ -166,6 +166,10 @@ describe('a condition on a cookie', () => {
     ['free', 'sid=%66ree', MAYBE],
     ['free', 'sid="free"', MAYBE],
     ['free', 'sid=FREE', MAYBE],
+    // JSON to Express.
+    ['free', 'sid=j: "fr\\u0065e"', MAYBE],
+    ['7', 'sid=j:7', MAYBE],
+    [{ prefix: 'fr' }, 'sid=j%3A%22free%22', MAYBE],
     [{ prefix: 'a-' }, 'sid=a-1', YES],
     [{ prefix: '00' }, 'sid=007', YES],
     [{ prefix: '7.0' }, 'sid=7.0; sid=1', MAYBE],

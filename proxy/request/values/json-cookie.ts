@@ -1,0 +1,30 @@
+const begins = /^"?(?:j|%6a)(?::|%3a)/i
+
+/**
+ * The text of a JSON cookie, such as `j:"a"`, which Express's cookie-parser reads as `a`.
+ *
+ * @param sent a character for each byte
+ * @returns the same; undefined for any other cookie
+ */
+export function jsonCookieText(sent: string): string | undefined {
+  if (!begins.test(sent)) return undefined
+  const bare = sent.startsWith('"') ? sent.slice(1, -1) : sent
+  const bytes = bare.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+  if (!bytes.startsWith('j:')) return undefined
+  try {
+    const text = textOf(JSON.parse(Buffer.from(bytes.slice(2), 'latin1').toString()))
+    return text === undefined ? undefined : Buffer.from(text).toString('latin1')
+  } catch {
+    return undefined
+  }
+}
+
+/** Undefined for values that are false in JavaScript, which cookie-parser leaves as they are. To some an array of one text is that text. */
+function textOf(value: unknown): string | undefined {
+  if (Array.isArray(value)) return value.join()
+  if (typeof value === 'number') return value === 0 ? undefined : String(value)
+  if (typeof value === 'string') return value
+  return value === true ? 'true' : undefined
+}

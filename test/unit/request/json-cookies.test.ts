@@ -1,0 +1,53 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
+import { valuesOf } from '../../../proxy/request/values/decoded-values.ts'
+
+// Express's cookie-parser reads a cookie that begins with `j:` as JSON: `sid=j: "a"` is the same client as `sid=a`.
+
+const values = (sent: string): string[] => cookieValues(sent, 'sid', 8)
+
+const letter = fc.constantFrom('a', 'B', '7', '-', '.', '/', '=')
+const text = fc.string({ unit: letter, minLength: 1, maxLength: 12 })
+const blanks = fc.string({ unit: fc.constantFrom(' ', '\t'), maxLength: 3 })
+
+/** Each character as it is, or as an escape of JSON. */
+const json = fc.array(fc.tuple(letter, fc.boolean()), { minLength: 1, maxLength: 12 }).map((letters) => ({
+  text: letters.map(([each]) => each).join(''),
+  sent: letters
+    .map(([each, isEscaped]) => (isEscaped ? `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}` : each))
+    .join(''),
+}))
+
+test('a cookie of JSON counts for the client that Express reads', () => {
+  fc.assert(
+    fc.property(json, blanks, blanks, fc.nat(3), ({ text: read, sent }, before, behind, way) => {
+      const plain = `j:${before}"${sent}"${behind}`
+      const cookie = way === 0 ? encodeURIComponent(plain) : way === 1 ? `"${plain}"` : plain
+      expect(values(`sid=${cookie}`)).toEqual(
+        expect.arrayContaining([...valuesOf(read, { isQuoted: true, isNumber: false })]),
+      )
+    }),
+  )
+})
+
+test.each([
+  ['sid=j:7', '7'],
+  ['sid=j: 1e+2', '100'],
+  ['sid=j:["abc"]', 'abc'],
+  ['sid=j:"\\u00e9"', 'é'],
+  ['a=b; sid="j:%22abc%22"; c=d', 'abc'],
+])('%s counts as %s', (sent, value) => {
+  expect(values(sent)).toContain(value)
+})
+
+test('a cookie that only begins as JSON counts as it is', () => {
+  fc.assert(
+    fc.property(text, (sent) => {
+      expect(values(`sid=J:${sent}`)).toEqual([...valuesOf(`J:${sent}`, { isQuoted: true, isNumber: false })])
+    }),
+  )
+  expect(values('sid=j:')).toEqual(['j:'])
+  expect(values('sid=j:abc')).toEqual(['j:abc'])
+  expect(values('sid=j:null')).toEqual(['j:null'])
+})
