@@ -121,6 +121,8 @@ const isEmpty = /^[\s",;'\x85\xa0]*$/
 const hasEmptyPiece = /^[\s"']*,|,[\s"']*(?:,|$)/
 const plain = /^[!#-&(-+\--:<-~]*$/
 const separator = /[,;]/
+/** To PHP a type of content ends at a space, too. */
+const separatorOfTypes = /[,; ]/
 /** Above these a value is not taken apart. */
 const MAX_LENGTH = 4096
 const MAX_PIECES = 32
@@ -136,7 +138,8 @@ function formsOf(name: string, text: string): readonly string[] | undefined {
 
 function piecesOf(name: string, text: string): readonly string[] | undefined {
   if (plain.test(text)) return formsOf(name, text)
-  const pieces = text.length > MAX_LENGTH ? [] : text.split(separator)
+  const ends = name === 'content-type' ? separatorOfTypes : separator
+  const pieces = text.length > MAX_LENGTH ? [] : text.split(ends)
   if (pieces.length === 0 || pieces.length > MAX_PIECES) return undefined
   const possible = new Set<string>()
   for (const piece of [text, ...pieces]) {

@@ -116,6 +116,19 @@ describe('a condition on a header', () => {
     )
   })
 
+  test.each<[value: string, expected: string]>([
+    ['application/json', YES],
+    ['application/json; charset=utf-8', MAYBE],
+    // The type ends at the space, to PHP.
+    ['application/json x', MAYBE],
+    ['text/plain; application/json x', MAYBE],
+    ['application/json-x y', NO],
+  ])('Content-Type as application/json: %j %s', (value, expected) => {
+    expect(
+      both({ header: { 'content-type': 'application/json' } }, { lines: [['Content-Type', value]] }),
+    ).toBe(expected)
+  })
+
   test('a header of 16 KiB in many pieces may have any value, and begins as it begins', () => {
     const asked: Asked = { lines: [['X-Key', 'b,'.repeat(8000)]] }
     expect(both({ header: { 'x-key': 'a' } }, asked)).toBe(MAYBE)
