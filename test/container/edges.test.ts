@@ -157,7 +157,7 @@ describe.each([
     },
   )
 
-  test('headers of clients that say another request or address change nothing', async () => {
+  test('headers in which a client claims another request or address are ignored', async () => {
     const headers = {
       'X-Forwarded-For': '9.9.9.9',
       'X-Forwarded-Method': 'GET',

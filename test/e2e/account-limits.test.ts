@@ -180,7 +180,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     )
   })
 
-  test('an account in a body that could be read otherwise counts beside the address', async () => {
+  test('an account in an ambiguous body counts in addition to the address', async () => {
     const name = newAccount()
     const forms: [string, Record<string, string>][] = [
       [`{"user":{"name":"${name}"}}`, { 'content-type': 'text/plain' }],

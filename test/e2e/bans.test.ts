@@ -322,7 +322,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
 
 // They mostly wait.
 describe.concurrent.each(['memory', 'Redis'])('in %s', (place) => {
-  test('each ban in a row is twice as long, up to the longest; others are not banned by the same rule', async () => {
+  test('each consecutive ban is twice as long, up to max; other clients are not banned', async () => {
     const backend = await startBackend()
     const gateway = await startHosted({
       UPSTREAM_URL: backend.url,

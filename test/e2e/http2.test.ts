@@ -120,7 +120,7 @@ describe('an HTTP/2 request', () => {
     expect((await sendHttp2(session, { ...post, ':method': 'DELETE' }, '')).body).toBe('0')
   })
 
-  test('may end in trailers, which go no further', async () => {
+  test('may end with trailers, which are not forwarded', async () => {
     const reply = await new Promise((resolve) => {
       const stream = connectHttp2(gateway.port).request(
         { ':method': 'POST', ':path': '/trailers' },

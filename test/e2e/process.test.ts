@@ -42,7 +42,7 @@ describe('the log', () => {
     await small.stop()
   })
 
-  test('is for people on a terminal, and says which process it is', async () => {
+  test('is formatted for people on a terminal, with the name of the process', async () => {
     const onTerminal = 'data:text/javascript,process.stdout.isTTY=true'
     const small = await startSmall({ NODE_OPTIONS: `--import=${onTerminal}` })
     await small.tell('/log?lines=1')

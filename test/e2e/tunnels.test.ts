@@ -228,7 +228,7 @@ describe('a tunnel ends with a close frame', () => {
 })
 
 describe('a handshake', () => {
-  test('a handshake that the backend does not answer ends in 504, and the connection too', async () => {
+  test('a handshake that the backend does not answer is answered 504, and the connection is closed', async () => {
     const backend = await startRawBackend((socket) => void socket.resume())
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, UPSTREAM_TIMEOUT: '300ms' })
     const client = begin(gateway.port)

@@ -40,7 +40,7 @@ test('requests beyond all connections wait in turn, and beyond the queue are ref
   expect(await Promise.all(first)).toMatchObject([{ body: 'done' }, { body: 'done' }])
 })
 
-test('no request waits longer than it may, and a client that leaves makes room', async () => {
+test('no request waits longer than UPSTREAM_QUEUE_TIMEOUT, and a client that disconnects frees its place', async () => {
   const { backend, gateway, held } = await startNarrow({
     UPSTREAM_CONNECTIONS: '1',
     UPSTREAM_QUEUE: '1',

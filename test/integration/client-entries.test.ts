@@ -219,7 +219,7 @@ test('a table of bans by rules that is full in Redis makes room for another, in 
   expect(await redis.zcard('sluice:1:{clients}:ban')).toBe(first.entries.list('ban').length)
 })
 
-test('a ban finds room in Redis where other replicas have filled it a moment ago', async () => {
+test('a ban is stored even if other replicas have just filled the table in Redis', async () => {
   const redis = openRedis(await freshRedis())
   const replica = await openReplica(redis)
   const byRule = (index: number): Ban => ({ ...ban(addressOf(index)), by: 'rule' })

@@ -69,7 +69,7 @@ describe('an address', () => {
     )
   })
 
-  test('has the canonical text that Node gives it', () => {
+  test('has the same canonical text as in Node', () => {
     fc.assert(
       fc.property(address, (text) => {
         expect(formatted(text)).toBe(canonical(text))

@@ -395,7 +395,7 @@ limits:
     expect(warnings).toEqual([])
   })
 
-  test('is warned of where hosts may be any below a name', () => {
+  test('causes a warning if hosts is a wildcard', () => {
     const { warnings } = loadWithFile(`
 limits:
   - {name: c, match: GET /c, hosts: '*.a.example', key: host, requests: 1, window: 1m}

@@ -41,7 +41,7 @@ test('x-ratelimit: requests in flight have no reset, and shadows alone no header
   expect(headers([state(shadow, 0, 1000, true)])).toEqual([])
 })
 
-test('the window of the calendar is as long as the running one, and constant for other rules', () => {
+test('w is the length of the current window for calendar rules, and constant for other rules', () => {
   const calendar = { unit: 'day', timezone: 'Europe/Berlin' } as const
   const daily = makePolicy('daily', 7, 86_400_000, { algorithm: 'calendar', calendar })
   let atMs = Date.parse('2027-03-28T12:00Z')

@@ -46,7 +46,7 @@ describe('counts reported by the request path', () => {
     expect(found.value('sluice_request_duration_seconds_count')).toBe(10)
   })
 
-  test('a status outside HTTP does no harm', async () => {
+  test('a status outside the range of HTTP is not counted', async () => {
     const metrics = metricsFor([])
     for (const status of [999, -100, NaN, 2 ** 40]) metrics.telemetry.requestFinished(status, 1)
     const found = await scrape(metrics)

@@ -129,7 +129,7 @@ describe('the estimate of tokens', () => {
   const words = (count: number, more: (at: number) => object = () => ({})): string[] =>
     Array.from({ length: count }, (_, at) => chunk(` ${(at % 900) + 100}`, more(at)))
 
-  test('the estimate for events with a token each is near their number', () => {
+  test('the estimate for events with one token each is near their number', () => {
     const { tokens } = readAll(events, chunk(''), ...words(1000), 'data: [DONE]\n\n')
     expect(tokens).toBeGreaterThanOrEqual(1000)
     expect(tokens).toBeLessThan(1600)

@@ -33,7 +33,7 @@ describe('the value of a :name of a pattern', () => {
     expect(valuesIn(path, 'id', '/users/:id')[0]).toBe(values[0])
   })
 
-  test('is read in the pattern that matches', () => {
+  test('is read by the pattern that matches', () => {
     const patterns = ['/users/:id', '/a%20b/x/:id', '/teams/:team/users/:id/*', '/:id/last']
     expect(valuesIn('/users/1', 'id', ...patterns)).toEqual(['1'])
     expect(valuesIn('/A%20b/x/2', 'id', ...patterns)).toEqual(['2'])

@@ -112,7 +112,7 @@ test('reports the states of the other policies, and an ended window as not begun
   })
 })
 
-test('is bounded, and keeps those that it learned of last', () => {
+test('is bounded, and keeps the clients that were added last', () => {
   const cache = createCache(100)
   for (let i = 0; i < 1_000; i++) {
     noteRefusal(cache, chargeAll(`ip:${i}`, [i % 2 === 0 ? login : wide]), i % 2 === 0 ? login : wide, 5_000)
@@ -147,7 +147,7 @@ test('forgets one client under one policy name', () => {
   expect(cache.readUse().size).toBe(2)
 })
 
-test('says of a sliding window beside that one more is left since its oldest request has left it, and no more', () => {
+test('tells for a sliding window under the same refusal that one more request is left once the oldest has left it', () => {
   const cache = createCache(100)
   const sliding = { ...wide, algorithm: 'sliding' as const }
   const charges = chargeAll('ip:1', [sliding, login])

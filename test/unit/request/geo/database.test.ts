@@ -88,7 +88,7 @@ describe('a file that cannot be used', () => {
     expect(() => openDatabase(bytes, 'country')).toThrow(message)
   })
 
-  test('a database of something else', () => {
+  test('a database of another kind', () => {
     expect(() => openDatabase(good, 'asn')).toThrow('its records have no asn')
   })
 })
