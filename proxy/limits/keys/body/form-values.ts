@@ -1,4 +1,5 @@
 import { decodedText } from '../../../request/values/lenient-text.ts'
+import { NextCharacter } from '../../../request/values/next-character.ts'
 import { FoundLists, type Findings } from './found-values.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { FormNames, Meant } from './names/form-names.ts'
@@ -24,8 +25,9 @@ const lowerD = 0x64
  */
 export function readFormValues(text: string, names: BodyNames): Findings[] {
   const search = new FieldSearch(text, names)
+  const ampersands = new NextCharacter(text, ampersand)
   for (let start = 0; start <= text.length && !search.found.isCut;) {
-    const end = search.find(ampersand, start, text.length)
+    const end = ampersands.from(start)
     search.readField(start, end)
     start = end + 1
   }
@@ -38,41 +40,43 @@ class FieldSearch {
   readonly found: FoundLists
   readonly #text: string
   readonly #names: FormNames
+  readonly #semicolons: NextCharacter
+  /** In fields, and again in the pieces between semicolons: each is asked from left to right. */
+  readonly #equals: NextCharacter
+  readonly #equalsInPieces: NextCharacter
   #unusual = 0
 
   constructor(text: string, names: BodyNames) {
     this.#text = text
     this.#names = names.form
     this.found = new FoundLists(names.count, MAX_FORM_VALUES)
-  }
-
-  /** The place of a character; `end` if it is not before that. Looks no further, unlike `indexOf`: fields are many. */
-  find(code: number, start: number, end: number): number {
-    for (let at = start; at < end; at++) if (this.#text.charCodeAt(at) === code) return at
-    return end
+    this.#semicolons = new NextCharacter(text, semicolon)
+    this.#equals = new NextCharacter(text, equalsSign)
+    this.#equalsInPieces = new NextCharacter(text, equalsSign)
   }
 
   /** Reads a field, and what it is to whom a semicolon separates fields. */
   readField(start: number, end: number): void {
-    this.#readPair(start, end)
-    let to = this.find(semicolon, start, end)
-    if (to === end) return
-    for (let from = start; from <= end && !this.found.isCut; to = this.find(semicolon, from, end)) {
-      this.#readPair(from, to)
+    this.#readPair(start, end, this.#equals)
+    let to = this.#semicolons.from(start)
+    if (to >= end) return
+    for (let from = start; from <= end && !this.found.isCut; to = this.#semicolons.from(from)) {
+      to = Math.min(to, end)
+      this.#readPair(from, to, this.#equalsInPieces)
       from = to + 1
     }
   }
 
-  #readPair(from: number, end: number): void {
+  #readPair(from: number, end: number, signs: NextCharacter): void {
     let start = from
     // To h3 the name begins behind them.
     while (start < end && this.#text.charCodeAt(start) === equalsSign) start++
-    const equals = this.find(equalsSign, start, end)
-    if (equals === end) return
+    const equals = signs.from(start)
+    if (equals >= end) return
     this.#add(this.#meant(start, equals), equals + 1, end)
     // To qs the name of `user[a=b]=1` ends behind the bracket.
-    let behind = this.find(equalsSign, equals + 1, end)
-    while (behind < end && !this.#endsBracket(behind)) behind = this.find(equalsSign, behind + 1, end)
+    let behind = signs.from(equals + 1)
+    while (behind < end && !this.#endsBracket(behind)) behind = signs.from(behind + 1)
     if (behind < end) this.#add(this.#meant(start, behind), behind + 1, end)
   }
 

@@ -9,6 +9,7 @@ import {
   openingBracket,
   quote,
 } from '../../../request/json/json-bytes.ts'
+import { NextCharacter } from '../../../request/values/next-character.ts'
 import { FoundLists, type Findings } from './found-values.ts'
 import { wordTexts } from './json-values.ts'
 import type { BodyNames, LastNames } from './names/body-names.ts'
@@ -64,9 +65,12 @@ class LooseSearch {
   }
 
   read(text: string): void {
-    for (let at = 0; at < text.length && !this.found.isCut; at++) {
-      const code = text.charCodeAt(at)
-      if ((code !== colon && code !== equalsSign) || isNoName[text.charCodeAt(at - 1)]) continue
+    const colons = new NextCharacter(text, colon)
+    const equals = new NextCharacter(text, equalsSign)
+    for (let at = 0; !this.found.isCut; at++) {
+      at = Math.min(colons.from(at), equals.from(at))
+      if (at === text.length) return
+      if (isNoName[text.charCodeAt(at - 1)]) continue
       const names = this.#namesBefore(text, at)
       if (names.length > 0)
         this.#readValue(text, text.charCodeAt(at + 1) === greaterThan ? at + 2 : at + 1, names)
@@ -76,6 +80,7 @@ class LooseSearch {
   /** The numbers of the name before a separator: with or without quotes, perhaps followed by blanks. */
   #namesBefore(text: string, separator: number): readonly number[] {
     const { trie, paths, lengths, maxLength } = this.#names
+    let hasEscape = false
     let end = separator
     while (end > 0 && isBlank[text.charCodeAt(end - 1)]) end--
     const closing = text.charCodeAt(end - 1)
@@ -85,18 +90,19 @@ class LooseSearch {
     let start = end
     for (; start > first; start--) {
       const code = text.charCodeAt(start - 1)
-      if (isQuoted ? code === closing : endsWord[code] && code !== backslash) break
+      if (code === backslash) hasEscape = true
+      else if (isQuoted ? code === closing : endsWord[code]) break
     }
     if (isQuoted && (start === 0 || text.charCodeAt(start - 1) !== closing)) return none
-    const name =
-      trie.ends[trie.follow(text, start, end, 'javascript')] ??
-      trie.ends[trie.follow(text, start, end, 'json')]
+    let name = trie.ends[trie.follow(text, start, end, 'javascript')]
+    if (hasEscape) name ??= trie.ends[trie.follow(text, start, end, 'json')]
     if (name === undefined) return none
     const isTooLong = isQuoted && end - start > (lengths[name] ?? 0) * BYTES_PER_LETTER + 8
     return isTooLong ? none : (paths[name] ?? none)
   }
 
   #readValue(text: string, start: number, names: readonly number[]): void {
+    if (names.every((name) => this.found.isCutFor(name))) return
     let at = start
     while (isBlank[text.charCodeAt(at)]) at++
     const first = text.charCodeAt(at)

@@ -5,6 +5,8 @@ import { foldedCode, foldedText, NOTHING, SEVERAL } from './folded-letters.ts'
 export const ROOT = 1
 export const DEAD = 0
 
+const NO_SYMBOL = 0xffff
+
 /** Which escapes a name may have: those of JSON, or those of JavaScript, too, of which the broken ones are the characters themselves. */
 export type Escapes = 'json' | 'javascript'
 
@@ -16,7 +18,9 @@ export class NameTrie {
   readonly ends: readonly (number | undefined)[]
   readonly #next: Int32Array
   readonly #symbols: ReadonlyMap<number, number>
-  readonly #asciiSymbols: readonly number[]
+  /** By code of ASCII, and of its characters as they are compared; `NO_SYMBOL` for those that are nothing. */
+  readonly #asciiSymbols: Uint16Array
+  readonly #foldedSymbols: Uint16Array
   readonly #width: number
   /** Some name has a letter beyond the basic plane: nobody but who looks for it takes such a letter for another one. */
   readonly #hasPairs: boolean
@@ -27,7 +31,11 @@ export class NameTrie {
       names.flatMap((name) => Array.from({ length: name.length }, (_, i) => name.charCodeAt(i))),
     )
     this.#symbols = new Map(Array.from(codes, (code, i) => [code, i + 1]))
-    this.#asciiSymbols = Array.from({ length: 0x80 }, (_, code) => this.#symbols.get(code) ?? 0)
+    this.#asciiSymbols = Uint16Array.from({ length: 0x80 }, (_, code) => this.#symbols.get(code) ?? 0)
+    this.#foldedSymbols = Uint16Array.from({ length: 0x80 }, (_, code) => {
+      const folded = foldedCode(code)
+      return folded === NOTHING ? NO_SYMBOL : (this.#symbols.get(folded) ?? 0)
+    })
     this.#width = codes.size + 1
     this.#hasPairs = names.some((name) => /[\ud800-\udfff]/.test(name))
     const places = 2 + names.reduce((sum, name) => sum + name.length, 0)
@@ -48,8 +56,8 @@ export class NameTrie {
 
   /** @param code of a letter or a digit, as of `foldedCode` */
   step(place: number, code: number): number {
-    const symbol = this.#symbolOf(code)
-    return symbol === 0 ? DEAD : (this.#next[place * this.#width + symbol] ?? DEAD)
+    // Nothing leads anywhere by the symbol 0.
+    return this.#next[place * this.#width + this.#symbolOf(code)] ?? DEAD
   }
 
   #symbolOf(code: number): number {
@@ -64,14 +72,17 @@ export class NameTrie {
   follow(text: string, start: number, end: number, escapes: Escapes): number {
     let place = ROOT
     let units: EscapedUnits | undefined
+    const symbols = this.#foldedSymbols
     for (let at = start; at < end && place !== DEAD;) {
-      let code = text.charCodeAt(at++)
+      const code = text.charCodeAt(at++)
       if (code === backslash || code > 0x7f) {
         units ??= new EscapedUnits(text, end, escapes)
-        code = units.read(at - 1)
+        place = this.#stepTo(place, units.read(at - 1))
         at = units.behind
+        continue
       }
-      place = this.#stepTo(place, code)
+      const symbol = symbols[code] ?? 0
+      if (symbol !== NO_SYMBOL) place = this.#next[place * this.#width + symbol] ?? DEAD
     }
     return place
   }
