@@ -15,7 +15,9 @@ export type { BodyPart } from './names/body-names.ts'
 const MAX_TEXT = 2048
 /** A name that long has more characters than this, unless most of them mean nothing. */
 const MIN_CHARACTERS = 64
-/** Bytes of values with more than so many of them, beyond ASCII or with escapes, that are taken apart in a body. */
+/** Bytes of values, beyond ASCII or with escapes, that are taken apart in a body: the longest addresses of a hundred clients. */
+const MAX_UNUSUAL_BYTES = 32 * 1024
+/** Of those, bytes of values that are longer than an address. */
 const LONG_TEXT = 320
 const MAX_LONG_BYTES = 16 * 1024
 
@@ -28,6 +30,7 @@ export class KeyBody {
   readonly #names: BodyNames
   #findings: readonly Findings[] | undefined
   readonly #values = new Map<string, readonly string[]>()
+  #unusualBytes = 0
   #longBytes = 0
 
   /**
@@ -68,9 +71,10 @@ export class KeyBody {
   }
 
   #mayTakeApart(text: string): boolean {
-    if (text.length <= LONG_TEXT || isPlain.test(text)) return true
-    this.#longBytes += text.length
-    return this.#longBytes <= MAX_LONG_BYTES
+    if (isPlain.test(text)) return true
+    this.#unusualBytes += text.length
+    if (text.length > LONG_TEXT) this.#longBytes += text.length
+    return this.#unusualBytes <= MAX_UNUSUAL_BYTES && this.#longBytes <= MAX_LONG_BYTES
   }
 
   /** Each value of a part once, for explanations. */

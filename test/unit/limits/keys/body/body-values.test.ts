@@ -280,6 +280,20 @@ test('32 long values in letters of other scripts are too many to take apart', ()
   expect(keysOf(JSON.stringify(emails.slice(0, 8)), json)?.requests.size).toBe(8)
 })
 
+test('values with letters beyond ASCII are taken apart up to 32 KiB, those of a hundred clients', () => {
+  const part = partOf('email')
+  const sent: SentBody = { unread: 'missing' }
+  const body = new KeyBody(sent, { rawHeaders: [] }, '/login', new BodyNames([part]))
+  const texts = Array.from({ length: 200 }, (_, i) =>
+    Buffer.from('é'.repeat(158) + String(i)).toString('latin1'),
+  )
+  const taken = texts.filter((text) => body.valuesOf(text, part).length === 1)
+  expect(taken.length).toBeGreaterThanOrEqual(100)
+  expect(taken.join('').length).toBeLessThanOrEqual(32 * 1024)
+  // Plain ones cost little.
+  expect(body.valuesOf('a@example.com', part)).toEqual(['a@example.com'])
+})
+
 test('a string that ends in a backslash is looked through once for comments', () => {
   const startedAt = process.threadCpuUsage()
   keysOf(`{/**/"${'\\"'.repeat(32_000)}\\`, json)
