@@ -44,8 +44,6 @@ export class DecodedValues {
     this.#addSpelling(sent)
     // To WebOb it is a quote; to a parser that removes quotes first, a backslash, which may escape the next character.
     if (this.#reading.isQuoted && sent.includes('\\"')) this.#addSpelling(sent.replaceAll('\\"', '"'))
-    const json = this.#reading.isQuoted ? jsonCookieText(sent) : undefined
-    if (json !== undefined) this.#addSpelling(json)
   }
 
   #addSpelling(sent: string): void {
@@ -53,6 +51,8 @@ export class DecodedValues {
     const isDecoded = this.#sent.size <= maxSpellings * this.#most
     for (const value of isDecoded ? valuesOf(sent, this.#reading) : [sent])
       if (value !== '') this.#values.add(value)
+    const json = isDecoded && this.#reading.isQuoted ? jsonCookieText(sent) : undefined
+    if (json !== undefined) this.#addSpelling(json)
   }
 
   /** Adds a value that has no other spelling. */

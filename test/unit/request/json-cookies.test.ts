@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
 import { valuesOf } from '../../../proxy/request/values/decoded-values.ts'
 
@@ -50,4 +50,17 @@ test('a cookie that only begins as JSON counts as it is', () => {
   expect(values('sid=j:')).toEqual(['j:'])
   expect(values('sid=j:abc')).toEqual(['j:abc'])
   expect(values('sid=j:null')).toEqual(['j:null'])
+})
+
+test('each spelling of a cookie of JSON is parsed once, and few of them', () => {
+  const parse = vi.spyOn(JSON, 'parse')
+  const seen = (cookies: string): number => {
+    parse.mockClear()
+    values(cookies)
+    return parse.mock.calls.length
+  }
+  // A mistake takes ten microseconds.
+  expect(seen('sid=j:[1,'.repeat(1000))).toBeLessThan(10)
+  expect(seen(Array.from({ length: 1000 }, (_, i) => `sid=j:[${i}`).join(';'))).toBeLessThan(100)
+  parse.mockRestore()
 })
