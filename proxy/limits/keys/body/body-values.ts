@@ -106,15 +106,26 @@ function nothingOf({ count }: BodyNames, unread: UnreadKey | undefined): Read {
 function readJson({ text, names, isWhole, isSound }: Reading): Read[] {
   const found = readJsonValues(text, names, isWhole)
   if (!found) return [readLooseJson(text, names)]
-  return isSound ? [found] : [found, withoutKnown(readLooseJson(text, names), found)]
+  return isSound || found.every(isRefused)
+    ? [found]
+    : [found, withoutKnown(readLooseJson(text, names), found)]
 }
 
 /** The same values to whom the bytes are characters of Latin-1, and their escapes too. */
 function inLatin1(findings: Findings): Findings {
+  if (isRefused(findings)) return { ...findings, values: [] }
   const values = findings.values
     .filter(({ text }) => /[\x80-\xff]|%[89a-f]/i.test(text))
-    .map((value) => ({ ...value, text: Buffer.from(unescapedLatin1(value.text)).toString('latin1') }))
+    .map(({ text, element, item }) => {
+      const unescaped = text.includes('%') ? unescapedLatin1(text) : text
+      return { text: Buffer.from(unescaped).toString('latin1'), element, item }
+    })
   return { ...findings, values }
+}
+
+/** There is too much of it already, whatever else it may say. */
+function isRefused({ isCut, elements }: Findings): boolean {
+  return isCut || elements > MAX_VALUES
 }
 
 /** The same values to Django, which reads the escapes of a form in the charset of its type. */
@@ -171,7 +182,7 @@ function merged(findings: readonly Findings[], unread: UnreadKey | undefined): F
     for (const value of found.values) {
       const item = first + value.item
       items = Math.max(items, item + 1)
-      values.push({ ...value, item })
+      values.push(first === 0 ? value : { ...value, item })
     }
   }
   return {

@@ -195,8 +195,17 @@ const MAX_NAMES = 256
 /** Names with escapes or characters beyond ASCII that are compared at most. */
 const MAX_UNUSUAL_NAMES = 256
 
+/** One name, as most clients write it, and nothing behind it in which there could be another. */
+const usualHeader =
+  /^content-disposition[ \t]*:[ \t]*form-data;[ \t]*name=("?)([\w.[\]-]+)\1(\r\n[^;"'=?\\]*)?$/i
+
 /** Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated. */
 function namesIn(header: string): readonly string[] {
+  const usual = usualHeader.exec(header)
+  if (usual) {
+    const [, quote, name = '', rest = ''] = usual
+    return quote === '"' || rest === '' ? [name] : [name, (name + rest).trim()]
+  }
   const names: string[] = []
   let continued = ''
   for (const [, sent = ''] of header.matchAll(/name\*?\d*\*?\s*=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi)) {

@@ -43,22 +43,47 @@ export class FormNames {
    */
   ofSent(text: string, start: number, end: number): Meant | undefined {
     this.#begin()
-    for (let at = start; at < end; at++) {
+    let at = start
+    for (;;) {
+      at = this.#takeLetters(text, at, end)
+      if (at === UNUSUAL) return undefined
+      if (at >= end) return this.#end()
+      this.#endPiece()
+      if (this.#isDecided()) return this.#end()
+      at++
+    }
+  }
+
+  /** Returns the last byte of the separator behind the letters; `end` where nothing further matters, and `UNUSUAL`. */
+  #takeLetters(text: string, start: number, end: number): number {
+    const whole = this.#whole
+    const { trie, isOver } = this.#piece
+    let wholePlace = this.#wholePlace
+    let piecePlace = this.#piecePlace
+    let kinds = 0
+    let at = start
+    for (; at < end; at++) {
       let code = text.charCodeAt(at)
       if (code === percent) {
         code = hexAt(text, at + 1) * 16 + hexAt(text, at + 2)
-        if (code < 0 || code === percent) return undefined
+        if (code < 0 || code === percent) return UNUSUAL
         at += 2
       }
-      if (code > 0x7f) return undefined
-      if (isSeparator(code)) this.#endPiece()
-      else {
-        const folded = foldedCode(code)
-        if (folded !== NOTHING) this.#take(folded)
-      }
-      if (this.#isDecided()) return this.#end()
+      if (code > 0x7f) return UNUSUAL
+      const kind = kindOf[code] ?? 0
+      if (kind === SEPARATOR) break
+      if (kind === 0) continue
+      kinds |= kind
+      wholePlace = whole.stepAscii(wholePlace, code)
+      piecePlace = trie.stepAscii(piecePlace, code)
+      // Whatever follows, the name is meant by the same rules.
+      if (wholePlace === DEAD && (isOver || (piecePlace === DEAD && (kinds & LETTER) !== 0))) at = end
     }
-    return this.#end()
+    this.#wholePlace = wholePlace
+    this.#piecePlace = piecePlace
+    this.#isEmpty = kinds === 0
+    this.#isIndex = (kinds & LETTER) === 0
+    return at
   }
 
   /** The same for a name without escapes. */
@@ -110,6 +135,7 @@ export class FormNames {
 
   #end(): Meant {
     this.#endPiece()
+    if (this.#wholes.length === 0) return this.#piece.found
     return this.#wholes.reduce<Meant>((found, whole) => this.#withWhole(found, whole), this.#piece.found)
   }
 
@@ -146,6 +172,8 @@ export class FormNames {
 }
 
 const OFF = -1
+/** A name that is read in another way. */
+const UNUSUAL = -1
 const percent = 0x25
 const openingBracket = 0x5b
 const closingBracket = 0x5d
@@ -185,6 +213,16 @@ function isSeparator(code: number): boolean {
   // To PHP a name ends at a NUL.
   return code === openingBracket || code === closingBracket || code === dot || code === 0
 }
+
+/** By code of ASCII: 0 for what means nothing in a name. */
+const DIGIT = 1
+const LETTER = 2
+const SEPARATOR = 4
+const kindOf = Uint8Array.from({ length: 0x80 }, (_, code) => {
+  if (isSeparator(code)) return SEPARATOR
+  if (foldedCode(code) === NOTHING) return 0
+  return isDigit(code) ? DIGIT : LETTER
+})
 
 function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39

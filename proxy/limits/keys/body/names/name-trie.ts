@@ -60,6 +60,12 @@ export class NameTrie {
     return this.#next[place * this.#width + this.#symbolOf(code)] ?? DEAD
   }
 
+  /** @param code of a character of ASCII, in any case */
+  stepAscii(place: number, code: number): number {
+    const symbol = this.#foldedSymbols[code] ?? 0
+    return symbol === NO_SYMBOL ? place : (this.#next[place * this.#width + symbol] ?? DEAD)
+  }
+
   #symbolOf(code: number): number {
     return (code < 0x80 ? this.#asciiSymbols[code] : this.#symbols.get(code)) ?? 0
   }
@@ -72,7 +78,6 @@ export class NameTrie {
   follow(text: string, start: number, end: number, escapes: Escapes): number {
     let place = ROOT
     let units: EscapedUnits | undefined
-    const symbols = this.#foldedSymbols
     for (let at = start; at < end && place !== DEAD;) {
       const code = text.charCodeAt(at++)
       if (code === backslash || code > 0x7f) {
@@ -81,8 +86,7 @@ export class NameTrie {
         at = units.behind
         continue
       }
-      const symbol = symbols[code] ?? 0
-      if (symbol !== NO_SYMBOL) place = this.#next[place * this.#width + symbol] ?? DEAD
+      place = this.stepAscii(place, code)
     }
     return place
   }
