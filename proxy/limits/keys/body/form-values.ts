@@ -96,7 +96,7 @@ class FieldSearch {
   }
 
   #add(names: Meant, start: number, end: number): void {
-    if (names.length === 0 || start >= end || !names.some((name) => !this.found.isCutFor(name))) return
+    if (names.length === 0 || start >= end || this.found.isCutForAll(names)) return
     const text = this.#text.slice(start, end)
     // Browsers escape these. To busboy they are characters of Latin-1.
     const other = beyondAscii.test(text) ? Buffer.from(text).toString('latin1') : undefined

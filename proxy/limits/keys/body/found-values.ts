@@ -48,6 +48,11 @@ export class FoundLists {
     return this.#isCut[name] ?? true
   }
 
+  isCutForAll(names: readonly number[]): boolean {
+    for (let i = 0; i < names.length; i++) if (!this.isCutFor(names[i] ?? -1)) return false
+    return true
+  }
+
   countOf(name: number): number {
     return this.#lists[name]?.length ?? 0
   }

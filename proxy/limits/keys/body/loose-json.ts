@@ -102,7 +102,7 @@ class LooseSearch {
   }
 
   #readValue(text: string, start: number, names: readonly number[]): void {
-    if (names.every((name) => this.found.isCutFor(name))) return
+    if (this.found.isCutForAll(names)) return
     let at = start
     while (isBlank[text.charCodeAt(at)]) at++
     const first = text.charCodeAt(at)
@@ -137,7 +137,8 @@ class LooseSearch {
     const opening = text.charCodeAt(start)
     let end = start
     if (isQuote[opening]) {
-      for (end = start + 1; end < text.length && text.charCodeAt(end) !== opening; end++)
+      const last = Math.min(text.length, start + 1 + MAX_CONTENT)
+      for (end = start + 1; end < last && text.charCodeAt(end) !== opening; end++)
         if (text.charCodeAt(end) === backslash) end++
       this.#add(text.slice(start + 1, end), names)
       return end + 1

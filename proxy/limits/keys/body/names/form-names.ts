@@ -24,7 +24,8 @@ export class FormNames {
   #isEmpty = true
   #isIndex = true
   /** Whole names that end before a bracket, a dot or a NUL: the rest is in their value. */
-  #wholes: number[] = []
+  readonly #wholes: number[] = []
+  #wholeCount = 0
 
   /** @param paths names, in the form of `foldedLetters` */
   constructor(paths: readonly (readonly string[])[]) {
@@ -106,7 +107,7 @@ export class FormNames {
     this.#wholePlace = this.#piecePlace = ROOT
     this.#piece = this.#first
     this.#isEmpty = this.#isIndex = true
-    if (this.#wholes.length > 0) this.#wholes = []
+    this.#wholeCount = 0
   }
 
   /** @param code of a folded letter or a digit */
@@ -119,7 +120,8 @@ export class FormNames {
 
   #endPiece(): void {
     const whole = this.#whole.ends[this.#wholePlace]
-    if (whole !== undefined && this.#wholes.at(-1) !== whole) this.#wholes.push(whole)
+    if (whole !== undefined && (this.#wholeCount === 0 || this.#wholes[this.#wholeCount - 1] !== whole))
+      this.#wholes[this.#wholeCount++] = whole
     if (!this.#isEmpty && !this.#piece.isOver) {
       const name = this.#piecePlace === DEAD ? undefined : this.#piece.trie.ends[this.#piecePlace]
       this.#piece = this.#behindPiece(this.#piece, name, this.#isIndex)
@@ -135,8 +137,9 @@ export class FormNames {
 
   #end(): Meant {
     this.#endPiece()
-    if (this.#wholes.length === 0) return this.#piece.found
-    return this.#wholes.reduce<Meant>((found, whole) => this.#withWhole(found, whole), this.#piece.found)
+    let { found } = this.#piece
+    for (let i = 0; i < this.#wholeCount; i++) found = this.#withWhole(found, this.#wholes[i] ?? -1)
+    return found
   }
 
   #withWhole(found: Meant, whole: number): Meant {
@@ -147,7 +150,8 @@ export class FormNames {
 
   #behindPiece(piece: PieceState, name: number | undefined, isPlace: boolean): PieceState {
     const behind = isPlace ? piece.behindPlace : piece.behind
-    let next = behind.get(name)
+    const index = name === undefined ? 0 : name + 1
+    let next = behind[index]
     if (!next) {
       const sent = name === undefined ? undefined : piece.names[name]
       const levels = piece.levels.map((level, rule) => {
@@ -158,7 +162,7 @@ export class FormNames {
         return isPlace ? level : OFF
       })
       next = this.#stateOf(levels)
-      behind.set(name, next)
+      behind[index] = next
     }
     return next
   }
@@ -190,9 +194,9 @@ type PieceState = {
   /** Of the next pieces. */
   readonly names: readonly string[]
   readonly trie: NameTrie
-  /** By index of the name. */
-  readonly behind: Map<number | undefined, PieceState>
-  readonly behindPlace: Map<number | undefined, PieceState>
+  /** By index of the name from 1; at 0 behind any other. */
+  readonly behind: (PieceState | undefined)[]
+  readonly behindPlace: (PieceState | undefined)[]
 }
 
 function makeState(levels: readonly number[], paths: readonly (readonly string[])[]): PieceState {
@@ -204,8 +208,8 @@ function makeState(levels: readonly number[], paths: readonly (readonly string[]
     isOver: names.length === 0,
     names,
     trie: new NameTrie(names),
-    behind: new Map(),
-    behindPlace: new Map(),
+    behind: Array.from({ length: names.length + 1 }, () => undefined),
+    behindPlace: Array.from({ length: names.length + 1 }, () => undefined),
   }
 }
 
