@@ -141,8 +141,8 @@ class PartSearch {
   #meantBy(header: string): ReadonlySet<number> {
     const meant = new Set<number>()
     const names = namesIn(header)
-    if (names.length > MAX_NAMES) this.found.cutAll()
-    for (const sent of names.length > 1 ? new Set(names) : names) {
+    if (!names) this.found.cutAll()
+    for (const sent of names ?? []) {
       let by = this.#names.ofSent(sent, 0, sent.length)
       if (by === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
       if (this.found.isCut) return nobody
@@ -199,33 +199,73 @@ const MAX_UNUSUAL_NAMES = 256
 const usualHeader =
   /^content-disposition[ \t]*:[ \t]*form-data;[ \t]*name=("?)([\w.[\]-]+)\1(\r\n[^;"'=?\\]*)?$/i
 
-/** Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated. */
-function namesIn(header: string): readonly string[] {
+// For `exec`, one after the other: `matchAll` copies them.
+const nameParameter = /name\*?\d*\*?\s*=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
+const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
+const namePiece = /name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi
+
+/**
+ * Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated.
+ *
+ * @returns undefined where there are too many
+ */
+function namesIn(header: string): readonly string[] | undefined {
   const usual = usualHeader.exec(header)
   if (usual) {
     const [, quote, name = '', rest = ''] = usual
     return quote === '"' || rest === '' ? [name] : [name, (name + rest).trim()]
   }
   const names: string[] = []
-  let continued = ''
-  for (const [, sent = ''] of header.matchAll(/name\*?\d*\*?\s*=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi)) {
-    const plain = sent.trim().replace(/^["']|["']$/g, '')
-    names.push(plain, plain.replace(/\\([^])/g, '$1'), plain.replace(/^[^']*'[^']*'/, ''))
-    const word = sent.split(/[\s;,]/, 1)[0] ?? ''
-    names.push(word.replaceAll('"', ''), word.replace(/^[^']*'[^']*'/, ''))
-    const [line = ''] = plain.split(/[\r\n]/, 1)
-    if (line !== plain) names.push(line)
-    if (plain.includes('=?')) names.push(withoutEncodedWords(plain))
-    if (names.length > MAX_NAMES) return names
+  let readings = 0
+  const add = (name: string): void => {
+    readings++
+    if (names.length > FEW_NAMES || !names.includes(name)) names.push(name)
+  }
+  nameParameter.lastIndex = nameInside.lastIndex = namePiece.lastIndex = 0
+  for (let found = nameParameter.exec(header); found; found = nameParameter.exec(header)) {
+    const sent = found[1] ?? ''
+    const plain = unquoted(sent.trim())
+    add(plain)
+    add(plain.includes('\\') ? plain.replace(/\\([^])/g, '$1') : plain)
+    add(withoutLanguage(plain))
+    const word = /[\s;,]/.test(sent) ? (sent.split(/[\s;,]/, 1)[0] ?? '') : sent
+    add(word.includes('"') ? word.replaceAll('"', '') : word)
+    add(withoutLanguage(word))
+    if (plain.includes('\r') || plain.includes('\n')) add(plain.split(/[\r\n]/, 1)[0] ?? '')
+    if (plain.includes('=?')) add(withoutEncodedWords(plain))
+    if (readings > MAX_NAMES) return undefined
   }
   // To formidable they are names in a quoted value of another parameter, too.
-  for (const [, sent = ''] of header.matchAll(/\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi)) {
-    names.push(sent.replaceAll('"', ''))
-    if (names.length > MAX_NAMES) return names
+  for (let found = nameInside.exec(header); found; found = nameInside.exec(header)) {
+    const sent = found[1] ?? ''
+    add(sent.includes('"') ? sent.replaceAll('"', '') : sent)
+    if (readings > MAX_NAMES) return undefined
   }
+  if (!header.includes('*')) return names
   // In several pieces (RFC 2231 section 3).
-  for (const [, piece = ''] of header.matchAll(/name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi))
-    continued += piece.trim().replaceAll('"', '')
-  if (continued !== '') names.push(continued, continued.replace(/^[^']*'[^']*'/, ''))
-  return names
+  let continued = ''
+  for (let found = namePiece.exec(header); found; found = namePiece.exec(header))
+    continued += (found[1] ?? '').trim().replaceAll('"', '')
+  if (continued === '') return names
+  add(continued)
+  add(withoutLanguage(continued))
+  return readings > MAX_NAMES ? undefined : names
+}
+
+/** So many are compared with each other, as most of them are the same. */
+const FEW_NAMES = 8
+
+function unquoted(text: string): string {
+  const start = isQuote(text.charCodeAt(0)) ? 1 : 0
+  const end = text.length - 1
+  return text.slice(start, end >= start && isQuote(text.charCodeAt(end)) ? end : text.length)
+}
+
+function isQuote(code: number): boolean {
+  return code === 0x22 || code === 0x27
+}
+
+/** The text of an extended value, behind its charset and its language. */
+function withoutLanguage(text: string): string {
+  return text.includes("'") ? text.replace(/^[^']*'[^']*'/, '') : text
 }
