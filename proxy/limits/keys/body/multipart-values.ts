@@ -142,7 +142,7 @@ class PartSearch {
     const meant = new Set<number>()
     const names = namesIn(header)
     if (!names) this.found.cutAll()
-    for (const sent of names ?? []) {
+    for (const sent of names && names.length > FEW_NAMES ? new Set(names) : (names ?? [])) {
       let by = this.#names.ofSent(sent, 0, sent.length)
       if (by === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
       if (this.found.isCut) return nobody
