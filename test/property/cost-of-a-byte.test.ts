@@ -6,7 +6,7 @@ import { measureRows, repositoryRoot, rowsFolder } from '../support/cost/run-row
 
 /*
  * The attack: bytes that cost more to read than to send. Each reader gets the worst inputs of its largest size, those that are known
- * and others that are drawn, whole and in single bytes. They may take 20 ms of CPU, in proportion to size; `memory-of-a-byte` says
+ * and others that are drawn, whole and in single bytes. They may take 20 ms of CPU, or what their row says, in proportion to size; `memory-of-a-byte` says
  * what they may keep. `test/support/cost/row.ts` says how a reader is added.
  */
 

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import type { ByteReader, CostRow } from './row.ts'
 
 /**
- * What an input of the largest size may cost, in milliseconds of CPU on a machine that does nothing else. What shares the core makes
+ * What an input of the largest size may cost unless its row says less, in milliseconds of CPU on a machine that does nothing else. What shares the core makes
  * each of them do less: `slowness` says by how much.
  */
 const MAX_MS = 20
@@ -161,6 +161,7 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
   if (!small || !large) return undefined
   // Growth compares times as they are: what slows this machine down for a moment must not count for one of them only.
   let [smallMs, largeMs, scaledMs] = [Infinity, Infinity, Infinity]
+  const maxMs = row.maxMs ?? MAX_MS
   for (let sample = 0; sample < SAMPLES; sample++) {
     const slow = slowness()
     smallMs = Math.min(
@@ -170,13 +171,13 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
     const sampleMs = timeOf(() => read(row, large.pieces))
     largeMs = Math.min(largeMs, sampleMs)
     scaledMs = Math.min(scaledMs, sampleMs / slow)
-    const isWithin = scaledMs <= MAX_MS && !growsTooMuch(smallMs, largeMs, large.bytes / small.bytes)
-    if (scaledMs > BEYOND_DOUBT * MAX_MS) break
+    const isWithin = scaledMs <= maxMs && !growsTooMuch(smallMs, largeMs, large.bytes / small.bytes)
+    if (scaledMs > BEYOND_DOUBT * maxMs) break
     // The first of all compiles, which costs more: a cost is what it comes to again and again.
     if (isWithin) return undefined
   }
-  return scaledMs > MAX_MS
-    ? `${large.bytes} bytes take ${scaledMs.toFixed(1)} ms of CPU, and may take ${MAX_MS}`
+  return scaledMs > maxMs
+    ? `${large.bytes} bytes take ${scaledMs.toFixed(1)} ms of CPU, and may take ${maxMs}`
     : `${large.bytes} bytes take ${(largeMs / smallMs).toFixed(1)} times as long as ${small.bytes}: ${largeMs.toFixed(2)} ms, ${smallMs.toFixed(3)}`
 }
 

@@ -25,6 +25,8 @@ export type CostRow = {
   readonly onlyWhole?: boolean
   /** What it throws for an input that it refuses. What else is thrown fails the measurement. */
   readonly refusals?: readonly (new (...args: never[]) => Error)[]
+  /** Milliseconds of CPU that an input may cost, where less than the usual bound holds. */
+  readonly maxMs?: number
   /** Bytes that it may keep beyond 40 for each byte, where that is what it is there for. */
   readonly keptBytes?: number
 }
