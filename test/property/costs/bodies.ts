@@ -26,6 +26,8 @@ function open(type: string, parts: readonly BodyPart[]): () => ByteReader {
 
 /** Each request may send such a body, so it costs far less than what a connection sends once. */
 const maxMs = 2
+/** The values of each name are kept for it. */
+const maxMsOfSevenNames = 3
 const whole = { largestBytes, onlyWhole: true, maxMs } as const
 const values = ['a', 'á', '%00{n}', '\\u00e9', '\\ud800', '\xc3\xa9', '\xff', '7e{n}', 'ﬃ', '{n}', '\u200b']
 
@@ -209,5 +211,10 @@ const rowsByType: readonly (readonly [BodyRow, type: string])[] = [
 
 export const rows: readonly CostRow[] = rowsByType.flatMap(([row, type]) => [
   { ...row, open: open(type, oneName) },
-  { ...row, name: `${row.name}, by seven names`, open: open(type, sevenNames) },
+  {
+    ...row,
+    maxMs: maxMsOfSevenNames,
+    name: `${row.name}, by seven names`,
+    open: open(type, sevenNames),
+  },
 ])
