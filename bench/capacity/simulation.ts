@@ -1,0 +1,342 @@
+import type { Costs } from './costs.ts'
+import { EventQueue } from './event-queue.ts'
+import { Gateway, type Outcome } from './gateway.ts'
+import { RedisNode, windowAt, type Command, type Request } from './node.ts'
+import { createRandom } from './random.ts'
+import { gatewayRules, type SetUp } from './set-up.ts'
+
+export type Simulated = {
+  readonly decided: number
+  /** Microseconds of Redis's CPU, of all nodes. */
+  readonly redisUsADecision: number
+  readonly decisionsACommand: number
+  /** Share of a core that nodes and gateways use. */
+  readonly redisBusy: { readonly mean: number; readonly max: number }
+  readonly gatewayBusy: { readonly mean: number; readonly max: number }
+  readonly seconds: readonly Second[]
+  readonly latency: Latency
+  readonly tenants: {
+    readonly admitted: number
+    /** Beyond a quota. */
+    readonly overQuota: number
+    /** Refused in a window whose quota was not used up in the end. */
+    readonly refusedEarly: number
+    readonly refused: number
+  }
+}
+
+export type Latency = { readonly p50Us: number; readonly p99Us: number; readonly maxUs: number }
+
+/** What happened in a second of the simulated time. */
+export type Second = { readonly decided: number; readonly withoutRedis: number; readonly latency: Latency }
+
+type Event =
+  | { readonly kind: 'arrival' | 'fail' | 'promote' | 'replace' }
+  | { readonly kind: 'at node'; readonly node: number; readonly command: Command }
+  | { readonly kind: 'node done'; readonly node: number; readonly answered: readonly Command[] }
+  | { readonly kind: 'at gateway'; readonly command: Command }
+  | {
+      readonly kind: 'turn done'
+      readonly gateway: Gateway
+      readonly outcomes: readonly Outcome[]
+      readonly sent: readonly Command[]
+    }
+  | { readonly kind: 'deadline'; readonly command: Command }
+  | { readonly kind: 'pending deadline'; readonly gateway: Gateway; readonly node: number }
+  | { readonly kind: 'probe' | 'repaid' | 'start'; readonly gateway: Gateway }
+
+/**
+ * Simulates gateways and Redis nodes event by event: requests arrive at random, a gateway handles all arrivals of a turn and asks about
+ * them together, a node answers all commands that have arrived. Equal set-ups with equal seeds give equal results.
+ */
+export function simulate(setUp: SetUp, costs: Costs): Simulated {
+  return new Simulation(setUp, costs).run()
+}
+
+class Simulation {
+  readonly #setUp: SetUp
+  readonly #events = new EventQueue<Event>()
+  readonly #random: () => number
+  readonly #gateways: Gateway[]
+  readonly #nodes: RedisNode[]
+  readonly #latenciesUs: number[][]
+  readonly #withoutRedis: number[] = []
+  readonly #verdicts = new Map<string, { admitted: number; refused: number }>()
+  readonly #endUs: number
+  readonly #oneWayUs: number
+  #serving: Gateway[]
+  #replaced = 0
+  #arrived = 0
+
+  constructor(setUp: SetUp, costs: Costs) {
+    this.#setUp = setUp
+    this.#random = createRandom(setUp.seed)
+    this.#gateways = Array.from({ length: setUp.gateways }, () => new Gateway(setUp, costs.gateway))
+    this.#nodes = Array.from({ length: setUp.nodes }, () => new RedisNode(setUp, costs.redis))
+    this.#serving = [...this.#gateways]
+    this.#endUs = setUp.seconds * 1e6
+    this.#latenciesUs = Array.from({ length: Math.ceil(setUp.seconds) }, () => [])
+    this.#oneWayUs = setUp.roundTripUs / 2
+  }
+
+  run(): Simulated {
+    const { failure, upgrade } = this.#setUp
+    this.#events.add(this.#nextArrivalUs(0), { kind: 'arrival' })
+    if (failure) {
+      this.#events.add(failure.atSeconds * 1e6, { kind: 'fail' })
+      this.#events.add((failure.atSeconds + failure.promotedAfterSeconds) * 1e6, { kind: 'promote' })
+    }
+    if (upgrade) this.#events.add(upgrade.fromSeconds * 1e6, { kind: 'replace' })
+    for (let next = this.#events.next(); next; next = this.#events.next()) this.#handle(next.event, next.atUs)
+    return this.#summarize()
+  }
+
+  #handle(event: Event, nowUs: number): void {
+    switch (event.kind) {
+      case 'arrival':
+        return this.#arrive(nowUs)
+      case 'at node':
+        return this.#reachNode(event.node, event.command, nowUs)
+      case 'node done':
+        for (const command of event.answered)
+          this.#events.add(nowUs + this.#oneWayUs, { kind: 'at gateway', command })
+        return this.#runNode(event.node, nowUs)
+      case 'at gateway':
+        event.command.gateway.inbox.push(event.command)
+        return this.#runGateway(event.command.gateway, nowUs)
+      case 'turn done':
+        return this.#endTurn(event, nowUs)
+      case 'deadline':
+        return this.#expire(event.command, nowUs)
+      case 'pending deadline':
+        return this.#finish(event.gateway.expirePending(event.node, nowUs), nowUs)
+      case 'probe':
+        return this.#probe(event.gateway, nowUs)
+      case 'repaid':
+        return this.#endRepayment(event.gateway, nowUs)
+      case 'fail':
+        return this.#failNode(nowUs)
+      case 'promote':
+        return this.#promoteNode(nowUs)
+      case 'replace':
+        return this.#replaceGateways(nowUs)
+      case 'start':
+        event.gateway.isServing = true
+        this.#serving = this.#gateways.filter(({ isServing }) => isServing)
+    }
+  }
+
+  /** At random it is a Poisson process, as that of many clients who do not know of each other. */
+  #nextArrivalUs(nowUs: number): number {
+    const { arrivalsUs, decisionsPerSecond } = this.#setUp
+    if (arrivalsUs) return arrivalsUs[this.#arrived++] ?? Infinity
+    return nowUs + (-Math.log(1 - this.#random()) * 1e6) / decisionsPerSecond
+  }
+
+  #arrive(nowUs: number): void {
+    const nextUs = this.#nextArrivalUs(nowUs)
+    if (nextUs < this.#endUs) this.#events.add(nextUs, { kind: 'arrival' })
+    const gateway = this.#serving[Math.floor(this.#random() * this.#serving.length)]
+    if (!gateway) return
+    const { tenants, nodes } = this.#setUp
+    const isTenant = tenants !== undefined && this.#random() < tenants.share
+    const tenant = isTenant ? Math.floor(this.#random() * tenants.count) : -1
+    const node = isTenant ? tenant % nodes : Math.floor(this.#random() * nodes)
+    const request: Request = { arrivedUs: nowUs, tenant, node, wanted: 0 }
+    gateway.inbox.push(request)
+    this.#runGateway(gateway, nowUs)
+  }
+
+  #runGateway(gateway: Gateway, nowUs: number): void {
+    if (gateway.isRunning) return
+    gateway.isRunning = true
+    const { endUs, outcomes, sent } = gateway.runTurn(nowUs)
+    this.#events.add(endUs, { kind: 'turn done', gateway, outcomes, sent })
+  }
+
+  #endTurn(
+    {
+      gateway,
+      outcomes,
+      sent,
+    }: {
+      readonly gateway: Gateway
+      readonly outcomes: readonly Outcome[]
+      readonly sent: readonly Command[]
+    },
+    nowUs: number,
+  ): void {
+    this.#finish(outcomes, nowUs)
+    for (const command of sent)
+      this.#events.add(nowUs + this.#oneWayUs, { kind: 'at node', node: command.node, command })
+    gateway.isRunning = false
+    if (gateway.inbox.length > 0) this.#runGateway(gateway, nowUs)
+  }
+
+  #reachNode(index: number, command: Command, nowUs: number): void {
+    const node = this.#nodeAt(index)
+    if (!node.isAlive) {
+      this.#events.add(command.sinceUs + gatewayRules.storeTimeoutUs, { kind: 'deadline', command })
+      return
+    }
+    node.inbox.push(command)
+    if (!node.isBusy) this.#runNode(index, nowUs)
+  }
+
+  #runNode(index: number, nowUs: number): void {
+    const node = this.#nodeAt(index)
+    if (node.inbox.length === 0) node.becomeIdle(nowUs)
+    else {
+      const { answered, endUs } = node.run(nowUs)
+      this.#events.add(endUs, { kind: 'node done', node: index, answered })
+    }
+  }
+
+  #failNode(nowUs: number): void {
+    const failed = this.#setUp.failure?.node ?? 0
+    const node = this.#nodeAt(failed)
+    for (const command of node.inbox)
+      this.#events.add(nowUs + gatewayRules.storeTimeoutUs, { kind: 'deadline', command })
+    node.fail()
+  }
+
+  #promoteNode(nowUs: number): void {
+    const { failure } = this.#setUp
+    if (failure)
+      this.#nodeAt(failure.node).promote((failure.atSeconds * 1000 - failure.replicationLagMs) * 1000, nowUs)
+  }
+
+  #expire(command: Command, nowUs: number): void {
+    const { gateway, node } = command
+    const wasOpen = gateway.isBreakerOpen
+    this.#finish(gateway.expire(command, nowUs), nowUs)
+    this.#finish(gateway.expirePending(node, nowUs), nowUs)
+    if (gateway.isBreakerOpen && !wasOpen) this.#probeLater(gateway, nowUs)
+    else if (!gateway.isBreakerOpen && !gateway.isRepaying && gateway.local.size > 0) {
+      gateway.isRepaying = true
+      this.#events.add(nowUs + gatewayRules.addTimeoutUs, { kind: 'repaid', gateway })
+    }
+    this.#events.add(nowUs + gatewayRules.storeTimeoutUs, { kind: 'pending deadline', gateway, node })
+    this.#runGateway(gateway, nowUs)
+  }
+
+  #probeLater(gateway: Gateway, nowUs: number): void {
+    this.#events.add(nowUs + gatewayRules.probeEveryUs, { kind: 'probe', gateway })
+  }
+
+  #probe(gateway: Gateway, nowUs: number): void {
+    if (this.#nodes.every(({ isAlive }) => isAlive)) {
+      this.#addLocal(gateway, nowUs)
+      gateway.closeBreaker()
+    } else if (nowUs < this.#endUs) this.#probeLater(gateway, nowUs)
+  }
+
+  /** What a node did not take in time opens the circuit breaker. */
+  #endRepayment(gateway: Gateway, nowUs: number): void {
+    gateway.isRepaying = false
+    if (gateway.isBreakerOpen) return
+    if (this.#nodes.every(({ isAlive }) => isAlive)) {
+      this.#addLocal(gateway, nowUs)
+      gateway.local = new Map()
+    } else {
+      this.#finish(gateway.openBreaker(nowUs), nowUs)
+      this.#probeLater(gateway, nowUs)
+    }
+  }
+
+  #addLocal(gateway: Gateway, nowUs: number): void {
+    for (const [tenant, { window, units }] of gateway.local)
+      if (tenant >= 0) this.#nodeAt(tenant % this.#setUp.nodes).count(tenant, window, units, nowUs)
+  }
+
+  #replaceGateways(nowUs: number): void {
+    const { upgrade } = this.#setUp
+    if (!upgrade) return
+    const { atATime, restartSeconds } = upgrade
+    for (const gateway of this.#gateways.slice(this.#replaced, this.#replaced + atATime)) {
+      gateway.isServing = false
+      gateway.restart(nowUs)
+      this.#runGateway(gateway, nowUs)
+      this.#events.add(nowUs + restartSeconds * 1e6, { kind: 'start', gateway })
+    }
+    this.#replaced += atATime
+    this.#serving = this.#gateways.filter(({ isServing }) => isServing)
+    if (this.#replaced < this.#gateways.length)
+      this.#events.add(nowUs + restartSeconds * 1e6, { kind: 'replace' })
+  }
+
+  #finish(outcomes: readonly Outcome[], nowUs: number): void {
+    const second = Math.floor(nowUs / 1e6)
+    const latenciesUs = (this.#latenciesUs[second] ??= [])
+    for (const { request, isAdmitted, window, isLocal } of outcomes) {
+      latenciesUs.push(nowUs - request.arrivedUs)
+      if (isLocal) this.#withoutRedis[second] = (this.#withoutRedis[second] ?? 0) + 1
+      if (request.tenant < 0) continue
+      const key = `${request.tenant} ${window}`
+      const verdict = this.#verdicts.get(key) ?? { admitted: 0, refused: 0 }
+      this.#verdicts.set(key, verdict)
+      if (isAdmitted) verdict.admitted += 1
+      else verdict.refused += 1
+    }
+  }
+
+  #summarize(): Simulated {
+    const all = this.#latenciesUs.flat()
+    const commands = sum(this.#nodes.map((node) => node.commands))
+    const quota = this.#setUp.tenants?.quota ?? Infinity
+    // The last window has not ended.
+    const last = windowAt(this.#setUp.tenants, this.#endUs - 1)
+    const verdicts = [...this.#verdicts]
+      .filter(([key]) => Number(key.split(' ')[1]) < last)
+      .map(([, verdict]) => verdict)
+    return {
+      decided: all.length,
+      redisUsADecision: sum(this.#nodes.map((node) => node.busyUs)) / all.length,
+      decisionsACommand: all.length / commands,
+      redisBusy: this.#busy(this.#nodes),
+      gatewayBusy: this.#busy(this.#gateways),
+      seconds: Array.from(
+        this.#latenciesUs.slice(0, Math.ceil(this.#setUp.seconds)),
+        (latenciesUs, second) => ({
+          decided: latenciesUs.length,
+          withoutRedis: this.#withoutRedis[second] ?? 0,
+          latency: latencyOf(latenciesUs),
+        }),
+      ),
+      latency: latencyOf(all),
+      tenants: {
+        admitted: sum(verdicts.map(({ admitted }) => admitted)),
+        overQuota: sum(verdicts.map(({ admitted }) => Math.max(0, admitted - quota))),
+        refusedEarly: sum(
+          verdicts.map(({ admitted, refused }) => Math.min(refused, Math.max(0, quota - admitted))),
+        ),
+        refused: sum(verdicts.map(({ refused }) => refused)),
+      },
+    }
+  }
+
+  #busy(processes: readonly { readonly busyUs: number }[]): { mean: number; max: number } {
+    const shares = processes.map(({ busyUs }) => busyUs / this.#endUs)
+    return {
+      mean: sum(shares) / shares.length,
+      max: shares.reduce((most, share) => Math.max(most, share), 0),
+    }
+  }
+
+  #nodeAt(index: number): RedisNode {
+    const node = this.#nodes[index]
+    if (!node) throw new RangeError(`no node ${index}`)
+    return node
+  }
+}
+
+function latencyOf(latenciesUs: readonly number[]): Latency {
+  const sorted = Float64Array.from(latenciesUs).sort()
+  const at = (share: number): number =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  return { p50Us: at(0.5), p99Us: at(0.99), maxUs: sorted.at(-1) ?? 0 }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0)
+}
