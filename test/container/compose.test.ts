@@ -89,7 +89,8 @@ async function logins(): Promise<{ allowed: number; refused: number }[]> {
       const scrape = parseExposition(`${output.trim()}\n`)
       const count = (outcome: string): number =>
         scrape.value('sluice_decisions_total', { policy: 'login', outcome })
-      return { allowed: count('allowed'), refused: count('refused') }
+      // On a busy machine Redis may answer late: the gateway has let the request pass by then, and Redis has counted it.
+      return { allowed: count('allowed') + count('local'), refused: count('refused') }
     }),
   )
 }
