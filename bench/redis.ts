@@ -1,5 +1,4 @@
 import { Redis } from 'ioredis'
-import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pathToFileURL } from 'node:url'
@@ -10,10 +9,7 @@ import type * as limiting from '../proxy/limits/store/redis/limiter.ts'
 import type * as urls from '../proxy/limits/store/redis/connecting/url.ts'
 import type { Charge } from '../proxy/limits/limiter.ts'
 import type { Policy } from '../proxy/policy.ts'
-import { startRedisCluster } from '../test/support/redis/redis-cluster.ts'
-import { freePort } from '../test/support/network/ports.ts'
-import { endFile } from '../test/support/run/at-end.ts'
-import { startServer } from './measure/processes.ts'
+import { readCpuUs, startRedis } from './measure/redis-servers.ts'
 
 // What a decision costs Redis and its gateway, and how long it takes, when requests arrive at random:
 //
@@ -45,21 +41,6 @@ const { createRedisLimiter } = await load<typeof limiting>('proxy/limits/store/r
 const { connectRedis } = await load<typeof connecting>('proxy/limits/store/redis/connecting/connection.ts')
 const { parseRedisUrl } = await load<typeof urls>('proxy/limits/store/redis/connecting/url.ts')
 
-async function startRedis(): Promise<{ url: string; pids: number[]; stop: () => unknown }> {
-  if (masters > 0) {
-    const cluster = await startRedisCluster(masters, 0)
-    return { url: cluster.url, pids: cluster.nodes.map(({ pid }) => pid), stop: endFile }
-  }
-  const port = await freePort()
-  const args = ['--port', String(port), '--save', '', '--bind', '127.0.0.1']
-  const server = await startServer({ program: 'redis-server', args }, port)
-  return { url: `redis://127.0.0.1:${port}`, pids: [server.pid], stop: () => server.stop() }
-}
-
-/** Microseconds that a process has been on a core since it started: proc_pid_schedstat. */
-function readCpuUs(pid: number): number {
-  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000
-}
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
 
 const policies = Array.from({ length: Number(values.rules) }, (_, rule): Policy => ({
@@ -77,7 +58,7 @@ function chargesOf(request: number): Charge[] {
   return policies.map((policy) => ({ policy, partitionKey: `198.51.${client >> 8}.${client & 255}` }))
 }
 
-const redis = await startRedis()
+const redis = await startRedis(masters)
 const connection = connectRedis(parseRedisUrl(redis.url), pino({ enabled: false }))
 await connection.connected(5_000)
 let failed = 0
@@ -94,11 +75,7 @@ const limiter = createRedisLimiter({
     refused: () => undefined,
   },
 })
-const ports =
-  'nodes' in connection.client
-    ? connection.client.nodes('master').map(({ options }) => options.port ?? 0)
-    : [Number(new URL(redis.url).port)]
-const operators = ports.map((port) => new Redis(port))
+const operators = redis.ports.map((port) => new Redis(port))
 async function readCommands(): Promise<number> {
   const texts = await Promise.all(operators.map((operator) => operator.info('commandstats')))
   return sum(texts.map((text) => Number(/cmdstat_evalsha:calls=(\d+)/.exec(text)?.[1] ?? 0)))

@@ -1,5 +1,4 @@
 import { Redis } from 'ioredis'
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { Charge } from '../proxy/limits/limiter.ts'
@@ -9,6 +8,7 @@ import { describePolicy, keyOf, keyPrefixOf } from '../proxy/limits/store/redis/
 import type { Policy } from '../proxy/policy.ts'
 import { freePort } from '../test/support/network/ports.ts'
 import { startServer } from './measure/processes.ts'
+import { readCpuUs } from './measure/redis-servers.ts'
 
 // What a decision costs under a fixed window and under sliding ones, and what a client takes of Redis's memory:
 //
@@ -49,11 +49,6 @@ const subjects = [
 function chargeOf({ policy, clients }: Subject, request: number): Charge[] {
   const client = request % clients
   return [{ policy, partitionKey: `198.51.${client >> 8}.${client & 255}` }]
-}
-
-/** Microseconds that a process has been on a core since it started: proc_pid_schedstat. */
-function readCpuUs(pid: number | 'self'): number {
-  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000
 }
 
 const port = await freePort()

@@ -1,14 +1,11 @@
 import { Redis } from 'ioredis'
-import { readFileSync } from 'node:fs'
 import { pino } from 'pino'
 import type { Charge } from '../../proxy/limits/limiter.ts'
 import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
 import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
 import { createRedisLimiter, type RedisLimiter } from '../../proxy/limits/store/redis/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import { freePort } from '../../test/support/network/ports.ts'
-import { startRedisCluster } from '../../test/support/redis/redis-cluster.ts'
-import { startServer } from '../measure/processes.ts'
+import { readCpuUs, startRedis } from '../measure/redis-servers.ts'
 import type { MeasuredAlgorithm } from './costs.ts'
 
 /** Redis servers on this machine, with the limiters of several gateways. */
@@ -26,7 +23,7 @@ export type Stage = {
 
 /** @param masters of a cluster; 0 is a single server */
 export async function openStage(masters: number, gateways: number): Promise<Stage> {
-  const { url, ports, pids, stop } = await startServers(masters)
+  const { url, ports, pids, stop } = await startRedis(masters)
   const connections = Array.from({ length: gateways }, () =>
     connectRedis(parseRedisUrl(url), pino({ enabled: false })),
   )
@@ -55,28 +52,6 @@ export async function openStage(masters: number, gateways: number): Promise<Stag
   }
 }
 
-async function startServers(masters: number): Promise<{
-  readonly url: string
-  readonly ports: readonly number[]
-  readonly pids: readonly number[]
-  readonly stop: () => unknown
-}> {
-  if (masters > 0) {
-    const cluster = await startRedisCluster(masters, 0)
-    const { url, nodes } = cluster
-    return {
-      url,
-      ports: nodes.map(({ port }) => port),
-      pids: nodes.map(({ pid }) => pid),
-      stop: () => cluster.close(),
-    }
-  }
-  const port = await freePort()
-  const args = ['--port', String(port), '--save', '', '--bind', '127.0.0.1']
-  const server = await startServer({ program: 'redis-server', args }, port)
-  return { url: `redis://127.0.0.1:${port}`, ports: [port], pids: [server.pid], stop: () => server.stop() }
-}
-
 function openLimiter(redis: ReturnType<typeof connectRedis>['client']): RedisLimiter {
   return createRedisLimiter({
     redis,
@@ -93,11 +68,6 @@ function openLimiter(redis: ReturnType<typeof connectRedis>['client']): RedisLim
       refused: () => undefined,
     },
   })
-}
-
-/** proc_pid_schedstat(5), which counts in nanoseconds. */
-function readCpuUs(pid: number): number {
-  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000
 }
 
 /** So many rules of an algorithm. */
