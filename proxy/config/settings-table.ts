@@ -3,7 +3,6 @@ import {
   duration,
   filePath,
   flag,
-  flagInAnyCase,
   fraction,
   logLevel,
   oneOf,
@@ -149,7 +148,6 @@ export const gatewayTable = {
     'Base URL of an OpenTelemetry collector to export spans of requests to, by OTLP over HTTP; no tracing if unset',
     environment,
   ),
-  otelSdkDisabled: setting(flagInAnyCase, false, 'Turn tracing off, whatever else is set', environment),
   otelTracesSampler: setting(
     oneOf(samplerNames),
     'parentbased_always_on',

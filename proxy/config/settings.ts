@@ -45,8 +45,8 @@ import { readRefusals } from './replies/refusal-files.ts'
 import { refusal } from './replies/refusal.ts'
 import { preset, withPresets } from './presets.ts'
 import { nameAsGiven, readPrefixedVariables } from './written/prefixed-variables.ts'
-import { findRemoved } from './written/removed-settings.ts'
 import { readSecretFiles, secretFiles } from './written/secret-files.ts'
+import { findUnsupported } from './written/unsupported-settings.ts'
 import { findOwnAddresses } from './checks/own-address.ts'
 import { checkJointly } from './checks/joint.ts'
 import { hasPassword } from './setting-kinds.ts'
@@ -171,7 +171,7 @@ export function loadGatewaySettings(
   const mistakes = [
     ...unknown,
     ...unreadSecrets,
-    ...findRemoved(env),
+    ...findUnsupported(env),
     ...problems,
     ...unread,
     ...routes.problems,

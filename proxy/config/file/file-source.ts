@@ -13,7 +13,7 @@ import { refusalFields } from '../replies/refusal.ts'
 import { routeFields } from '../routes/routes.ts'
 import { gatewayTable } from '../settings-table.ts'
 import { webhookFields } from '../webhooks/webhooks.ts'
-import { problemOfRemoved } from '../written/removed-settings.ts'
+import { problemOfUnsupported } from '../written/unsupported-settings.ts'
 import type { YamlMapping } from './yaml-document.ts'
 
 const settings = Object.entries(gatewayTable)
@@ -62,8 +62,9 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
     problemOfUnknown: (path) => {
       const place = placeAt(lineOfName(path), subjectOf(given, path.slice(0, -1)))
       const field = String(path.at(-1))
-      const removed = path.length === 1 ? problemOfRemoved(field) : undefined
-      if (removed !== undefined) return { ...problemAt(placeAt(place.line, field), removed), meant: [] }
+      const unsupported = path.length === 1 ? problemOfUnsupported(field) : undefined
+      if (unsupported !== undefined)
+        return { ...problemAt(placeAt(place.line, field), unsupported), meant: [] }
       const unknown = `unknown field ${showValue(field)}`
       const meant = meantBy(field, fieldsAt(path))
       return {

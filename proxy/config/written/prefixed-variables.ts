@@ -2,8 +2,8 @@ import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import type { Problem } from '../../../shared/settings/problems.ts'
 import { variableName } from '../../../shared/settings/table.ts'
 import { gatewayTable } from '../settings-table.ts'
-import { isRemovedVariable } from './removed-settings.ts'
 import { secretVariables } from './secret-files.ts'
+import { isUnsupportedVariable } from './unsupported-settings.ts'
 
 const prefix = 'SLUICE_'
 
@@ -49,7 +49,7 @@ export function readPrefixedVariables(given: NodeJS.ProcessEnv): {
     if (ofServiceLinks.test(name) || (name.endsWith('_PORT') && linkUrl.test(value))) continue
     if (ofComposeFiles.has(name) && !fileEnding.test(value)) continue
     const variable = name.slice(prefix.length)
-    if (variables.has(variable) || isRemovedVariable(variable)) {
+    if (variables.has(variable) || isUnsupportedVariable(variable)) {
       prefixed.add(variable)
       env[variable] = value
       continue

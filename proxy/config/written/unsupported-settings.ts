@@ -1,0 +1,61 @@
+import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
+import { variableName } from '../../../shared/settings/table.ts'
+
+const nameFile = (options: string): string => `name the file in redisUrl: rediss://HOST?${options}`
+
+/**
+ * Names that other gateways have settings under, by their field in the file, and what to do instead. They are mistakes, also in the
+ * environment, where any other unknown name is ignored: a connection would be less safe than whoever sets one believes.
+ *
+ * @internal exported for its test
+ */
+export const unsupportedSettings: ReadonlyMap<string, string> = new Map([
+  ['redisCaFile', nameFile('ca=FILE')],
+  ['redisCertFile', nameFile('cert=FILE&key=FILE')],
+  ['redisKeyFile', nameFile('cert=FILE&key=FILE')],
+  ['redisSentinelUsername', 'set it in REDIS_URL: ?sentinelUsername=NAME&sentinelPassword=PASSWORD'],
+  ['redisSentinelPassword', 'set it in REDIS_URL: ?sentinelPassword=PASSWORD'],
+  ['tlsMinVersion', 'set NODE_OPTIONS=--tls-min-v1.3 to leave out TLS 1.2'],
+  ['tlsCiphers', 'HTTPS has the suites of Mozilla\'s "intermediate" configuration: remove it'],
+])
+
+const sdkDisabled = 'OTEL_SDK_DISABLED'
+
+const fields = new Map([
+  ...[...unsupportedSettings.keys()].map((field): [string, string] => [variableName(field), field]),
+  ['REDIS_SENTINEL_PASSWORD_FILE', 'redisSentinelPassword'],
+])
+
+/** Whether this variable has a message of its own. */
+export function isUnsupportedVariable(variable: string): boolean {
+  return fields.has(variable) || variable === sdkDisabled
+}
+
+/** The message about an unsupported field; undefined for any other. */
+export function problemOfUnsupported(field: string): string | undefined {
+  const instead = unsupportedSettings.get(field)
+  return instead === undefined ? undefined : `not a setting, ${instead}`
+}
+
+/** Finds unsupported variables: operators who set one believe that it has an effect. */
+export function findUnsupported(env: NodeJS.ProcessEnv): Problem[] {
+  return [
+    ...[...fields].flatMap(([variable, field]) =>
+      env[variable] ? [problemAt({ line: 0, label: variable }, problemOfUnsupported(field) ?? '')] : [],
+    ),
+    ...findIgnoredSwitch(env),
+  ]
+}
+
+/** OpenTelemetry's switch, which many programs share the environment of, is a mistake only where spans would be exported in spite of it. */
+function findIgnoredSwitch(env: NodeJS.ProcessEnv): Problem[] {
+  const isIgnored = env[sdkDisabled]?.toLowerCase() === 'true' && env['OTEL_EXPORTER_OTLP_ENDPOINT']
+  return isIgnored
+    ? [
+        problemAt(
+          { line: 0, label: sdkDisabled },
+          'not a setting, unset OTEL_EXPORTER_OTLP_ENDPOINT to turn tracing off',
+        ),
+      ]
+    : []
+}
