@@ -29,6 +29,9 @@ const FORMS =
   'redis://host:6379/0, rediss:// for TLS, redis+sentinel://host:26379,host:26379/master or ' +
   'redis+cluster://host:6379,host:6379'
 
+/** To some readers the login goes up to the last `@`, to others the host ends at the first `?`: these differ in the host. */
+const behindQuestion = /^[^?]*\?.*@/
+
 /**
  * Reads `redis://[user[:password]@]host[:port][/database]`, `redis+sentinel://…/master[/database]` and
  * `redis+cluster://…`, the last two with several hosts, all of them with `rediss` for TLS. IPv6 addresses stand in
@@ -37,6 +40,8 @@ const FORMS =
  * @throws Error with the mistake in its message, without the password
  */
 export function parseRedisUrl(url: string): RedisAddress {
+  if (behindQuestion.test(url))
+    throw new Error('has an @ behind a ?: write %40 for it, and in a password %3F for the ?')
   const parts =
     /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/]*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url)
   if (!parts) throw new Error(`is not one of the forms ${FORMS}`)

@@ -103,6 +103,10 @@ describe('an address of Redis', () => {
     ['redis+sentinel://s1', /^lacks the name of the master/],
     ['redis+cluster://n1/1', /^names a database: a cluster has database 0 only$/],
     ['redis://u:%zz@r', /^has a broken percent escape in the password$/],
+    ['rediss://r?ca=a@b.pem', /^has an @ behind a \?: write %40 for it, and in a password %3F for the \?$/],
+    ['rediss://:p@r/1?ca=a@b.pem', /^has an @ behind a \?/],
+    ['redis+sentinel://s1/main?sentinelPassword=p@ss', /^has an @ behind a \?/],
+    ['redis://:p?ss@r', /^has an @ behind a \?/],
   ])('is not %s', (url, message) => {
     expect(() => parseRedisUrl(url)).toThrow(message)
   })
@@ -121,6 +125,8 @@ describe('an address of Redis', () => {
       'redis://user:s3cret@a,b',
       'redis://s3cret%zz@r',
       'x://:s3cret@r',
+      'redis://:s3?s3cret@r',
+      'redis+sentinel://s1/main?sentinelPassword=s3cret@x',
     ]) {
       try {
         parseRedisUrl(url)
