@@ -179,6 +179,8 @@ test('a header: when applies to what any backend reads so, and unless exempts wh
     ',',
     'xa',
     'b; a',
+    'a; b',
+    'a; b; q=1',
   )
   fc.assert(
     fc.property(fc.array(headerValue, { maxLength: 3 }), textTest, (values, condition) => {
@@ -192,6 +194,13 @@ test('a header: when applies to what any backend reads so, and unless exempts wh
         pieces.at(-1),
         whole && unquoted(whole),
         ...pieces.slice(0, 1).map((piece) => piece.split(';')[0]?.trim()),
+        // The last value, where semicolons separate them; `q=1` is a parameter.
+        ...ends(
+          (whole ?? '')
+            .split(';')
+            .map((piece) => piece.trim())
+            .filter((piece) => piece !== '' && !piece.includes('=')),
+        ),
       ]
       expectSafe({ header: { 'x-key': condition } }, condition, { lines, path: '/' }, readings)
     }),

@@ -73,8 +73,8 @@ class HeaderReadings implements Readings {
     return !trimmed.includes(',') || countLines(this.#name, this.#rawHeaders) === 1
   }
 
-  parts(): readonly string[] {
-    return separator.test(this.#trimmed) ? partsOf(this.#trimmed) : []
+  parts(wanted: string): readonly string[] {
+    return separator.test(this.#trimmed) ? partsOf(this.#trimmed, wanted.includes(';')) : []
   }
 
   possible(): readonly string[] | undefined {
@@ -157,12 +157,26 @@ function hasManyPieces(text: string): boolean {
   return text.length > MAX_PIECES && text.split(separator, MAX_PIECES + 1).length > MAX_PIECES
 }
 
-/** The pieces of a list, each with and without its parameters; of too many, one that is like nothing. */
-function partsOf(text: string): readonly string[] {
+/**
+ * The pieces of a list, each whole, and the texts between the semicolons in it, but for parameters such as `q=1`; of too many, one that
+ * is like nothing.
+ */
+function partsOf(text: string, hasSemicolons: boolean): readonly string[] {
   const pieces = text.split(',', MAX_PIECES + 1)
-  if (pieces.length > MAX_PIECES) return ['']
-  return pieces.flatMap((piece) => [piece.trim(), (piece.split(';', 1)[0] ?? '').trim()])
+  if (pieces.length > MAX_PIECES) return tooManyParts
+  if (hasSemicolons) return pieces.map((piece) => piece.trim())
+  const parts: string[] = []
+  for (const piece of pieces) {
+    const [first = '', ...others] = piece.split(';', MAX_PIECES + 1)
+    if (others.length >= MAX_PIECES) return tooManyParts
+    parts.push(piece.trim(), first.trim())
+    for (const other of others) if (!parameterOrBlank.test(other)) parts.push(other.trim())
+  }
+  return parts
 }
+
+const tooManyParts = ['']
+const parameterOrBlank = /^\s*(?:[\w!#$%&'*+.^`|~-]+\s*=|$)/
 
 /** The text in lower case, with runs of blanks replaced by one space. */
 function folded(text: string): string {

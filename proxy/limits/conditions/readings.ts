@@ -14,8 +14,11 @@ export type Readings = {
   likely(isLower: boolean): string | undefined
   /** Whether every backend reads a text, as sent, of which this is so. */
   certainly(isSame: (text: string) => boolean): boolean
-  /** Pieces that some backend may take of the text as sent, which is a list or has parameters. Each must begin with a prefix, or contain a part. */
-  parts?(): readonly string[]
+  /**
+   * Pieces that some backend may take of the text as sent, which is a list or has parameters: each must begin with a prefix, or contain a
+   * part. One that is wanted with a semicolon in it is looked for where a semicolon separates nothing.
+   */
+  parts?(wanted: string): readonly string[]
   /** Texts that some backend may read, in lower case, each in all its forms; undefined: any. */
   possible(): readonly string[] | undefined
   /** The same to look for a beginning or a part in, where that needs fewer. */

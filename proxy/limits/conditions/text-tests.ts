@@ -117,7 +117,7 @@ function compilePart(
     },
     mustHold(readings) {
       if (!readings.certainly(isSame)) return false
-      return ignoresCase || (readings.parts?.().every(isSame) ?? true)
+      return ignoresCase || (readings.parts?.(wanted).every(isSame) ?? true)
     },
   }
 }
