@@ -1,7 +1,10 @@
 import { readToken, TOKEN_LENGTH, type DeviceToken } from './device-token.ts'
 
-/** Accounts that one browser keeps a token for. The oldest goes. */
+/** Accounts that one browser keeps a token for, in one cookie. The oldest goes. */
 const MAX_TOKENS = 8
+
+/** Tokens that are read of all cookies with the name: as many as fit into the headers of most clients, 16 KiB. */
+const MAX_READ = 256
 
 /** A token, and how it is written. */
 export type SentToken = DeviceToken & { readonly text: string }
@@ -10,7 +13,8 @@ export type SentToken = DeviceToken & { readonly text: string }
 const separator = '.'
 
 /**
- * The tokens in the device cookies of a request, at most `MAX_TOKENS` of all cookies with this name, in their order.
+ * The tokens in the device cookies of a request, at most `MAX_TOKENS` of each cookie with this name, in their order. A browser sends the
+ * cookies of other hosts of its domain too, and those with a longer path before the gateway's.
  *
  * Only the usual spelling is read, as browsers send it: a token in any other would be nobody's.
  *
@@ -19,13 +23,13 @@ const separator = '.'
 export function readTokens(header: string, name: string): readonly SentToken[] {
   const found: SentToken[] = []
   const start = `${name}=`
-  for (let at = 0; at < header.length && found.length < MAX_TOKENS;) {
+  for (let at = 0; at < header.length && found.length < MAX_READ;) {
     const end = header.indexOf(';', at)
     const pair = header.slice(at, end === -1 ? header.length : end).trim()
     at = end === -1 ? header.length : end + 1
     if (!pair.startsWith(start)) continue
     const value = pair.slice(start.length, start.length + MAX_TOKENS * (TOKEN_LENGTH + separator.length))
-    for (const text of value.split(separator, MAX_TOKENS - found.length)) {
+    for (const text of value.split(separator, MAX_TOKENS)) {
       const token = readToken(text)
       if (token) found.push({ ...token, text })
     }

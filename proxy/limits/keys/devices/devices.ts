@@ -25,10 +25,16 @@ export type Devices = {
   setCookies(charges: readonly Charge[], answer: Answer): readonly string[]
 }
 
+/** What the cookies of a request have under a policy. */
+type SentTokens = { readonly areSent: boolean; readonly usable: readonly SentToken[] }
+
 /** Clocks of gateways may differ by so much. */
 const MAX_SKEW_SECONDS = 300
 
-/** A request that would need more comparisons than these counts by account: no browser has so many. Each takes 3 µs. */
+/**
+ * A request that would need more comparisons than these counts by account: no browser has so many. Each takes 3 µs. Tokens that have
+ * expired, which most random texts seem to be, need none.
+ */
 const MAX_COMPARISONS = 32
 
 /**
@@ -52,6 +58,11 @@ export function createDevices(options: {
     return age >= -MAX_SKEW_SECONDS && age * 1000 < forMs
   }
 
+  function tokensFor(device: DevicePolicy, cookies: string): SentTokens {
+    const sent = readTokens(cookies, device.cookie)
+    return { areSent: sent.length > 0, usable: sent.filter((token) => isUnexpired(token, device)) }
+  }
+
   function findToken(
     tokens: readonly SentToken[],
     { policy, partitionKey }: Charge,
@@ -71,6 +82,7 @@ export function createDevices(options: {
       const cookies = source.headers.cookie ?? ''
       const budget = { left: MAX_COMPARISONS }
       const accountsOf = new Map<Policy, ReadonlyMap<string, string>>()
+      const tokensOf = new Map<DevicePolicy, SentTokens>()
       return charges.map((charge) => {
         const { policy, partitionKey } = charge
         const { device } = policy
@@ -78,10 +90,10 @@ export function createDevices(options: {
         const accounts = accountsOf.get(policy) ?? spelledAccounts(policy, source)
         accountsOf.set(policy, accounts)
         const account = accounts.get(partitionKey)
-        const sent = readTokens(cookies, device.cookie)
-        const usable = sent.filter((token) => isUnexpired(token, device))
-        const token = account === undefined ? undefined : findToken(usable, charge, account, budget)
-        const outcome: DeviceOutcome = token ? 'known' : sent.length > 0 ? 'unknown' : 'none'
+        const tokens = tokensOf.get(device) ?? tokensFor(device, cookies)
+        tokensOf.set(device, tokens)
+        const token = account === undefined ? undefined : findToken(tokens.usable, charge, account, budget)
+        const outcome: DeviceOutcome = token ? 'known' : tokens.areSent ? 'unknown' : 'none'
         return {
           ...charge,
           partitionKey: token ? keyOfDevice(partitionKey, token) : partitionKey,

@@ -174,12 +174,36 @@ describe('accounts', () => {
 describe('what a client can make the gateway do', () => {
   const token = () => randomBytes(52).toString('base64url')
 
-  test('a cookie holds eight tokens, and no more are read', () => {
+  /** A token that no secret has made, of now. */
+  const recent = () => {
+    const bytes = randomBytes(52)
+    bytes.writeUInt32BE(Math.floor(nowMs / 1000))
+    return bytes.toString('base64url')
+  }
+
+  test.each<[string, () => string[]]>([
+    ['eight', () => Array.from({ length: 8 }, recent)],
+    ['thirty', () => Array.from({ length: 30 }, recent)],
+    ['two hundred random ones', () => Array.from({ length: 200 }, token)],
+    ['three full ones', () => Array.from({ length: 3 }, () => Array.from({ length: 30 }, recent).join('.'))],
+  ])('other cookies with the name before that of the device do not hide it: %s', (_, others) => {
+    const device = signIn(policy, sourceOf('user=anna')) ?? ''
+    const cookies = [...others().map((value) => `${cookie}=${value}`), device].join('; ')
+    expect(outcomesOf(policy, sourceOf('user=anna', cookies))).toEqual(['known'])
+  })
+
+  test('a request with more cookies of the name than are compared counts by account', () => {
+    const device = signIn(policy, sourceOf('user=anna')) ?? ''
+    const junk = Array.from({ length: 40 }, () => `${cookie}=${recent()}`)
+    expect(outcomesOf(policy, sourceOf('user=anna', [...junk, device].join('; ')))).toEqual(['unknown'])
+  })
+
+  test('a cookie holds eight tokens, and no more of it are read', () => {
     const value = Array.from({ length: 20 }, token).join('.')
     expect(readTokens(`${cookie}=${value}`, cookie)).toHaveLength(8)
     expect(
-      readTokens(Array.from({ length: 20 }, () => `${cookie}=${token()}`).join('; '), cookie),
-    ).toHaveLength(8)
+      readTokens(Array.from({ length: 300 }, () => `${cookie}=${token()}`).join('; '), cookie),
+    ).toHaveLength(256)
     let held = ''
     for (let i = 0; i < 12; i++) held = signIn(policy, sourceOf(`user=anna-${i}`, held)) ?? ''
     const known = Array.from(
@@ -192,11 +216,7 @@ describe('what a client can make the gateway do', () => {
   test('of many accounts in a request only so many are compared', () => {
     const users = Array.from({ length: 8 }, (_, i) => `user=anna-${i}`)
     const device = signIn(policy, sourceOf('user=anna-7')) ?? ''
-    const junk = Array.from({ length: 7 }, () => {
-      const bytes = randomBytes(52)
-      bytes.writeUInt32BE(Math.floor(nowMs / 1000))
-      return bytes.toString('base64url')
-    })
+    const junk = Array.from({ length: 7 }, recent)
     const cookies = `${cookie}=${junk.join('.')}; ${device}`
     // The last account would need the 64th comparison.
     expect(outcomesOf(policy, sourceOf(users.join('&'), cookies)).at(-1)).toBe('unknown')
