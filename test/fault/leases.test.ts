@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Verdict } from './random-history.ts'
 import { playLeasedHistory, startLeasingReplica, tellLeased, type LeasingReplica } from './leased-history.ts'
+import { playHistories, timeLimitMs } from './play-histories.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
@@ -11,20 +12,16 @@ import { testSeed } from '../support/random/seed.ts'
 
 const firstSeed = testSeed()
 const histories = Number(process.env['FAULT_HISTORIES'] ?? 8)
-const AT_ONCE = Math.min(8, histories)
 
-test(`${histories} random histories of leases from seed ${firstSeed} keep the promise`, async () => {
-  let next = firstSeed
-  const failed: Verdict[] = []
-  const playOn = async (): Promise<void> => {
-    while (next < firstSeed + histories) {
-      const verdict = await playLeasedHistory(next++)
-      if (verdict.violations.length > 0) failed.push(verdict)
-    }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, playOn))
-  expect(failed.map(tellLeased)).toEqual([])
-}, 900_000)
+test(
+  `${histories} random histories of leases from seed ${firstSeed} keep the promise`,
+  async () => {
+    const play = (seed: number): Promise<Verdict> => playLeasedHistory(seed)
+    const failed = await playHistories({ firstSeed, histories, play })
+    expect(failed.map(tellLeased)).toEqual([])
+  },
+  timeLimitMs(histories),
+)
 
 test('a reset that only deletes the counter is found', async () => {
   const startWrong = (url: string): LeasingReplica => {

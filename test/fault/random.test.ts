@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import { playHistory, tellVerdict, type Verdict } from './random-history.ts'
+import { playHistories, timeLimitMs } from './play-histories.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
@@ -10,18 +11,13 @@ import { testSeed } from '../support/random/seed.ts'
 
 const firstSeed = testSeed()
 const histories = Number(process.env['FAULT_HISTORIES'] ?? 16)
-const AT_ONCE = Math.min(8, histories)
 
-test(`${histories} random histories from seed ${firstSeed} keep the promise`, async () => {
-  let next = firstSeed
-  const failed: Verdict[] = []
-  const playOn = async (): Promise<void> => {
-    while (next < firstSeed + histories) {
-      const seed = next++
-      const verdict = await playHistory(seed, (url) => startRedisLimiter(url, 100))
-      if (verdict.violations.length > 0) failed.push(verdict)
-    }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, playOn))
-  expect(failed.map(tellVerdict)).toEqual([])
-}, 900_000)
+test(
+  `${histories} random histories from seed ${firstSeed} keep the promise`,
+  async () => {
+    const play = (seed: number): Promise<Verdict> => playHistory(seed, (url) => startRedisLimiter(url, 100))
+    const failed = await playHistories({ firstSeed, histories, play })
+    expect(failed.map(tellVerdict)).toEqual([])
+  },
+  timeLimitMs(histories),
+)

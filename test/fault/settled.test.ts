@@ -4,6 +4,7 @@ import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import type { Verdict } from './random-history.ts'
 import { playSettledHistory, tellSettled } from './settled-history.ts'
 import type { Replica } from './stage.ts'
+import { playHistories, timeLimitMs } from './play-histories.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
@@ -13,22 +14,18 @@ import { testSeed } from '../support/random/seed.ts'
 
 const firstSeed = testSeed()
 const histories = Number(process.env['FAULT_HISTORIES'] ?? 8)
-const AT_ONCE = Math.min(8, histories)
 
 const start = (url: string): Replica => startRedisLimiter(url, 100)
 
-test(`${histories} random histories of reservations from seed ${firstSeed} keep the promise`, async () => {
-  let next = firstSeed
-  const failed: Verdict[] = []
-  const playOn = async (): Promise<void> => {
-    while (next < firstSeed + histories) {
-      const verdict = await playSettledHistory(next++, start)
-      if (verdict.violations.length > 0) failed.push(verdict)
-    }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, playOn))
-  expect(failed.map(tellSettled)).toEqual([])
-}, 600_000)
+test(
+  `${histories} random histories of reservations from seed ${firstSeed} keep the promise`,
+  async () => {
+    const play = (seed: number): Promise<Verdict> => playSettledHistory(seed, start)
+    const failed = await playHistories({ firstSeed, histories, play })
+    expect(failed.map(tellSettled)).toEqual([])
+  },
+  timeLimitMs(histories),
+)
 
 type Settle = (reservation: Reservation, cost: number) => void
 
