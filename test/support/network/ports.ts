@@ -15,10 +15,11 @@ let drawn = randomInt(size)
  * A port that nothing listens on, for a process that must be told its port before it starts. Where the server runs in
  * the test's own process, listen on port 0 instead.
  *
- * Each comes round again as late as possible: who let go of one for a moment finds it free.
+ * Each comes round again as late as possible: who let go of one for a moment finds it free. Another run on this machine may have
+ * dozens in a row, as it takes them one after the other, too.
  */
 export async function freePort(): Promise<number> {
-  for (let attempt = 0; attempt < 20; attempt++) {
+  for (let attempt = 0; attempt < size; attempt++) {
     drawn = (drawn + 1) % size
     const port = first + drawn
     if (await canListen(port)) return port
@@ -27,9 +28,12 @@ export async function freePort(): Promise<number> {
 }
 
 function canListen(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const server = createServer()
-    server.once('error', () => resolve(false))
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(false)
+      else reject(error)
+    })
     // Without a host: free on every interface, as the gateway listens by default.
     server.listen({ port, exclusive: true }, () => server.close(() => resolve(true)))
   })
