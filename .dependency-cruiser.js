@@ -39,7 +39,7 @@ const inside = {
 const libraries = {
   'rate-limiter-flexible': '^proxy/limits/clients/(ban-counts|bounded-memory)[.]ts$',
   ioredis: '^proxy/limits/store/redis/(connecting/|checks/)?[a-z-]+[.]ts$',
-  'prom-client': '^proxy/telemetry/prometheus[.]ts$',
+  'prom-client': '^proxy/telemetry/metrics/prometheus[.]ts$',
   yaml: '^proxy/config/',
   zod: '^(proxy/(admin|config)|shared/settings|scripts)/',
   testcontainers: '^proxy/testing/testcontainers/',

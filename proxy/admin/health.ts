@@ -1,4 +1,4 @@
-import type { UpstreamState } from '../telemetry/metrics.ts'
+import type { UpstreamState } from '../telemetry/metrics/upstream-counters.ts'
 import type { ServerCounts, ServerReport, ServersReport } from '../http/upstream/servers/report.ts'
 
 /** `memory`: the counters are in this process. `unknown`: no worker has reported yet. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { Log } from '../../shared/log.ts'
-import { METRICS_CONTENT_TYPE } from '../telemetry/prometheus.ts'
+import { METRICS_CONTENT_TYPE } from '../telemetry/metrics/prometheus.ts'
 import { createAdminAccess } from './access.ts'
 import { tellsMistakes } from './api/api-reload.ts'
 import type { ApiRoute } from './api/api.ts'

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:cluster'
-import type { Activity } from '../telemetry/activity.ts'
-import { sumCounters, type MetricSnapshot } from '../telemetry/prometheus.ts'
+import type { Activity } from '../telemetry/metrics/activity.ts'
+import { sumCounters, type MetricSnapshot } from '../telemetry/metrics/prometheus.ts'
 import type { HealthReport } from './health.ts'
 import type { AskWorkers, ClientsAnswer, ClientsQuestion } from './worker-clients.ts'
 

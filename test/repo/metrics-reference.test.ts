@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../proxy/telemetry/metrics.ts'
-import { watchProcess } from '../../proxy/telemetry/prometheus.ts'
+import { createMetrics } from '../../proxy/telemetry/metrics/metrics.ts'
+import { watchProcess } from '../../proxy/telemetry/metrics/prometheus.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
 const metrics = createMetrics({

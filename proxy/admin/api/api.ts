@@ -1,4 +1,4 @@
-import type { ConfigState } from '../../telemetry/metrics.ts'
+import type { ConfigState } from '../../telemetry/metrics/metrics.ts'
 import type { HealthReport } from '../health.ts'
 import type { apiOperations } from './description/operations.ts'
 

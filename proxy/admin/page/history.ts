@@ -1,4 +1,4 @@
-import { sumActivities, type Activity } from '../../telemetry/activity.ts'
+import { sumActivities, type Activity } from '../../telemetry/metrics/activity.ts'
 
 const STEP_MS = 10_000
 /** Fifteen minutes. */

@@ -1,5 +1,5 @@
-import { sumActivities, type Activity } from '../../telemetry/activity.ts'
-import type { ConfigState } from '../../telemetry/metrics.ts'
+import { sumActivities, type Activity } from '../../telemetry/metrics/activity.ts'
+import type { ConfigState } from '../../telemetry/metrics/metrics.ts'
 import type { ApiPath, ApiRoutes } from '../api/api.ts'
 
 const SHOWN = 100

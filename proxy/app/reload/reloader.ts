@@ -13,7 +13,7 @@ import {
 } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
-import type { ConfigState } from '../../telemetry/metrics.ts'
+import type { ConfigState } from '../../telemetry/metrics/metrics.ts'
 
 /** Reloaded settings, or every problem that prevented the reload. */
 export type ReadSettings =

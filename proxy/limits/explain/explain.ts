@@ -1,7 +1,7 @@
 import type { ClientRequest } from '../../http/message/messages.ts'
 import type { ClientAddress, Peer } from '../../request/addresses/client-address.ts'
 import type { Target } from '../../request/target/target.ts'
-import { DEFAULT_UPSTREAM } from '../../telemetry/counters.ts'
+import { DEFAULT_UPSTREAM } from '../../telemetry/metrics/upstream-counters.ts'
 import type { TokenReader } from '../keys/tokens/token-reader.ts'
 import { decideRequest } from '../decide.ts'
 import type { AskedRequest } from '../verdict.ts'

@@ -8,7 +8,7 @@ import { createReloader } from '../../app/reload/reloader.ts'
 import { composeServing, type Serving } from '../../app/serving.ts'
 import { hashTable } from '../../config/reload/table-change.ts'
 import { loadGatewaySettings, type GatewaySettings } from '../../config/settings.ts'
-import { renderMetrics } from '../../telemetry/prometheus.ts'
+import { renderMetrics } from '../../telemetry/metrics/prometheus.ts'
 import type { SluiceClock } from './clock.ts'
 import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 

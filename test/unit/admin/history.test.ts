@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { createHistory, type History } from '../../../proxy/admin/page/history.ts'
-import type { Activity } from '../../../proxy/telemetry/activity.ts'
+import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
 
 type Counted = Record<string, { allowed?: number; refused?: number; shadow?: number; local?: number }>
 

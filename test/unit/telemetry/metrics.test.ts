@@ -1,8 +1,8 @@
 import perfHooks from 'node:perf_hooks'
 import { doAtOnce } from '../../../shared/steps.ts'
 import { describe, expect, test, vi } from 'vitest'
-import { createMetrics, type Metrics } from '../../../proxy/telemetry/metrics.ts'
-import { renderMetrics, watchProcess } from '../../../proxy/telemetry/prometheus.ts'
+import { createMetrics, type Metrics } from '../../../proxy/telemetry/metrics/metrics.ts'
+import { renderMetrics, watchProcess } from '../../../proxy/telemetry/metrics/prometheus.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { parseExposition, type Exposition } from '../../support/metrics/prometheus.ts'
 

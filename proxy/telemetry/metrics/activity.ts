@@ -1,5 +1,5 @@
 import type { Counters } from './counters.ts'
-import type { DecisionOutcome } from './telemetry.ts'
+import type { DecisionOutcome } from '../telemetry.ts'
 
 /** The activity of a process on the operators' page: a part of the metrics that costs little to read twice a second. */
 export type Activity = {
@@ -13,7 +13,10 @@ export type Activity = {
 
 export function readActivity(counters: Counters): Activity {
   return {
-    decisions: Array.from(counters.decisions, ([name, outcomes]) => [name, { ...outcomes }] as const),
+    decisions: Array.from(
+      counters.policies.decisions,
+      ([name, outcomes]) => [name, { ...outcomes }] as const,
+    ),
     requests: [...counters.requests],
     connections: counters.connections,
     breakerOpen: counters.breakerOpen,

@@ -1,4 +1,4 @@
-import type { Counters } from './counters.ts'
+import type { PolicyCounters } from './policy-counters.ts'
 import type { MetricValue } from './prometheus.ts'
 
 /**
@@ -9,7 +9,7 @@ import type { MetricValue } from './prometheus.ts'
 const POLICIES_LISTED_AT_ZERO = 250
 
 /** The outcomes of the requests that a policy applied to. */
-export function decisionValues({ decisions }: Pick<Counters, 'decisions'>): MetricValue[] {
+export function decisionValues({ decisions }: Pick<PolicyCounters, 'decisions'>): MetricValue[] {
   return byPolicy(Array.from(decisions, ([policy, outcomes]) => [policy, Object.entries(outcomes)]))
 }
 
@@ -20,7 +20,7 @@ export function decisionValues({ decisions }: Pick<Counters, 'decisions'>): Metr
 export function usageValues({
   decisions,
   nearLimits,
-}: Pick<Counters, 'decisions' | 'nearLimits'>): MetricValue[] {
+}: Pick<PolicyCounters, 'decisions' | 'nearLimits'>): MetricValue[] {
   return byPolicy(
     Array.from(decisions, ([policy, { allowed, local, refused, shadow, routed }]) => {
       const near = nearLimits.get(policy) ?? 0

@@ -11,6 +11,11 @@ export type DurationHistogram = {
   values(metricName: string): MetricValue[]
 }
 
+/** The buckets of requests, to clients and to backends. */
+export const REQUEST_BOUNDS_MS = [
+  1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
+]
+
 /** @param boundsMs the buckets' upper bounds in milliseconds, ascending; a last one without bound is added */
 export function createDurationHistogram(boundsMs: readonly number[]): DurationHistogram {
   const bounds = Float64Array.from(boundsMs)

@@ -1,0 +1,35 @@
+import type { DurationHistogram } from './histogram.ts'
+import type { Metric, MetricValue } from './prometheus.ts'
+
+export function counter(name: string, help: string, values: MetricValue[]): Metric {
+  return { name, help, type: 'counter', aggregator: 'sum', values }
+}
+
+export function gauge(
+  name: string,
+  help: string,
+  values: MetricValue[],
+  aggregator: 'sum' | 'max' | 'min' = 'sum',
+): Metric {
+  return { name, help, type: 'gauge', aggregator, values }
+}
+
+export function histogram(
+  name: string,
+  help: string,
+  ...all: { readonly labels: MetricValue['labels']; readonly duration: DurationHistogram }[]
+): Metric {
+  const values = all.flatMap(({ labels, duration }) =>
+    duration.values(name).map((value) => ({ ...value, labels: { ...labels, ...value.labels } })),
+  )
+  return { name, help, type: 'histogram', aggregator: 'sum', values }
+}
+
+export function single(value: number): MetricValue[] {
+  return [{ labels: {}, value }]
+}
+
+/** One value for each value of the label: `by('kind', { refused: 3, reset: 0 })`. */
+export function by(label: string, counted: Readonly<Record<string, number>>): MetricValue[] {
+  return Object.entries(counted).map(([labelValue, value]) => ({ labels: { [label]: labelValue }, value }))
+}

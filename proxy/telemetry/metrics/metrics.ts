@@ -1,0 +1,122 @@
+import type { Policy } from '../../policy.ts'
+import type { Telemetry } from '../telemetry.ts'
+import { readActivity, type Activity } from './activity.ts'
+import { createCounters, createTelemetry, type Counters } from './counters.ts'
+import { by, counter, gauge, single } from './metric.ts'
+import { describePolicies } from './policy-metrics.ts'
+import type { Metric, MetricSnapshot } from './prometheus.ts'
+import { describeConnections, describeRequests, describeTokens } from './request-metrics.ts'
+import { describeStore } from './store-metrics.ts'
+import { describeLists, describeTables } from './table-metrics.ts'
+import type { UpstreamState } from './upstream-counters.ts'
+import { describeUpstream, readUpstreamState } from './upstream-metrics.ts'
+
+/** The table of limits in force, and how it was read. */
+export type ConfigState = {
+  /** A short SHA-256 of the table. */
+  readonly hash: string
+  /** Whether it was valid when it was last read. */
+  readonly isLastRight: boolean
+  /** The mistakes of the last read, each with its place, if it was not valid. */
+  readonly mistakes?: readonly string[]
+  /** When it was last valid, in milliseconds of the wall clock. */
+  readonly lastRightAtMs: number
+}
+
+export type Metrics = {
+  /** For the request path to report to. */
+  readonly telemetry: Telemetry
+  /** All metrics of this process now: those of the request path and those of Node. */
+  takeSnapshot(): Promise<MetricSnapshot>
+  /** The few of them that the operators' page reads twice a second. */
+  readActivity(): Activity
+  /** What the last forwarded request says of the backend. */
+  upstreamState(): UpstreamState
+}
+
+/**
+ * Counts for the request path, and names the counters. The names begin with `sluice_`, and those of Node are there without
+ * it too; the reference is in `docs/operations.md`. Label values come from
+ * the settings (names of policies and routes, the hash of the table) and from this program; nothing comes from requests.
+ *
+ * @param readNode the metrics of Node itself, from `watchProcess('sluice_')`
+ */
+export function createMetrics(options: {
+  readonly policies: readonly Policy[]
+  /** Whether the limits apply: not with `RATE_LIMITING_DISABLED=1`. */
+  readonly limitsEnabled: boolean
+  readonly version: string
+  readonly readNode: () => Promise<MetricSnapshot>
+  /** In the process that reads the settings. */
+  readonly readConfig?: () => ConfigState
+}): Metrics {
+  const counters = createCounters(options.policies)
+  return {
+    telemetry: createTelemetry(counters),
+    takeSnapshot: async () => [
+      ...describe(counters, options),
+      ...(options.readConfig ? describeConfig(options.readConfig()) : []),
+      ...(await options.readNode()),
+    ],
+    readActivity: () => readActivity(counters),
+    upstreamState: () => readUpstreamState(counters),
+  }
+}
+
+function describe(
+  counters: Counters,
+  { limitsEnabled, version }: { readonly limitsEnabled: boolean; readonly version: string },
+): Metric[] {
+  return [
+    ...describeRequests(counters),
+    ...describePolicies(counters.policies),
+    ...describeTokens(counters),
+    ...describeConnections(counters),
+    ...describeStore(counters),
+    ...describeUpstream(counters),
+    ...describeTables(counters),
+    ...describeLists(counters),
+    counter(
+      'sluice_uncaught_errors_total',
+      'Uncaught exceptions (bugs), by place',
+      by('place', counters.errors),
+    ),
+    gauge(
+      'sluice_limits_enabled',
+      '1 if rate limiting is on, 0 with RATE_LIMITING_DISABLED=1',
+      single(limitsEnabled ? 1 : 0),
+      'max',
+    ),
+    gauge('sluice_processes', 'Number of processes included in these metrics', single(1)),
+    gauge(
+      'sluice_build_info',
+      'Always 1; the version is in the label',
+      by('version', { [version]: 1 }),
+      'max',
+    ),
+  ]
+}
+
+/** The last two as Prometheus names its own. */
+function describeConfig({ hash, isLastRight, lastRightAtMs }: ConfigState): Metric[] {
+  return [
+    gauge(
+      'sluice_config_info',
+      'Always 1; the hash of the table of limits in force is in the label',
+      by('hash', { [hash]: 1 }),
+      'max',
+    ),
+    gauge(
+      'sluice_config_last_reload_successful',
+      '1 if the settings were valid when they were last read, else 0',
+      single(isLastRight ? 1 : 0),
+      'max',
+    ),
+    gauge(
+      'sluice_config_last_reload_success_timestamp_seconds',
+      'Unix time of the last time that the settings were read and valid',
+      single(lastRightAtMs / 1000),
+      'max',
+    ),
+  ]
+}

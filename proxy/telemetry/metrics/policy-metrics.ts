@@ -1,0 +1,69 @@
+import { decisionValues, usageValues } from './decision-values.ts'
+import { by, counter, histogram } from './metric.ts'
+import type { PolicyCounters } from './policy-counters.ts'
+import type { Metric, MetricValue } from './prometheus.ts'
+
+export function describePolicies(policies: PolicyCounters): Metric[] {
+  return [
+    counter(
+      'sluice_decisions_total',
+      'Rate limit decisions, by policy and outcome',
+      decisionValues(policies),
+    ),
+    counter(
+      'sluice_limited_requests_total',
+      'Requests that a rule counted or refused, by policy and how much of the limit was used: within, near (over 80 %), over',
+      usageValues(policies),
+    ),
+    histogram(
+      'sluice_delay_seconds',
+      'Time that requests over a limit waited for their turn (over: { delay }), by policy',
+      ...Array.from(policies.delays, ([policy, duration]) => ({ labels: { policy }, duration })),
+    ),
+    counter(
+      'sluice_unreadable_costs_total',
+      'Responses that did not state the cost of their request (cost.settle), by policy and reason',
+      byPolicy('reason', policies.unreadableCosts),
+    ),
+    counter(
+      'sluice_unread_reserves_total',
+      'Requests that did not say how much to reserve (cost.reserve), by policy and reason',
+      byPolicy('reason', policies.unreadReserves),
+    ),
+    counter(
+      'sluice_unread_keys_total',
+      'Requests that were counted by address, since their body does not say for whom (key: body), by policy and reason',
+      byPolicy('reason', policies.unreadKeys),
+    ),
+    counter(
+      'sluice_bans_total',
+      'Clients banned by a rule (ban), by policy',
+      Array.from(policies.bans, ([policy, value]) => ({ labels: { policy }, value })),
+    ),
+    counter(
+      'sluice_devices_total',
+      'Requests under rules with device, by policy and by whether their device is known for their account, and cookies issued',
+      byPolicy('event', policies.devices),
+    ),
+    counter(
+      'sluice_plan_requests_total',
+      'Requests under rules with plans, by policy and plan: none without a plan, unknown for one that the rule does not have',
+      byPolicy('plan', policies.plans),
+    ),
+    counter(
+      'sluice_leased_units_total',
+      'Units of rules with lease: taken ahead from Redis, used by requests without asking it, returned unused',
+      byPolicy('change', policies.leases),
+    ),
+  ]
+}
+
+/** One value for each policy and each value of the label. */
+function byPolicy(
+  label: string,
+  counted: ReadonlyMap<string, Readonly<Record<string, number>>>,
+): MetricValue[] {
+  return [...counted].flatMap(([policy, counts]) =>
+    by(label, counts).map(({ labels, value }) => ({ labels: { policy, ...labels }, value })),
+  )
+}

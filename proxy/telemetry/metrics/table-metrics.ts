@@ -1,0 +1,67 @@
+import type { ListUse } from '../telemetry.ts'
+import type { Counters } from './counters.ts'
+import { by, counter, gauge, single } from './metric.ts'
+import type { Metric, MetricValue } from './prometheus.ts'
+
+export function describeTables({ tables }: Counters): Metric[] {
+  const uses = [...tables].map(([table, read]) => ({ table, ...read() }))
+  const byTable = (field: 'size' | 'capacity' | 'evictions'): MetricValue[] =>
+    uses.map((use) => ({ labels: { table: use.table }, value: use[field] }))
+  return [
+    gauge('sluice_table_entries', 'Entries in each queue, cache or table of bounded size', byTable('size')),
+    gauge(
+      'sluice_table_capacity',
+      'Maximum entries of each queue, cache or table of bounded size',
+      byTable('capacity'),
+    ),
+    counter(
+      'sluice_table_evictions_total',
+      'Entries evicted from each queue, cache or table to make room',
+      byTable('evictions'),
+    ),
+  ]
+}
+
+/** Of several processes that read a list, those that read it worst. */
+export function describeLists(counters: Counters): Metric[] {
+  const { denials, addressLists } = counters
+  const lists = addressLists()
+  const byList = (valueOf: (use: ListUse) => number): MetricValue[] =>
+    lists.map((use) => ({ labels: { list: use.list }, value: valueOf(use) }))
+  return [
+    counter(
+      'sluice_denied_requests_total',
+      'Requests that a list refused before any rule applied, by list: denyList, a file of it, or crowdsec',
+      by('list', Object.fromEntries(denials)),
+    ),
+    counter(
+      'sluice_crowdsec_polls_total',
+      'Polls of the local API of CrowdSec, by outcome',
+      by('outcome', counters.crowdsecPolls),
+    ),
+    gauge(
+      'sluice_crowdsec_last_success_timestamp_seconds',
+      'Unix time of the last time that decisions of CrowdSec were read; 0 before',
+      single(counters.crowdsecPolledAtMs / 1000),
+      'max',
+    ),
+    gauge(
+      'sluice_list_entries',
+      'Entries of a list of addresses, by its file',
+      byList(({ entries }) => entries),
+      'min',
+    ),
+    gauge(
+      'sluice_list_last_reload_successful',
+      '1 if the list of addresses was valid when it was last read, else 0',
+      byList(({ isLastRight }) => (isLastRight ? 1 : 0)),
+      'min',
+    ),
+    gauge(
+      'sluice_list_last_reload_success_timestamp_seconds',
+      'Unix time of the last time that the list of addresses was read and valid',
+      byList(({ lastRightAtMs }) => lastRightAtMs / 1000),
+      'min',
+    ),
+  ]
+}

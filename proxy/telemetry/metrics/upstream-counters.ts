@@ -1,0 +1,42 @@
+import type { UpstreamFailure, UpstreamTelemetry } from '../telemetry.ts'
+import { createDurationHistogram, REQUEST_BOUNDS_MS, type DurationHistogram } from './histogram.ts'
+
+/** The outcome of the last forwarded request; `unknown` before the first. */
+export type UpstreamState = 'available' | 'unavailable' | 'unknown'
+
+export type UpstreamCounters = {
+  readonly failures: Record<UpstreamFailure, number>
+  readonly duration: DurationHistogram
+  /** From the first health check on. */
+  probes: { passed: number; failed: number } | undefined
+  state: UpstreamState
+}
+
+/** The name of `upstream`, beside the names of routes. */
+export const DEFAULT_UPSTREAM = 'default'
+
+export function createUpstreamCounters(): UpstreamCounters {
+  return {
+    failures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
+    duration: createDurationHistogram(REQUEST_BOUNDS_MS),
+    probes: undefined,
+    state: 'unknown',
+  }
+}
+
+export function createUpstreamTelemetry(upstream: UpstreamCounters): UpstreamTelemetry {
+  return {
+    upstreamProbed(hasPassed) {
+      upstream.probes ??= { passed: 0, failed: 0 }
+      upstream.probes[hasPassed ? 'passed' : 'failed']++
+    },
+    upstreamAnswered(durationMs) {
+      upstream.state = 'available'
+      upstream.duration.observe(durationMs)
+    },
+    upstreamFailed(kind) {
+      if (kind !== 'busy') upstream.state = 'unavailable'
+      upstream.failures[kind]++
+    },
+  }
+}
