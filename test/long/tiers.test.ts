@@ -139,6 +139,28 @@ test('a file that leaves something open fails, and no other file of its process 
   )
 })
 
+test('a run that is killed has told which files failed by then, and that it did not end', async () => {
+  const folder = plant({
+    'test/unit/a.test.ts': failing,
+    'test/unit/b.test.ts': `import { test } from 'vitest'
+test('takes long', () => new Promise(() => undefined), 600_000)
+`,
+  })
+  const runner = spawnCommand(
+    process.execPath,
+    { ...environment, FAILURES_FILE: 'result.json' },
+    ['node_modules/.bin/vitest', 'run', '--project', 'pure', '--no-file-parallelism'],
+    { cwd: folder },
+  )
+  await runner.waitForLine(/^FAILED test\/unit\/a\.test\.ts > 2 \+ 2 \(planted\) is 5$/, 120_000)
+  await runner.stop('SIGKILL')
+  const result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8')) as {
+    failures: { file: string }[]
+  }
+  expect(result).toMatchObject({ ended: false, passed: 1 })
+  expect(result.failures.map(({ file }) => file)).toEqual(['test/unit/a.test.ts'])
+})
+
 describe('exploration', () => {
   test('a failure at a random seed becomes a line that the run for a change repeats', async () => {
     const file = 'test/unit/seeded.test.ts'

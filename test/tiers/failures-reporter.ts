@@ -3,22 +3,57 @@ import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 import { kindOf, type Failure } from './failure.ts'
 import { repeatCommand } from './repeat-command.ts'
 
-/** What `FAILURES_FILE` gets at the end of a run. */
-export type RunResult = { readonly passed: number; readonly failures: readonly Failure[] }
+/** What `FAILURES_FILE` has: of each file from its end on. */
+export type RunResult = {
+  /** Whether the run came to its end. One that was killed has told what it found by then. */
+  readonly ended: boolean
+  readonly passed: number
+  readonly failures: readonly Failure[]
+}
+
+/** Lines of a message that are shown before the end of the run. */
+const SHOWN_LINES = 4
 
 /**
- * Prints for each failure the command that repeats it, and writes all of them as JSON to `FAILURES_FILE`, if that is set.
- * `TEST_RUNNER` is how vitest was started, if not by `npx vitest run`.
+ * Prints each failure when its file has ended, and at the end the command that repeats it, and writes all of them as JSON to
+ * `FAILURES_FILE`, if that is set. `TEST_RUNNER` is how vitest was started, if not by `npx vitest run`.
  */
 export class FailuresReporter implements Reporter {
+  #passed = 0
+  readonly #failures: Failure[] = []
+
+  onTestModuleEnd(module: TestModule): void {
+    const failures = failuresOf(module)
+    for (const failure of failures) console.log(briefly(failure))
+    this.#failures.push(...failures)
+    this.#passed += countPassed(module)
+    writeResult({ ended: false, passed: this.#passed, failures: this.#failures })
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
     const failures = [...modules.flatMap(failuresOf), ...unhandled.map(ofUnhandled)]
-    const passed = modules.flatMap((module) => [...module.children.allTests('passed')]).length
-    const file = process.env['FAILURES_FILE']
-    if (file) writeFileSync(file, JSON.stringify({ passed, failures } satisfies RunResult))
+    const passed = modules.reduce((sum, module) => sum + countPassed(module), 0)
+    writeResult({ ended: true, passed, failures })
     const runner = process.env['TEST_RUNNER'] ?? 'npx vitest run'
     for (const failure of failures) console.log(`To repeat: ${repeatCommand(runner, failure)}`)
   }
+}
+
+function writeResult(result: RunResult): void {
+  const file = process.env['FAILURES_FILE']
+  if (file) writeFileSync(file, JSON.stringify(result))
+}
+
+function countPassed(module: TestModule): number {
+  return [...module.children.allTests('passed')].length
+}
+
+function briefly({ file, test, message }: Failure): string {
+  const lines = message.split('\n').filter((line) => line.trim() !== '')
+  return [
+    `FAILED ${[file, test].filter((part) => part !== '').join(' > ')}`,
+    ...lines.slice(0, SHOWN_LINES),
+  ].join('\n  ')
 }
 
 function failuresOf(module: TestModule): Failure[] {

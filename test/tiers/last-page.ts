@@ -40,9 +40,9 @@ export function lastPage(
   return { text: lines.join('\n'), ok }
 }
 
-function isFailed({ ok, secondLook }: Result, isTooFlaky: boolean): boolean {
+function isFailed({ ok, tests, secondLook }: Result, isTooFlaky: boolean): boolean {
   if (ok) return false
-  if (!secondLook) return true
+  if (!secondLook || tests?.ended === false) return true
   const { failed, flaky } = secondLook
   // A step that failed with no failure has not run its tests.
   if (failed.length + flaky.length === 0) return true
@@ -68,12 +68,11 @@ function describeResult(
       ]),
     ),
   ]
-  if (known.length > 0)
-    return known.map(([title = '', ...lines]) => [`${step.name}: ${title}`, ...lines, `output: ${log}`])
+  const found = known.map(([title = '', ...lines]) => [`${step.name}: ${title}`, ...lines, `output: ${log}`])
+  if (found.length > 0 && tests?.ended !== false) return found
   const command = [step.command, step.tests].filter(Boolean).join(' ')
-  return [
-    [step.name, ...lastLines, `to repeat: ${withEnvironment(step.env ?? {}, command)}`, `output: ${log}`],
-  ]
+  const repeat = `to repeat: ${withEnvironment(step.env ?? {}, command)}`
+  return [[step.name, ...lastLines, repeat, `output: ${log}`], ...found]
 }
 
 function describeFailure({ command, env }: Step, failure: Failure): string[] {

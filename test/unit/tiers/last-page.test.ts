@@ -20,7 +20,7 @@ const result = (name: string, ok: boolean, rest: Partial<Result> = {}): Result =
 })
 const flaky = (file: string, objection?: string): Result =>
   result(file, false, {
-    tests: { passed: 1, failures: [failureIn(file)] },
+    tests: { ended: true, passed: 1, failures: [failureIn(file)] },
     secondLook: {
       failed: [],
       flaky: [{ failures: [failureIn(file)], objection, logs: ['first.log', 'second.log'] }],
@@ -30,7 +30,7 @@ const flaky = (file: string, objection?: string): Result =>
 describe('the last page', () => {
   test('the last page of a good run has the time of each step, and ends with the numbers of passed tests', () => {
     const { text, ok } = lastPage(
-      [result('lint', true), result('npm test', true, { tests: { passed: 41, failures: [] } })],
+      [result('lint', true), result('npm test', true, { tests: { ended: true, passed: 41, failures: [] } })],
       60,
     )
     expect(ok).toBe(true)
@@ -45,7 +45,7 @@ describe('the last page', () => {
       [
         result('lint', false),
         result('npm test', false, {
-          tests: { passed: 5, failures },
+          tests: { ended: true, passed: 5, failures },
           secondLook: { failed: failures, flaky: [] },
         }),
       ],
@@ -71,11 +71,30 @@ describe('the last page', () => {
     const step = { name: 'fuzz', command: 'npm run fuzz', limitMinutes: 1, env: { TEST_SEED: '7' } }
     const failures = [failureIn('test/a.test.ts')]
     const { text } = lastPage(
-      [result('fuzz', false, { step }), result('tests', false, { step, tests: { passed: 0, failures } })],
+      [
+        result('fuzz', false, { step }),
+        result('tests', false, { step, tests: { ended: true, passed: 0, failures } }),
+      ],
       60,
     )
     expect(text).toContain('to repeat: TEST_SEED=7 npm run fuzz\n')
     expect(text).toContain('to repeat: TEST_SEED=7 npm run fuzz --project pure test/a.test.ts')
+  })
+
+  test('a step that was killed fails, and tells what it had found by then', () => {
+    const tests = { ended: false, passed: 7, failures: [failureIn('test/a.test.ts')] }
+    const killed = { ...result('long', false), tests, lastLines: ['killed after 60 minutes', 'last line'] }
+    const excused = { ...flaky('test/a.test.ts'), ...killed }
+    const pages = [
+      lastPage([excused], 60),
+      lastPage([{ ...killed, secondLook: { failed: tests.failures, flaky: [] } }], 60),
+    ]
+    for (const { text, ok } of pages) {
+      expect(ok).toBe(false)
+      expect(text).toMatch(/\n1\) long\n +killed after 60 minutes\n/)
+    }
+    expect(pages[0]?.text).toContain('FLAKY test/a.test.ts')
+    expect(pages[1]?.text).toContain('\n2) long: pure > test/a.test.ts > suite > counts\n   line 0\n')
   })
 
   test('says which file is flaky, and that passes', () => {

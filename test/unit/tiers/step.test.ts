@@ -24,7 +24,7 @@ const failure: Failure = {
 }
 /** Stands in for vitest: writes these failures, and ends with a status. */
 const writes = (failures: readonly Failure[], status: number): string =>
-  `echo '${JSON.stringify({ passed: 3, failures })}' > $FAILURES_FILE; exit ${status}; :`
+  `echo '${JSON.stringify({ ended: true, passed: 3, failures })}' > $FAILURES_FILE; exit ${status}; :`
 
 test('the output of a step is kept, with its status', async () => {
   const { ok, log, lastLines, tests } = await runStep(step('echo out; echo err >&2; exit 3'), results)
