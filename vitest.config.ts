@@ -103,8 +103,9 @@ export default defineConfig({
             WIRE_RUNS: process.env['WIRE_RUNS'] ?? '200',
             CHUNKED_ANSWERS: process.env['CHUNKED_ANSWERS'] ?? '10000',
           },
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
+          // An end to what hangs, long enough for a busy machine: a test that promises a time measures it.
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
           // With two at a time two cores are half idle.
           maxWorkers: 3,
           sequence: { groupOrder: 2 },

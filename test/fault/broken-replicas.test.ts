@@ -10,7 +10,7 @@ import type { Replica } from './stage.ts'
  */
 
 /** On a machine that is busy with other things the bounds are wider, and more attempts are needed. */
-const attemptsMs = 45_000
+const ATTEMPTS = 40
 
 const none: readonly Fault[] = []
 const lostReplies: readonly Fault[] = Array.from({ length: 6 }, (_, i) => {
@@ -40,16 +40,11 @@ const broken: readonly [string, (url: string) => Replica, readonly Fault[], RegE
   ],
 ]
 
-test.concurrent.for(broken)(
-  'a limiter that %s is found',
-  { timeout: 60_000 },
-  async ([, start, faults, wrong], { expect }) => {
-    const found: string[] = []
-    const untilMs = performance.now() + attemptsMs
-    for (let seed = 1; found.length === 0 && performance.now() < untilMs; seed++) {
-      const { violations } = await playHistory(seed, start, () => [...faults])
-      found.push(...violations.filter((violation) => wrong.test(violation)))
-    }
-    expect(found).not.toEqual([])
-  },
-)
+test.concurrent.for(broken)('a limiter that %s is found', async ([, start, faults, wrong], { expect }) => {
+  const found: string[] = []
+  for (let seed = 1; found.length === 0 && seed <= ATTEMPTS; seed++) {
+    const { violations } = await playHistory(seed, start, () => [...faults])
+    found.push(...violations.filter((violation) => wrong.test(violation)))
+  }
+  expect(found).not.toEqual([])
+})

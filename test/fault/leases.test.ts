@@ -35,8 +35,7 @@ test('a reset that only deletes the counter is found', async () => {
     }
   }
   const found: string[] = []
-  const untilMs = performance.now() + 90_000
-  for (let seed = 1; found.length === 0 && performance.now() < untilMs; seed++)
+  for (let seed = 1; found.length === 0 && seed <= 60; seed++)
     found.push(...(await playLeasedHistory(seed, startWrong)).violations)
   expect(found).not.toEqual([])
-}, 120_000)
+})

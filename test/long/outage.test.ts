@@ -260,4 +260,4 @@ test('no request suffers when Redis restarts at once, and empty', async () => {
   }
   await embedded.process.stop()
   await redis.stop()
-}, 40_000)
+})

@@ -91,7 +91,7 @@ async function countAdmitted(
   return replies.filter(({ status }) => status === 200).length
 }
 
-test('a quota is shared by both versions, through an upgrade and back', { timeout: 240_000 }, async () => {
+test('a quota is shared by both versions, through an upgrade and back', async () => {
   let gateways = [await start('older'), await start('older')]
   const stages = [
     ['older', 'newer'],
@@ -120,7 +120,7 @@ test('a quota is shared by both versions, through an upgrade and back', { timeou
   }
 })
 
-test('bans of either version are in force in the other', { timeout: 120_000 }, async () => {
+test('bans of either version are in force in the other', async () => {
   const [older, newer] = [await start('older'), await start('newer')]
   for (const [index, by] of [older, newer].entries()) {
     const ip = `127.0.2.${index + 1}`
@@ -134,60 +134,52 @@ test('bans of either version are in force in the other', { timeout: 120_000 }, a
   }
 })
 
-test(
-  'overrides of either version are in force in the other, and so is their end',
-  { timeout: 120_000 },
-  async () => {
-    const gateways = [await start('older'), await start('newer')]
-    const algorithms = ['fixed', 'sliding', 'token-bucket']
-    // Down and up, for each algorithm.
-    for (const [index, by] of gateways.entries())
-      for (const [place, requests] of [10, 2 * QUOTA].entries()) {
-        const ip = `127.0.4.${1 + 2 * index + place}`
-        for (const policy of algorithms) {
-          const override = { policy, client: { ip }, requests, for: '10m' }
-          const { status } = await askOperator(by, 'POST', '/api/clients/override', override)
-          expect(status).toBeLessThan(300)
-        }
-        for (const gateway of gateways)
-          await eventually('both list the overrides', async () => {
-            const { body } = await askOperator(gateway, 'GET', '/api/overrides')
-            const { overrides } = body as { overrides: { client: { ip?: string } }[] }
-            expect(overrides.filter(({ client }) => client.ip === ip)).toHaveLength(algorithms.length)
-          })
-        for (const policy of algorithms) {
-          const admitted = await countAdmitted(gateways, `/${policy}`, ip, 3 * QUOTA)
-          expect(admitted, `${policy} with ${requests}`).toBeGreaterThanOrEqual(requests)
-          // A bucket refills meanwhile, by a unit each half minute at most.
-          expect(admitted, policy).toBeLessThanOrEqual(requests + (policy === 'token-bucket' ? 4 : 0))
-        }
-        // The other one takes it back.
-        const other = gateways[1 - index] ?? expect.unreachable()
-        for (const policy of algorithms)
-          await askOperator(other, 'POST', '/api/clients/override/remove', { policy, client: { ip } })
-        await eventually('neither has them any more', async () => {
-          for (const gateway of gateways) {
-            const { body } = await askOperator(gateway, 'GET', '/api/overrides')
-            expect(body).toMatchObject({ total: 0 })
-          }
-        })
+test('overrides of either version are in force in the other, and so is their end', async () => {
+  const gateways = [await start('older'), await start('newer')]
+  const algorithms = ['fixed', 'sliding', 'token-bucket']
+  // Down and up, for each algorithm.
+  for (const [index, by] of gateways.entries())
+    for (const [place, requests] of [10, 2 * QUOTA].entries()) {
+      const ip = `127.0.4.${1 + 2 * index + place}`
+      for (const policy of algorithms) {
+        const override = { policy, client: { ip }, requests, for: '10m' }
+        const { status } = await askOperator(by, 'POST', '/api/clients/override', override)
+        expect(status).toBeLessThan(300)
       }
-  },
-)
-
-test(
-  'the older version keeps and names entries that only the newer one understands',
-  { timeout: 120_000 },
-  async () => {
-    const redis = openRedis(redisUrl)
-    const entry = `${Date.now() + 3_600_000} ${JSON.stringify({ kind: 'quarantine', partitionKey: '127.0.3.1' })}`
-    await redis.hset('sluice:1:{clients}', 'quarantine * 127.0.3.1', entry)
-    for (const version of ['older', 'newer'] as const) {
-      const gateway = await start(version)
-      await gateway.process.waitForLine(/some bans or overrides in Redis are not in force here/)
-      const ban = { client: { ip: '127.0.3.2' }, for: '10m' }
-      expect((await askOperator(gateway, 'POST', '/api/clients/ban', ban)).status).toBeLessThan(300)
-      expect(await redis.hget('sluice:1:{clients}', 'quarantine * 127.0.3.1')).toBe(entry)
+      for (const gateway of gateways)
+        await eventually('both list the overrides', async () => {
+          const { body } = await askOperator(gateway, 'GET', '/api/overrides')
+          const { overrides } = body as { overrides: { client: { ip?: string } }[] }
+          expect(overrides.filter(({ client }) => client.ip === ip)).toHaveLength(algorithms.length)
+        })
+      for (const policy of algorithms) {
+        const admitted = await countAdmitted(gateways, `/${policy}`, ip, 3 * QUOTA)
+        expect(admitted, `${policy} with ${requests}`).toBeGreaterThanOrEqual(requests)
+        // A bucket refills meanwhile, by a unit each half minute at most.
+        expect(admitted, policy).toBeLessThanOrEqual(requests + (policy === 'token-bucket' ? 4 : 0))
+      }
+      // The other one takes it back.
+      const other = gateways[1 - index] ?? expect.unreachable()
+      for (const policy of algorithms)
+        await askOperator(other, 'POST', '/api/clients/override/remove', { policy, client: { ip } })
+      await eventually('neither has them any more', async () => {
+        for (const gateway of gateways) {
+          const { body } = await askOperator(gateway, 'GET', '/api/overrides')
+          expect(body).toMatchObject({ total: 0 })
+        }
+      })
     }
-  },
-)
+})
+
+test('the older version keeps and names entries that only the newer one understands', async () => {
+  const redis = openRedis(redisUrl)
+  const entry = `${Date.now() + 3_600_000} ${JSON.stringify({ kind: 'quarantine', partitionKey: '127.0.3.1' })}`
+  await redis.hset('sluice:1:{clients}', 'quarantine * 127.0.3.1', entry)
+  for (const version of ['older', 'newer'] as const) {
+    const gateway = await start(version)
+    await gateway.process.waitForLine(/some bans or overrides in Redis are not in force here/)
+    const ban = { client: { ip: '127.0.3.2' }, for: '10m' }
+    expect((await askOperator(gateway, 'POST', '/api/clients/ban', ban)).status).toBeLessThan(300)
+    expect(await redis.hget('sluice:1:{clients}', 'quarantine * 127.0.3.1')).toBe(entry)
+  }
+})
