@@ -1,7 +1,7 @@
 import type { Log } from '../../../../shared/log.ts'
 import { within } from '../../../../shared/within.ts'
 import type { PlanList, PlanStore } from '../../plans/plan-store.ts'
-import { reasonOf } from './errors.ts'
+import { errorCodeOf, reasonOf } from './errors.ts'
 import { planKeyOf, planOwnerOf } from './keys.ts'
 import type { RedisClient, RedisNode } from './run-script.ts'
 
@@ -39,6 +39,16 @@ export function createRedisPlans(options: {
     return false
   }
 
+  /** Undefined where the key holds something else. */
+  async function readText(key: string): Promise<string | null | undefined> {
+    try {
+      return await redis.get(key)
+    } catch (error) {
+      if (errorCodeOf(error) === 'WRONGTYPE') return undefined
+      throw error
+    }
+  }
+
   async function readAll(limit: number): Promise<PlanList> {
     const found = new Set<string>()
     let isAll = true
@@ -51,8 +61,7 @@ export function createRedisPlans(options: {
           .slice(0, limit)
           .map(async (key) => ({
             owner: planOwnerOf(keyPrefix, key),
-            // It may hold something else.
-            plan: await redis.get(key).catch(() => undefined),
+            plan: await readText(key),
           })),
       ),
     )
