@@ -49,6 +49,19 @@ test.for([2, 3, 8])('is not shared through a proxy before %i servers, and says w
   expect(limiter.telemetry.breaker).toEqual(['open'])
 })
 
+test('is not shared through a proxy that is slow at first either', async () => {
+  const servers = await Promise.all([startRedisServer(), startRedisServer()])
+  const port = await startShardingProxy(
+    servers.map((server) => server.port),
+    { delayMs: 400 },
+  )
+  const limiter = openLimiter(`redis://127.0.0.1:${port}`)
+  await eventually('it is given up', () => limiter.telemetry.breaker.includes('open'))
+  expect(limiter.logLines.filter(({ msg }) => msg === givenUp)).toMatchObject([
+    { reason: expect.stringMatching(/^a proxy at this address distributes keys/) as string },
+  ])
+})
+
 test('is shared through a proxy before one server', async () => {
   const server = await startRedisServer()
   const port = await startShardingProxy([server.port])

@@ -2,14 +2,19 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
+import { passes } from '../wait/passes.ts'
 
 /**
  * A proxy before several servers that sends each command to the one that its first key hashes to, as predixy and twemproxy do:
  * a script with all its keys too. Commands without a key go to the first server. Ends as the test ends.
  *
+ * @param options.delayMs passes before each command is sent on
  * @returns its port
  */
-export async function startShardingProxy(ports: readonly number[]): Promise<number> {
+export async function startShardingProxy(
+  ports: readonly number[],
+  { delayMs = 0 }: { readonly delayMs?: number } = {},
+): Promise<number> {
   const shards = ports.map((port) => new Redis(port))
   const sockets = new Set<Socket>()
   const shardOf = ([name = '', first, , key]: readonly string[]): Redis | undefined => {
@@ -28,7 +33,7 @@ export async function startShardingProxy(ports: readonly number[]): Promise<numb
       .on('error', () => undefined)
       .on('data', (bytes: Buffer) => {
         for (const command of read(bytes.toString('latin1'))) {
-          const reply = ask(shardOf(command), command)
+          const reply = passes(delayMs).then(() => ask(shardOf(command), command))
           last = last.then(async () => client.write(await reply, 'latin1'))
         }
       })

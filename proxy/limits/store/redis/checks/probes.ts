@@ -24,8 +24,11 @@ export type Probes = {
   followMaster(reason: string): void
 }
 
-/** Timeout of the checks beside the requests, which take several round trips. */
-const CHECK_TIMEOUT_MS = 1000
+/**
+ * Timeout of the check for a proxy that distributes keys. It is made once at each connection, in several round trips: if a slow start of
+ * Redis ended it, counters would be shared through such a proxy from then on.
+ */
+const SHARDING_TIMEOUT_MS = 10_000
 
 /** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */
 const CLUSTER_PROBES = 32
@@ -47,7 +50,7 @@ export function createProbes(options: {
     ? Array.from({ length: CLUSTER_PROBES }, (_, i) => `${keyPrefix}:probe:${i}`)
     : [`${keyPrefix}:probe`]
 
-  const sharding = createShardingCheck({ redis, keyPrefix, timeoutMs: CHECK_TIMEOUT_MS })
+  const sharding = createShardingCheck({ redis, keyPrefix, timeoutMs: SHARDING_TIMEOUT_MS })
 
   async function runs(
     script: RedisScript,
