@@ -18,8 +18,8 @@ function untilOneIsAllowed(limiter: RunningLimiter, client: string): Promise<voi
 test('a gateway that was cut off hears of a reset before it syncs the requests that it admitted', async () => {
   const redis = await startRedisServer()
   const relay = await startRelay(redis.port)
-  const near = await openAnsweringLimiter(redis.url, 2000)
-  const far = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`, 2000)
+  const near = await openAnsweringLimiter(redis.url)
+  const far = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`)
   const [reset, other] = [newClient(), newClient()]
   // The remote one has read the list once, or it could not recognize new entries: it lets a client in again.
   const early = newClient()
@@ -47,7 +47,7 @@ test('a gateway that was cut off hears of a reset before it syncs the requests t
 
 test('if the list of resets is lost or replaced, only the cache of clients over limit is emptied', async () => {
   const url = await freshRedis()
-  const limiter = await openAnsweringLimiter(url, 2000)
+  const limiter = await openAnsweringLimiter(url)
   const client = newClient()
   const redis = openRedis(url)
   await decideAtOnce([limiter], 8, chargeAll(client, [login]))
@@ -64,7 +64,7 @@ test('if the list of resets is lost or replaced, only the cache of clients over 
 
 test('the reported state of a client predicts its next request, even if Redis has lost its counters', async () => {
   const url = await freshRedis()
-  const [near, far] = [await openAnsweringLimiter(url, 2000), await openAnsweringLimiter(url, 2000)]
+  const [near, far] = [await openAnsweringLimiter(url), await openAnsweringLimiter(url)]
   const redis = openRedis(url)
   const policies = [login, slides, makePolicy('shadow', 3, 60_000, { mode: 'shadow' })]
   const clients = policies.map((policy) => chargeAll(newClient(), [policy]))
@@ -87,7 +87,7 @@ test('the rights in docs/redis.md are enough', async () => {
   const server = await startRedisServer()
   const redis = openRedis(server.url)
   await redis.call('ACL', 'SETUSER', 'sluice', 'on', '>password', ...counting, ...sliding)
-  const limiter = await openAnsweringLimiter(`redis://sluice:password@127.0.0.1:${server.port}`, 2000)
+  const limiter = await openAnsweringLimiter(`redis://sluice:password@127.0.0.1:${server.port}`)
   const charges = chargeAll(newClient(), [login, slides])
   expect(countAllowed(await decideAtOnce([limiter], 8, charges))).toBe(5)
   expect(await limiter.inspect(charges)).toMatchObject([{ used: 5 }, { used: 5 }])

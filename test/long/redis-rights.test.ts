@@ -80,7 +80,7 @@ describe('a right that is missing', () => {
     'a right missing from the start is reported: %s',
     async (command) => {
       await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
-      const limiter = openLimiter(url, 1000)
+      const limiter = openLimiter(url)
       await eventually('it is refused', () => warnings(limiter).length > 0)
       expect(await useAll(limiter)).toBe(3)
       await expectOutage(limiter, command)
@@ -94,7 +94,7 @@ describe('a right that is missing', () => {
   test.each(['incr', 'decr', 'del', 'pttl', 'pexpire'])(
     'a right removed later is reported: %s',
     async (command) => {
-      const limiter = await openAnsweringLimiter(url, 1000)
+      const limiter = await openAnsweringLimiter(url)
       expect(await useAll(limiter)).toBe(3)
       await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
       while (limiter.storeState() !== 'unavailable') await useAll(limiter)
@@ -106,7 +106,7 @@ describe('a right that is missing', () => {
     'a right that a sliding rule needs is reported if missing from the start: %s',
     async (command) => {
       await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
-      const limiter = await openAnsweringLimiter(url, 1000)
+      const limiter = await openAnsweringLimiter(url)
       while (limiter.storeState() !== 'unavailable') {
         await useAll(limiter, [slides, wide])
         // Times that have left their window are taken out when the client asks again.
@@ -127,7 +127,7 @@ describe('a right that is missing', () => {
   )
 
   test('a missing right is noticed when Redis is back from another outage', async () => {
-    const limiter = await openAnsweringLimiter(url, 1000)
+    const limiter = await openAnsweringLimiter(url)
     await operator.call('ACL', 'SETUSER', 'sluice', 'off', '-pexpire')
     await operator.call('CLIENT', 'KILL', 'USER', 'sluice')
     await eventually('Redis is given up', () => {
@@ -147,7 +147,7 @@ describe('a right that is missing', () => {
 })
 
 test('the documented rights are sufficient', async () => {
-  const limiter = await openAnsweringLimiter(url, 1000)
+  const limiter = await openAnsweringLimiter(url)
   expect(await useAll(limiter, [login, slides, wide])).toBe(3)
   expect(await endless()).toEqual([])
   expect(warnings(limiter)).toEqual([])

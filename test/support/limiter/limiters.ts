@@ -141,7 +141,7 @@ export type RunningLimiter = CounterLimiter & {
 }
 
 /** As long as Redis may take on a busy machine, in tests that are not about that time. */
-const ampleTimeoutMs = 5_000
+export const ampleTimeoutMs = 5_000
 
 /** One replica's limiter on Redis, with a connection of its own. `close` ends both. */
 export function startRedisLimiter(

@@ -4,7 +4,12 @@ import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import type { RedisClient } from '../../../proxy/limits/store/redis/run-script.ts'
 import { createRedisLimiter, type RedisLimiter } from '../../../proxy/limits/store/redis/limiter.ts'
-import { startRedisLimiter, waitUntilAnswering, type RunningLimiter } from '../limiter/limiters.ts'
+import {
+  ampleTimeoutMs,
+  startRedisLimiter,
+  waitUntilAnswering,
+  type RunningLimiter,
+} from '../limiter/limiters.ts'
 
 /* What tests of the limiter on a real Redis open. In a test or in `beforeEach`: it is closed as the test ends. */
 
@@ -42,7 +47,7 @@ export async function openAnsweringLimiter(
  */
 export function countInRedis(
   redis: RedisClient,
-  { timeoutMs = 1000, keyPrefix = 'sluice:1' } = {},
+  { timeoutMs = ampleTimeoutMs, keyPrefix = 'sluice:1' } = {},
 ): RedisLimiter {
   return createRedisLimiter({
     redis,
