@@ -1,14 +1,19 @@
 import { beforeAll, expect, test } from 'vitest'
+import { LEASE_MS, MAX_LEASE_AGE_MS } from '../../proxy/limits/store/leases/lease-store.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
+import { askOften } from '../support/leases/ask-often.ts'
+import { chargeAll, countAllowed, makePolicy, newClient, startReplicas } from '../support/limiter/limiters.ts'
+import { closeAfterTest, openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * The docs promise that each replica knows of a ban or a reset within a second. Here with real replicas; that a busy machine
- * may pause is allowed for by taking the median. test/unit/limits/store/redis/poll.test.ts has the time between two looks.
+ * The docs promise that each replica knows of a ban or a reset within a second, and for how long units are on lease. Here with real
+ * replicas; that a busy machine may pause is allowed for by taking the median. test/unit/limits/store/redis/poll.test.ts has the time
+ * between two looks.
  */
 
 const table = 'limits: [{ name: login, match: POST /login, requests: 5, window: 15m }]\n'
@@ -24,31 +29,41 @@ beforeAll(async () => {
 const login = async (replica: HostedGateway | undefined, from: string): Promise<number | undefined> =>
   (await replica?.send('POST', '/login', { from }))?.status
 
-/** Milliseconds until all others answer with the status, in the middle of several rounds. */
-async function medianMs(
-  prepare: (from: string) => Promise<unknown>,
-  operate: (from: string) => Promise<unknown>,
-  status: number,
-): Promise<number> {
+/** Milliseconds of the timed part of a round, in the middle of several. */
+async function medianMs(playRound: (round: number) => Promise<() => Promise<unknown>>): Promise<number> {
   const times: number[] = []
   for (let round = 1; round <= rounds; round++) {
-    const from = `127.0.${status % 100}.${round}`
-    await prepare(from)
-    await operate(from)
+    const timed = await playRound(round)
     const beganAtMs = performance.now()
-    for (const other of replicas.slice(1))
-      await eventually(`the replica answers ${status}`, async () =>
-        expect(await login(other, from)).toBe(status),
-      )
+    await timed()
     times.push(performance.now() - beganAtMs)
   }
   return times.toSorted((a, b) => a - b)[(rounds - 1) / 2] ?? NaN
 }
 
+/** Milliseconds until all others answer with the status. */
+function spreadMs(
+  prepare: (from: string) => Promise<unknown>,
+  operate: (from: string) => Promise<unknown>,
+  status: number,
+): Promise<number> {
+  return medianMs(async (round) => {
+    const from = `127.0.${status % 100}.${round}`
+    await prepare(from)
+    await operate(from)
+    return async () => {
+      for (const other of replicas.slice(1))
+        await eventually(`the replica answers ${status}`, async () =>
+          expect(await login(other, from)).toBe(status),
+        )
+    }
+  })
+}
+
 test('each replica knows of a ban within a second', async () => {
   const ban = (from: string) =>
     askOperator(replicas[0] as HostedGateway, 'POST', '/api/clients/ban', { client: { ip: from }, for: '1h' })
-  expect(await medianMs(() => Promise.resolve(), ban, 429)).toBeLessThan(1_000)
+  expect(await spreadMs(() => Promise.resolve(), ban, 429)).toBeLessThan(1_000)
 })
 
 test('each replica knows of a reset within a second', async () => {
@@ -58,5 +73,38 @@ test('each replica knows of a reset within a second', async () => {
   }
   const reset = (from: string) =>
     askOperator(replicas[0] as HostedGateway, 'POST', '/api/clients/reset', { client: from })
-  expect(await medianMs(exhaust, reset, 200)).toBeLessThan(1_000)
+  expect(await spreadMs(exhaust, reset, 200)).toBeLessThan(1_000)
+})
+
+test('leased units that nobody uses are given back within a second', async () => {
+  const { limiters, operations } = closeAfterTest(await startReplicas(await freshRedis(), 2))
+  const policy = makePolicy('api', 50_000, 3_600_000, { lease: 'auto' })
+  const ms = await medianMs(async () => {
+    const charges = chargeAll(newClient(), [policy])
+    const { decisions, decidedHere } = await askOften(limiters, charges)
+    expect(decidedHere).toBeGreaterThan(0)
+    return () =>
+      eventually('as much is counted as was admitted', async () =>
+        expect((await operations.inspect(charges))[0]?.used).toBe(countAllowed(decisions)),
+      )
+  })
+  expect(ms).toBeLessThan(MAX_LEASE_AGE_MS)
+})
+
+test('the plan of a client that is counted on lease holds within a second of its change', async () => {
+  const limiter = await openAnsweringLimiter(await freshRedis())
+  const plans = { quotas: { small: 10 } }
+  const policy = makePolicy('api', 100_000, 3_600_000, { lease: 'auto', plans })
+  const ms = await medianMs(async () => {
+    const charges = chargeAll(newClient(), [policy])
+    const { decidedHere } = await askOften([limiter], charges)
+    expect(decidedHere).toBeGreaterThan(0)
+    await limiter.plans.set({ partitionKey: charges[0]?.partitionKey ?? '', keyName: 'ip' }, 'small')
+    return () =>
+      eventually('it is refused by its plan', async () => {
+        const { decisions } = await askOften([limiter], charges, { forMs: 10 })
+        expect(decisions.at(-1)).toMatchObject({ outcome: 'refused', refusedBy: { plan: 'small' } })
+      })
+  })
+  expect(ms).toBeLessThan(1000 + LEASE_MS)
 })
