@@ -6,6 +6,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { atSomePace } from '../support/limiter/paces.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
@@ -320,35 +321,51 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     })
 })
 
+type Ban = {
+  readonly client: { readonly ip?: string }
+  readonly times: number
+  readonly expiresSeconds: number
+}
+
+const pacedTable = `limits:
+${[1, 4, 16]
+  .map(
+    (pace) =>
+      `  - { name: at-${pace}, match: GET /at-${pace}, requests: 1, window: 15m, ban: { after: 2, for: ${pace}s, max: ${3 * pace}s } }\n`,
+  )
+  .join('')}`
+
 // They mostly wait.
 describe.concurrent.each(['memory', 'Redis'])('in %s', (place) => {
   test('each consecutive ban is twice as long, up to max; other clients are not banned', async () => {
     const backend = await startBackend()
     const gateway = await startHosted({
       UPSTREAM_URL: backend.url,
-      CONFIG_FILE: writeConfigFile(table),
+      CONFIG_FILE: writeConfigFile(pacedTable),
       ...(place === 'Redis' && { REDIS_URL: await freshRedis() }),
     })
-    const from = newAddress()
-    const search = (): Promise<Reply> => gateway.send('GET', '/search', { from })
-    expect((await search()).status).toBe(200)
-    const lengths: number[] = []
-    for (let ban = 1; ban <= 3; ban++) {
-      // In vain, until it is banned anew: the first refusals after a ban are not counted for two seconds.
-      const found = await eventually(`ban ${ban} of the client`, async () => {
-        expect((await search()).status).toBe(429)
-        const { body } = await askOperator(gateway, 'GET', '/api/bans')
-        const { bans } = body as {
-          bans: { client: { ip?: string }; times: number; expiresSeconds: number }[]
-        }
-        const own = bans.find(({ client, times }) => client.ip === from && times === ban)
-        return own ?? false
-      })
-      lengths.push(Math.ceil(found.expiresSeconds))
-      expect((await gateway.send('GET', '/elsewhere', { from })).status).toBe(200)
-    }
-    expect(lengths).toEqual([1, 2, 3])
-  })
+    await atSomePace(async (pace) => {
+      const from = newAddress()
+      const ask = (): Promise<Reply> => gateway.send('GET', `/at-${pace}`, { from })
+      expect((await ask()).status).toBe(200)
+      const lengths: number[] = []
+      for (let ban = 1; ban <= 3; ban++) {
+        // In vain, until it is banned anew: the first refusals after a ban are not counted for two seconds.
+        const found = await eventually(
+          `ban ${ban} of the client`,
+          async () => {
+            expect((await ask()).status).toBe(429)
+            const { bans } = (await askOperator(gateway, 'GET', '/api/bans')).body as { bans: Ban[] }
+            return bans.find(({ client, times }) => client.ip === from && times === ban) ?? false
+          },
+          { endMs: 8_000 * pace },
+        )
+        lengths.push(Math.ceil(found.expiresSeconds / pace))
+        expect((await gateway.send('GET', '/elsewhere', { from })).status).toBe(200)
+      }
+      expect(lengths).toEqual([1, 2, 3])
+    })
+  }, 300_000)
 })
 
 describe('mistyped input of an operator', () => {
