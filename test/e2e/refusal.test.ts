@@ -68,10 +68,10 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('over %s', (version) => {
     expect(reply.headers).toMatchObject({
       'content-type': 'application/json',
       'content-length': String(reply.body.length),
-      'retry-after': '3600',
+      'retry-after': expect.stringMatching(/^3[56]\d\d$/) as string,
       'cache-control': 'no-store',
       'ratelimit-policy': '"plain";q=1;w=3600',
-      ratelimit: '"plain";r=0;t=3600',
+      ratelimit: expect.stringMatching(/^"plain";r=0;t=3[56]\d\d$/) as string,
       'x-support': 'https://example.com/limits',
       link: '</a>; rel=help',
       vary: 'Accept',

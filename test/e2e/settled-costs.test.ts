@@ -81,7 +81,7 @@ describe.each(places)('counted in %s', (place) => {
       const { status, headers } = await login('right', attempt)
       expect(status).toBe(200)
       // As it is after the request has been settled. Other processes hear of it a moment later.
-      expect(headers['ratelimit']).toMatch(place === 'memory' ? '"login";r=5;t=900' : /^"login";r=\d;t=/)
+      expect(headers['ratelimit']).toMatch(place === 'memory' ? /^"login";r=5;t=/ : /^"login";r=\d;t=/)
       if (place !== 'memory')
         await eventually('everything is given back', async () => expect(await usedBy(first, 'login')).toBe(0))
     }
