@@ -5,6 +5,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { openConnections, type ClientConnection } from '../support/http/client-connections.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { spawnCommand } from '../support/gateway/process.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /** One request over a connection that is kept. */
 function sendOver(agent: Agent, port: number, method: string, path: string): Promise<number> {
@@ -76,9 +77,9 @@ describe('a limit of 256 open files', () => {
     expect(Number(/^sluice_process_open_fds (\d+)$/m.exec(body)?.[1])).toBeLessThan(230)
     for (const response of held) response.end('done')
     for (const { socket } of attackers) socket.destroy()
-    await expect
-      .poll(async () => (await send(port, 'GET', '/').catch(() => undefined))?.status, { timeout: 10_000 })
-      .toBe(200)
+    await eventually('a request is served again', async () =>
+      expect((await send(port, 'GET', '/')).status).toBe(200),
+    )
     expect(gateway.output()).not.toMatch(/the backend failed|EMFILE|"level":"error"/)
   })
 })

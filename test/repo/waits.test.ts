@@ -20,7 +20,7 @@ function linesWith(pattern: RegExp): string[] {
 }
 
 test.each([
-  ['waits by another function', /\bvi\.wait(?:For|Until)\(|\bexpect\s*\.poll\(/],
+  ['waits by another function', /\bvi\.wait(?:For|Until)\(|^\s*\.poll\(|\bexpect\.poll\(/],
   ['is repeated until it passes', /\bretry: \d+[,\s}]*(?:async|\(|$)|\{ retry: /],
   ['sleeps in a promise of its own', /await new Promise\(\(resolve\) => setTimeout\(resolve, [^)]*\)\)/],
   [
