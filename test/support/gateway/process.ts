@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd, atEndOfFile } from '../run/at-end.ts'
 import { BUNDLES, bundledPath, bundledScripts, gatewayScripts, poolCheck } from '../run/bundled-scripts.ts'
 import { keepAfterFile } from '../leaks/resources.ts'
@@ -40,8 +41,12 @@ const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
   SIGKILL: 9,
   SIGTERM: 15,
 }
-const running = new Set<ChildProcess>()
-const staying = new Set<ChildProcess>()
+/** Each with its end. */
+type Children = Map<ChildProcess, Promise<unknown>>
+const running: Children = new Map()
+const staying: Children = new Map()
+/** For a killed process to be gone, on a busy machine. */
+const GONE_MS = 20_000
 
 function killGroup(child: ChildProcess): void {
   if (child.pid === undefined) return
@@ -52,8 +57,16 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-atEndOfFile(() => running.forEach(killGroup))
-atEnd(() => [...running, ...staying].forEach(killGroup))
+// Until they are gone, their pipes are open.
+atEndOfFile(async () => {
+  if (running.size === 0) return
+  for (const child of running.keys()) killGroup(child)
+  const gone = new AbortController()
+  const over = sleep(GONE_MS, undefined, { signal: gone.signal }).catch(() => undefined)
+  await Promise.race([Promise.allSettled(running.values()), over])
+  gone.abort()
+})
+atEnd(() => [...running.keys(), ...staying.keys()].forEach(killGroup))
 
 function fromSources(script: string): string[] {
   const check = gatewayScripts.includes(script) ? ['--import', join(repositoryRoot, poolCheck)] : []
@@ -99,7 +112,6 @@ export function spawnCommand(
     detached: true,
   })
   const kept = options.staysAfterFile ? staying : running
-  kept.add(child)
   if (options.staysAfterFile) keepAfterFile(child, child.stdout, child.stderr)
   const command = [program, ...args].join(' ')
 
@@ -130,6 +142,7 @@ export function spawnCommand(
       wakeAll()
     })
   })
+  kept.set(child, exit)
 
   const findLine = (pattern: RegExp): RegExpMatchArray | undefined => {
     for (const text of [stdout, stderr]) {
