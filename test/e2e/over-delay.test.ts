@@ -143,7 +143,12 @@ test('a stream that is reset while it waits is forgotten, and its connection goe
 })
 
 test('a body is not read while its request waits, and a slow client is not ended for it', async () => {
-  const gateway = await start([medium], { BODY_TIMEOUT: '100ms', HEADERS_TIMEOUT: '150ms', ACCESS_LOG: '1' })
+  // Shorter than its turn is away, and long enough to write a body in on a busy machine.
+  const gateway = await start([medium], {
+    BODY_TIMEOUT: '1500ms',
+    HEADERS_TIMEOUT: '1500ms',
+    ACCESS_LOG: '1',
+  })
   await gateway.send('GET', '/medium')
   const socket = connect(gateway.port, '127.0.0.1')
   socket.setEncoding('latin1')

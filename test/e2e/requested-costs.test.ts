@@ -148,11 +148,9 @@ describe('over HTTP/1.1', () => {
 
   beforeAll(async () => {
     backend = await startBackend(answer)
-    const env = { UPSTREAM_URL: backend.url, CONFIG_FILE: configFile() }
     gateway = await startHosted({
-      ...env,
-      BODY_TIMEOUT: '600ms',
-      MIN_BODY_RATE: '20',
+      UPSTREAM_URL: backend.url,
+      CONFIG_FILE: configFile(),
       MAX_BODY_SIZE: '1m',
     })
   })
@@ -335,13 +333,19 @@ describe('over HTTP/1.1', () => {
 
   test('a body that comes too slowly is refused', async () => {
     const from = newClient()
-    const client = await talk(gateway.port, from)
+    const hasty = await startHosted({
+      UPSTREAM_URL: backend.url,
+      CONFIG_FILE: configFile(),
+      BODY_TIMEOUT: '600ms',
+      MIN_BODY_RATE: '20',
+    })
+    const client = await talk(hasty.port, from)
     client.write('POST /chat HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{')
     const timer = setInterval(() => client.socket.writable && client.write(' '), 200)
     await client.closed
     clearInterval(timer)
     expect(client.received()).toMatch(/^HTTP\/1.1 408 /)
-    expect(await usedBy(gateway, from)).toBe(0)
+    expect(await usedBy(hasty, from)).toBe(0)
   })
 
   test('a malformed body is refused, and not counted', async () => {

@@ -29,7 +29,8 @@ test.for(cases)('a backend that sends $size bytes with $head and then $end', asy
   })
   const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
-    UPSTREAM_IDLE_TIMEOUT: '300ms',
+    // Only silence is to meet it: on a busy machine an end or a reset may come late.
+    ...(end === 'goes silent' && { UPSTREAM_IDLE_TIMEOUT: '300ms' }),
     RATE_LIMITING_DISABLED: '1',
   })
   const options = { from: '127.0.0.1', responses: 1, then: '' }
