@@ -32,7 +32,7 @@ const longWithRedis = [
   'test/fault/{broken-replicas,leases,settled}.test.ts',
 ]
 /** Tests about time set their own limits: this one allows for a machine that is busy with something else. */
-const patience = { testTimeout: 60_000, hookTimeout: 120_000 }
+const patience = { testTimeout: 120_000, hookTimeout: 180_000 }
 /** Most tests wait for a process or a window more than they compute: with four at a time two cores are idle for two fifths. */
 const maxWorkers = 6
 

@@ -25,9 +25,6 @@ export type Stage = {
   readonly ways: readonly Way[]
 }
 
-/** Four gateways and an application start at once, each as several processes. */
-const START_TIMEOUT_MS = 60_000
-
 type GatewayKind = { readonly tls: boolean; readonly workers: number }
 
 const kinds = {
@@ -118,7 +115,7 @@ function startWith(kind: GatewayKind, upstream: string, config: string): Promise
     STORE_TIMEOUT: '10s',
     ...(kind.tls && tlsSettings()),
   }
-  return startGateway(settings, START_TIMEOUT_MS)
+  return startGateway(settings)
 }
 
 function started<Value>(value: Value | undefined): Value {

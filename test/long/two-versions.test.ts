@@ -67,7 +67,7 @@ async function start(version: keyof typeof versions): Promise<Gateway> {
   const process_ = spawnCommand(process.execPath, env, ['scripts/run.js', 'proxy/main.ts'], {
     cwd: versions[version],
   })
-  const [line] = await process_.waitForLine(/^.*"msg":"listening".*$/, 45_000)
+  const [line] = await process_.waitForLine(/^.*"msg":"listening".*$/)
   const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
   await eventually('it is ready', async () =>
     expect((await send(adminPort, 'GET', '/readyz')).status).toBe(200),

@@ -5,7 +5,7 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http'
 import { connect } from 'node:net'
-import { spawnNode, type NodeProcess } from './process.ts'
+import { spawnNode, START_MS, type NodeProcess } from './process.ts'
 
 export type GatewayProcess = {
   readonly port: number
@@ -48,7 +48,7 @@ export function spawnGateway(env: Record<string, string>): NodeProcess {
 /** Does that, and waits until it takes requests. */
 export async function startGateway(
   env: Record<string, string> = {},
-  timeoutMs = 45_000,
+  timeoutMs = START_MS,
 ): Promise<GatewayProcess> {
   const gateway = spawnGateway(env)
   const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/, timeoutMs)

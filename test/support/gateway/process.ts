@@ -45,6 +45,8 @@ const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
 type Children = Map<ChildProcess, Promise<unknown>>
 const running: Children = new Map()
 const staying: Children = new Map()
+/** For a process to start, which takes a second of CPU, on a machine with dozens of others; less than the time limit of a test. */
+export const START_MS = 100_000
 /** For a killed process to be gone, on a busy machine. */
 const GONE_MS = 20_000
 
@@ -162,7 +164,7 @@ export function spawnCommand(
     output: () => output,
     stdout: () => stdout,
     stderr: () => stderr,
-    waitForLine: (pattern, timeoutMs = 45_000) =>
+    waitForLine: (pattern, timeoutMs = START_MS) =>
       new Promise((resolve, reject) => {
         const finish = (settle: () => void): void => {
           clearTimeout(timer)
