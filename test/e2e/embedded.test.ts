@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClock, startSluice, type Sluice } from '../../proxy/testing/embedded/start-sluice.ts'
 import { certificateFiles } from '../support/network/certificates.ts'
 import { startBackend } from '../support/http/backend.ts'
-import { freshRedis } from '../support/redis/redis.ts'
+import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
+import { passes } from '../support/wait/passes.ts'
 import { refusalsCounted } from '../support/limiter/refusals-counted.ts'
 
 let upstream: string
@@ -171,6 +172,19 @@ test('counts in Redis with other gateways, by the time of Redis', async () => {
   expect([...(await logins(one, 1)), ...(await logins(other, 2))]).toEqual([200, 200, 429])
   await expect(one.reset()).rejects.toThrow('the counters are in Redis')
   await expect(startSluice({ upstream, limits, settings, clock: createClock() })).rejects.toThrow('clock')
+})
+
+test('waits for a Redis that is late, so that counts are exact on a busy machine', async () => {
+  const redis = await startRedisServer()
+  const settings = { redisUrl: redis.url }
+  await using one = await startSluice({ upstream, limits, settings })
+  await using other = await startSluice({ upstream, limits, settings })
+  expect(await logins(one, 2)).toEqual([200, 200])
+  await redis.signal('SIGSTOP')
+  const late = logins(other, 1)
+  await passes(300)
+  await redis.signal('SIGCONT')
+  expect(await late).toEqual([429])
 })
 
 test.for([-1, Number.NaN, '15', '1.5m', '-1s', ''])('a clock cannot be moved by %j', (time) => {

@@ -53,7 +53,7 @@ export class SluiceContainer extends GenericContainer {
 
   /** Resolves when it takes requests. Rejects if it does not start: its log says why. */
   override async start(): Promise<StartedSluiceContainer> {
-    const settings: SluiceYaml = { shutdownGrace: '1s', ...this.#settings }
+    const settings: SluiceYaml = { shutdownGrace: '1s', storeTimeout: '5s', ...this.#settings }
     this.withEnvironment({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: this.#token })
     this.withCopyContentToContainer([fileOf(settings)])
     return new StartedSluiceContainer(await super.start(), settings, this.#token)
