@@ -74,7 +74,7 @@ async function withProject(
 }
 
 /** Containers of a dozen services start, on a machine that may be busy. */
-const starting = { endMs: 60_000 }
+const starting = { endMs: 240_000 }
 
 /** Resolves when GET / is answered with 200. */
 function isServed(port: number): Promise<void> {

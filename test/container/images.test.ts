@@ -138,4 +138,4 @@ test('both images end on SIGTERM by themselves, with status 0', async () => {
     expect(await ended).toMatchObject({ StatusCode: 0 })
     expect(await logOf(engine, container.getId())).toContain('stopped')
   }
-}, 15_000)
+})

@@ -18,6 +18,8 @@ const random = seededRandom(testSeed())
 const nginxImage = process.env['NGINX_IMAGE'] || 'nginx:1'
 const clients = 25
 const arrivalsEach = 40
+/** So long on a busy machine. */
+const maxMs = 120_000
 
 /** Four a second, and six at once. */
 const burst = 5
@@ -72,9 +74,9 @@ async function untilNext(fitsAtMs: number): Promise<void> {
 
 /**
  * Where a request took longer than the margin, the two programs may have heard of it at instants that differ by more, and what the
- * client sends afterwards shows nothing.
+ * client sends afterwards shows nothing: another client goes on.
  */
-test('lets through the same requests as nginx, of a thousand', async () => {
+test('lets through the same requests as nginx, of a thousand', { timeout: 300_000 }, async () => {
   const container = await new GenericContainer(nginxImage)
     .withCopyContentToContainer([{ content: nginxConfig, target: '/etc/nginx/nginx.conf' }])
     .withExposedPorts(80)
@@ -85,16 +87,23 @@ test('lets through the same requests as nginx, of a thousand', async () => {
       CONFIG_FILE: writeConfigFile(table),
       ACCESS_LOG: '1',
     })
+    const endMs = performance.now() + maxMs
     const refusedByNginx = new Set<string>()
     const compared = new Set<string>()
     const runClient = async (client: number): Promise<void> => {
-      const bucket = createBucket()
-      for (let arrival = 0; arrival < arrivalsEach; arrival++) {
+      let bucket = createBucket()
+      let name = `client-${client}`
+      for (let sent = 0, arrivals = 0; arrivals < arrivalsEach && performance.now() < endMs; sent++) {
         await untilNext(bucket.fitsAtMs())
-        const path = `/${client}/${arrival}`
+        const path = `/${client}/${sent}`
         const sentAtMs = performance.now()
-        const { status } = await gateway.send('GET', path, { headers: { 'x-client': `client-${client}` } })
-        if (performance.now() - sentAtMs > marginMs) return
+        const { status } = await gateway.send('GET', path, { headers: { 'x-client': name } })
+        if (performance.now() - sentAtMs > marginMs) {
+          bucket = createBucket()
+          name = `client-${client}-from-${sent}`
+          continue
+        }
+        arrivals += 1
         compared.add(path)
         if (status === 429) refusedByNginx.add(path)
         else bucket.add(performance.now())
