@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
+import { watchForBusyMachine } from '../support/load/core-time.ts'
 import { beginLoad, compareCounts, watchSharing } from '../support/load/limiter-load.ts'
 import { chargeAll, makePolicy, startRedisLimiter, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
@@ -46,6 +47,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   const sharedForMs = (): number => load.now() - (sharing.lastNotSharedAtMs ?? 0)
   await eventually('both count together for a second', () => sharing.looks > 3 && sharedForMs() > 1000)
 
+  const judge = watchForBusyMachine()
   const provokedAtMs = load.now()
   await provoke()
   await eventually('another master is elected', async () => expect(await isElected()).toBe(true))
@@ -67,10 +69,10 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
       `circuit breaker opened ${openings.join(' and ')} times`,
   )
   expect(load.unavailable).toBe(0)
-  expect(load.maxWaitMs).toBeLessThan(1000)
-  expect(sharedAgainMs).toBeLessThan(SHARED_AGAIN_MS)
+  judge('the longest wait', load.maxWaitMs, 1000)
+  judge('until both know again what the other has counted', sharedAgainMs, SHARED_AGAIN_MS)
   const [from, to] = lossBetween(provokedAtMs, electedAtMs + sharedAgainMs)
-  expect(lost).toBeLessThanOrEqual(load.admittedBetween(from, to))
+  expect(lost).toBeLessThanOrEqual(load.admittedBetween(from - load.maxLateMs, to + load.maxLateMs))
   // Requests in flight when a question failed, or when the circuit breaker opened.
   expect(surplus).toBeLessThanOrEqual(load.maxPending * (failures + Math.max(...openings)))
   for (const limiter of limiters)
@@ -102,6 +104,7 @@ test('after a failover no more wrong guesses pass than the new master had not co
   const askedAtMs: number[] = []
   const admittedAtMs: number[] = []
   let wrong = 0
+  let maxLateMs = 0
   let isStopped = false
 
   async function guess(limiter: RunningLimiter): Promise<void> {
@@ -121,7 +124,9 @@ test('after a failover no more wrong guesses pass than the new master had not co
     const guesses: Promise<void>[] = []
     while (!isStopped) {
       guesses.push(guess(limiter), guess(limiter))
+      const dueAtMs = performance.now() + 4
       await sleep(4)
+      maxLateMs = Math.max(maxLateMs, performance.now() - dueAtMs)
     }
     await Promise.all(guesses)
   }
@@ -138,7 +143,7 @@ test('after a failover no more wrong guesses pass than the new master had not co
   await Promise.all(guessing)
 
   const aroundTheFault = (times: readonly number[]): number =>
-    times.filter((at) => Math.abs(at - killedAtMs) < 100).length
+    times.filter((at) => Math.abs(at - killedAtMs) < 100 + maxLateMs).length
   const forgotten = aroundTheFault(admittedAtMs)
   const unsure = aroundTheFault(askedAtMs)
   console.log(

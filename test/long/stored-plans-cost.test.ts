@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../support/limiter/limiters.ts'
+import { readCoreTime } from '../support/load/core-time.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
@@ -30,14 +30,6 @@ beforeAll(async () => {
   server = await startRedisServer()
 })
 
-/** Nanoseconds that Redis has had of a core, and that it has waited for one. */
-function readSchedule(): { readonly usedNs: number; readonly waitedNs: number } {
-  const [usedNs = NaN, waitedNs = NaN] = readFileSync(`/proc/${server.pid}/schedstat`, 'latin1')
-    .split(' ')
-    .map(Number)
-  return { usedNs, waitedNs }
-}
-
 type Cost = { readonly us: number; readonly isCalm: boolean }
 
 test.for<[string, Policy, number]>([
@@ -55,14 +47,14 @@ test.for<[string, Policy, number]>([
       if (i % 2 === 0) await redis.set(`sluice:1:{${client}}:plan:ip`, i % 4 === 0 ? 'pro' : 'enterprise')
     const kinds = { without, with: { ...without, name: `${without.name}-planned`, plans } }
     async function measure(policy: Policy, inTurn: number): Promise<Cost> {
-      const before = readSchedule()
+      const before = readCoreTime(server.pid)
       for (let sent = 0; sent < REQUESTS_PER_ROUND; sent += inTurn)
         await Promise.all(
           Array.from({ length: inTurn }, async (_, i) =>
             limiter.decide(chargeAll(clients[(sent + i) % clients.length] ?? '', [policy])),
           ),
         )
-      const after = readSchedule()
+      const after = readCoreTime(server.pid)
       const usedNs = after.usedNs - before.usedNs
       const isCalm = after.waitedNs - before.waitedNs < MAX_WAIT_SHARE * usedNs
       return { us: usedNs / 1000 / REQUESTS_PER_ROUND, isCalm }

@@ -4,6 +4,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { askOften } from '../support/leases/ask-often.ts'
+import { watchForBusyMachine } from '../support/load/core-time.ts'
 import { chargeAll, countAllowed, makePolicy, newClient, startReplicas } from '../support/limiter/limiters.ts'
 import { closeAfterTest, openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
@@ -29,8 +30,12 @@ beforeAll(async () => {
 const login = async (replica: HostedGateway | undefined, from: string): Promise<number | undefined> =>
   (await replica?.send('POST', '/login', { from }))?.status
 
-/** Milliseconds of the timed part of a round, in the middle of several. */
-async function medianMs(playRound: (round: number) => Promise<() => Promise<unknown>>): Promise<number> {
+/** Of several rounds the timed part of the median one takes less than that. */
+async function expectMedianWithin(
+  maxMs: number,
+  playRound: (round: number) => Promise<() => Promise<unknown>>,
+): Promise<void> {
+  const judge = watchForBusyMachine()
   const times: number[] = []
   for (let round = 1; round <= rounds; round++) {
     const timed = await playRound(round)
@@ -38,16 +43,17 @@ async function medianMs(playRound: (round: number) => Promise<() => Promise<unkn
     await timed()
     times.push(performance.now() - beganAtMs)
   }
-  return times.toSorted((a, b) => a - b)[(rounds - 1) / 2] ?? NaN
+  const medianMs = times.toSorted((a, b) => a - b)[(rounds - 1) / 2] ?? NaN
+  judge('the median of the rounds', medianMs, maxMs)
 }
 
-/** Milliseconds until all others answer with the status. */
-function spreadMs(
+/** All others answer with the status within a second. */
+function expectToSpread(
   prepare: (from: string) => Promise<unknown>,
   operate: (from: string) => Promise<unknown>,
   status: number,
-): Promise<number> {
-  return medianMs(async (round) => {
+): Promise<void> {
+  return expectMedianWithin(1_000, async (round) => {
     const from = `127.0.${status % 100}.${round}`
     await prepare(from)
     await operate(from)
@@ -63,7 +69,7 @@ function spreadMs(
 test('each replica knows of a ban within a second', async () => {
   const ban = (from: string) =>
     askOperator(replicas[0] as HostedGateway, 'POST', '/api/clients/ban', { client: { ip: from }, for: '1h' })
-  expect(await spreadMs(() => Promise.resolve(), ban, 429)).toBeLessThan(1_000)
+  await expectToSpread(() => Promise.resolve(), ban, 429)
 })
 
 test('each replica knows of a reset within a second', async () => {
@@ -73,13 +79,13 @@ test('each replica knows of a reset within a second', async () => {
   }
   const reset = (from: string) =>
     askOperator(replicas[0] as HostedGateway, 'POST', '/api/clients/reset', { client: from })
-  expect(await spreadMs(exhaust, reset, 200)).toBeLessThan(1_000)
+  await expectToSpread(exhaust, reset, 200)
 })
 
 test('leased units that nobody uses are given back within a second', async () => {
   const { limiters, operations } = closeAfterTest(await startReplicas(await freshRedis(), 2))
   const policy = makePolicy('api', 50_000, 3_600_000, { lease: 'auto' })
-  const ms = await medianMs(async () => {
+  await expectMedianWithin(MAX_LEASE_AGE_MS, async () => {
     const charges = chargeAll(newClient(), [policy])
     const { decisions, decidedHere } = await askOften(limiters, charges)
     expect(decidedHere).toBeGreaterThan(0)
@@ -88,14 +94,13 @@ test('leased units that nobody uses are given back within a second', async () =>
         expect((await operations.inspect(charges))[0]?.used).toBe(countAllowed(decisions)),
       )
   })
-  expect(ms).toBeLessThan(MAX_LEASE_AGE_MS)
 })
 
 test('the plan of a client that is counted on lease holds within a second of its change', async () => {
   const limiter = await openAnsweringLimiter(await freshRedis())
   const plans = { quotas: { small: 10 } }
   const policy = makePolicy('api', 100_000, 3_600_000, { lease: 'auto', plans })
-  const ms = await medianMs(async () => {
+  await expectMedianWithin(1000 + LEASE_MS, async () => {
     const charges = chargeAll(newClient(), [policy])
     const { decidedHere } = await askOften([limiter], charges)
     expect(decidedHere).toBeGreaterThan(0)
@@ -106,5 +111,4 @@ test('the plan of a client that is counted on lease holds within a second of its
         expect(decisions.at(-1)).toMatchObject({ outcome: 'refused', refusedBy: { plan: 'small' } })
       })
   })
-  expect(ms).toBeLessThan(1000 + LEASE_MS)
 })

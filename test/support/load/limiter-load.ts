@@ -10,6 +10,8 @@ export type Load = {
   readonly admitted: ReadonlyMap<string, number>
   readonly unavailable: number
   readonly maxWaitMs: number
+  /** The longest that this process was late with anything, and so with reading an answer. */
+  readonly maxLateMs: number
   /** The most that waited at the same time. */
   readonly maxPending: number
   /** How many requests were admitted between two instants of `now`. */
@@ -19,6 +21,9 @@ export type Load = {
 }
 
 const CLIENTS = 100
+const ASK_EVERY_MS = 2
+/** So late a timer may be on a machine with nothing else to do. */
+const USUAL_LATE_MS = 10
 
 /** Begins it: about a thousand requests a second to each limiter, each from one of a hundred clients. */
 export function beginLoad(limiters: readonly RunningLimiter[], policies: readonly Policy[]): Load {
@@ -31,6 +36,7 @@ export function beginLoad(limiters: readonly RunningLimiter[], policies: readonl
   let unavailable = 0
   let maxWaitMs = 0
   let maxPending = 0
+  let maxLateMs = 0
 
   async function ask(limiter: RunningLimiter, client: string): Promise<void> {
     const askedAtMs = now()
@@ -48,7 +54,10 @@ export function beginLoad(limiters: readonly RunningLimiter[], policies: readonl
       waiting.add(answer)
       void answer.finally(() => waiting.delete(answer))
       maxPending = Math.max(maxPending, waiting.size)
-      if (asked % 3 === 0) await sleep(2)
+      if (asked % 3 !== 0) continue
+      const dueAtMs = now() + ASK_EVERY_MS
+      await sleep(ASK_EVERY_MS)
+      maxLateMs = Math.max(maxLateMs, now() - dueAtMs - USUAL_LATE_MS)
     }
   }
 
@@ -61,6 +70,9 @@ export function beginLoad(limiters: readonly RunningLimiter[], policies: readonl
     },
     get maxWaitMs() {
       return maxWaitMs
+    },
+    get maxLateMs() {
+      return maxLateMs
     },
     get maxPending() {
       return maxPending
