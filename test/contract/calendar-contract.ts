@@ -4,6 +4,7 @@ import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 const DAY_MS = 86_400_000
 
@@ -48,7 +49,7 @@ export function describeCalendarContract(
     const statesOf = (decision: Decision) => (decision.outcome === 'unavailable' ? [] : decision.states)
 
     /** As they are now, by the subject's clock where it has its own. */
-    const wallMs = (): number => subject.wallNow?.() ?? Date.now()
+    const wallMs = (): number => subject.wallNow?.() ?? wallClockMs()
 
     /** Expects the time until the border, counted from an instant of the question, however long that has taken. */
     async function expectBorder(policy: Policy, read: () => Promise<number | undefined>): Promise<void> {

@@ -8,6 +8,7 @@ import { askOperator } from '../support/gateway/operator.ts'
 import { freePort } from '../support/network/ports.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 // The operators' page, and what it is told twice a second. What it does in a browser is tested in test/apps/page.test.ts.
 
@@ -72,6 +73,7 @@ async function historyOf(response: IncomingMessage): Promise<Past> {
   let text = ''
   for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
     text += chunk
+    // A field of event streams, how long a client waits before it reconnects.
     const [, data] = /^retry: 1000\n\nevent: history\ndata: (.*)\n\n/.exec(text) ?? []
     if (data !== undefined) return JSON.parse(data) as Past
   }
@@ -248,7 +250,7 @@ test.each(['1', '2'])(
       const history = await historyOf(await listen(gateway.adminPort, headers))
       expect(history.stepSeconds).toBe(10)
       // It is about the wall clock: a minute's difference at most.
-      expect(Math.abs(history.last - Date.now() / 10_000)).toBeLessThan(6)
+      expect(Math.abs(history.last - wallClockMs() / 10_000)).toBeLessThan(6)
       const steps = history.last - history.first + 1
       const sums = history.rules.map(([name, ...counts]) => [
         name,

@@ -10,6 +10,7 @@ import { askOperator } from '../support/gateway/operator.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 // The table of limits is changed while the gateway runs. That nothing is dropped meanwhile: reload-load.test.ts.
 
@@ -163,7 +164,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect(await metric(gateway, /^sluice_config_last_reload_successful (\d)$/m)).toBe('1')
     const seconds = await metric(gateway, /^sluice_config_last_reload_success_timestamp_seconds (\S+)$/m)
     // It is an instant of the wall clock.
-    expect(Math.abs(Number(seconds) - Date.now() / 1000)).toBeLessThan(600)
+    expect(Math.abs(Number(seconds) - wallClockMs() / 1000)).toBeLessThan(600)
   })
 })
 

@@ -8,6 +8,10 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { testSeed } from '../support/random/seed.ts'
+
+const random = seededRandom(testSeed())
 
 /*
  * The attack: a client of the preset llm-gateway chooses answers whose cost is not read, by their length, form or end, and gets as
@@ -32,7 +36,7 @@ const vocabulary =
 function words(tokens: number): string {
   return Array.from(
     { length: tokens },
-    () => ` ${vocabulary[Math.floor(Math.random() * vocabulary.length)] ?? ''}`,
+    () => ` ${vocabulary[Math.floor(random() * vocabulary.length)] ?? ''}`,
   ).join('')
 }
 

@@ -3,6 +3,7 @@ import { combineHealth, type HealthReport } from '../../proxy/admin/health.ts'
 import { spawnNode } from '../support/gateway/process.ts'
 import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 type Cluster = {
   scrape(): Promise<Exposition>
@@ -61,7 +62,7 @@ describe.concurrent('metrics of several workers', () => {
     // Node's own: three times the memory of one process, and a point in time that is not a sum.
     expect(found.value('sluice_process_resident_memory_bytes')).toBeGreaterThan(90_000_000)
     // The metric is an instant of the wall clock.
-    const age = Date.now() / 1000 - found.value('sluice_process_start_time_seconds')
+    const age = wallClockMs() / 1000 - found.value('sluice_process_start_time_seconds')
     expect(Math.abs(age)).toBeLessThan(60)
   })
 

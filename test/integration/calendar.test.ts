@@ -13,6 +13,7 @@ import { makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
 import { expiryMs } from '../support/redis/expiry.ts'
 import { freshRedis } from '../support/redis/redis.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 /*
  * Windows of the calendar in Redis: its clock says which window it is, and gateways whose own clocks differ agree on the border.
@@ -87,7 +88,7 @@ describe('a window of the calendar in Redis', () => {
     const described = describePolicy(policy, 'sluice:1')
     const client = newClient()
     const key = keyOf(described, client)
-    const nowMs = Date.now()
+    const nowMs = wallClockMs()
     await decideAt(policy, client, nowMs, nowMs)
     const border = await expiryMs(redis, key)
     expect(new Date(border).toISOString()).toMatch(/-01T00:00:00.000Z$/)
@@ -109,7 +110,7 @@ describe('a window of the calendar in Redis', () => {
       return runAt(addOnceScript(policies.algorithms), clockMs, [mark, keyOf(described, client)], args)
     }
     const used = async (): Promise<number> =>
-      49 - ((await decideAt({ ...policy, mode: 'shadow' }, client, Date.now(), Date.now())).left ?? NaN)
+      49 - ((await decideAt({ ...policy, mode: 'shadow' }, client, wallClockMs(), wallClockMs())).left ?? NaN)
     await add(atMs, 10_000, 'mark:1')
     expect(await used()).toBe(7)
     // By the gateway's clock the window has two seconds to go; by that of Redis the next one has begun.
@@ -130,7 +131,7 @@ describe('a window of the calendar in Redis', () => {
     const endsAtMs = performance.now() + 4_000
     const askOn = async (aheadMs: number): Promise<void> => {
       while (performance.now() < endsAtMs) {
-        const described = ['calendar', 'enforce', '5', windowText(Date.now() + aheadMs), 'one']
+        const described = ['calendar', 'enforce', '5', windowText(wallClockMs() + aheadMs), 'one']
         const reply = await redis.eval(source, 1, client, '1', ...described, '1', '1')
         const [left, resetUs, clockUs] = reply as readonly [number, number, number]
         const border = Math.round((clockUs + resetUs) / 1000 / windowMs)

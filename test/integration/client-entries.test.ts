@@ -18,6 +18,7 @@ import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { loadWithFile } from '../support/gateway/settings.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 const now = (): number => performance.now()
 const log = pino({ level: 'silent' })
@@ -177,7 +178,7 @@ test('a replica that has heard nothing for more than an hour reads all', async (
   // Two hours ago, as if nothing had changed since.
   const changes = 'sluice:1:{clients}:changes'
   // Like the clock of Redis: that of this machine or of its container.
-  await redis.zadd(changes, (Date.now() - 7_200_000) * 1000, 'ban * 192.0.2.1')
+  await redis.zadd(changes, (wallClockMs() - 7_200_000) * 1000, 'ban * 192.0.2.1')
   const late = await openReplica(redis)
   expect(ids(late)).toEqual(['ban * 192.0.2.1'])
   // Since then one was lifted, which is not reported any more, and another was made.
@@ -349,7 +350,7 @@ test('a Redis that has lost everything empties the entries of a replica', async 
 test('entries that another version has written are ignored', async () => {
   const { first, redis } = await openReplicas()
   // Like the clock of Redis: that of this machine or of its container.
-  const later = Date.now() + 60_000
+  const later = wallClockMs() + 60_000
   await redis.hset('sluice:1:{clients}', {
     'ban * 192.0.2.1': `${later} {"kind":"ban","partitionKey":"192.0.2.9","by":"operator"}`,
     'ban * 192.0.2.2': 'nonsense',
@@ -363,7 +364,7 @@ test('entries that another version has written are ignored', async () => {
 /** As if so many had been put there, in two commands. */
 async function fillRedis(redis: Redis, entries: readonly ClientEntry[]): Promise<void> {
   // Like the clock of Redis: that of this machine or of its container.
-  const endsAt = Date.now() + 60_000
+  const endsAt = wallClockMs() + 60_000
   const key = 'sluice:1:{clients}'
   await redis.hset(key, ...entries.flatMap((entry) => [idOf(entry), `${endsAt} ${JSON.stringify(entry)}`]))
   await redis.zadd(`${key}:ban`, ...entries.flatMap((entry) => [endsAt, idOf(entry)]))

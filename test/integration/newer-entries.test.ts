@@ -4,6 +4,7 @@ import { createRedisEntryStore } from '../../proxy/limits/clients/redis-entry-st
 import { recordLog } from '../support/limiter/limiters.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 /* Two versions of the gateway are on one Redis during an upgrade. What the older one does not understand is not in force there. */
 
@@ -21,9 +22,9 @@ test.for([
   ['another encoding', 'ban * 192.0.2.2', 'cbor:a163'],
 ] as const)('is said once where a newer version has written %s', async ([, id, json]) => {
   const redis = openRedis(await freshRedis())
-  const endsAt = Date.now() + 3_600_000
+  const endsAt = wallClockMs() + 3_600_000
   await redis.hset('sluice:1:{clients}', 'ban * 192.0.2.1', `${endsAt} ${known}`, id, `${endsAt} ${json}`)
-  await redis.zadd('sluice:1:{clients}:changes', Date.now() * 1000, id)
+  await redis.zadd('sluice:1:{clients}:changes', wallClockMs() * 1000, id)
   const entries = new ClientEntries(() => performance.now())
   const { log, lines } = recordLog()
   const options = { entries, redis, keyPrefix: 'sluice:1', isAnswering: () => true, timeoutMs: 5_000, log }

@@ -13,6 +13,10 @@ import { installDebianPackages } from '../support/run/packages.ts'
 import { freePort } from '../support/network/ports.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { testSeed } from '../support/random/seed.ts'
+
+const random = seededRandom(testSeed())
 
 /*
  * A real nginx with limit_req, and what our counters make of the arrivals that it has logged. Its clock has milliseconds, and a line
@@ -87,7 +91,7 @@ test(
     for (let n = 0; n < 1_000; n++) {
       asked.push(ask(port, n))
       // Mostly more than the rate, with pauses in which the queue runs empty. On a busy machine those that are late come together.
-      plannedMs += n % 100 === 99 ? 400 : Math.random() * unitMs * 1.4
+      plannedMs += n % 100 === 99 ? 400 : random() * unitMs * 1.4
       await sleep(Math.max(0, plannedMs - performance.now()))
     }
     const statuses = await Promise.all(asked)

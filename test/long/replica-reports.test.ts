@@ -11,6 +11,7 @@ import { openRedis, readDocumentedRights } from '../support/redis/redis-limiters
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 // What replicas tell one another through Redis while an operator asks.
 
@@ -123,7 +124,7 @@ test('malformed reports are ignored', async () => {
   const texts = ['', '1', '1 {', '1 null', '1 {"gateway":"b"}', 'x {}']
   for (const [index, text] of texts.entries()) {
     // By the clock of Redis: that of this machine or of its container.
-    await redis.zadd('sluice:1:{replicas}:ends', String(Date.now() + 600_000), `other ${index}`)
+    await redis.zadd('sluice:1:{replicas}:ends', String(wallClockMs() + 600_000), `other ${index}`)
     await redis.hset('sluice:1:{replicas}', `other ${index}`, text)
   }
   expect((await first.exchange.read())?.reports.map(({ gateway }) => gateway)).toEqual(['a'])
@@ -133,7 +134,7 @@ test('the list has at most 128 reports', async () => {
   const redis = openRedis(await freshRedis())
   for (let index = 0; index < 128; index++)
     // By the clock of Redis: that of this machine or of its container.
-    await redis.zadd('sluice:1:{replicas}:ends', String(Date.now() + 600_000), `other ${index}`)
+    await redis.zadd('sluice:1:{replicas}:ends', String(wallClockMs() + 600_000), `other ${index}`)
   expect((await open(redis, 'a').exchange.read())?.reports).toEqual([])
   expect(await redis.hlen('sluice:1:{replicas}')).toBe(0)
 })

@@ -11,6 +11,7 @@ import { startRedisServer } from '../support/redis/redis.ts'
 import { atEndOfFile } from '../support/run/at-end.ts'
 import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 // An upgrade replica by replica, and back: an earlier version of the gateway, from the history, and this one on one Redis.
 
@@ -173,7 +174,7 @@ test('overrides of either version are in force in the other, and so is their end
 
 test('the older version keeps and names entries that only the newer one understands', async () => {
   const redis = openRedis(redisUrl)
-  const entry = `${Date.now() + 3_600_000} ${JSON.stringify({ kind: 'quarantine', partitionKey: '127.0.3.1' })}`
+  const entry = `${wallClockMs() + 3_600_000} ${JSON.stringify({ kind: 'quarantine', partitionKey: '127.0.3.1' })}`
   await redis.hset('sluice:1:{clients}', 'quarantine * 127.0.3.1', entry)
   for (const version of ['older', 'newer'] as const) {
     const gateway = await start(version)

@@ -10,6 +10,7 @@ import type { Policy } from '../../proxy/policy.ts'
 import { createCountingModel, type CountingModel } from '../support/limiter/counting-model.ts'
 import { chargeAll, makePolicy } from '../support/limiter/limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 /*
  * Any sequence of requests at any times, under sliding windows and fixed ones mixed, must be answered as by a model that
@@ -79,7 +80,7 @@ test('the script in Redis decides as the model does, with the requests of a turn
   expect(clockedScript).not.toBe(source)
   // Far enough ahead that no key expires in real time.
   // A day ahead of the clock that Redis has, so that no key ends meanwhile.
-  const startUs = (Date.now() + 86_400_000) * 1000
+  const startUs = (wallClockMs() + 86_400_000) * 1000
   const table = policies.with(4, hour)
   let run = 0
   await fc.assert(

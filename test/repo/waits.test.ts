@@ -23,12 +23,15 @@ test.each([
   ['waits by another function', /\bvi\.wait(?:For|Until)\(|^\s*\.poll\(|\bexpect\.poll\(/],
   ['is repeated until it passes', /\bretry: \d+[,\s}]*(?:async|\(|$)|\{ retry: /],
   ['sleeps in a promise of its own', /await new Promise\(\(resolve\) => setTimeout\(resolve, [^)]*\)\)/],
+  ['reads the wall clock itself, in place of performance.now or wallClockMs', /\bDate\.now\(\)/],
+  ['draws random numbers that have no seed', /\bMath\.random\(\)/],
   [
     'looks again and again without an end',
     /while \(.*\) await (?:sleep\(|new Promise\(\(resolve\) => setTimeout)/,
   ],
 ])('no test %s', (_, pattern) => {
-  // The clock of this one is a fake.
-  const allowed = /^unit\/limits\/store\/redis\/poll\.test\.ts:/
+  // The clocks of these are fakes, but for the first one's.
+  const allowed =
+    /^(?:support\/calendar\/wall-clock|property\/bounded-memory\.test|unit\/limits\/(?:keys\/tokens\/key-set|store\/redis\/poll|waiting\/waiting)\.test)\.ts:/
   expect(linesWith(pattern).filter((line) => !allowed.test(line))).toEqual([])
 })

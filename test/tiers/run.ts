@@ -6,6 +6,7 @@ import { lookAgain } from './second-look.ts'
 import { readSeeds } from './seeds.ts'
 import { inGroups, runStep } from './step.ts'
 import { IMAGES_SCRIPT, stepsOfAll, stepsOfChange } from './steps.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 // Runs all steps of a tier, whatever becomes of them, and says at the end what failed: `node test/tiers/run.ts change`,
 // `… all` or `… engines`. With more arguments only the steps whose names contain one of them. What they print is kept in `RESULTS`.
@@ -15,7 +16,7 @@ const RESULTS = 'test-results'
 const [tier, ...only] = process.argv.slice(2)
 const steps =
   tier === 'all'
-    ? stepsOfAll(readSeeds(), Math.floor(Date.now() / 1000) % 2 ** 31)
+    ? stepsOfAll(readSeeds(), Math.floor(wallClockMs() / 1000) % 2 ** 31)
     : tier === 'change'
       ? stepsOfChange(readSeeds())
       : tier === 'engines'

@@ -27,11 +27,11 @@ async function writePost(page) {
   await page.locator('#wp-submit').click()
   await page.waitForURL('**/wp-admin/')
 
-  const beganMs = Date.now()
+  const beganMs = performance.now()
   await page.goto(`${origin}/wp-admin/post-new.php`)
   await page.waitForFunction(() => window.wp?.data?.select('core/editor')?.getCurrentPostId())
   await page.locator('.edit-post-visual-editor').waitFor()
-  const isEditorQuick = Date.now() - beganMs < QUICK_MS
+  const isEditorQuick = performance.now() - beganMs < QUICK_MS
 
   const image = await page.evaluate(async () => {
     const canvas = Object.assign(document.createElement('canvas'), { width: 300, height: 200 })

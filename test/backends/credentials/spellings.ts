@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { wallClockMs } from '../../support/calendar/wall-clock.ts'
 
 export const secret = 'a secret of thirty-two bytes, at least'
 
@@ -13,7 +14,7 @@ function token(sub: string, exp: number): string {
 }
 
 const basic = (text: string): string => Buffer.from(text).toString('base64')
-const seconds = Math.floor(Date.now() / 1000)
+const seconds = Math.floor(wallClockMs() / 1000)
 
 /** As Fernet has them, which begin with 128 and a time. */
 const fernetOf = (text: string): string =>

@@ -3,6 +3,7 @@ import { partitionKeysOf } from '../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../proxy/limits/keys/part-values.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
+import { wallClockMs } from '../../support/calendar/wall-clock.ts'
 
 /** Of `MAX_HEADER_SIZE`, unless it is set. */
 const largestBytes = 16 * 1024
@@ -28,7 +29,7 @@ function recognize(query: string, cookie: string): unknown {
 /** A token of now, whose MAC is wrong. */
 const token = Buffer.concat([
   Buffer.from(
-    Math.floor(Date.now() / 1000)
+    Math.floor(wallClockMs() / 1000)
       .toString(16)
       .padStart(8, '0'),
     'hex',

@@ -16,6 +16,7 @@ import {
 import { readFileSync } from 'node:fs'
 import { atEndOfFile } from '../run/at-end.ts'
 import { authorityFile, readPair } from '../network/certificates.ts'
+import { wallClockMs } from '../calendar/wall-clock.ts'
 
 // A service of gRPC, and a client of it, by gRPC's own library for Node. Messages are bytes.
 
@@ -75,7 +76,7 @@ export async function startGrpcServer({
   const see = (name: string, call: Call): void => {
     metadata.push(call.metadata)
     // gRPC gives an instant of the wall clock.
-    deadlines.push(Number(call.getDeadline()) - Date.now())
+    deadlines.push(Number(call.getDeadline()) - wallClockMs())
     call.on('cancelled', () => cancelled.push(name))
   }
   const echoed = (from: Metadata): Metadata => {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { startBackend } from './backend.ts'
+import { wallClockMs } from '../calendar/wall-clock.ts'
 
 type Decision = {
   readonly id: number
@@ -53,7 +54,7 @@ export async function startLocalApi(key = 'bouncer-key'): Promise<LocalApi> {
       return reply(403, { message: 'bad user agent' })
     polls.push(search)
     const scopes = (searchParams.get('scopes') ?? 'ip,range').split(',')
-    const nowMs = Date.now()
+    const nowMs = wallClockMs()
     const isStartup = searchParams.get('startup') === 'true'
     const asked = decisions.filter(({ scope }) => scopes.includes(scope.toLowerCase()))
     const sent = (some: readonly Decision[]): unknown =>
@@ -88,11 +89,11 @@ export async function startLocalApi(key = 'bouncer-key'): Promise<LocalApi> {
     key,
     polls,
     add(value, { scope = value.includes('/') ? 'Range' : 'Ip', type = 'ban', forMs = 14_400_000 } = {}) {
-      const madeMs = Date.now()
+      const madeMs = wallClockMs()
       decisions.push({ id: ++id, scope, value, type, madeMs, untilMs: madeMs + forMs })
     },
     remove(value) {
-      for (const decision of decisions) if (decision.value === value) decision.untilMs = Date.now()
+      for (const decision of decisions) if (decision.value === value) decision.untilMs = wallClockMs()
     },
     forget: () => (decisions = []),
     fail: (code) => (status = code),

@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown, type Plugin } from 'rolldown'
 import { bundledPath, bundledScripts, gatewayScripts, poolCheck } from './bundled-scripts.ts'
+import { wallClockMs } from '../calendar/wall-clock.ts'
 
 // A gateway has some 800 modules, and Node takes half a millisecond of CPU for each at every start, compiled or not: in a run of
 // `npm test` that was half of all it takes. So the scripts that tests start by the hundred are put into a few files first.
@@ -96,6 +97,7 @@ function removeOld(current: string): void {
   for (const name of readdirSync(bundles)) {
     const folder = join(bundles, name)
     const usedMs = statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
-    if (folder !== current && usedMs < Date.now() - KEPT_MS) rmSync(folder, { recursive: true, force: true })
+    if (folder !== current && usedMs < wallClockMs() - KEPT_MS)
+      rmSync(folder, { recursive: true, force: true })
   }
 }

@@ -11,6 +11,7 @@ const paced = makePolicy('paced', 1, 100, {
   over: { delayMs: 1000, waiting: 20 },
 })
 
+// `Date.now` is a clock that the tests move.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
