@@ -8,7 +8,7 @@ type Need = {
   readonly tests?: readonly string[]
 }
 
-const inBrowser = ['cross-origin', 'next', 'page', 'report', 'verdaccio', 'vite', 'wordpress']
+const inBrowser = ['cross-origin', 'jupyter', 'next', 'page', 'report', 'verdaccio', 'vite', 'wordpress']
 
 /** Debian's packages. */
 const debianPackages: Readonly<Record<string, Need>> = {
@@ -36,7 +36,7 @@ const debianPackages: Readonly<Record<string, Need>> = {
   'docker-registry': { file: '/usr/bin/docker-registry', tests: ['docker-registry'] },
   'libapache2-mod-svn': { file: '/usr/lib/apache2/modules/mod_dav_svn.so', tests: ['svn'] },
   'python3-caldav': { file: '/usr/lib/python3/dist-packages/caldav/__init__.py', tests: ['radicale'] },
-  rclone: { file: '/usr/bin/rclone', tests: ['s3'] },
+  rclone: { file: '/usr/bin/rclone', tests: ['s3', 'svn'] },
   s3cmd: { file: '/usr/bin/s3cmd', tests: ['s3'] },
   radicale: { file: '/usr/bin/radicale', tests: ['radicale'] },
   skopeo: { file: '/usr/bin/skopeo', tests: ['docker-registry'] },

@@ -16,6 +16,8 @@ export type Way = {
   readonly protocol: 'http' | 'https' | 'http2'
   /** `https://127.0.0.1:8080`. Known once the tests run. */
   readonly origin: string
+  /** Of the gateway on the way, if there is one. Also known once the tests run. */
+  readonly adminPort?: number
 }
 
 export type Stage = {
@@ -40,8 +42,8 @@ const kinds = {
  */
 export function setStage(options: {
   readonly start: () => Promise<App>
-  /** Whether the client speaks HTTP/2. */
-  readonly http2: boolean
+  /** Whether the client speaks HTTP/2, or one of several does: then each way of HTTP/1.1 has one of HTTP/2 besides. */
+  readonly http2: boolean | 'one of several'
   /** Path of the `sluice.yaml`; without it every request is counted and none is refused. */
   readonly config?: string
   readonly expected?: Expected
@@ -76,6 +78,9 @@ export function setStage(options: {
     get origin() {
       return `${kind.tls ? 'https' : 'http'}://127.0.0.1:${started(gateways.get(kind)).port}`
     },
+    get adminPort() {
+      return started(gateways.get(kind)).adminPort
+    },
   })
   return {
     direct: {
@@ -89,10 +94,10 @@ export function setStage(options: {
       way('http', 'http', kinds.plain),
       way('http, two workers', 'http', kinds.plainWorkers),
       way('https', 'https', kinds.tls),
-      options.http2
-        ? way('HTTP/2', 'http2', kinds.tls)
-        : way('https, two workers', 'https', kinds.tlsWorkers),
-      ...(options.http2 ? [way('HTTP/2, two workers', 'http2', kinds.tlsWorkers)] : []),
+      ...(options.http2 === true ? [] : [way('https, two workers', 'https', kinds.tlsWorkers)]),
+      ...(options.http2 === false
+        ? []
+        : [way('HTTP/2', 'http2', kinds.tls), way('HTTP/2, two workers', 'http2', kinds.tlsWorkers)]),
     ],
   }
 }

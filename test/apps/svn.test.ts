@@ -6,12 +6,16 @@ import { expect, test } from 'vitest'
 import { authorityFile } from '../support/network/certificates.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { startApache } from './apache.ts'
+import { countRefusals, letIn, letInWhenRefused } from './refusals.ts'
 import { run } from './run.ts'
-import { setStage } from './stage.ts'
+import { setStage, type Way } from './stage.ts'
 
-// Subversion behind Apache, and svn: DeltaV, with a request for each file, and names that need escapes.
+// Subversion behind Apache, and svn: DeltaV, with a request for each file, and names that need escapes. Over HTTP/2, which svn does not
+// speak, rclone: each file that it writes is a commit.
 
 const FILES = 60
+/** Two times as many do not fit into the quota of `/tight`. */
+const HALF = 40
 /** Names that a client escapes in its own way, or that a proxy may change. */
 const NAMES = [
   'a b.txt',
@@ -23,9 +27,12 @@ const NAMES = [
   'hash#.txt',
 ]
 
-const { direct, ways } = setStage({ start, http2: false })
+const { direct, ways } = setStage({ start, http2: 'one of several', config: 'test/apps/limits/svn.yaml' })
+const waysOfSvn = ways.filter(({ protocol }) => protocol !== 'http2')
+const waysOfRclone = ways.filter(({ protocol }) => protocol === 'http2')
+const root = makeTemporaryDirectory()
 
-test.for([direct, ...ways])('commits, copies, locks and checkouts, $name', async (way) => {
+test.for([direct, ...waysOfSvn])('commits, copies, locks and checkouts, $name', async (way) => {
   const url = `${way.origin}/svn/${way === direct ? 'direct' : ways.indexOf(way)}`
   const work = join(makeTemporaryDirectory(), 'work')
   await svn(['checkout', '--quiet', url, work])
@@ -61,6 +68,80 @@ test.for([direct, ...ways])('commits, copies, locks and checkouts, $name', async
   expect((await svn(['blame', `${url}/trunk/1.bin`])).trim()).toMatch(/^4 +\S+ changed while it was locked$/)
 })
 
+test.for(waysOfSvn)('a refused commit changes nothing, and a later one is whole, $name', async (way) => {
+  const url = `${way.origin}/tight/${ways.indexOf(way)}`
+  const repository = join(root, 'tight', String(ways.indexOf(way)))
+  await letIn(way, 'tight')
+  const work = join(makeTemporaryDirectory(), 'work')
+  await svn(['checkout', '--quiet', url, work])
+  const texts = new Map(Array.from({ length: 2 * HALF }, (_, i) => [`${i}.txt`, `text ${i}\n`] as const))
+  const addHalf = async (from: number): Promise<void> => {
+    for (const [name, text] of [...texts].slice(from, from + HALF)) writeFileSync(join(work, name), text)
+    await svn(['add', '--quiet', '--force', '.'], work)
+  }
+  const commit = (): Promise<string> => svn(['commit', '--quiet', '--message', 'half', '.'], work)
+  await addHalf(0)
+  await commit()
+  await addHalf(HALF)
+  await expect(commit()).rejects.toThrow('429')
+  expect(await countRefusals(way, 'tight')).toBeGreaterThan(0)
+  expect(execFileSync('/usr/bin/svnlook', ['youngest', repository], { encoding: 'utf8' })).toBe('1\n')
+
+  await letIn(way, 'tight')
+  await commit()
+  const clean = join(makeTemporaryDirectory(), 'clean')
+  await expect(svn(['checkout', '--quiet', url, clean])).rejects.toThrow('429')
+  // It goes on where it was refused.
+  await letIn(way, 'tight')
+  await svn(['cleanup'], clean)
+  await svn(['update', '--quiet'], clean)
+  expect(textsOf(clean)).toEqual(texts)
+  execFileSync('/usr/bin/svnadmin', ['verify', '--quiet', repository])
+})
+
+test.for(waysOfRclone)('rclone goes on after refusals, and svn finds all files, $name', async (way) => {
+  const name = String(ways.indexOf(way))
+  const from = makeTemporaryDirectory()
+  const texts = new Map([
+    ...NAMES.map((file) => [file, `${file}\n`] as const),
+    ...Array.from({ length: FILES }, (_, i) => [`${i}.txt`, `text ${i}\n`] as const),
+    ['large.bin', randomBytes(1_000_000).toString('hex')] as const,
+  ])
+  for (const [file, text] of texts) writeFileSync(join(from, file), text)
+  await letIn(way, 'tight')
+  const copied = rclone(way, `/tight/${name}`, ['copy', from, ':webdav:folder'])
+  const { isRefused } = await letInWhenRefused(way, 'tight', copied)
+  expect(isRefused).toBe(true)
+  const checkout = join(makeTemporaryDirectory(), 'checkout')
+  await svn(['checkout', '--quiet', `${direct.origin}/tight/${name}/folder`, checkout])
+  expect(textsOf(checkout)).toEqual(texts)
+  // COPY and MOVE, with a Destination.
+  await letIn(way, 'tight')
+  await rclone(way, `/tight/${name}`, ['copyto', ':webdav:folder/0.txt', ':webdav:folder/copy ü.txt'])
+  await rclone(way, `/tight/${name}`, ['moveto', ':webdav:folder/1.txt', ':webdav:folder/moved ü.txt'])
+  await svn(['update', '--quiet'], checkout)
+  const { '0.txt': first, '1.txt': second, ...others } = Object.fromEntries(texts)
+  expect(Object.fromEntries(textsOf(checkout))).toEqual({
+    ...others,
+    '0.txt': first,
+    'copy ü.txt': first,
+    'moved ü.txt': second,
+  })
+})
+
+function textsOf(folder: string): Map<string, string> {
+  const names = readdirSync(folder).filter((name) => name !== '.svn')
+  return new Map(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
+}
+
+/** With a WebDAV remote, which is the path below the way's origin. */
+function rclone(way: Way, path: string, args: readonly string[]): Promise<string> {
+  // It gives up after ten refusals of one request, by default.
+  const own = ['--config', '/dev/null', '--ca-cert', authorityFile, '--low-level-retries', '1000']
+  const remote = ['--webdav-url', `${way.origin}${path}`, '--webdav-vendor', 'other']
+  return run(['/usr/bin/rclone', ...args, ...own, ...remote])
+}
+
 function svn(args: readonly string[], cwd?: string): Promise<string> {
   const config = [
     '--config-dir',
@@ -87,11 +168,11 @@ function svn(args: readonly string[], cwd?: string): Promise<string> {
 const work = makeTemporaryDirectory()
 
 async function start(): Promise<{ port: number; probe: string }> {
-  const root = makeTemporaryDirectory()
-  const repositories = join(root, 'repositories')
-  mkdirSync(repositories)
-  for (const name of ['direct', ...ways.keys()])
-    execFileSync('/usr/bin/svnadmin', ['create', join(repositories, String(name))])
+  for (const folder of ['svn', 'tight']) {
+    mkdirSync(join(root, folder))
+    for (const name of ['direct', ...ways.keys()])
+      execFileSync('/usr/bin/svnadmin', ['create', join(root, folder, String(name))])
+  }
   const users = join(root, 'users')
   writeFileSync(users, 'test:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n')
   const port = await startApache(
@@ -102,7 +183,7 @@ async function start(): Promise<{ port: number; probe: string }> {
       'RequestHeader edit Destination ^https: http: early',
       '<Location /svn>',
       '  DAV svn',
-      `  SVNParentPath ${repositories}`,
+      `  SVNParentPath ${root}/svn`,
       '  SVNAdvertiseV2Protocol On',
       '  AuthType Basic',
       '  AuthName test',
@@ -110,6 +191,12 @@ async function start(): Promise<{ port: number; probe: string }> {
       '  <LimitExcept GET PROPFIND OPTIONS REPORT>',
       '    Require valid-user',
       '  </LimitExcept>',
+      '</Location>',
+      '<Location /tight>',
+      '  DAV svn',
+      `  SVNParentPath ${root}/tight`,
+      // A PUT of a client that knows nothing of versions is a commit.
+      '  SVNAutoversioning On',
       '</Location>',
     ],
   )
