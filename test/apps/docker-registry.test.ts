@@ -2,28 +2,49 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { presetConfig } from './preset.ts'
+import { countRefusals, letIn, untilLetIn } from './refusals.ts'
 import { run } from './run.ts'
-import { startServer } from './server.ts'
+import { startServerProcess } from './server.ts'
 import { setStage, trustingEnvironment, type Way } from './stage.ts'
 
-// A registry of images (Distribution, as Debian's docker-registry), and skopeo, which pushes, pulls and compares digests.
+// A registry of images (Distribution, as Debian's docker-registry), and skopeo, which pushes, pulls and compares digests. It does not speak
+// HTTP/2: another registry does, which is a mirror of the first.
 
 const LAYERS = 6
 const LAYER_BYTES = 4 * 1024 * 1024
 
-const { direct, ways } = setStage({ start, http2: false })
+const config = presetConfig('docker-registry', [
+  // skopeo pulls six layers at once, and waits for as long as a refusal says.
+  {
+    name: 'paced',
+    match: 'GET /v2/paced/:image/blobs/:digest',
+    except: 'HEAD /*',
+    requests: 3,
+    window: '5s',
+  },
+  {
+    name: 'pulls',
+    match: 'GET /v2/tight/:image/blobs/:digest',
+    except: 'HEAD /*',
+    requests: 3,
+    window: '1h',
+  },
+  // It cannot repeat a part of an upload.
+  { name: 'pushes', match: 'PATCH /v2/tight/:image/blobs/uploads/:id', requests: 3, window: '1h' },
+])
+const { direct, ways } = setStage({ start, http2: 'one of several', config })
+const waysOfSkopeo = ways.filter(({ protocol }) => protocol !== 'http2')
+const waysOfMirror = ways.filter(({ protocol }) => protocol === 'http2')
 const image = writeImage()
 
-test.for([direct, ...ways])('an image of 24 MB there and back, $name', async (way) => {
+test.for([direct, ...waysOfSkopeo])('an image of 24 MB there and back, $name', async (way) => {
   const host = new URL(way.origin).host
   const name = `docker://${host}/library/image-${way === direct ? 'direct' : ways.indexOf(way)}:1.0`
-  await skopeo(['copy', `oci:${image.folder}`, name, `--dest-tls-verify=${verifies(way)}`])
-  const back = join(makeTemporaryDirectory(), 'back')
-  await skopeo(['copy', name, `dir:${back}`, `--src-tls-verify=${verifies(way)}`])
-  const files = readdirSync(back).filter((file) => !['manifest.json', 'version'].includes(file))
-  expect(files.toSorted()).toEqual(image.blobs)
+  await push(name, way)
+  expect(await pull(name, way)).toEqual(image.blobs)
   const seen = JSON.parse(await skopeo(['inspect', name, `--tls-verify=${verifies(way)}`])) as object
   expect(seen).toMatchObject({ Digest: `sha256:${image.manifest}`, RepoTags: ['1.0'] })
   // The same layers under another name are mounted, not sent.
@@ -32,7 +53,7 @@ test.for([direct, ...ways])('an image of 24 MB there and back, $name', async (wa
   await expect(skopeo(['inspect', name, `--tls-verify=${verifies(way)}`])).rejects.toThrow(/manifest unknown/)
 })
 
-test.for(ways)('a list of tags, $name', async (way) => {
+test.for(waysOfSkopeo)('a list of tags, $name', async (way) => {
   const host = new URL(way.origin).host
   const name = `docker://${host}/library/tags-${ways.indexOf(way)}`
   const tags = ['a', 'b', 'c']
@@ -41,6 +62,66 @@ test.for(ways)('a list of tags, $name', async (way) => {
   const list = await skopeo(['list-tags', name, `--tls-verify=${verifies(way)}`])
   expect((JSON.parse(list) as { Tags: string[] }).Tags.toSorted()).toEqual(tags)
 })
+
+test.for(waysOfSkopeo)('a pull waits for as long as refusals say, $name', async (way) => {
+  const name = imageName(way, 'paced')
+  await push(name, way)
+  const refused = await countRefusals(way, 'paced')
+  expect(await pull(name, way)).toEqual(image.blobs)
+  expect(await countRefusals(way, 'paced')).toBeGreaterThan(refused)
+})
+
+test.for(waysOfSkopeo)('a refused push leaves no image, and a later one is whole, $name', async (way) => {
+  // Layers that the registry has in any image are not sent again.
+  const own = writeImage()
+  const name = imageName(way, 'tight')
+  await letIn(way, 'pushes')
+  await expect(push(name, way, own)).rejects.toThrow('429')
+  await expect(skopeo(['inspect', name, `--tls-verify=${verifies(way)}`])).rejects.toThrow(/unknown/)
+  await untilLetIn(way, 'pushes', () => push(name, way, own))
+  expect(await pull(imageName(direct, 'tight', way), direct)).toEqual(own.blobs)
+})
+
+test.for(waysOfMirror)('a mirror pulls an image, $name', async (way) => {
+  await push(imageName(direct, 'library', way), direct)
+  const mirror = await startMirror(way)
+  expect(await pull(imageName(mirror, 'library', way), mirror)).toEqual(image.blobs)
+})
+
+test.for(waysOfMirror)('a mirror whose requests are refused keeps no broken layer, $name', async (way) => {
+  await push(imageName(direct, 'tight', way), direct)
+  const mirror = await startMirror(way)
+  await letIn(way, 'pulls')
+  const name = imageName(mirror, 'tight', way)
+  await expect(pull(name, mirror)).rejects.toThrow()
+  expect(await countRefusals(way, 'pulls')).toBeGreaterThan(0)
+  expect(await untilLetIn(way, 'pulls', () => pull(name, mirror))).toEqual(image.blobs)
+})
+
+/** One for each way, at the registry that a way leads to. */
+function imageName(at: Way, project: string, way: Way = at): string {
+  return `docker://${new URL(at.origin).host}/${project}/image-${ways.findIndex(({ name }) => name === way.name)}:1.0`
+}
+
+function push(name: string, way: Way, { folder } = image): Promise<string> {
+  return skopeo(['copy', `oci:${folder}`, name, `--dest-tls-verify=${verifies(way)}`])
+}
+
+/** @returns the names of the layers that have come, whose content skopeo compares with them */
+async function pull(name: string, way: Way): Promise<string[]> {
+  const back = join(makeTemporaryDirectory(), 'back')
+  await skopeo(['copy', name, `dir:${back}`, `--src-tls-verify=${verifies(way)}`])
+  return readdirSync(back)
+    .filter((file) => !['manifest.json', 'version'].includes(file))
+    .toSorted()
+}
+
+async function startMirror(way: Way): Promise<Way> {
+  const { port, process: mirror } = await startRegistry({ proxy: { remoteurl: way.origin } })
+  // It keeps its connections to the gateway for a minute and a half.
+  onTestFinished(async () => void (await mirror.stop('SIGKILL')))
+  return { name: 'mirror', protocol: 'http', origin: `http://127.0.0.1:${port}` }
+}
 
 const verifies = ({ protocol }: Way): boolean => protocol !== 'http'
 
@@ -87,22 +168,27 @@ function writeImage(): { folder: string; blobs: string[]; manifest: string } {
 }
 
 async function start(): Promise<{ port: number; probe: string }> {
+  const { port } = await startRegistry({})
+  return { port, probe: '/v2/' }
+}
+
+function startRegistry(settings: object): ReturnType<typeof startServerProcess> {
   const root = makeTemporaryDirectory()
-  const config = join(root, 'config.yml')
-  const port = await startServer(
+  const file = join(root, 'config.yml')
+  return startServerProcess(
     '/bin/sh',
     (free) => {
-      const settings = {
+      const all = {
         version: 0.1,
         log: { level: 'info' },
         storage: { filesystem: { rootdirectory: root }, delete: { enabled: true } },
         http: { addr: `127.0.0.1:${free}` },
+        ...settings,
       }
       // JSON is YAML.
-      writeFileSync(config, JSON.stringify(settings))
-      return ['-c', `exec docker-registry serve ${config}`]
+      writeFileSync(file, JSON.stringify(all))
+      return ['-c', `exec docker-registry serve ${file}`]
     },
-    { ready: /listening on/ },
+    { ready: /listening on/, env: trustingEnvironment },
   )
-  return { port, probe: '/v2/' }
 }

@@ -1,5 +1,5 @@
 import { canConnect, freePort } from '../support/network/ports.ts'
-import { spawnCommand, spawnNode } from '../support/gateway/process.ts'
+import { spawnCommand, spawnNode, type NodeProcess } from '../support/gateway/process.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /** Time for an application to start on a machine that has other things to do. */
@@ -13,6 +13,12 @@ export async function startNodeServer(name: string, env: Record<string, string> 
   return port
 }
 
+type ServerOptions = {
+  readonly ready: RegExp
+  readonly env?: Record<string, string>
+  readonly cwd?: string
+}
+
 /**
  * Starts any program with the port that `args` is given, and waits for a line of its output.
  *
@@ -21,17 +27,23 @@ export async function startNodeServer(name: string, env: Record<string, string> 
 export async function startServer(
   program: string,
   args: (port: number) => readonly string[],
-  options: {
-    readonly ready: RegExp
-    readonly env?: Record<string, string>
-    readonly cwd?: string
-  },
+  options: ServerOptions,
 ): Promise<number> {
+  const { port } = await startServerProcess(program, args, options)
+  return port
+}
+
+/** Does that for a program that has to end before the file does. */
+export async function startServerProcess(
+  program: string,
+  args: (port: number) => readonly string[],
+  options: ServerOptions,
+): Promise<{ port: number; process: NodeProcess }> {
   const port = await freePort()
   const place = options.cwd === undefined ? {} : { cwd: options.cwd }
   const server = spawnCommand(program, options.env, args(port), place)
   await server.waitForLine(options.ready, START_TIMEOUT_MS)
   // Some say so just before they listen.
   await eventually('the port of the application is open', () => canConnect(port), { endMs: START_TIMEOUT_MS })
-  return port
+  return { port, process: server }
 }

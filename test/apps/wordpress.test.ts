@@ -1,14 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { globSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parse } from 'yaml'
 import { send } from '../support/gateway/gateway.ts'
-import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { startApache } from './apache.ts'
 import { runClient } from './client.ts'
 import { curl } from './curl.ts'
 import { startMariaDb } from './mariadb.ts'
+import { presetConfig } from './preset.ts'
 import { setStage, type Way } from './stage.ts'
 
 // WordPress on Apache with 8 processes, and Chromium: the editor asks for some hundred files at once.
@@ -43,12 +43,6 @@ test.for(ways)('a client that guesses passwords is refused, another is not, $nam
 
 const logIn = (way: Way, args: readonly string[]) =>
   curl(way, '/wp-login.php', ['--cookie', 'wordpress_test_cookie=WP%20Cookie%20check', ...args])
-
-/** The rules of a preset, as `sluice presets` gives them, without their sources. */
-function presetConfig(name: string): string {
-  const { limits } = parse(readFileSync(`presets/${name}.yaml`, 'utf8')) as { limits: { source?: string }[] }
-  return writeConfigFile(JSON.stringify({ limits: limits.map((rule) => ({ ...rule, source: undefined })) }))
-}
 
 async function start(): Promise<{ port: number; probe: string }> {
   const databasePort = await startMariaDb('wordpress')
