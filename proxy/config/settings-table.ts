@@ -3,6 +3,7 @@ import {
   duration,
   filePath,
   flag,
+  flagInAnyCase,
   fraction,
   logLevel,
   oneOf,
@@ -148,6 +149,7 @@ export const gatewayTable = {
     'Base URL of an OpenTelemetry collector to export spans of requests to, by OTLP over HTTP; no tracing if unset',
     environment,
   ),
+  otelSdkDisabled: setting(flagInAnyCase, false, 'Turn tracing off, whatever else is set', environment),
   otelTracesSampler: setting(
     oneOf(samplerNames),
     'parentbased_always_on',

@@ -32,6 +32,12 @@ export const flag: Kind<boolean> = {
   fromText: (text) => booleans.get(text) ?? text,
 }
 
+/** As `flag`, in any letter case, which OpenTelemetry's specification wants. */
+export const flagInAnyCase: Kind<boolean> = {
+  ...flag,
+  fromText: (text) => booleans.get(text.toLowerCase()) ?? text,
+}
+
 /** A whole number, bounds included. */
 export function wholeNumber(min: number, max: number): Kind<number> {
   const needs = `a whole number from ${min} to ${max}`

@@ -4,14 +4,14 @@ import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Tracing } from '../../telemetry/tracing/tracing.ts'
 import { version } from './version.ts'
 
-/** Tracing; undefined without a collector: then no OpenTelemetry code is loaded. */
+/** Tracing; undefined without a collector, or with `OTEL_SDK_DISABLED`: then no OpenTelemetry code is loaded. */
 export async function composeTracing(
   settings: GatewaySettings,
   telemetry: Telemetry,
   log: Log,
 ): Promise<Tracing | undefined> {
   const { otelExporterOtlpEndpoint: endpoint, upstreamUrl } = settings
-  if (endpoint === undefined) return undefined
+  if (endpoint === undefined || settings.otelSdkDisabled) return undefined
   const { createTracing } = await import('../../telemetry/tracing/opentelemetry.ts')
   const tracing = createTracing({
     endpoint,

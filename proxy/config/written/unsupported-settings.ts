@@ -19,8 +19,6 @@ export const unsupportedSettings: ReadonlyMap<string, string> = new Map([
   ['tlsCiphers', 'HTTPS has the suites of Mozilla\'s "intermediate" configuration: remove it'],
 ])
 
-const sdkDisabled = 'OTEL_SDK_DISABLED'
-
 const fields = new Map([
   ...[...unsupportedSettings.keys()].map((field): [string, string] => [variableName(field), field]),
   ['REDIS_SENTINEL_PASSWORD_FILE', 'redisSentinelPassword'],
@@ -28,7 +26,7 @@ const fields = new Map([
 
 /** Whether this variable has a message of its own. */
 export function isUnsupportedVariable(variable: string): boolean {
-  return fields.has(variable) || variable === sdkDisabled
+  return fields.has(variable)
 }
 
 /** The message about an unsupported field; undefined for any other. */
@@ -39,23 +37,7 @@ export function problemOfUnsupported(field: string): string | undefined {
 
 /** Finds unsupported variables: operators who set one believe that it has an effect. */
 export function findUnsupported(env: NodeJS.ProcessEnv): Problem[] {
-  return [
-    ...[...fields].flatMap(([variable, field]) =>
-      env[variable] ? [problemAt({ line: 0, label: variable }, problemOfUnsupported(field) ?? '')] : [],
-    ),
-    ...findIgnoredSwitch(env),
-  ]
-}
-
-/** OpenTelemetry's switch, which many programs share the environment of, is a mistake only where spans would be exported in spite of it. */
-function findIgnoredSwitch(env: NodeJS.ProcessEnv): Problem[] {
-  const isIgnored = env[sdkDisabled]?.toLowerCase() === 'true' && env['OTEL_EXPORTER_OTLP_ENDPOINT']
-  return isIgnored
-    ? [
-        problemAt(
-          { line: 0, label: sdkDisabled },
-          'not a setting, unset OTEL_EXPORTER_OTLP_ENDPOINT to turn tracing off',
-        ),
-      ]
-    : []
+  return [...fields].flatMap(([variable, field]) =>
+    env[variable] ? [problemAt({ line: 0, label: variable }, problemOfUnsupported(field) ?? '')] : [],
+  )
 }

@@ -23,17 +23,3 @@ test('the file of an unsupported secret is named', () => {
 test('an unsupported setting that is empty is unset', () => {
   expect(problemsOf({ TLS_CIPHERS: '' })).toEqual([])
 })
-
-const collector = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }
-
-test.each(['OTEL_SDK_DISABLED', 'SLUICE_OTEL_SDK_DISABLED'])(
-  '%s=true is a mistake where spans would be exported in spite of it',
-  (variable) => {
-    const said = [`${variable}: not a setting, unset OTEL_EXPORTER_OTLP_ENDPOINT to turn tracing off`]
-    expect(problemsOf({ ...collector, [variable]: 'true' })).toEqual(said)
-    expect(problemsOf({ ...collector, [variable]: 'True' })).toEqual(said)
-    expect(problemsOf({ ...collector, [variable]: 'false' })).toEqual([])
-    expect(problemsOf({ [variable]: 'true' })).toEqual([])
-    expect(problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: '', [variable]: 'true' })).toEqual([])
-  },
-)
