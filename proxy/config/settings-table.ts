@@ -239,7 +239,11 @@ export const gatewayTable = {
     true,
     'Add `Via` to requests. By default, nginx does not compress responses to requests with `Via`',
   ),
-  upstreamConnectTimeoutMs: setting(duration('1ms', '10m'), '5s', 'Time to connect to the backend'),
+  upstreamConnectTimeoutMs: setting(
+    duration('1ms', '10m'),
+    '5s',
+    'Time to connect to the backend, and to wait for a connection when all are in use',
+  ),
   upstreamTimeoutMs: setting(
     duration('1ms', '1d'),
     '60s',
@@ -264,11 +268,6 @@ export const gatewayTable = {
     wholeNumber(0, 1_000_000),
     1024,
     'Maximum requests waiting for a connection to the backend, and as many again waiting to upload',
-  ),
-  upstreamQueueTimeoutMs: setting(
-    duration('1ms', '10m'),
-    '10s',
-    'Maximum time that a request waits for a connection to the backend',
   ),
   upstreamCaFile: setting(filePath, undefined, 'PEM file of CA certificates to verify an HTTPS backend with'),
   shutdownDelayMs: setting(

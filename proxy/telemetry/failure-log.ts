@@ -9,7 +9,7 @@ type Failure = { readonly kind: string; readonly message: string; readonly cause
 
 /** The settings that decide how long, or how many, where that is why a request failed. */
 const settingsOf: Readonly<Partial<Record<string, string>>> = {
-  busy: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_QUEUE_TIMEOUT',
+  busy: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_CONNECT_TIMEOUT',
   'connect-timeout': 'UPSTREAM_CONNECT_TIMEOUT',
   'idle-timeout': 'UPSTREAM_IDLE_TIMEOUT',
   timeout: 'UPSTREAM_TIMEOUT',

@@ -34,7 +34,7 @@ beforeAll(async () => {
   narrow = await startHosted({
     UPSTREAM_URL: backend.url,
     UPSTREAM_CONNECTIONS: '1',
-    UPSTREAM_QUEUE_TIMEOUT: '60s',
+    UPSTREAM_CONNECT_TIMEOUT: '60s',
     ...tlsSettings(),
   })
 })

@@ -54,7 +54,7 @@ test('no request has to wait for a prefork backend to close idle connections', a
         UPSTREAM_CONNECTIONS: connections,
         ...otherBounds({ upstreamMaxAgeMs: 86_400_000 }),
         UPSTREAM_TIMEOUT: '10m',
-        UPSTREAM_QUEUE_TIMEOUT: '10m',
+        UPSTREAM_CONNECT_TIMEOUT: '10m',
       })
       const session = connectHttp2(gateway.port, { cleartext: true })
       const bodies: string[] = []

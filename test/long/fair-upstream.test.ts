@@ -32,7 +32,7 @@ async function startFew(
     UPSTREAM_URL: backend.url,
     UPSTREAM_CONNECTIONS: '8',
     UPSTREAM_QUEUE: '20',
-    UPSTREAM_QUEUE_TIMEOUT: '10s',
+    UPSTREAM_CONNECT_TIMEOUT: '10s',
     ...otherBounds({ responseBufferBytes: 0, ...bounds }),
     ...env,
   })

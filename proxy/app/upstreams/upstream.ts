@@ -184,7 +184,7 @@ function createPool(
     idleMs: settings.upstreamIdleTimeoutMs,
     maxConnections: settings.upstreamConnections,
     maxQueued: settings.upstreamQueue,
-    queueMs: settings.upstreamQueueTimeoutMs,
+    queueMs: settings.upstreamConnectTimeoutMs,
     maxAgeMs: settings.upstreamMaxAgeMs,
     maxRequests: settings.upstreamMaxRequests,
     now,

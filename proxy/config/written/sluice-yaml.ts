@@ -183,7 +183,7 @@ export interface SluiceYaml {
    */
   via?: boolean
   /**
-   * Time to connect to the backend
+   * Time to connect to the backend, and to wait for a connection when all are in use
    */
   upstreamConnectTimeout?: string
   /**
@@ -206,10 +206,6 @@ export interface SluiceYaml {
    * Maximum requests waiting for a connection to the backend, and as many again waiting to upload
    */
   upstreamQueue?: number
-  /**
-   * Maximum time that a request waits for a connection to the backend
-   */
-  upstreamQueueTimeout?: string
   /**
    * PEM file of CA certificates to verify an HTTPS backend with
    */

@@ -24,7 +24,7 @@ const busyLine = (requests: number) => ({
   level: 40,
   requests,
   reason: 'it is busy',
-  settings: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_QUEUE_TIMEOUT',
+  settings: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_CONNECT_TIMEOUT',
   msg: 'requests answered 503: no connection to the backend is free',
 })
 

@@ -61,7 +61,7 @@ export async function startDrivenGateway(
     UPSTREAM_URL: upstreamUrl,
     UPSTREAM_CONNECTIONS: String(upstreamConnections),
     UPSTREAM_QUEUE: '4096',
-    UPSTREAM_QUEUE_TIMEOUT: '60s',
+    UPSTREAM_CONNECT_TIMEOUT: '60s',
     UPSTREAM_TIMEOUT: upstreamTimeout,
     UPSTREAM_IDLE_TIMEOUT: upstreamTimeout,
     MAX_BODY_SIZE: String(bounds.maxBodyBytes),
