@@ -21,6 +21,7 @@ const timing = [
 /** Modules that are tested with sockets. */
 const unitsWithSockets = [
   'test/property/{explain,http2-with-node,sliding}.test.ts',
+  'test/unit/app/closed-while-starting.test.ts',
   'test/unit/http/connection/overdue-heads.test.ts',
   'test/unit/http/http1/connection.test.ts',
   'test/unit/support/**/*.test.ts',

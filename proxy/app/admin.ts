@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net'
 import { createServer } from '../../shared/node-http.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
@@ -65,15 +66,22 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   const handler = createAdminHandler({ ...state, token, apiRoutes, liveEvents, log })
   const server = createServer(adminServerOptions, handler)
   limitConnections(server, adminConnectionsWithin(readOpenFilesLimit()))
+  let opening: Promise<AddressInfo> | undefined
   return {
     tableChanged: () => void (inForce = composeRoutes(state.reloader.current(), state)),
-    listen: async () => (await listenOn(server, { host, port, exclusive: true }, 'ADMIN_HOST')).port,
-    close: () =>
-      new Promise((resolve) => {
-        history.close()
+    listen: async () => {
+      opening = listenOn(server, { host, port, exclusive: true }, 'ADMIN_HOST')
+      return (await opening).port
+    },
+    async close() {
+      history.close()
+      // A server that is closed before it listens tells nobody.
+      await opening?.catch(() => undefined)
+      await new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
-      }),
+      })
+    },
   }
 }
 

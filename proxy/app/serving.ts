@@ -34,7 +34,8 @@ import { explainHead } from './explain/explain-head.ts'
 import { composeDecisions, type DecisionsListener } from './listen/decisions/listener.ts'
 import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
 import type { PreparedTable } from './reload/reloader.ts'
-import { createClientServer, http1Limits, http2Limits, listenOn } from './listen/server.ts'
+import { openPorts, type OpenPorts } from './listen/open-ports.ts'
+import { createClientServer, http1Limits, http2Limits } from './listen/server.ts'
 import { composeAddresses, composeTrustedProxies } from './addresses/trusted-proxies.ts'
 import { composeReplicaExchange } from './observe/replicas.ts'
 import { composeTracing } from './observe/tracing.ts'
@@ -170,6 +171,7 @@ export async function composeServing(
     log,
   })
 
+  let opening: Promise<OpenPorts> | undefined
   let tableHash = hashTable(settings)
   const replicas = composeReplicaExchange({
     counters,
@@ -233,7 +235,6 @@ export async function composeServing(
     },
     reloadCertificate: () => clients.reloadCertificate(),
     async listen(options = {}) {
-      const { host, port, decisionsPort } = settings
       await Promise.all([
         counters.ready(),
         clients.ready(),
@@ -241,19 +242,16 @@ export async function composeServing(
         crowdsec?.ready(DECISIONS_AT_START_MS),
       ])
       if (isStopping()) return undefined
-      const where = host === undefined ? {} : { host }
-      const boundDecisionsPort = await clients.decisions?.listen({ ...where, port: decisionsPort })
-      const bound = await listenOn(clients.server, { ...where, port, ...options }, 'HOST')
+      opening = openPorts(settings, clients, options)
+      const ports = await opening
+      if (isStopping()) return undefined
       health.markReady()
-      const { address, port: ownPort } = bound
-      return {
-        address,
-        port: ownPort,
-        ...(boundDecisionsPort !== undefined && { decisionsPort: boundDecisionsPort }),
-      }
+      return ports
     },
     async close() {
       health.beginStopping()
+      // A server that is about to listen would do so after it was closed.
+      await opening?.catch(() => undefined)
       await clients.close()
       addressLists.close()
       liveGeo.close()

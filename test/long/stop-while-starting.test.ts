@@ -22,30 +22,33 @@ const starts: Readonly<Record<string, () => Promise<Record<string, string>>>> = 
 const moments = Array.from({ length: 12 }, seededRandom(testSeed())).map((share) => share * 1.2)
 const STOPPED = [0, 128 + 15]
 
-test.each(Object.keys(starts))(
-  'SIGTERM at any point of a start ends it: %s',
-  { timeout: 600_000 },
-  async (name) => {
-    const env = (await starts[name]?.()) ?? {}
-    const startedMs = performance.now()
-    const whole = spawnGateway(env)
-    await whole.waitForLine(/"msg":"listening"/)
-    const startMs = performance.now() - startedMs
-    expect(await whole.stop()).toBe(0)
+test.each(Object.keys(starts))('SIGTERM at any point of a start ends it: %s', async (name) => {
+  const env = (await starts[name]?.()) ?? {}
+  const startedMs = performance.now()
+  const whole = spawnGateway(env)
+  await whole.waitForLine(/"msg":"listening"/)
+  const startMs = performance.now() - startedMs
+  expect(await whole.stop()).toBe(0)
 
-    for (const share of moments) {
-      const gateway = spawnGateway(env)
-      await sleep(share * startMs)
-      const status = await gateway.stop()
-      const told = `SIGTERM at ${Math.round(share * 100)} % of a start:\n${gateway.output()}`
-      expect(STOPPED, told).toContain(status)
-      expect(gateway.output(), told).not.toMatch(
-        /"level":"(?:error|fatal)"|^\s+at |"stopping".*"listening"/ms,
-      )
-      await eventually(`no process of its group is left; ${told}`, () => !hasGroup(gateway.child.pid))
-    }
-  },
-)
+  for (const share of moments) {
+    const gateway = spawnGateway(env)
+    await sleep(share * startMs)
+    const status = await gateway.stop()
+    const told = `SIGTERM at ${Math.round(share * 100)} % of a start:\n${gateway.output()}`
+    expect(STOPPED, told).toContain(status)
+    expect(gateway.output(), told).not.toMatch(/"level":"(?:error|fatal)"|^\s+at |"stopping".*"listening"/ms)
+    await eventually(`no process of its group is left; ${told}`, () => !hasGroup(gateway.child.pid))
+  }
+})
+
+test('workers that are stopped as the first of them listens are not said to listen', async () => {
+  for (let round = 0; round < 5; round++) {
+    const gateway = spawnGateway({ WORKERS: '3' })
+    await gateway.waitForLine(/"msg":"worker listening"/)
+    expect(STOPPED).toContain(await gateway.stop())
+    expect(gateway.output()).not.toMatch(/"stopping".*"msg":"listening"/s)
+  }
+})
 
 function hasGroup(pid: number | undefined): boolean {
   try {

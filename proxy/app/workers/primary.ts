@@ -144,7 +144,8 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
         if (isStopping()) return undefined
         throw error
       })
-      if (!ports) return undefined
+      // It may also have begun to stop as the last worker was about to listen.
+      if (!ports || isStopping()) return undefined
       own.markReady()
       // A worker that exited while others were still starting has not been restarted yet.
       workers.restartDead()

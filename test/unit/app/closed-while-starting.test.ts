@@ -1,0 +1,70 @@
+import { createServer } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { composeGateway } from '../../../proxy/app/gateway.ts'
+import { readSettings } from '../../../proxy/app/reload/settings-source.ts'
+import { createLog } from '../../../shared/log.ts'
+import { freePort } from '../../support/network/ports.ts'
+
+const log = createLog('gateway', 'fatal')
+
+// A gateway listens to uncaught exceptions for as long as its process runs.
+const ofOthers = process.listeners('uncaughtException')
+afterEach(forgetListeners)
+
+function forgetListeners(): void {
+  for (const listener of process.listeners('uncaughtException'))
+    if (!ofOthers.includes(listener)) process.off('uncaughtException', listener)
+}
+
+async function compose(env: Record<string, string>) {
+  const { settings, source } = readSettings(
+    {
+      CONFIG_FILE: 'test/support/gateway/defaults.yaml',
+      UPSTREAM_URL: 'http://127.0.0.1:9',
+      TRUSTED_PROXIES: '127.0.0.1',
+      ...env,
+    },
+    process.cwd(),
+  )
+  return composeGateway({ ...settings, shutdownDelayMs: 0, shutdownGraceMs: 0 }, log, source)
+}
+
+/** Whether somebody else can listen there. */
+const isFree = (port: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer()
+      .once('error', () => resolve(false))
+      .listen({ port: Number(port), exclusive: true }, () => server.close(() => resolve(true)))
+  })
+
+/** A turn of the event loop, or of the queue of promises. */
+const turns = [() => Promise.resolve(), () => new Promise<void>((resolve) => setImmediate(resolve))]
+
+test.each(['127.0.0.1', 'localhost'])(
+  'a gateway that is closed at any moment of its start says nothing of listening, and listens to nothing: HOST=%s',
+  async (HOST) => {
+    const endings = new Set<string>()
+    for (let waited = 0; waited < 24; waited++) {
+      for (const turn of turns) {
+        const [PORT, ADMIN_PORT, DECISIONS_PORT] = [
+          String(await freePort()),
+          String(await freePort()),
+          String(await freePort()),
+        ]
+        const gateway = await compose({ HOST, PORT, ADMIN_HOST: HOST, ADMIN_PORT, DECISIONS_PORT })
+        let told: unknown = 'nothing yet'
+        const begun = gateway.listen().then((ports) => (told = ports))
+        for (let i = 0; i < waited; i++) await turn()
+        const before = told
+        await gateway.close()
+        const ports = await begun
+        endings.add(before === 'nothing yet' ? 'closed first' : 'listened first')
+        if (before === 'nothing yet') expect(ports, `after ${waited} turns`).toBeUndefined()
+        for (const port of [PORT, ADMIN_PORT, DECISIONS_PORT])
+          expect(await isFree(port), `a port after ${waited} turns`).toBe(true)
+        forgetListeners()
+      }
+    }
+    expect([...endings].sort()).toEqual(['closed first', 'listened first'])
+  },
+)
