@@ -8,7 +8,7 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 const root = join(import.meta.dirname, '../..')
 const { engines, scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
   engines: { node: string }
-  scripts: Record<'start' | 'gateway' | 'origin' | 'keys', string>
+  scripts: Record<'start' | 'gateway' | 'origin' | 'keys' | 'sluice', string>
 }
 
 /** Makes Node take itself for another version. */
@@ -28,16 +28,20 @@ test.each(['20.20.2', '23.11.1', '8.17.0'])(
   },
 )
 
-test('without its packages the start says how to install them', async () => {
-  const copy = makeTemporaryDirectory()
-  for (const part of ['scripts/run.js', 'package.json', 'proxy', 'shared'])
-    cpSync(join(root, part), join(copy, part), { recursive: true })
-  const { status, stderr } = await runNode(join(copy, 'scripts/run.js'), {}, ['proxy/main.ts'])
-  expect({ status, stderr }).toEqual({
-    status: 1,
-    stderr: expect.stringMatching(/^Cannot find package '[a-z-]+': run "npm ci" first\n$/) as string,
-  })
-})
+// As npm runs them: a gateway without its options starts itself again, and then it is Node that tells.
+test.each(['start', 'gateway', 'origin', 'keys', 'sluice'] as const)(
+  'without its packages npm run %s says how to install them',
+  async (name) => {
+    const copy = makeTemporaryDirectory()
+    for (const part of ['scripts', 'package.json', 'proxy', 'origin', 'shared'])
+      cpSync(join(root, part), join(copy, part), { recursive: true })
+    const shell = spawnCommand('sh', {}, ['-c', scripts[name]], { cwd: copy })
+    expect({ status: await shell.exit, stderr: shell.stderr() }).toEqual({
+      status: 1,
+      stderr: expect.stringMatching(/^Cannot find package '[a-z-]+': run "npm ci" first\n$/) as string,
+    })
+  },
+)
 
 test('an entry gets its arguments, from any directory', async () => {
   const cwd = makeTemporaryDirectory()

@@ -78,5 +78,4 @@ test.runIf(process.platform === 'linux')(
     if (!uploaded) throw new Error('nothing was uploaded')
     expectFlat(uploaded, before)
   },
-  60_000,
 )
