@@ -1,4 +1,4 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { execFile, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -28,6 +28,7 @@ const running = new Set<ChildProcess>()
 
 atEnd(() => {
   for (const child of running) {
+    for (const pid of listOutsiders(child)) kill(pid, 'SIGKILL')
     killGroup(child)
     child.kill('SIGKILL')
   }
@@ -99,8 +100,13 @@ export async function startServer(command: Command, port: number): Promise<Runni
     pid: child.pid,
     output: () => output,
     async stop() {
+      const outsiders = listOutsiders(child)
       child.kill('SIGTERM')
-      const timer = setTimeout(() => killGroup(child), stopTimeoutMs)
+      for (const pid of outsiders) kill(pid, 'SIGTERM')
+      const timer = setTimeout(() => {
+        killGroup(child)
+        for (const pid of outsiders) kill(pid, 'SIGKILL')
+      }, stopTimeoutMs)
       await ended
       clearTimeout(timer)
       killGroup(child)
@@ -109,12 +115,31 @@ export async function startServer(command: Command, port: number): Promise<Runni
 }
 
 function killGroup({ pid }: ChildProcess): void {
-  if (pid === undefined) return
+  if (pid !== undefined) kill(-pid, 'SIGKILL')
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(-pid, 'SIGKILL')
+    process.kill(pid, signal)
   } catch {
-    // The group has ended already.
+    // It has ended already.
   }
+}
+
+/**
+ * The processes that one has started, and those that these have, which have left its group: php-fpm begins a session of its own. They
+ * would stay, and their output would keep the server from ending.
+ */
+function listOutsiders({ pid: root }: ChildProcess): readonly number[] {
+  if (root === undefined) return []
+  const { stdout } = spawnSync('ps', ['-eo', 'pid=,ppid=,pgid='], { encoding: 'utf8' })
+  const rows = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+  const tree = new Set([root])
+  for (let before = 0; before < tree.size;) {
+    before = tree.size
+    for (const [pid = NaN, parent = NaN] of rows) if (tree.has(parent)) tree.add(pid)
+  }
+  return rows.flatMap(([pid = NaN, , group]) => (tree.has(pid) && group !== root ? [pid] : []))
 }
 
 function canConnect(port: number): Promise<boolean> {
