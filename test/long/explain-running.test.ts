@@ -225,7 +225,7 @@ const leftIn = (explained: Explained) =>
 
 test(
   'for random requests, tables, bans and overrides, POST /api/explain says what the gateway does',
-  { timeout: 1_200_000 },
+  { timeout: 3_600_000 },
   async () => {
     const seen = new Set<string>()
     await fc.assert(

@@ -69,7 +69,7 @@ function statusOf(port: number, head: string, localAddress: string): Promise<num
 
 test(
   'for random requests and tables, explain says what the gateway asks its limiter',
-  { timeout: 600_000 },
+  { timeout: 3_600_000 },
   async () => {
     const outcomes = new Set<string>()
     await fc.assert(
