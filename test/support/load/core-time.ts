@@ -15,17 +15,28 @@ export function readCoreTime(pid: number | 'self' = 'self'): CoreTime {
   return { usedNs, waitedNs }
 }
 
+/** Begins to watch how long this process has to wait for a core. @returns the share of the time since */
+function watchWaiting(): () => number {
+  const began = { atMs: performance.now(), waitedNs: readCoreTime().waitedNs }
+  return () => (readCoreTime().waitedNs - began.waitedNs) / 1e6 / (performance.now() - began.atMs)
+}
+
+/** Begins to watch whether this process has to wait for a core, as it does on a machine that is busy with something else. */
+export function watchForWaiting(): () => boolean {
+  const readShare = watchWaiting()
+  return () => readShare() >= BUSY_SHARE
+}
+
 /**
- * For a bound on the clock, which says something of Sluice only on a machine with a core to spare: begins to watch how long this
- * process has to wait for one. `npm run test:all` on an idle machine judges all of them.
+ * For a bound on the clock, which says something of Sluice only on a machine with a core to spare. `npm run test:all` on an idle machine
+ * judges all of them.
  *
- * @returns judges whether something took less than `maxMs`, unless the machine was busy since: then it prints that it does not
+ * @returns judges whether something took less than `maxMs`, unless the machine was busy since the call: then it prints that it does not
  */
 export function watchForBusyMachine(): (what: string, ms: number, maxMs: number) => void {
-  const began = { atMs: performance.now(), waitedNs: readCoreTime().waitedNs }
+  const readShare = watchWaiting()
   return (what, ms, maxMs) => {
-    const waitedMs = (readCoreTime().waitedNs - began.waitedNs) / 1e6
-    const share = waitedMs / (performance.now() - began.atMs)
+    const share = readShare()
     if (share < BUSY_SHARE) expect(ms, what).toBeLessThan(maxMs)
     else
       console.log(
