@@ -62,4 +62,4 @@ test.each([
   ['sluice completion z', /completion zsh/],
   // With what they do.
   ['sluice re', /replay +-- say what/],
-])('completes %s', { timeout: 20_000 }, completesInZsh)
+])('completes %s', completesInZsh)

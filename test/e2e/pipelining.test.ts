@@ -116,7 +116,7 @@ test('reading stops while requests wait, and goes on when they are served', asyn
   await once(socket, 'close')
   expect(answers.match(/HTTP\/1\.1 200 /g)).toHaveLength(many + 2)
   expect(answers.endsWith('answer to /last')).toBe(true)
-}, 60_000)
+})
 
 test.each([15, 16, 17, 18, 19, 33, 100])(
   'a connection goes on behind %i requests at once that the gateway answers itself',

@@ -71,7 +71,8 @@ function start(url: string, options: Options): Promise<HostedGateway> {
 async function startConnected(url: string, options: Options): Promise<HostedGateway> {
   const gateway = await start(url, options)
   const isConnected = async (): Promise<boolean> => (await gateway.send('GET', '/connected')).status === 200
-  await eventually('Redis is connected to', isConnected)
+  // Beside dozens of other processes an attempt may take longer than the second that the gateway allows it.
+  await eventually('Redis is connected to', isConnected, { endMs: 90_000 })
   return gateway
 }
 

@@ -220,4 +220,4 @@ test('shutdown does not wait for a receiver that does not answer', async () => {
   webhooks.notify(opened)
   await eventually('the receiver has been asked', () => expect(silent.received).toHaveLength(1))
   await webhooks.close()
-}, 10_000)
+})
