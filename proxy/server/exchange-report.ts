@@ -1,7 +1,8 @@
 import type { ErrorReply } from '../../shared/error-replies.ts'
+import { isHashedKey } from '../limits/keys/partition-key.ts'
 import { oneStateEach } from '../limits/replies.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
-import type { Charge, Decision } from '../limits/limiter.ts'
+import { chargesOfStates, type Charge, type Decision } from '../limits/limiter.ts'
 import { overRouteOf, type Policy } from '../policy.ts'
 import type { AskedRequest } from '../limits/verdict.ts'
 import type { Access, LoggedRequest } from '../telemetry/access-log.ts'
@@ -34,6 +35,8 @@ export class ExchangeReport {
   #waitsSinceMs: number | undefined
   #delayedMs: number | undefined
   #refusedBy: Policy | undefined
+  /** Of the client under the rule that it is over the limit of, or banned under. */
+  #partitionKey: string | undefined
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
   #device: DeviceOutcome | undefined
@@ -72,6 +75,8 @@ export class ExchangeReport {
       withoutStore: decision.outcome === 'allowed' && decision.withoutStore,
     })
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
+    const { onRefused, onFinished } = this.#options
+    if (onRefused || onFinished || this.trace) this.#partitionKey = keyOverLimit(decision, charges)
     this.#options.throttledClients.note(charges, decision)
   }
 
@@ -102,9 +107,13 @@ export class ExchangeReport {
     this.#plan ??= plan
   }
 
-  /** @param refusedBy undefined if the limiter was unavailable */
-  refused(status: number, refusedBy: Policy | undefined): void {
+  /**
+   * @param refusedBy undefined if the limiter was unavailable
+   * @param bannedKey of the client, if it is banned by it
+   */
+  refused(status: number, refusedBy: Policy | undefined, bannedKey?: string): void {
     this.#refusedBy = refusedBy
+    this.#partitionKey ??= bannedKey
     this.#options.onRefused?.({ ...this.#named, status, policy: refusedBy?.name })
   }
 
@@ -144,10 +153,30 @@ export class ExchangeReport {
       method: head?.method ?? request.method,
       path: head?.target.path ?? this.rejectedPath,
       clientAddress: clientAddress.address,
+      counter: hashedOnly(this.#partitionKey),
       device: this.#device,
       plan: this.#plan,
     }
   }
+}
+
+/** An address is what `clientAddress` says already. */
+function hashedOnly(partitionKey: string | undefined): string | undefined {
+  return partitionKey !== undefined && isHashedKey(partitionKey) ? partitionKey : undefined
+}
+
+/**
+ * The partition key of the client under the policy that refused the request, else under the first one that it is over the limit of.
+ *
+ * @internal exported for tests
+ */
+export function keyOverLimit(decision: Decision, charges: readonly Charge[]): string | undefined {
+  if (decision.outcome === 'unavailable') return undefined
+  const refusedBy = decision.outcome === 'refused' ? decision.refusedBy.name : undefined
+  const at = decision.states.findIndex(
+    ({ policy, exceeded }) => exceeded && (refusedBy === undefined || policy.name === refusedBy),
+  )
+  return at === -1 ? undefined : chargesOfStates(charges, decision.states)[at]?.partitionKey
 }
 
 /**

@@ -236,7 +236,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   #refuseBanned(ban: AppliedBan): void {
     this.report.listed('ban')
     refuseBanned(this.request, this.response, ban, this.options)
-    this.report.refused(this.status, ban.policy)
+    this.report.refused(this.status, ban.policy, ban.partitionKey)
     this.#dropBody()
   }
 

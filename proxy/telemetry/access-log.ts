@@ -8,6 +8,8 @@ export type LoggedRequest = {
   /** The path as forwarded, empty where the target was rejected. Never the query: that is where secrets travel. */
   readonly path: string
   readonly clientAddress: string
+  /** What operators call the client under the rule that it is over the limit of: the hash of its API key, account…; none by address. */
+  readonly counter?: string | undefined
   /** Where a rule with `device` has counted it. */
   readonly device?: DeviceOutcome | undefined
   /** The client's plan under a rule with plans; `none`, or `unknown` for one that the rule does not have. */
@@ -75,6 +77,7 @@ export function createAccessLog(
       deniedBy,
       rejected,
       wouldBeRefusedBy,
+      counter,
       device,
       plan,
     } = access
@@ -92,6 +95,7 @@ export function createAccessLog(
         deniedBy,
         rejected,
         wouldBeRefusedBy,
+        counter,
         device,
         plan,
         client,

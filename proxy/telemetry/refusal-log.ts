@@ -38,7 +38,7 @@ export function createRefusalLog(
       return
     }
     lines += 1
-    const { status, policy, device, plan } = refused
-    log.info({ ...nameRequest(refused, options), status, policy, device, plan }, 'request refused')
+    const { status, policy, counter, device, plan } = refused
+    log.info({ ...nameRequest(refused, options), status, policy, counter, device, plan }, 'request refused')
   }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
+import { send } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
@@ -12,6 +13,9 @@ limits:
   - { name: login, match: POST /login, requests: 1, window: 1h, refusal: { status: 503 } }
   - { name: dry, match: GET /dry, requests: 1, window: 1h, mode: shadow }
   - { name: closed, match: GET /closed, requests: 1, window: 1h, onStoreError: closed }
+  - { name: key, match: GET /key/*, key: 'header:x-api-key', requests: 1, window: 1h, ban: { after: 3, for: 2h } }
+  - { name: tried, match: GET /tried, key: 'header:x-api-key', requests: 1, window: 1h, mode: shadow }
+  - { name: either, match: GET /either, key: { first: ['header:x-api-key', ip] }, requests: 1, window: 1h }
 `
 
 type Line = Record<string, unknown>
@@ -46,6 +50,55 @@ test('a line for each refused request, and for no other', async () => {
     policy: 'login',
   })
   expect(gateway.output()).not.toContain('secret')
+})
+
+/** What the operator's list calls the clients that are over the limit of a rule. */
+async function limitedBy(gateway: HostedGateway, rule: string): Promise<unknown[]> {
+  const { body } = await send(gateway.adminPort, 'GET', `/api/clients/limited?policy=${rule}`)
+  const { clients } = JSON.parse(body) as { clients: { client: { id?: string } }[] }
+  return clients.map(({ client }) => client.id)
+}
+
+test('the line of a rule by API key names the client as operators do, without its key, banned or not', async () => {
+  const gateway = await startWith({ LOG_ADDRESSES: '0' })
+  const key = 'the-key-of-acme'
+  const ask = async (path: string) => gateway.send('GET', path, { headers: { 'x-api-key': key } })
+  for (let sent = 0; sent < 4; sent++) await ask('/key/a')
+  const [id] = await limitedBy(gateway, 'key')
+  expect(id).toMatch(/^h:/)
+  await eventually('the client is banned', async () =>
+    expect(Number((await ask('/key/a')).headers['retry-after'])).toBeGreaterThan(3600),
+  )
+  await ask('/key/banned')
+  await eventually('the refusal of the banned client is in the log', () => {
+    const lines = linesOf(gateway, 'request refused')
+    expect(lines.map(({ path }) => path)).toContain('/key/banned')
+    for (const line of lines) expect(line).toMatchObject({ policy: 'key', counter: id })
+  })
+  expect(gateway.output()).not.toContain(key)
+})
+
+test('a line has no counter where the client is its address, whatever the kind of the key', async () => {
+  const gateway = await startWith()
+  for (let sent = 0; sent < 2; sent++) await gateway.send('GET', '/either')
+  for (let sent = 0; sent < 2; sent++)
+    await gateway.send('GET', '/either', { headers: { 'x-api-key': 'of-globex' } })
+  await eventually('both refusals are in the log', () =>
+    expect(linesOf(gateway, 'request refused')).toHaveLength(2),
+  )
+  const [byAddress, byKey] = linesOf(gateway, 'request refused')
+  expect(byAddress).not.toHaveProperty('counter')
+  expect(await limitedBy(gateway, 'either')).toContain(byKey?.['counter'])
+})
+
+test('an access line names whom a rule in shadow mode would have refused', async () => {
+  const gateway = await startWith({ ACCESS_LOG: '1' })
+  for (let sent = 0; sent < 2; sent++)
+    await gateway.send('GET', '/tried', { headers: { 'x-api-key': 'of-initech' } })
+  const [line] = await gateway.waitForLine(/^.*"wouldBeRefusedBy".*$/)
+  const [counter] = await limitedBy(gateway, 'tried')
+  expect(JSON.parse(line)).toMatchObject({ wouldBeRefusedBy: ['tried'], counter })
+  expect(linesOf(gateway, 'request').filter((each) => 'counter' in each)).toHaveLength(1)
 })
 
 test('refusals over HTTP/2 are logged, without addresses if so configured', async () => {

@@ -120,7 +120,11 @@ describe.each<Protocol>(['HTTP/1.1', 'HTTP/2'])('over %s', (protocol) => {
     expect(server).toMatchObject({
       parentSpanId: '',
       status: 0,
-      attributes: { 'http.response.status_code': 429, 'sluice.refused_by': 'few' },
+      attributes: {
+        'http.response.status_code': 429,
+        'sluice.refused_by': 'few',
+        'sluice.counter': expect.stringMatching(/^h:[\w-]{22}$/) as string,
+      },
     })
     expect(internal).toMatchObject({
       parentSpanId: server?.spanId,

@@ -20,7 +20,12 @@ import {
 import { EntryMap } from './entry-map.ts'
 
 /** A ban that applies to a request. `policy` is the one under which the client is banned; undefined for all of them. */
-export type AppliedBan = { readonly policy: Policy | undefined; readonly leftMs: number }
+export type AppliedBan = {
+  readonly policy: Policy | undefined
+  /** Of the client, where it is banned by what a rule counts by; else it is banned by its address. */
+  readonly partitionKey?: string
+  readonly leftMs: number
+}
 
 /**
  * This process's copy of the bans and overrides that are set at run time. Looked at for each request, so it is plain maps:
@@ -57,9 +62,9 @@ export class ClientEntries {
     const nowMs = this.#now()
     for (const { policy, partitionKey } of charges) {
       const everywhereMs = this.#bans.leftMs(everywhereId(partsOf(policy, partitionKey), partitionKey), nowMs)
-      if (everywhereMs > 0) return { policy: undefined, leftMs: everywhereMs }
+      if (everywhereMs > 0) return { policy: undefined, partitionKey, leftMs: everywhereMs }
       const hereMs = this.#bans.leftMs(entryId('ban', policy.name, partitionKey), nowMs)
-      if (hereMs > 0 && policy.mode === 'enforce') return { policy, leftMs: hereMs }
+      if (hereMs > 0 && policy.mode === 'enforce') return { policy, partitionKey, leftMs: hereMs }
     }
     return undefined
   }

@@ -140,6 +140,7 @@ export class RequestSpans implements RequestTrace {
       list,
       rejected,
       wouldBeRefusedBy,
+      counter,
     } = access
     const span = this.#span
     span.setAttribute('sluice.request_id', requestId)
@@ -149,6 +150,7 @@ export class RequestSpans implements RequestTrace {
     if (routedBy !== undefined) span.setAttribute('sluice.routed_by', routedBy)
     if (delayedMs !== undefined) span.setAttribute('sluice.delayed_ms', delayedMs)
     if (refusedBy !== undefined) span.setAttribute('sluice.refused_by', refusedBy)
+    if (counter !== undefined) span.setAttribute('sluice.counter', counter)
     if (list !== undefined) span.setAttribute('sluice.list', list)
     if (rejected !== undefined) span.setAttribute('sluice.rejected', rejected)
     if (wouldBeRefusedBy) span.setAttribute('sluice.would_be_refused_by', [...wouldBeRefusedBy])

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { reportDecision } from '../../../proxy/server/exchange-report.ts'
+import { describe, expect, test } from 'vitest'
+import { keyOverLimit, reportDecision } from '../../../proxy/server/exchange-report.ts'
 import type { Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
@@ -84,4 +84,45 @@ test.each([
   const over = allowed([{ ...stateOf(policy, true), remaining: 0 }])
   reportDecision(telemetry, over, chargeAll('ip:1', [policy]))
   expect(near).toHaveLength(isNear ? 1 : 0)
+})
+
+describe('the partition key that a log line is about', () => {
+  const charges = [a, b, b, c].map((policy, at) => ({ policy, partitionKey: `key ${at}` }))
+  const refusedBy = (policy: Policy, states: PolicyState[]): Decision => ({
+    outcome: 'refused',
+    refusedBy: policy,
+    states,
+  })
+
+  test.each<[string, Decision, string | undefined]>([
+    [
+      'is that of the rule that refuses, though another is over its limit too',
+      refusedBy(c, [stateOf(a, true), stateOf(b), stateOf(b), stateOf(c, true)]),
+      'key 3',
+    ],
+    [
+      'is the one of several clients of a rule that is over the limit',
+      refusedBy(b, [stateOf(a), stateOf(b), stateOf(b, true), stateOf(c)]),
+      'key 2',
+    ],
+    [
+      'is found where rules before it have no state',
+      refusedBy(c, [stateOf(b), stateOf(b), stateOf(c, true)]),
+      'key 3',
+    ],
+    [
+      'is found under a policy whose quota was changed for the client',
+      refusedBy({ ...b, quota: 7 }, [stateOf(a), stateOf({ ...b, quota: 7 }, true), stateOf(b), stateOf(c)]),
+      'key 1',
+    ],
+    [
+      'is that of the first rule over its limit, where none refuses',
+      allowed([stateOf(a), stateOf(b), stateOf(b, true), stateOf(c, true)]),
+      'key 2',
+    ],
+    ['is left out within all limits', allowed(charges.map(({ policy }) => stateOf(policy))), undefined],
+    ['is left out where nothing was counted', { outcome: 'unavailable', uncertain: true }, undefined],
+  ])('%s', (_, decision, key) => {
+    expect(keyOverLimit(decision, charges)).toBe(key)
+  })
 })
