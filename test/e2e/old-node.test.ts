@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { runNode } from '../support/gateway/process.ts'
 
@@ -41,4 +43,20 @@ test.each([
     for (const way of [`"npm install node@${oldest}"`, 'PATH']) expect(run.stderr).toContain(way)
     expect(run.stderr.split('\n')).toHaveLength(2)
   }
+})
+
+test('the gateway of tests can be required, and says which Node it needs under an older one', async () => {
+  const entry = join(root, 'proxy/testing/embedded/start-sluice.ts')
+  const script = `const { createClock, startSluice } = require(${JSON.stringify(entry)})
+    startSluice({ upstream: 'http://127.0.0.1:9', clock: createClock() }).catch(({ message }) => { console.log(message) })`
+  const options = [
+    '--no-warnings',
+    ...['--import', pretending('20.20.2')],
+    '--input-type=commonjs',
+    ...['--eval', script],
+  ]
+  const { stdout } = await promisify(execFile)(process.execPath, options)
+  expect(stdout).toMatch(
+    new RegExp(`^sluice/embedded needs Node\\.js ${oldest} or later, and this is 20\\.20\\.2 `),
+  )
 })

@@ -1,158 +1,28 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createLog, type Log } from '../../../shared/log.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
-import { composeAdmin } from '../../app/admin.ts'
-import { createReloader } from '../../app/reload/reloader.ts'
-import { composeServing, type Serving } from '../../app/serving.ts'
-import { hashTable } from '../../config/reload/table-change.ts'
-import { loadGatewaySettings, type GatewaySettings } from '../../config/settings.ts'
-import { renderMetrics } from '../../telemetry/metrics/prometheus.ts'
-import type { SluiceClock } from './clock.ts'
-import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
+import type { Sluice, SluiceOptions } from './sluice.ts'
 
 export { createClock, type SluiceClock, type TestClock } from './clock.ts'
+export type { Sluice, SluiceOptions } from './sluice.ts'
 export type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
-export type SluiceOptions = {
-  /** The backend: `http://127.0.0.1:5000`. */
-  readonly upstream: string
-  /** The table of limits, as `limits` in `sluice.yaml`. Default: the built-in table. */
-  readonly limits?: SluiceYaml['limits']
-  /** Where limits take the time from: `createClock()`. Default: the time. Only for counters in memory. */
-  readonly clock?: SluiceClock
-  /** Other settings by their names in `sluice.yaml`. Nothing is read from the environment or from a file. */
-  readonly settings?: Omit<SluiceYaml, 'upstream' | 'limits' | 'workers'>
-}
-
-/** A gateway in this process. */
-export type Sluice = AsyncDisposable & {
-  /** For clients: `http://127.0.0.1:PORT`, `https:` with a certificate. */
-  readonly url: string
-  readonly port: number
-  /** Of the admin listener, with health, metrics and the operators' interface. */
-  readonly adminUrl: string
-  /**
-   * Forgets all counters, bans and overrides.
-   *
-   * @throws Error where the counters are in Redis: they are not this gateway's alone
-   */
-  reset(): Promise<void>
-  /** Ends the requests in flight, and closes both ports. */
-  close(): Promise<void>
-}
-
-/** For a test: on free ports of 127.0.0.1, silent, and gone at once. It counts exactly in Redis, however busy the machine is. */
-const defaults: SluiceYaml = {
-  port: 0,
-  host: '127.0.0.1',
-  adminPort: 0,
-  adminHost: '127.0.0.1',
-  logLevel: 'silent',
-  shutdownGrace: '0s',
-  storeTimeout: '5s',
-}
+/** As `engines` in package.json, which npm only warns of. */
+const oldestMajor = 24
 
 /**
  * Starts a gateway in this process, for tests: the same as `sluice run` with one process, but that it leaves signals,
  * uncaught exceptions and the environment alone.
  *
+ * The gateway is imported here: an older Node finds a syntax error in it before any code runs, and `require` takes no module that waits
+ * for others.
+ *
  * @throws SettingsError (an Error whose `problems` says each) for settings that `sluice validate` refuses, Error where a
- *   port cannot be opened
+ *   port cannot be opened, or Node is too old
  */
 export async function startSluice(options: SluiceOptions): Promise<Sluice> {
-  const settings = readOptions(options)
-  const log = createLog('gateway', settings.logLevel)
-  const serving = await composeServing(settings, log, {
-    readNode: () => Promise.resolve([]),
-    ...(options.clock && { now: () => options.clock?.now() ?? 0 }),
-  })
-  const admin = composeAdminOf(serving, settings, log)
-  const close = async (): Promise<void> => {
-    await serving.close()
-    await admin.close()
-  }
-  try {
-    const adminPort = await admin.listen()
-    const address = await serving.listen()
-    if (!address) throw new Error('the gateway was closed before it listened')
-    return {
-      url: `${settings.tlsCertFile === undefined ? 'http' : 'https'}://${writeHost(address.address)}:${address.port}`,
-      port: address.port,
-      adminUrl: `http://${writeHost(settings.adminHost)}:${adminPort}`,
-      reset: () => reset(serving, settings),
-      close,
-      [Symbol.asyncDispose]: close,
-    }
-  } catch (error) {
-    await close()
-    throw error
-  }
-}
-
-function readOptions({ upstream, limits, clock, settings: others }: SluiceOptions): GatewaySettings {
-  const written = { ...defaults, ...others, upstream, ...(limits && { limits }) }
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
-  const file = join(folder, 'sluice.yaml')
-  let settings: GatewaySettings
-  try {
-    // JSON is YAML.
-    writeFileSync(file, JSON.stringify(written))
-    // No file of theirs: what they name is from where they run.
-    settings = loadGatewaySettings({ CONFIG_FILE: file }, process.cwd(), process.cwd()).settings
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error
-    throw new SettingsError(error.problems.map((text) => text.replace(`${file}:1: `, '')))
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
-  if (clock && settings.redisUrl !== undefined)
-    throw new SettingsError(['clock: with redisUrl the time is that of Redis'])
-  return settings
-}
-
-function composeAdminOf(
-  serving: Serving,
-  settings: GatewaySettings,
-  log: Log,
-): ReturnType<typeof composeAdmin> {
-  const { metrics, health, clients } = serving
-  const source = {
-    written: settings,
-    load: () => Promise.resolve({ settings, warnings: [] }),
-    watch: () => () => undefined,
-    signature: () => '',
-  }
-  const admin = composeAdmin(settings, log, {
-    clients,
-    reloader: createReloader({
-      running: settings,
-      source,
-      prepare: (change) => serving.prepare(change.settings, change.tableHash),
-      changed: () => admin.tableChanged(),
-      log,
-    }),
-    readHealth: () => health.report(),
-    readActivities: () => Promise.resolve([metrics.readActivity()]),
-    readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
-  })
-  return admin
-}
-
-/** A rule that is removed loses its counters: all are, and come back. */
-async function reset(serving: Serving, settings: GatewaySettings): Promise<void> {
-  if (settings.redisUrl !== undefined) throw new Error('reset: the counters are in Redis')
-  const { entries } = serving.clients
-  for (const kind of ['ban', 'override'] as const)
-    for (const { id } of await entries.list(kind)) await entries.remove(id)
-  for (const rules of [[], settings.rules]) {
-    const next = { ...settings, rules }
-    const prepared = await serving.prepare(next, hashTable(next))
-    await prepared.commit()
-  }
-}
-
-function writeHost(address: string): string {
-  return address.includes(':') ? `[${address}]` : address
+  const { node } = process.versions
+  if (Number.parseInt(node, 10) < oldestMajor)
+    throw new Error(
+      `sluice/embedded needs Node.js ${oldestMajor} or later, and this is ${node} (${process.execPath})`,
+    )
+  const { startHere } = await import('./start-here.ts')
+  return startHere(options)
 }

@@ -1,0 +1,30 @@
+import type { SluiceClock } from './clock.ts'
+import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
+
+export type SluiceOptions = {
+  /** The backend: `http://127.0.0.1:5000`. */
+  readonly upstream: string
+  /** The table of limits, as `limits` in `sluice.yaml`. Default: the built-in table. */
+  readonly limits?: SluiceYaml['limits']
+  /** Where limits take the time from: `createClock()`. Default: the time. Only for counters in memory. */
+  readonly clock?: SluiceClock
+  /** Other settings by their names in `sluice.yaml`. Nothing is read from the environment or from a file. */
+  readonly settings?: Omit<SluiceYaml, 'upstream' | 'limits' | 'workers'>
+}
+
+/** A gateway in this process. */
+export type Sluice = AsyncDisposable & {
+  /** For clients: `http://127.0.0.1:PORT`, `https:` with a certificate. */
+  readonly url: string
+  readonly port: number
+  /** Of the admin listener, with health, metrics and the operators' interface. */
+  readonly adminUrl: string
+  /**
+   * Forgets all counters, bans and overrides.
+   *
+   * @throws Error where the counters are in Redis: they are not this gateway's alone
+   */
+  reset(): Promise<void>
+  /** Ends the requests in flight, and closes both ports. */
+  close(): Promise<void>
+}
