@@ -120,7 +120,7 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path.length === 1) return knownFields
   if (path.at(-2) === 'cors') return ['origins']
   if (path.at(-2) === 'over') return Object.keys(overFields)
-  if (path.at(-2) === 'refusal') return Object.keys(refusalFields)
+  if (path.at(-2) === 'refusal') return fieldsOfRefusal
   if (path[0] === 'webhooks') return Object.keys(webhookFields)
   if (path[0] === 'routes') return Object.keys(routeFields)
   if (path[0] === 'geoip') return geoipFields
@@ -131,6 +131,7 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
 }
 
 const fieldsOfRule = Object.keys(ruleFields)
+const fieldsOfRefusal = Object.keys(refusalFields)
 const exampleOfRule = 'limits: [{ name: login, match: POST /login, requests: 30, window: 15m }]'
 
 /** The fields that an unknown name probably stands for, and the end of the message that says so. */
@@ -147,6 +148,18 @@ const otherNamesInRule = namesOfOthers([
   [didYouMean('requests'), ['limit', 'max', 'count', 'quota', 'points', 'average']],
   [didYouMean('over'), ['exceeded', 'onlimit', 'onexceeded', 'fallback', 'overflow', 'action']],
   [didYouMean('window'), ['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl']],
+  [didYouMean('burst'), ['burstsize', 'capacity']],
+  [
+    { fields: [], hint: 'write the status codes that count: countStatus: [4xx, 5xx]' },
+    ['skipsuccessfulrequests', 'requestwassuccessful'],
+  ],
+  [
+    { fields: [], hint: 'write the status codes that count: countStatus: [2xx, 3xx]' },
+    ['skipfailedrequests'],
+  ],
+  [{ fields: [], hint: 'write the response as refusal: { body: { error: Slow down } }' }, ['message']],
+  [didYouMean('key'), ['keygenerator', 'keyby', 'by']],
+  [{ fields: [], hint: 'name paths in except, and clients in allowList' }, ['skip']],
   [didYouMean('timezone'), ['tz', 'zone', 'timezone']],
   [
     {
@@ -155,6 +168,10 @@ const otherNamesInRule = namesOfOthers([
     },
     ['rate'],
   ],
+])
+const otherNamesInRefusal = namesOfOthers([
+  [didYouMean('status'), ['statuscode', 'code']],
+  [didYouMean('body'), ['message', 'text', 'content', 'json']],
 ])
 const otherNamesAtTop = namesOfOthers([
   [didYouMean('limits'), ['rules', 'limit', 'ratelimits', 'ratelimit', 'policies']],
@@ -183,6 +200,7 @@ function namesOfOthers(
 function meantBy(field: string, known: readonly string[]): Meant | undefined {
   const plain = field.toLowerCase().replace(/[-_]/g, '')
   if (known === fieldsOfRule && otherNamesInRule.has(plain)) return otherNamesInRule.get(plain)
+  if (known === fieldsOfRefusal && otherNamesInRefusal.has(plain)) return otherNamesInRefusal.get(plain)
   if (known === knownFields) {
     if (otherNamesAtTop.has(plain)) return otherNamesAtTop.get(plain)
     if (fieldsOfRule.includes(field) || otherNamesInRule.has(plain))
