@@ -6,7 +6,7 @@ import { baseUrlOf } from '../shared/settings/base-url.ts'
 import { errors } from '../shared/error-replies.ts'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
-import { nameHostSetting } from '../shared/start-error.ts'
+import { nameListenSetting } from '../shared/start-error.ts'
 import { makeFirstKey } from './first-key.ts'
 import { databaseProblem } from './key-database.ts'
 import { openKeyStore, type KeyStore } from './key-store.ts'
@@ -90,7 +90,9 @@ function listen(
   { originHost: host, originPort: port }: OriginSettings,
 ): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error) => reject(nameHostSetting(error, 'ORIGIN_HOST', host)))
+    server.once('error', (error) =>
+      reject(nameListenSetting(error, { host: 'ORIGIN_HOST', port: 'ORIGIN_PORT' }, host)),
+    )
     server.listen(port, host, () => resolve(server.address() as AddressInfo))
   })
 }

@@ -12,7 +12,12 @@ import { onHangup } from '../shared/hangup.ts'
 import { refuseArguments } from '../shared/no-arguments.ts'
 import { tellFirstKey } from '../shared/tell-first-key.ts'
 import { SettingsError } from '../shared/settings/settings.ts'
-import { exitOnStartError, nameHostSetting, StartError } from '../shared/start-error.ts'
+import {
+  exitOnStartError,
+  nameListenSetting,
+  type ListenSettings,
+  StartError,
+} from '../shared/start-error.ts'
 import { gatewayOptions } from '../shared/v8-gc.ts'
 
 type Address = { readonly host: string | undefined; readonly port: number }
@@ -38,10 +43,13 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => st
 // The gateway reads its certificate again, or says that it ignores the signal.
 onHangup(() => gatewayProcess?.kill('SIGHUP'))
 
+const ofClients = { host: 'HOST', port: 'PORT' }
+const ofOrigin = { host: 'ORIGIN_HOST', port: 'ORIGIN_PORT' }
+
 try {
   const { gateway, origin } = loadSettings()
-  const gatewayAddress = await choosePort({ host: gateway.host, port: gateway.port }, 'HOST')
-  const originAddress = await choosePort({ host: origin.originHost, port: origin.originPort }, 'ORIGIN_HOST')
+  const gatewayAddress = await choosePort({ host: gateway.host, port: gateway.port }, ofClients)
+  const originAddress = await choosePort({ host: origin.originHost, port: origin.originPort }, ofOrigin)
   const originUrl = baseUrlOf(originAddress)
 
   await refuseTaken(gatewayAddress, 'set PORT to another')
@@ -101,16 +109,16 @@ function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boo
  * Any free port in place of 0: each process has to be told of the other's before that listens. It is below those that the system gives
  * to outgoing connections (from 32768 on Linux), which would take it meanwhile.
  */
-function choosePort({ host, port }: Address, hostSetting: string, attempts = 20): Promise<Address> {
+function choosePort({ host, port }: Address, settings: ListenSettings, attempts = 20): Promise<Address> {
   if (port !== 0) return Promise.resolve({ host, port })
   const candidate = attempts === 0 ? 0 : randomInt(32_000, 32_768)
   return new Promise((resolve, reject) => {
-    const next = (): void => resolve(choosePort({ host, port }, hostSetting, attempts - 1))
+    const next = (): void => resolve(choosePort({ host, port }, settings, attempts - 1))
     if (chosenPorts.has(candidate)) return next()
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE' && attempts > 0) next()
-      else reject(nameHostSetting(error, hostSetting, host))
+      else reject(nameListenSetting(error, settings, host))
     })
     server.listen(candidate, host, () => {
       const { port: free } = server.address() as AddressInfo

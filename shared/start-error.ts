@@ -25,19 +25,23 @@ export function exitOnStartError(error: unknown): never {
   process.exit(1)
 }
 
+/** The variables that set where a server listens. */
+export type ListenSettings = { readonly host: string; readonly port: string }
+
 /**
- * Names the setting where it is the host that cannot be listened on: somebody may not know that it is set, as conda and
- * some shells set `HOST`. Any other error of `listen` is returned as it is.
- *
- * @param setting the variable that sets the host
+ * Names the setting to change. Of a host that cannot be listened on also its value: somebody may not know that it is set, as conda and
+ * some shells set `HOST`. An error that no setting is to blame for is returned as it is.
  */
-export function nameHostSetting(error: Error, setting: string, host: string | undefined): Error {
+export function nameListenSetting(error: Error, settings: ListenSettings, host: string | undefined): Error {
   const code = 'code' in error ? String(error.code) : ''
   let reason: string
   if ('hostname' in error) reason = `cannot be resolved (${code})`
   else if (code === 'EADDRNOTAVAIL') reason = 'is not an address of this machine'
-  else return error
-  return new StartError(`cannot listen: ${setting} is ${showValue(host)}, which ${reason}`)
+  else {
+    const text = describeListenError(error)
+    return text === undefined ? error : new StartError(`${text}, set ${settings.port} to another`)
+  }
+  return new StartError(`cannot listen: ${settings.host} is ${showValue(host)}, which ${reason}`)
 }
 
 /** Of an error of `listen`; undefined for any other. */

@@ -38,6 +38,8 @@ type Operated = Pick<AdminDeps, 'readHealth' | 'readMetrics'> & {
   readonly readActivities: ReadActivities
 }
 
+const adminSettings = { host: 'ADMIN_HOST', port: 'ADMIN_PORT' }
+
 export function composeAdmin(settings: GatewaySettings, log: Log, state: Operated): Admin {
   const { adminHost: host, adminPort: port, adminToken: token } = settings
   let inForce = composeRoutes(settings, state)
@@ -70,7 +72,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   return {
     tableChanged: () => void (inForce = composeRoutes(state.reloader.current(), state)),
     listen: async () => {
-      opening = listenOn(server, { host, port, exclusive: true }, 'ADMIN_HOST')
+      opening = listenOn(server, { host, port, exclusive: true }, adminSettings)
       return (await opening).port
     },
     async close() {

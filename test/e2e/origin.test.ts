@@ -252,7 +252,7 @@ describe('starting', () => {
     [
       'a port in use',
       () => ({ ORIGIN_PORT: String(origin.port) }),
-      /^cannot listen: 127\.0\.0\.1 port \d+ is in use by another process$/,
+      /^cannot listen: 127\.0\.0\.1 port \d+ is in use by another process, set ORIGIN_PORT to another$/,
     ],
     [
       'an address of another machine',

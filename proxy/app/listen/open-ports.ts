@@ -18,7 +18,7 @@ export async function openPorts(
 ): Promise<OpenPorts> {
   const where = host === undefined ? {} : { host }
   const forDecisions = await decisions?.listen({ ...where, port: decisionsPort })
-  const bound = await listenOn(server, { ...where, port, ...options }, 'HOST')
+  const bound = await listenOn(server, { ...where, port, ...options }, { host: 'HOST', port: 'PORT' })
   return {
     address: bound.address,
     port: bound.port,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type AddressInfo, type ListenOptions, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { Log } from '../../../shared/log.ts'
-import { nameHostSetting } from '../../../shared/start-error.ts'
+import { nameListenSetting, type ListenSettings } from '../../../shared/start-error.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Http1Limits } from '../../http/connection/http1/connections.ts'
 import type { Http2Limits } from '../../http/connection/http2/connections.ts'
@@ -75,13 +75,17 @@ export function http2Limits(settings: GatewaySettings): Http2Limits {
 }
 
 /**
- * Rejects if it cannot listen on the address: with the system's error, or one that names the setting if the host is wrong.
+ * Rejects if it cannot listen on the address: with an error that names the setting to change, or the system's.
  *
- * @param hostSetting the variable that sets the host
+ * @param settings the variables that set the address
  */
-export function listenOn(server: Server, options: ListenOptions, hostSetting: string): Promise<AddressInfo> {
+export function listenOn(
+  server: Server,
+  options: ListenOptions,
+  settings: ListenSettings,
+): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    const fail = (error: Error): void => reject(nameHostSetting(error, hostSetting, options.host))
+    const fail = (error: Error): void => reject(nameListenSetting(error, settings, options.host))
     server.once('error', fail)
     server.listen(options, () => {
       server.off('error', fail)

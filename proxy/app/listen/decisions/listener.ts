@@ -73,7 +73,8 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
     now,
   })
   return {
-    listen: async (options) => (await listenOn(server, options, 'HOST')).port,
+    listen: async (options) =>
+      (await listenOn(server, options, { host: 'HOST', port: 'DECISIONS_PORT' })).port,
     endAfterResponses: () => http1.endAfterResponses(),
     drain: (graceMs) => drain(server, { connectionLimit, http1, http2: noHttp2, log }, graceMs),
   }
