@@ -61,5 +61,5 @@ test.each([
   ['sluice replay acc', /replay access\\ log\.gz/],
   ['sluice completion z', /completion zsh/],
   // With what they do.
-  ['sluice re', /replay +-- say what/],
+  ['sluice re', /replay +-- show what/],
 ])('completes %s', completesInZsh)
