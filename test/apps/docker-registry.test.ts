@@ -119,7 +119,9 @@ async function pull(name: string, way: Way): Promise<string[]> {
 async function startMirror(way: Way): Promise<Way> {
   const { port, process: mirror } = await startRegistry({ proxy: { remoteurl: way.origin } })
   // It keeps its connections to the gateway for a minute and a half.
-  onTestFinished(async () => void (await mirror.stop('SIGKILL')))
+  onTestFinished(async () => {
+    await mirror.stop('SIGKILL')
+  })
   return { name: 'mirror', protocol: 'http', origin: `http://127.0.0.1:${port}` }
 }
 
