@@ -7,7 +7,8 @@ import { runClient } from './client.ts'
 import { startNodeServer } from './server.ts'
 import { setStage, type Way } from './stage.ts'
 
-// MQTT over WebSocket: Aedes as the broker, and MQTT.js as its client.
+// MQTT over WebSocket: Aedes as the broker, and MQTT.js as its client. Not Debian's mosquitto (2.0.11): of 300 messages that are published
+// at once with quality of service 2 its subscribers get 20, also over TCP, without a gateway and with its own client.
 
 const { direct, ways } = setStage({
   start: async () => ({ port: await startNodeServer('mqtt.js'), probe: '/' }),
