@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto'
+import { subscribe } from 'node:diagnostics_channel'
+import { Agent, fetch, WebSocket } from 'undici'
 
 // Writes a notebook, runs code in a kernel and interrupts it. Arguments: origin, protocol, a name for the notebook.
 
-const [origin = '', , name = ''] = process.argv.slice(2)
+const [origin = '', protocol, name = ''] = process.argv.slice(2)
+
+const protocols = new Set()
+subscribe('undici:client:connected', ({ socket }) => protocols.add(socket.alpnProtocol || 'http/1.1'))
+const dispatcher = new Agent({ allowH2: protocol === 'http2' })
 
 async function ask(method, path, body) {
   const response = await fetch(origin + path, {
     method,
+    dispatcher,
     ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
   })
   const text = await response.text()
@@ -23,6 +30,7 @@ const { value: kernel } = await ask('POST', '/api/kernels', { name: 'python3' })
 const session = randomUUID()
 const socket = new WebSocket(
   `${origin.replace(/^http/, 'ws')}/api/kernels/${kernel.id}/channels?session_id=${session}`,
+  { dispatcher: new Agent({ allowH2: false }) },
 )
 await new Promise((resolve, reject) => {
   socket.onopen = resolve
@@ -73,4 +81,14 @@ await ask('DELETE', `/api/kernels/${kernel.id}`)
 await ask('DELETE', path)
 const { status } = await ask('GET', path)
 const saved = read.content.cells.map(({ source }) => source)
-console.log(JSON.stringify({ result, output, interrupted: error, saved, deleted: status }))
+console.log(
+  JSON.stringify({
+    result,
+    output,
+    interrupted: error,
+    saved,
+    deleted: status,
+    protocols: [...protocols].sort(),
+  }),
+)
+await dispatcher.close()
