@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import type { Report } from '../../proxy/cli/replay/report.ts'
 import type { Suggestion } from '../../proxy/cli/replay/suggest.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
-import type { Finished } from '../support/gateway/process.ts'
+import { commandOf, type Finished } from '../support/gateway/process.ts'
 import { directoryWith, loadWithFile } from '../support/gateway/settings.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
@@ -126,14 +126,12 @@ describe('fixed windows', () => {
   })
 
   test('are the same from standard input', async () => {
-    const child = spawn(
-      process.execPath,
-      [join(import.meta.dirname, '../../proxy/cli/main.ts'), 'replay', '-', '--json'],
-      {
-        cwd: directoryWith(table),
-        stdio: ['pipe', 'pipe', 'inherit'],
-      },
-    )
+    const { args, env } = commandOf('proxy/cli/main.ts')
+    const child = spawn(process.execPath, [...args, 'replay', '-', '--json'], {
+      cwd: directoryWith(table),
+      env: { ...process.env, ...env },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
     let stdout = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
     child.stdin.end(gzipSync(textOf(lines)))

@@ -8,7 +8,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
 import { freePort } from '../support/network/ports.ts'
-import { spawnNode } from '../support/gateway/process.ts'
+import { commandOf, spawnNode } from '../support/gateway/process.ts'
 import { directoryWith } from '../support/gateway/settings.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
@@ -76,9 +76,10 @@ describe('top', () => {
   })
 
   test('draws on a terminal until q is pressed, and gives it back', async () => {
-    const command = `${process.execPath} proxy/cli/main.ts top --admin ${admin()} --interval 0.5`
+    const { args, env } = commandOf('proxy/cli/main.ts')
+    const command = `${process.execPath} ${args.join(' ')} top --admin ${admin()} --interval 0.5`
     const top = spawn('script', ['-qefc', command, '/dev/null'], {
-      env: { PATH: process.env['PATH'], TERM: 'xterm', ADMIN_TOKEN: token, NO_COLOR: '1' },
+      env: { ...env, PATH: process.env['PATH'], TERM: 'xterm', ADMIN_TOKEN: token, NO_COLOR: '1' },
     })
     let shown = ''
     const ended = new Promise((resolve) => top.once('close', resolve))

@@ -89,15 +89,22 @@ export function spawnNode(
   options: SpawnOptions = {},
 ): NodeProcess {
   // What NODE_OPTIONS loads patches modules of the sources.
-  const bundles =
-    bundledScripts.includes(script) && !('NODE_OPTIONS' in env) ? process.env[BUNDLES] : undefined
-  const command = bundles === undefined ? fromSources(script) : [bundledPath(bundles, script)]
+  const command = commandOf(script, !('NODE_OPTIONS' in env))
+  return spawnCommand(process.execPath, { ...command.env, ...env }, [...command.args, ...args], options)
+}
+
+/** Arguments of Node that run a script of this repository, as tests start them, and variables that make it start sooner. */
+export function commandOf(
+  script: string,
+  mayBeBundle = true,
+): { readonly args: readonly string[]; readonly env: Record<string, string> } {
+  const folder = mayBeBundle && bundledScripts.includes(script) ? process.env[BUNDLES] : undefined
   const nodeOptions = gatewayScripts.includes(script) ? gatewayOptions : []
-  // Hundreds of processes are started: with the compile cache of run.js, the next start costs half as much.
-  const cache = {
-    NODE_COMPILE_CACHE: join(bundles ?? join(repositoryRoot, 'node_modules/.cache'), 'compiled'),
+  return {
+    args: [...nodeOptions, ...(folder === undefined ? fromSources(script) : [bundledPath(folder, script)])],
+    // Hundreds of processes are started: with the compile cache of run.js, the next start costs half as much.
+    env: { NODE_COMPILE_CACHE: join(folder ?? join(repositoryRoot, 'node_modules/.cache'), 'compiled') },
   }
-  return spawnCommand(process.execPath, { ...cache, ...env }, [...nodeOptions, ...command, ...args], options)
 }
 
 /** As `spawnNode`, with any program. */

@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown, type Plugin } from 'rolldown'
-import { bundledPath, bundledScripts, gatewayScripts, poolCheck } from './bundled-scripts.ts'
+import { bundledPath, bundledScripts, gatewayScripts, poolCheck, startScript } from './bundled-scripts.ts'
 import { wallClockMs } from '../calendar/wall-clock.ts'
 
 // A gateway has some 800 modules, and Node takes half a millisecond of CPU for each at every start, compiled or not: in a run of
@@ -70,11 +70,20 @@ const ownPlace: Plugin = {
   name: 'own place',
   transform(code, id) {
     if (!code.includes('import.meta.') || id.includes('node_modules')) return undefined
+    if (id === join(root, startScript)) return withBundledPaths(code)
     const place = { url: pathToFileURL(id).href, filename: id, dirname: dirname(id) }
     return code.replaceAll(/\bimport\.meta\.(url|filename|dirname)\b/g, (_, name: keyof typeof place) =>
       JSON.stringify(place[name]),
     )
   },
+}
+
+/** Has `startScript` start the bundles of the scripts that it names, which are beside its own. */
+function withBundledPaths(code: string): string {
+  return bundledScripts.reduce(
+    (text, script) => text.replaceAll(`'${script}'`, `'${bundledPath('', script)}'`),
+    code.replaceAll('import.meta.dirname', "(import.meta.dirname + '/..')"),
+  )
 }
 
 /** Several runs may write the same bundle at the same time. */

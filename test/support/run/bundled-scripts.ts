@@ -5,12 +5,18 @@ export const bundledScripts: readonly string[] = [
   'proxy/main.ts',
   'proxy/cli/main.ts',
   'origin/main.ts',
+  'origin/keys.ts',
+  'scripts/start.ts',
+  'test/support/gateway/cluster-process.ts',
   'test/support/gateway/gateway-host.ts',
   'test/support/gateway/command-host.ts',
 ]
 
 /** Scripts that load `poolCheck`. */
 export const gatewayScripts: readonly string[] = ['proxy/main.ts', 'test/support/gateway/gateway-host.ts']
+
+/** Starts the gateway and the demo service, by their paths beside its own. */
+export const startScript = 'scripts/start.ts'
 
 /** Ends a gateway whose pool of connections to the backend is not as it has to be. */
 export const poolCheck = 'test/support/gateway/check-pool.ts'
