@@ -23,7 +23,7 @@ async function measure(family: string): Promise<Figures> {
 // An entry of these has 8 or 17 bytes. The rest is what threads leave behind.
 const MAX_MB = 40
 
-describe.each(['ipv4', 'ipv6'])('a million entries of %s', (family) => {
+describe.each(['ipv4', 'ipv6'])('a million entries of %s', { timeout: 300_000 }, (family) => {
   test('take little memory, are found fast, and are reloaded while the process works', async () => {
     const { entries, hits, grownMb, lookupNs, longestTurn } = await measure(family)
     expect(entries).toEqual([10, 1_000_000])
