@@ -71,6 +71,9 @@ test.each(names)('a long value of %s is read in time', async (name) => {
   }
 })
 
+/** A piece for each value of a byte: ten million of them are read. */
+const singleBytes = Array.from({ length: 256 }, (_, byte) => Buffer.of(byte))
+
 /** Parses until it is refused. Returns how many milliseconds of a processor that took. */
 function parse(pieces: Iterable<Buffer>): number {
   const before = process.threadCpuUsage()
@@ -105,7 +108,7 @@ test.each(parts)('%s that is long is parsed in time, whole and byte by byte', as
   for (const filler of [...fillers, '\r\n', ';a=b', '\\"', '0']) {
     const text = Buffer.from(before + filled(filler) + behind, 'latin1')
     const wholeMs = await minMs(100, () => parse([text]))
-    const inBytesMs = await minMs(maxMs, () => parse(Array.from(text, (byte) => Buffer.of(byte))))
+    const inBytesMs = await minMs(maxMs, () => parse(Array.from(text, (byte) => singleBytes[byte] ?? text)))
     expect({ filler, wholeMs }).toEqual({
       filler,
       wholeMs: expect.toSatisfy((ms: number) => ms < 100) as number,
