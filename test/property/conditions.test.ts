@@ -8,6 +8,7 @@ import type { Rule } from '../../proxy/policy.ts'
 import { noAddressLists } from '../../proxy/request/addresses/lists/address-lists.ts'
 import { readTarget } from '../../proxy/request/target/target.ts'
 import { asRead } from '../support/http/as-read.ts'
+import { runs } from '../support/random/runs.ts'
 
 // A client must gain nothing by a request that backends read differently: where one reads it so that a condition holds, `when`
 // applies the rule; `unless` exempts only what all of them read so.
@@ -127,7 +128,7 @@ test('a cookie: when applies to what any backend reads so, and unless exempts wh
       const readings = cookieReaders.flatMap((read) => read(cookies))
       expectSafe({ cookie: { sid: condition } }, condition, { lines, path: '/' }, readings)
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(10_000) },
   )
 })
 
@@ -161,7 +162,7 @@ test('a query parameter: when applies to what any backend reads so, and unless e
         queryReaders.flatMap((read) => read(sent)),
       )
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(10_000) },
   )
 })
 
@@ -204,6 +205,6 @@ test('a header: when applies to what any backend reads so, and unless exempts wh
       ]
       expectSafe({ header: { 'x-key': condition } }, condition, { lines, path: '/' }, readings)
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(10_000) },
   )
 })

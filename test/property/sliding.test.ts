@@ -9,6 +9,7 @@ import { PolicyArguments } from '../../proxy/limits/store/redis/scripts/policy-a
 import type { Policy } from '../../proxy/policy.ts'
 import { createCountingModel, type CountingModel } from '../support/limiter/counting-model.ts'
 import { chargeAll, makePolicy } from '../support/limiter/limiters.ts'
+import { runs } from '../support/random/runs.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
@@ -62,7 +63,7 @@ test('embedded counters decide as the model does', () => {
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(2000) },
   )
 })
 
@@ -98,7 +99,7 @@ test('the script in Redis decides as the model does, with the requests of a turn
         expect(reply).toEqual(asked.flatMap(({ client, applied }) => expected(model, client, applied, nowMs)))
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(1500) },
   )
 })
 

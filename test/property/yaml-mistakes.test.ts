@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readYamlMapping } from '../../proxy/config/file/yaml-document.ts'
+import { runs } from '../support/random/runs.ts'
 
 // One slip of the hand is one mistake to tell: what the parser says after it has lost the structure misleads.
 
@@ -28,6 +29,6 @@ test('a file with one slip has at most one mistake of form, near it', () => {
       const { mistakes } = readYamlMapping(text)
       expect(mistakes.length, JSON.stringify(mistakes)).toBeLessThanOrEqual(1)
     }),
-    { numRuns: 500 },
+    { numRuns: runs(2000) },
   )
 })
