@@ -27,23 +27,8 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
     clients.set(partitionKey, used + 1)
   }
 
-  const slots: ClientSlots = {
-    pendingSize: 0,
-    reclaimInPassing: () => undefined,
-    // Requests in flight are still in flight.
-    forget: () => false,
-    dropTables(dropped) {
-      const left = new Set<number>()
-      for (const [table, clients] of tables) {
-        if (clients.size === 0) tables.delete(table)
-        else if (dropped.has(table)) left.add(table)
-      }
-      return left
-    },
-  }
-
   return {
-    slots,
+    slots: slotsOf(tables),
     add,
     exceeds: (table, charge) => usedBy(table, charge) >= charge.policy.quota,
 
@@ -79,5 +64,22 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
     takePending: () => [],
     takeBackPending: () => false,
     readUse: () => ({ 'in-flight': { size, capacity, evictions: 0 } }),
+  }
+}
+
+/** Nothing waits here to be added to the shared counters, and requests in flight are forgotten by nobody. */
+function slotsOf(tables: Map<number, Map<string, number>>): ClientSlots {
+  return {
+    pendingSize: 0,
+    reclaimInPassing: () => undefined,
+    forget: () => false,
+    dropTables(dropped) {
+      const left = new Set<number>()
+      for (const [table, clients] of tables) {
+        if (clients.size === 0) tables.delete(table)
+        else if (dropped.has(table)) left.add(table)
+      }
+      return left
+    },
   }
 }

@@ -25,117 +25,144 @@ export const fromFirstRequest: WindowClock = {
   toMonotonic: (nowMs) => nowMs,
 }
 
-/**
- * Counts in windows: for each client a count, and when its window ends by the clock. The ticket is that end.
- *
- * @param table the name that the metrics show it as
- */
-export function createWindowCounts(
-  { maxKeys, seed }: MemoryOptions,
-  table: string,
-  clock: WindowClock,
-): MemoryCounts {
-  const counted = new Uint32Array(maxKeys)
-  const ends = new Float64Array(maxKeys)
-  const endOf = (slot: number): number => ends[slot] ?? 0
-  const countOf = (slot: number): number => counted[slot] ?? 0
-  const endsAtMs = (slot: number): number => clock.toMonotonic(endOf(slot))
-  const slots = new SlotPool(maxKeys, seed, new Uint32Array(maxKeys), { endsAtMs })
+/** The window of each client: a count, and when it ends by the clock. */
+class Windows {
+  readonly #clock: WindowClock
+  readonly #counted: Uint32Array
+  readonly #ends: Float64Array
+  readonly slots: SlotPool
+
+  constructor({ maxKeys, seed }: MemoryOptions, clock: WindowClock) {
+    this.#clock = clock
+    this.#counted = new Uint32Array(maxKeys)
+    this.#ends = new Float64Array(maxKeys)
+    const endsAtMs = (slot: number): number => this.endsAtMs(slot)
+    this.slots = new SlotPool(maxKeys, seed, new Uint32Array(maxKeys), { endsAtMs })
+  }
+
+  /** When the window ends, by its own clock. */
+  endOf(slot: number): number {
+    return this.#ends[slot] ?? 0
+  }
+
+  endsAtMs(slot: number): number {
+    return this.#clock.toMonotonic(this.endOf(slot))
+  }
+
+  countOf(slot: number): number {
+    return this.#counted[slot] ?? 0
+  }
 
   /** The slot of a window that has not ended, or `NONE`. */
-  function find(table: number, { policy, partitionKey }: Charge, timeMs: number): number {
-    const slot = slots.find(table, partitionKey)
-    if (slot === NONE || endOf(slot) <= timeMs) return NONE
+  find(table: number, { policy, partitionKey }: Charge, timeMs: number): number {
+    const slot = this.slots.find(table, partitionKey)
+    if (slot === NONE || this.endOf(slot) <= timeMs) return NONE
     // Another end than when it began, if the clock was set back since, or the calendar of the policy was changed.
-    if (clock.endsForAll) ends[slot] = clock.windowEnd(policy, timeMs)
+    if (this.#clock.endsForAll) this.#ends[slot] = this.#clock.windowEnd(policy, timeMs)
     return slot
   }
 
   /** Begins a window now, in place of an ended one. */
-  function begin(table: number, { policy, partitionKey }: Charge, nowMs: number, timeMs: number): number {
-    slots.forget(table, partitionKey)
-    const slot = slots.add(table, partitionKey, policy.windowMs, nowMs)
-    counted[slot] = 0
-    ends[slot] = clock.windowEnd(policy, timeMs)
-    slots.putLast(table, slot)
+  begin(table: number, { policy, partitionKey }: Charge, nowMs: number, timeMs: number): number {
+    this.slots.forget(table, partitionKey)
+    const slot = this.slots.add(table, partitionKey, policy.windowMs, nowMs)
+    this.#counted[slot] = 0
+    this.#ends[slot] = this.#clock.windowEnd(policy, timeMs)
+    this.slots.putLast(table, slot)
     return slot
   }
 
-  function add(slot: number, units: number, pendingSync: boolean): void {
-    counted[slot] = Math.min(countOf(slot) + units, MAX_COUNT)
-    if (pendingSync) slots.setPending(slot, Math.min(slots.pendingSync(slot) + units, MAX_COUNT))
+  add(slot: number, units: number, pendingSync: boolean): void {
+    this.#counted[slot] = Math.min(this.countOf(slot) + units, MAX_COUNT)
+    if (pendingSync) this.slots.setPending(slot, Math.min(this.slots.pendingSync(slot) + units, MAX_COUNT))
   }
 
+  /** Takes one unit out of the pending sync. Returns false if none is. */
+  takeOnePending(slot: number): boolean {
+    const pendingSync = this.slots.pendingSync(slot)
+    if (pendingSync > 0) this.slots.setPending(slot, pendingSync - 1)
+    return pendingSync > 0
+  }
+
+  /** Takes units back; of a local count those only that are pending sync. A window without any ends. */
+  takeBack(table: number, slot: number, units: number, isLocal: boolean): void {
+    const pendingSync = this.slots.pendingSync(slot)
+    const takenBack = isLocal ? Math.min(units, pendingSync) : units
+    if (isLocal) this.slots.setPending(slot, pendingSync - takenBack)
+    this.#counted[slot] = Math.max(this.countOf(slot) - takenBack, 0)
+    if (this.countOf(slot) === 0) this.slots.remove(table, slot)
+  }
+}
+
+/**
+ * Counts in windows. The ticket is the end of the window, by its clock.
+ *
+ * @param tableName as which the metrics show it
+ */
+export function createWindowCounts(
+  options: MemoryOptions,
+  tableName: string,
+  clock: WindowClock,
+): MemoryCounts {
+  const windows = new Windows(options, clock)
+  const { slots } = windows
   return {
     slots,
 
     exceeds(table, charge, units, nowMs) {
-      const slot = find(table, charge, clock.readTime(nowMs))
-      return (slot === NONE ? 0 : countOf(slot)) + units > charge.policy.quota
+      const slot = windows.find(table, charge, clock.readTime(nowMs))
+      return (slot === NONE ? 0 : windows.countOf(slot)) + units > charge.policy.quota
     },
 
     charge(table, charge, units, nowMs, counts, pendingSync): PolicyState {
       const { policy } = charge
       const timeMs = clock.readTime(nowMs)
-      let slot = find(table, charge, timeMs)
-      let used = slot === NONE ? 0 : countOf(slot)
+      let slot = windows.find(table, charge, timeMs)
+      let used = slot === NONE ? 0 : windows.countOf(slot)
       const exceeded = used + units > policy.quota
       const isCounted = counts && !exceeded
       if (isCounted) {
-        if (slot === NONE) slot = begin(table, charge, nowMs, timeMs)
-        add(slot, units, pendingSync)
+        if (slot === NONE) slot = windows.begin(table, charge, nowMs, timeMs)
+        windows.add(slot, units, pendingSync)
         used += units
       }
       const remaining = Math.max(0, policy.quota - used)
-      const end = slot === NONE ? clock.windowEnd(policy, timeMs) : endOf(slot)
-      const resetMs = end - timeMs
-      return isCounted && settlesByResponse(policy)
-        ? {
-            policy,
-            exceeded,
-            remaining,
-            resetMs,
-            reservation: { charge, units, isLocal: pendingSync, ticket: end },
-          }
-        : { policy, exceeded, remaining, resetMs }
+      const end = slot === NONE ? clock.windowEnd(policy, timeMs) : windows.endOf(slot)
+      const state = { policy, exceeded, remaining, resetMs: end - timeMs }
+      if (!isCounted || !settlesByResponse(policy)) return state
+      return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: end } }
     },
 
     giveBack(table, { charge, isLocal, ticket }, units, nowMs) {
       const timeMs = clock.readTime(nowMs)
-      const slot = find(table, charge, timeMs)
-      if (units < 0) {
-        add(slot === NONE ? begin(table, charge, nowMs, timeMs) : slot, -units, isLocal)
-        return
-      }
-      if (slot === NONE || endOf(slot) !== ticket) return
-      const pendingSync = slots.pendingSync(slot)
-      const takenBack = isLocal ? Math.min(units, pendingSync) : units
-      if (isLocal) slots.setPending(slot, pendingSync - takenBack)
-      counted[slot] = Math.max(countOf(slot) - takenBack, 0)
-      if (countOf(slot) === 0) slots.remove(table, slot)
+      const slot = windows.find(table, charge, timeMs)
+      if (units < 0)
+        windows.add(slot === NONE ? windows.begin(table, charge, nowMs, timeMs) : slot, -units, isLocal)
+      else if (slot !== NONE && windows.endOf(slot) === ticket) windows.takeBack(table, slot, units, isLocal)
     },
 
     read(table, charge, nowMs) {
       const timeMs = clock.readTime(nowMs)
-      const slot = find(table, charge, timeMs)
-      return slot === NONE ? undefined : { used: countOf(slot), resetMs: endOf(slot) - timeMs }
+      const slot = windows.find(table, charge, timeMs)
+      if (slot === NONE) return undefined
+      return { used: windows.countOf(slot), resetMs: windows.endOf(slot) - timeMs }
     },
 
     takePending: (limit, nowMs) =>
       slots.takePending(limit, (slot) => {
         const amount = slots.pendingSync(slot)
         slots.setPending(slot, 0)
-        const isRunning = endOf(slot) > clock.readTime(nowMs)
-        return isRunning ? { endsAtMs: endsAtMs(slot), counted: [amount] } : undefined
+        const isRunning = windows.endOf(slot) > clock.readTime(nowMs)
+        return isRunning ? { endsAtMs: windows.endsAtMs(slot), counted: [amount] } : undefined
       }),
 
     takeBackPending(table, charge, nowMs) {
-      const slot = find(table, charge, clock.readTime(nowMs))
-      const pendingSync = slot === NONE ? 0 : slots.pendingSync(slot)
-      if (pendingSync > 0) slots.setPending(slot, pendingSync - 1)
-      return pendingSync > 0
+      const slot = windows.find(table, charge, clock.readTime(nowMs))
+      return slot !== NONE && windows.takeOnePending(slot)
     },
 
-    readUse: () => ({ [table]: { size: slots.size, capacity: maxKeys, evictions: slots.evictions } }),
+    readUse: () => ({
+      [tableName]: { size: slots.size, capacity: options.maxKeys, evictions: slots.evictions },
+    }),
   }
 }
