@@ -69,15 +69,66 @@ export function upstreamHeaders(
 ): HeaderList {
   const fields = new HeaderList()
   fields.add(names.host, from.upstreamHost ?? from.host)
-  let forwardedFor = ''
-  let forwardedHost = ''
-  let forwardedProto = ''
-  let outerPrefix = ''
-  let via = ''
-  let cookie = ''
-  let decisive: Map<string, { field: HeaderName; value: string }> | undefined
-  const named = optionsNamedIn(rawFields)
+  const received = passOn(fields, classify, rawFields, from)
+  for (const { field, value } of received.decisive?.values() ?? []) fields.add(field, value)
+  const { strippedPrefix, withoutCookies } = from
+  if (strippedPrefix !== undefined)
+    fields.add(names.xForwardedPrefix, received.outerPrefix.replace(/\/+$/, '') + strippedPrefix)
+  const cookie = received.cookie !== '' && withoutCookies ? withoutCookies(received.cookie) : received.cookie
+  if (cookie !== '') fields.add(names.cookie, cookie)
+  // Without the header a backend may choose any coding (RFC 9110 section 12.5.3).
+  if (from.bodyIsRead) fields.add(names.acceptEncoding, 'identity')
+  const trusted = from.peerTrusted ? received : nothingReceived
+  fields.add(names.xForwardedFor, trusted.forwardedFor + from.peerAddress)
+  fields.add(names.xForwardedHost, trusted.forwardedHost || from.host)
+  fields.add(names.xForwardedProto, trusted.forwardedProto || from.scheme)
+  fields.add(names.xRealIp, from.clientAddress)
+  fields.add(names.xRequestId, from.requestId)
+  if (!from.withoutVia) fields.add(names.via, `${received.via}${from.protocolVersion} sluice`)
+  if (from.setHeaders) fields.addAll(from.setHeaders)
+  if (from.traceHeaders) fields.addAll(headerListOf(from.traceHeaders))
+  return fields
+}
 
+/** What the request says in headers that the gateway writes itself: each once, however many lines the client has sent. */
+type Received = {
+  /** Each with `, ` behind it. */
+  forwardedFor: string
+  forwardedHost: string
+  forwardedProto: string
+  /** `X-Forwarded-Prefix` of a trusted proxy, where a prefix is removed here too. */
+  outerPrefix: string
+  /** Each with `, ` behind it. */
+  via: string
+  cookie: string
+  decisive: Map<string, Decisive> | undefined
+}
+
+type Decisive = { readonly field: HeaderName; value: string }
+
+function noHeaders(): Received {
+  return {
+    forwardedFor: '',
+    forwardedHost: '',
+    forwardedProto: '',
+    outerPrefix: '',
+    via: '',
+    cookie: '',
+    decisive: undefined,
+  }
+}
+
+const nothingReceived: Readonly<Received> = noHeaders()
+
+/** Adds the headers that are passed on as they are, and returns those that the gateway writes itself. */
+function passOn(
+  fields: HeaderList,
+  classify: RequestFieldClassifier,
+  rawFields: readonly string[],
+  from: Provenance,
+): Received {
+  const received = noHeaders()
+  const named = optionsNamedIn(rawFields)
   for (let i = 0; i < rawFields.length; i += 2) {
     const field = classify(rawFields[i] ?? '')
     if (!field) continue
@@ -87,33 +138,27 @@ export function upstreamHeaders(
         if (from.bodyIsRead && changesBody.has(field.name)) break
         if (field.decides || !named?.has(field.name)) fields.add(field, value)
         break
-      case 'reference': {
-        if (named?.has(field.name)) break
-        const { references } = from
-        fields.add(field, references ? (privateReference(field.name, value, references) ?? value) : value)
+      case 'reference':
+        if (!named?.has(field.name)) fields.add(field, referenceFor(from, field, value))
         break
-      }
-      case 'decisive': {
-        // Of several lines one backend takes the first and another the last; the client's key is made of all of them.
-        const before = decisive?.get(field.name)
-        decisive ??= new Map()
-        if (before) before.value += `, ${value}`
-        else decisive.set(field.name, { field, value })
+      case 'decisive':
+        addDecisive(received, field, value)
         break
-      }
       case 'cookie':
         // HTTP/2 may carry it in pieces (RFC 9113 section 8.2.3).
-        if (field.decides || !named?.has(field.name)) cookie += cookie === '' ? value : `; ${value}`
+        if (field.decides || !named?.has(field.name))
+          received.cookie += received.cookie === '' ? value : `; ${value}`
         break
       case 'max-forwards':
         fields.add(field, String(from.maxForwards ?? value))
         break
       case 'via':
-        if (value !== '') via += `${value}, `
+        if (value !== '') received.via += `${value}, `
         break
       case 'trusted-proxy':
         if (!from.peerTrusted) break
-        if (from.strippedPrefix !== undefined && field.name === 'x-forwarded-prefix') outerPrefix = value
+        if (from.strippedPrefix !== undefined && field.name === 'x-forwarded-prefix')
+          received.outerPrefix = value
         else fields.add(field, value)
         break
       case 'client-address':
@@ -121,35 +166,30 @@ export function upstreamHeaders(
         if (from.clientNamed) fields.add(field, value)
         break
       case 'x-forwarded-for':
-        if (value !== '') forwardedFor += `${value}, `
+        if (value !== '') received.forwardedFor += `${value}, `
         break
       case 'x-forwarded-host':
-        forwardedHost = value
+        received.forwardedHost = value
         break
       case 'x-forwarded-proto':
-        forwardedProto = value
+        received.forwardedProto = value
         break
       default:
     }
   }
+  return received
+}
 
-  if (!from.peerTrusted) forwardedFor = forwardedHost = forwardedProto = ''
-  for (const { field, value } of decisive?.values() ?? []) fields.add(field, value)
-  if (from.strippedPrefix !== undefined)
-    fields.add(names.xForwardedPrefix, outerPrefix.replace(/\/+$/, '') + from.strippedPrefix)
-  if (cookie !== '' && from.withoutCookies) cookie = from.withoutCookies(cookie)
-  if (cookie !== '') fields.add(names.cookie, cookie)
-  // Without the header a backend may choose any coding (RFC 9110 section 12.5.3).
-  if (from.bodyIsRead) fields.add(names.acceptEncoding, 'identity')
-  fields.add(names.xForwardedFor, forwardedFor + from.peerAddress)
-  fields.add(names.xForwardedHost, forwardedHost || from.host)
-  fields.add(names.xForwardedProto, forwardedProto || from.scheme)
-  fields.add(names.xRealIp, from.clientAddress)
-  fields.add(names.xRequestId, from.requestId)
-  if (!from.withoutVia) fields.add(names.via, `${via}${from.protocolVersion} sluice`)
-  if (from.setHeaders) fields.addAll(from.setHeaders)
-  if (from.traceHeaders) fields.addAll(headerListOf(from.traceHeaders))
-  return fields
+function referenceFor({ references }: Provenance, { name }: HeaderName, value: string): string {
+  return references ? (privateReference(name, value, references) ?? value) : value
+}
+
+/** Of several lines one backend takes the first and another the last; the client's key is made of all of them. */
+function addDecisive(received: Received, field: HeaderName, value: string): void {
+  const decisive = (received.decisive ??= new Map<string, Decisive>())
+  const before = decisive.get(field.name)
+  if (before) before.value += `, ${value}`
+  else decisive.set(field.name, { field, value })
 }
 
 /** Request headers that ask for a compressed or partial response. */
