@@ -1,20 +1,13 @@
 import { hash } from 'node:crypto'
 import { readPart, type KeySource } from '../keys/part-values.ts'
-import { presentParts } from '../keys/partition-key.ts'
+import { alwaysThere, presentParts } from '../keys/partition-key.ts'
 import { partName, type Policy, type SinglePart } from '../../policy.ts'
 
-/** A part of a rule's key and the values that a request has for it; secret ones as their hash. None: it is absent. */
+/**
+ * A part of a rule's key and the values that a request has for it, none where it is absent. What its client has put there may be
+ * secret: it is shown as its hash.
+ */
 export type KeyPart = { readonly part: string; readonly values: readonly string[] }
-
-const shown: ReadonlySet<SinglePart['kind']> = new Set([
-  'ip',
-  'network',
-  'country',
-  'asn',
-  'host',
-  'global',
-  'path',
-])
 
 /** The keys of a request under a policy: of `first`, each part that the client has sent, else the one that every request has. */
 export function keyPartsOf({ partition }: Policy, source: KeySource): KeyPart[] {
@@ -29,6 +22,6 @@ export function keyPartsOf({ partition }: Policy, source: KeySource): KeyPart[] 
 function keyPart(part: SinglePart, source: KeySource): KeyPart {
   const values = readPart(part, source)
   const show = (value: string): string =>
-    shown.has(part.kind) ? value : `sha256:${hash('sha256', Buffer.from(value, 'latin1'))}`
+    alwaysThere.has(part.kind) ? value : `sha256:${hash('sha256', Buffer.from(value, 'latin1'))}`
   return { part: partName(part), values: values.map(show) }
 }
