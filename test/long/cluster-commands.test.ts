@@ -1,16 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { slotOf } from '../../proxy/limits/store/redis/cluster-nodes.ts'
-import {
-  chargeAll,
-  countAllowed,
-  makePolicy,
-  newClient,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, countAllowed, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
-import { openLimiter } from '../support/redis/redis-limiters.ts'
+import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 
 /* Requests that arrive together share a command for each node of a cluster, whatever slots their counters are in. */
 
@@ -26,20 +19,13 @@ beforeAll(async () => {
 })
 afterAll(() => cluster.close())
 
-async function open(): Promise<RunningLimiter> {
-  const limiter = openLimiter(cluster.url, 5_000)
-  await limiter.connection.connected(5_000)
-  await waitUntilAnswering(limiter)
-  return limiter
-}
-
 async function countCommands(): Promise<number[]> {
   const texts = await Promise.all(cluster.nodes.map(({ operator }) => operator.info('commandstats')))
   return texts.map((text) => Number(/cmdstat_evalsha:calls=(\d+)/.exec(text)?.[1] ?? 0))
 }
 
 test('one command for each node decides all requests of a turn, under rules of any kind', async () => {
-  const limiter = await open()
+  const limiter = await openAnsweringLimiter(cluster.url, 5_000)
   for (const policies of [[narrow], [narrow, wide], [narrow, sliding, inFlight]]) {
     const clients = Array.from({ length: 60 }, newClient)
     const before = await countCommands()
@@ -58,7 +44,7 @@ test('one command for each node decides all requests of a turn, under rules of a
 })
 
 test('requests with counters on several nodes are decided beside them', async () => {
-  const limiter = await open()
+  const limiter = await openAnsweringLimiter(cluster.url, 5_000)
   const clients = Array.from({ length: 40 }, newClient)
   const ask = (): Promise<unknown>[] =>
     clients.map(async (client, i) =>
@@ -74,7 +60,7 @@ test('requests with counters on several nodes are decided beside them', async ()
 test('a slot that has moved is found by the requests that share a command with others', async () => {
   const [one, other] = cluster.nodes
   if (!one || !other) throw new RangeError('three nodes')
-  const limiter = await open()
+  const limiter = await openAnsweringLimiter(cluster.url, 5_000)
   const clients = Array.from({ length: 60 }, newClient)
   const ask = async (): Promise<number> =>
     countAllowed(

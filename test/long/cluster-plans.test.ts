@@ -1,15 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { slotOf } from '../../proxy/limits/store/redis/cluster-nodes.ts'
 import type { Decision } from '../../proxy/limits/limiter.ts'
-import {
-  chargeAll,
-  makePolicy,
-  newClient,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
-import { openLimiter } from '../support/redis/redis-limiters.ts'
+import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 
 /* In a cluster the plan of a client is on the node of its counters, also while these move to another node. */
 
@@ -26,13 +20,6 @@ beforeAll(async () => {
 })
 afterAll(() => cluster.close())
 
-async function open(): Promise<RunningLimiter> {
-  const limiter = openLimiter(cluster.url, 5_000)
-  await limiter.connection.connected(5_000)
-  await waitUntilAnswering(limiter)
-  return limiter
-}
-
 function quotas(decision: Decision): unknown {
   return decision.outcome === 'unavailable' || 'withoutStore' in decision
     ? 'unavailable'
@@ -45,7 +32,7 @@ const nameOf = (i: number): string | undefined => ['free', 'pro', 'gold', undefi
 const quotaOf = (i: number): number => [2, 4, 1, 1][i % 4] ?? 0
 
 test('requests of all nodes count under the plans of their clients', async () => {
-  const limiter = await open()
+  const limiter = await openAnsweringLimiter(cluster.url, 5_000)
   const clients = Array.from({ length: 60 }, newClient)
   for (const [i, client] of clients.entries()) await limiter.plans.set(ownerOf(client), nameOf(i))
   const rules = [fixed, bucket, flight, usual]
@@ -69,7 +56,7 @@ test('requests of all nodes count under the plans of their clients', async () =>
 })
 
 test('a request with counters on several nodes counts under the plans of each', async () => {
-  const limiter = await open()
+  const limiter = await openAnsweringLimiter(cluster.url, 5_000)
   const clients = Array.from({ length: 40 }, newClient)
   const others = clients.map((client) => `other ${client}`)
   for (const [i, client] of clients.entries()) await limiter.plans.set(ownerOf(client), nameOf(i))
@@ -90,7 +77,7 @@ test('a request with counters on several nodes counts under the plans of each', 
 test('while a slot moves, a plan may be on the other node than the counter', async () => {
   const [one, other] = cluster.nodes
   if (!one || !other) throw new RangeError('three nodes')
-  const limiter = await open()
+  const limiter = await openAnsweringLimiter(cluster.url, 5_000)
   const clients: string[] = []
   while (clients.length < 12) {
     const client = newClient()

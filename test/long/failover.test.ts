@@ -6,7 +6,7 @@ import { chargeAll, makePolicy, startRedisLimiter, type RunningLimiter } from '.
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { startSentinelTrio } from '../support/redis/redis-trio.ts'
 import { eventually } from '../support/wait/eventually.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 const random = seededRandom(testSeed())

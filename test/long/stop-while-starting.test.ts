@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { spawnGateway } from '../support/gateway/gateway.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { testSeed } from '../support/random/seed.ts'
 import { freshRedis } from '../support/redis/redis.ts'
