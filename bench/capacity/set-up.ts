@@ -1,3 +1,5 @@
+import { LEASE_MS } from '../../proxy/limits/store/leases/lease-store.ts'
+import { CHARGES_IN_COMMAND, MAX_UNANSWERED } from '../../proxy/limits/store/redis/limiter.ts'
 import type { MeasuredAlgorithm } from './costs.ts'
 
 /** A set-up to simulate. All counters of a decision are on one node. */
@@ -52,13 +54,13 @@ export type Upgrade = {
 
 /** What the simulated gateways do, as documented in docs/redis.md. */
 export const gatewayRules = {
-  maxUnanswered: 3,
-  maxChargesInCommand: 256,
+  maxUnanswered: MAX_UNANSWERED,
+  maxChargesInCommand: CHARGES_IN_COMMAND,
   storeTimeoutUs: 100_000,
   failuresToOpen: 3,
   probeEveryUs: 250_000,
   addTimeoutUs: 1_000_000,
-  leaseUs: 500_000,
+  leaseUs: LEASE_MS * 1000,
   /** Leases follow what a tenant used in this time. */
   usageUs: 100_000,
   /** A tenant that uses less in a tenth of a second is not worth a lease. */

@@ -1,8 +1,8 @@
+import { seededRandom } from '../../test/support/random/seeded-random.ts'
 import type { Costs } from './costs.ts'
 import { EventQueue } from './event-queue.ts'
 import { Gateway, type Outcome } from './gateway.ts'
 import { RedisNode, windowAt, type Command, type Request } from './node.ts'
-import { createRandom } from './random.ts'
 import { gatewayRules, type SetUp } from './set-up.ts'
 
 export type Simulated = {
@@ -70,7 +70,7 @@ class Simulation {
 
   constructor(setUp: SetUp, costs: Costs) {
     this.#setUp = setUp
-    this.#random = createRandom(setUp.seed)
+    this.#random = seededRandom(setUp.seed)
     this.#gateways = Array.from({ length: setUp.gateways }, () => new Gateway(setUp, costs.gateway))
     this.#nodes = Array.from({ length: setUp.nodes }, () => new RedisNode(setUp, costs.redis))
     this.#serving = [...this.#gateways]

@@ -5,7 +5,7 @@ import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts
 import { spawnCommand } from '../support/gateway/process.ts'
 import { canConnect, freePort } from '../support/network/ports.ts'
 import { testSeed } from '../support/random/seed.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { launchRedisServer, type RedisServer } from '../support/redis/redis-server.ts'
 import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'

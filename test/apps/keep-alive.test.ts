@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { send, startGateway } from '../support/gateway/gateway.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 import { startServer } from './server.ts'
 

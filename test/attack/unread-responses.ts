@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { keepCrowd } from './crowd.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 const random = seededRandom(testSeed())

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 const random = seededRandom(testSeed())

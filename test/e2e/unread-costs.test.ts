@@ -8,7 +8,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 const random = seededRandom(testSeed())

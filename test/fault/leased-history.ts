@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Policy } from '../../proxy/policy.ts'
 import { doAtOnce } from '../../shared/steps.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { chargeAll, makePolicy, newClient, startRedisLimiter } from '../support/limiter/limiters.ts'
 import { drawFaults, runFaults, tellFaults } from './faults.ts'
 import type { Attempt } from './history.ts'

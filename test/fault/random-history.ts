@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Policy } from '../../proxy/policy.ts'
 import { makePolicy, newClient } from '../support/limiter/limiters.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { drawFaults, runFaults, tellFaults, type Fault } from './faults.ts'
 import { judge } from './judge.ts'
 import { openStage, type Replica, type Stage } from './stage.ts'

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { seededRandom, waysOfSending, type WayOfSending } from '../support/http/raw-client.ts'
+import { waysOfSending, type WayOfSending } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import {
   arbitraryRequestBytes,
   changedRequests,

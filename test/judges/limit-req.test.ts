@@ -13,7 +13,7 @@ import { installDebianPackages } from '../support/run/packages.ts'
 import { freePort } from '../support/network/ports.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 const random = seededRandom(testSeed())

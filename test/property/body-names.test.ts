@@ -3,7 +3,7 @@ import { bodyKeysOf } from '../../proxy/limits/keys/body/body-keys.ts'
 import { KeyBody, type BodyPart } from '../../proxy/limits/keys/body/key-body.ts'
 import { BodyNames } from '../../proxy/limits/keys/body/names/body-names.ts'
 import { drawRequest } from '../backends/bodies/bodies.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { runs } from '../support/random/runs.ts'
 import { testSeed } from '../support/random/seed.ts'
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { credentialKeys, tokenKeys } from '../../proxy/limits/keys/credentials/credential-keys.ts'
 import { maxReadings } from '../../proxy/limits/keys/partition-key.ts'
 import { known, spell } from '../backends/credentials/spellings.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { runs } from '../support/random/runs.ts'
 
 // The attack: one credential in endless spellings, each counted as another client. `npm run test:backends` asks real libraries

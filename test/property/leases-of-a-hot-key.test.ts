@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Charge } from '../../proxy/limits/limiter.ts'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { makePolicy } from '../support/limiter/limiters.ts'
 import { createModelCounters, type Window } from '../support/leases/model-counters.ts'
 import { ModelGateway, unitsOf } from '../support/leases/model-gateway.ts'

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { seededRandom, waysOfSending, type WayOfSending } from '../support/http/raw-client.ts'
+import { waysOfSending, type WayOfSending } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { arbitraryBytes, changed, wellFormed, type BackendBytes } from '../support/random/response-bytes.ts'
 import {
   differenceBetween,

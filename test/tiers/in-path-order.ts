@@ -1,5 +1,5 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { seededRandom } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /**

@@ -4,11 +4,11 @@ import { parseExposition } from '../support/metrics/prometheus.ts'
 import {
   converse,
   freshAddress,
-  seededRandom,
   waysOfSending,
   type Conversation,
   type WayOfSending,
 } from '../support/http/raw-client.ts'
+import { seededRandom } from '../support/random/seeded-random.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 import { readHere } from '../support/random/response-readings.ts'
 import type { AnswerVector } from './answer.ts'

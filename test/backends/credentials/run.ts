@@ -9,7 +9,7 @@ import { unknownClient } from '../../../proxy/request/addresses/client-address.t
 import type { Policy } from '../../../proxy/policy.ts'
 import { createTokenReader } from '../../../proxy/limits/keys/tokens/token-reader.ts'
 import { createTokenVerifier } from '../../../proxy/limits/keys/tokens/token-claims.ts'
-import { seededRandom } from '../../support/http/raw-client.ts'
+import { seededRandom } from '../../support/random/seeded-random.ts'
 import { testSeed } from '../../support/random/seed.ts'
 import { installDebianPackages, installNpmPackages } from '../../support/run/packages.ts'
 import { encoded, known, secret, spell, tokens } from './spellings.ts'

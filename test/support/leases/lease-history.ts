@@ -1,7 +1,7 @@
 import type { Charge } from '../../../proxy/limits/limiter.ts'
 import { MAX_LEASE_AGE_MS, type LeaseStore } from '../../../proxy/limits/store/leases/lease-store.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { seededRandom } from '../http/raw-client.ts'
+import { seededRandom } from '../random/seeded-random.ts'
 import { makePolicy } from '../limiter/limiters.ts'
 import { createModelCounters, type Window } from './model-counters.ts'
 import { LATENCY_MS, ModelGateway, unitsOf, type Defect } from './model-gateway.ts'

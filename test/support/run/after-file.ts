@@ -5,7 +5,7 @@ import { checkFile } from '../leaks/check.ts'
 import { listResources } from '../leaks/resources.ts'
 import { closeSharedConnections } from '../leaks/shared-connections.ts'
 import { testSeed } from '../random/seed.ts'
-import { seededRandom } from '../http/raw-client.ts'
+import { seededRandom } from '../random/seeded-random.ts'
 
 // Run by vitest at the start of every test file.
 fc.configureGlobal({ seed: testSeed() })

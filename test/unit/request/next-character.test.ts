@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { NextCharacter } from '../../../proxy/request/values/next-character.ts'
-import { seededRandom } from '../../support/http/raw-client.ts'
+import { seededRandom } from '../../support/random/seeded-random.ts'
 import { testSeed } from '../../support/random/seed.ts'
 
 test('places of a character are those that indexOf finds, wherever one asks for them from left to right', () => {

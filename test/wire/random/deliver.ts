@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Writable } from 'node:stream'
-import { seededRandom } from '../../support/http/raw-client.ts'
+import { seededRandom } from '../../support/random/seeded-random.ts'
 import type { Delivery } from './plan.ts'
 
 /** Maximum number of pieces, however small they should be. */

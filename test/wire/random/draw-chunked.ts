@@ -1,4 +1,4 @@
-import { seededRandom } from '../../support/http/raw-client.ts'
+import { seededRandom } from '../../support/random/seeded-random.ts'
 import type { BatchOptions } from './draw.ts'
 import type { Answer, Conversation, Delivery, Exchange } from './plan.ts'
 

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { seededRandom } from '../../support/http/raw-client.ts'
+import { seededRandom } from '../../support/random/seeded-random.ts'
 import type { Reading } from './plan.ts'
 
 /** Slows a stream's reader down as the plan says. To be told of each piece that has come. */

@@ -44,14 +44,20 @@ export type RedisLimiter = Batching &
     readonly leaseStore: LeaseStore
   }
 
-/** Redis decides this many in less than half a millisecond, during which its other clients wait. */
-const CHARGES_IN_COMMAND = 256
+/**
+ * Redis decides this many in less than half a millisecond, during which its other clients wait.
+ *
+ * @internal exported for the forecast of capacity
+ */
+export const CHARGES_IN_COMMAND = 256
 
 /**
  * Enough that Redis is never idle for want of a command. Requests that wait for an answer share a command, which is cheaper. With a
  * maximum of one, requests would wait half a round trip where the network is slow.
+ *
+ * @internal exported for the forecast of capacity
  */
-const MAX_UNANSWERED = 3
+export const MAX_UNANSWERED = 3
 
 const ADD_TIMEOUT_MS = 1000
 

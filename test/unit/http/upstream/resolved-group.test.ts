@@ -7,7 +7,7 @@ import { UpstreamPool } from '../../../../proxy/http/upstream/pool.ts'
 import { createLeastConnections } from '../../../../proxy/http/upstream/servers/balancer.ts'
 import { ResolvedGroup } from '../../../../proxy/http/upstream/servers/resolved-group.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
-import { seededRandom } from '../../../support/http/raw-client.ts'
+import { seededRandom } from '../../../support/random/seeded-random.ts'
 import { testSeed } from '../../../support/random/seed.ts'
 import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 

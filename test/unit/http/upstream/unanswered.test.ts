@@ -4,7 +4,7 @@ import {
   UnansweredConnections,
   type Unanswered,
 } from '../../../../proxy/http/upstream/keep-alive/unanswered.ts'
-import { seededRandom } from '../../../support/http/raw-client.ts'
+import { seededRandom } from '../../../support/random/seeded-random.ts'
 import { runs } from '../../../support/random/runs.ts'
 
 // Simulated backends, by a clock of their own: which connections are closed for others, and what that costs or saves.
