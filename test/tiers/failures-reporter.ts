@@ -24,10 +24,10 @@ export class FailuresReporter implements Reporter {
 
   onTestModuleEnd(module: TestModule): void {
     const failures = failuresOf(module)
-    for (const failure of failures) console.log(briefly(failure))
     this.#failures.push(...failures)
     this.#passed += countPassed(module)
     writeResult({ ended: false, passed: this.#passed, failures: this.#failures })
+    for (const failure of failures) console.log(briefly(failure))
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
