@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { closeNew, describeNew, listResources, TIMER, type Resources } from './resources.ts'
 
-/** Closing resources at the end of a test takes a few turns of the event loop, of this process or of its peer. */
-const GRACE_MS = 3_000
+/** Closing resources at the end of a test takes a few turns of the event loop, of this process or of its peer, on a busy machine too. */
+const GRACE_MS = 10_000
 
 /**
  * Resolves when everything that was opened since `before` is closed. Anything still open after a moment is closed here, for the
