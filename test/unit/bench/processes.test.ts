@@ -22,7 +22,9 @@ test('a server ends with what it has started, also outside of its process group'
     const [, digits] = /started (\d+)/.exec(server.output()) ?? []
     return digits === undefined ? false : Number(digits)
   })
-  onTestFinished(() => void (isRunning(pid) && process.kill(-pid, 'SIGKILL')))
+  onTestFinished(() => {
+    if (isRunning(pid)) process.kill(-pid, 'SIGKILL')
+  })
   await server.stop()
   await eventually('both have ended', () => expect([server.pid, pid].filter(isRunning)).toEqual([]))
 })

@@ -36,7 +36,8 @@ export async function converseHttp2(
     for (const outcome of outcomes) if (!outcome.complete) outcome.ended ??= 'silent'
     session.destroy()
   }, silenceMs)
-  socket.on('data', () => silence.refresh())
+  // The session reads the socket itself, which emits nothing.
+  const heard = (): void => void silence.refresh()
 
   const leave = (how: 'end' | 'reset'): void => {
     for (const outcome of outcomes) if (!outcome.complete) outcome.ended ??= 'left'
@@ -49,9 +50,9 @@ export async function converseHttp2(
       const exchange = exchanges[at]
       const outcome = outcomes[at]
       if (!exchange || !outcome) return
-      silence.refresh()
+      heard()
       if (!session.closed && !session.destroyed)
-        await converse(session, conversation, exchange, outcome, leave)
+        await converse(session, conversation, exchange, outcome, { leave, heard })
       if (!outcome.complete) outcome.ended ??= 'closed'
     }
   }
@@ -68,7 +69,7 @@ function converse(
   conversation: Conversation,
   exchange: Exchange,
   outcome: Outcome,
-  leave: (how: 'end' | 'reset') => void,
+  { leave, heard }: { readonly leave: (how: 'end' | 'reset') => void; readonly heard: () => void },
 ): Promise<void> {
   const { upload, cancel } = exchange
   const stream = session.request(headersOf(exchange), { endStream: !upload })
@@ -80,13 +81,18 @@ function converse(
   }
   const slow = slowDown(stream, conversation.reading, exchange.id)
   return new Promise((resolve) => {
-    stream.on('headers', (headers) => outcome.interim.push(Number(headers[':status'])))
+    stream.on('headers', (headers) => {
+      heard()
+      outcome.interim.push(Number(headers[':status']))
+    })
     stream.on('response', (headers) => {
+      heard()
       outcome.status = headers[':status']
       outcome.headers = plainHeaders(headers)
       if (cancel?.where === 'response' && cancel.share * exchange.answer.bytes === 0) giveUp()
     })
     stream.on('data', (piece: Buffer) => {
+      heard()
       takeBody(outcome, exchange, piece)
       slow(piece.length)
       if (cancel?.where === 'response' && outcome.bodyBytes >= cancel.share * exchange.answer.bytes) giveUp()
@@ -94,6 +100,8 @@ function converse(
     let ended = false
     stream.on('end', () => (ended = true))
     stream.on('error', () => undefined)
+    // Of an upload: the other side takes it.
+    stream.on('drain', heard)
     stream.on('close', () => {
       outcome.resetCode = stream.rstCode
       const isWhole = ended && stream.rstCode === 0 && outcome.status !== undefined
