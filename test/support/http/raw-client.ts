@@ -33,7 +33,8 @@ export type ConverseOptions = {
   readonly toHead?: boolean | undefined
 }
 
-const maxSilenceMs = 8_000
+/** Thirty conversations at a time on a busy machine are not answered for seconds. */
+const maxSilenceMs = 30_000
 
 /**
  * Sends pieces of bytes over a connection of its own, each in a packet of its own as far as that can be had, and reads
