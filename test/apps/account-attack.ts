@@ -1,4 +1,5 @@
 import { Agent, request as httpRequest } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 
 /** How a guess writes its account and password: `Content-Type` and body. */
 export type Spelling = (account: string, password: string) => readonly [type: string, body: string]
@@ -95,6 +96,44 @@ export async function inParallel(
     while (next < count) await act(next++)
   }
   await Promise.all(Array.from({ length: atOnce }, work))
+}
+
+/**
+ * Acts again and again while it is on, so many at a time, each with a pause behind it: as clients on the Internet, which wait for their
+ * answers longer than the gateway takes for them.
+ */
+export class PacedLoad {
+  readonly #loops: Promise<void>
+  #isOn = false
+  #isOver = false
+  #acts = 0
+
+  constructor(atOnce: number, pauseMs: number, act: (index: number) => Promise<void>) {
+    const loop = async (number: number): Promise<void> => {
+      // Not all at the same instant.
+      await setTimeout((number * pauseMs) / atOnce)
+      while (!this.#isOver) {
+        if (this.#isOn) await act(this.#acts++)
+        await setTimeout(pauseMs)
+      }
+    }
+    this.#loops = Promise.all(Array.from({ length: atOnce }, (_, number) => loop(number))).then(
+      () => undefined,
+    )
+  }
+
+  get acts(): number {
+    return this.#acts
+  }
+
+  switch(isOn: boolean): void {
+    this.#isOn = isOn
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#loops
+  }
 }
 
 /** The address with this number, of more than any test needs, each in a /24 of its own. */
