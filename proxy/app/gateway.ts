@@ -26,9 +26,15 @@ export async function composeGateway(
 ): Promise<Gateway> {
   if (!source) return composeWorker(settings, log, names)
   if (settings.workers === 1) return composeSingle(settings, log, source, names)
-  // Each worker reads the lists itself. A mistake is told once, before there are any.
-  await createLiveLists(log).prepare(listFilesOf(settings))
-  return composePrimary(settings, log, source)
+  // Each worker reads the lists itself, and logs it. A mistake is told once, before there are any.
+  const keptLists = createLiveLists({ info: nothing, warn: nothing, error: nothing })
+  const first = await keptLists.prepare(listFilesOf(settings))
+  first.commit()
+  return composePrimary(settings, log, { source, keptLists })
+}
+
+function nothing(): void {
+  // Not logged.
 }
 
 /** The whole gateway in one process: the servers for clients, and the admin listener beside them. */

@@ -3,7 +3,7 @@ import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createLiveGeo } from './addresses/live-geo.ts'
 import { composeCrowdsec, type Crowdsec } from './addresses/crowdsec.ts'
-import { createLiveLists } from './addresses/live-lists.ts'
+import { createLiveLists, type KeptList } from './addresses/live-lists.ts'
 import { createFaultLog } from './listen/fault-log.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
@@ -112,6 +112,8 @@ export async function composeServing(
     readonly now?: () => number
     /** In a worker: the decisions of CrowdSec, which the primary process reads. */
     readonly crowdsec?: Crowdsec | undefined
+    /** In a worker: the list of addresses that is in force, where its file cannot be used. */
+    readonly askForKeptList?: (location: string) => Promise<KeptList | undefined>
     /** Tells of bans and of the breaker, where somebody wants to know. */
     readonly notify?: Notify | undefined
   } = {},
@@ -128,7 +130,10 @@ export async function composeServing(
   const crowdsec =
     settings.crowdsec && (elsewhere.crowdsec ?? composeCrowdsec(settings.crowdsec, { telemetry, log }))
   if (crowdsec) telemetry.observeTable('crowdsec', () => crowdsec.table.readUse())
-  const addressLists = createLiveLists(log, crowdsec?.table)
+  const addressLists = createLiveLists(log, {
+    crowdsec: crowdsec?.table,
+    askForKept: elsewhere.askForKeptList,
+  })
   telemetry.observeLists(() => addressLists.readUse())
   const firstLists = await addressLists.prepare(listFilesOf(settings))
   firstLists.commit()

@@ -12,7 +12,7 @@ import {
 } from '../../request/addresses/lists/list-problems.ts'
 import { readListInThread } from '../../request/addresses/lists/read-in-thread.ts'
 import type { ReadList } from '../../request/addresses/lists/read-list.ts'
-import { SortedRanges } from '../../request/addresses/lists/sorted-ranges.ts'
+import { SortedRanges, type RangeData } from '../../request/addresses/lists/sorted-ranges.ts'
 import type { ListUse } from '../../telemetry/telemetry.ts'
 
 /** The lists of addresses of this process, each read again when its file changes. */
@@ -23,9 +23,14 @@ export type LiveLists = {
    * @returns rejects with SettingsError with every line that is wrong
    */
   prepare(files: readonly ListFile[]): Promise<PreparedLists>
+  /** The list in force of a file, to be kept for processes that cannot read it. */
+  readKept(location: string): KeptList | undefined
   readUse(): readonly ListUse[]
   close(): void
 }
+
+/** A list as its file had it when it could last be used, and when that was. */
+export type KeptList = { readonly data: RangeData; readonly entries: number; readonly readAtMs: number }
 
 export type PreparedLists = {
   readonly lists: AddressLists
@@ -65,12 +70,18 @@ class LiveList implements AddressList {
 /**
  * Reads one list at a time, in a thread. Where a list that has changed cannot be used, the one in force stays, and the log says why.
  *
- * @param crowdsec is handed on with the lists
+ * @param others.crowdsec is handed on with the lists
+ * @param others.askForKept for the first table: the list that is in force elsewhere, where the file cannot be used
  */
 export function createLiveLists(
   log: Pick<Log, 'info' | 'warn' | 'error'>,
-  crowdsec?: AddressList,
+  others: {
+    readonly crowdsec?: AddressList | undefined
+    readonly askForKept?: ((location: string) => Promise<KeptList | undefined>) | undefined
+  } = {},
 ): LiveLists {
+  const { crowdsec, askForKept } = others
+  let isFirst = true
   let inForce: ReadonlyMap<string, LiveList> = new Map()
   let last: Promise<unknown> = Promise.resolve()
 
@@ -88,6 +99,31 @@ export function createLiveLists(
     return { ranges: new SortedRanges(found.data), entries: found.entries, signature }
   }
 
+  /** A new list; where this process starts, and its file has a mistake, the one that is in force elsewhere. */
+  async function readNew(file: ListFile): Promise<LiveList> {
+    const signature = signatureOf(file.location)
+    try {
+      return new LiveList(file.file, await read(file))
+    } catch (error) {
+      const kept = isFirst && error instanceof SettingsError ? await askForKept?.(file.location) : undefined
+      if (!kept) throw error
+      logRefusal(file.file, error)
+      const ranges = new SortedRanges(kept.data)
+      const list = new LiveList(file.file, { ranges, entries: kept.entries, signature })
+      list.isLastRight = false
+      list.lastRightAtMs = kept.readAtMs
+      return list
+    }
+  }
+
+  function logRefusal(list: string, error: unknown): void {
+    const mistakes = error instanceof SettingsError ? error.problems : [String(error)]
+    log.error(
+      { list, mistakes: mistakes.slice(0, MISTAKES_IN_LOG) },
+      'list of addresses refused; keeping the one in force',
+    )
+  }
+
   async function readAgain(list: LiveList, location: string): Promise<void> {
     try {
       const content = await read({ file: list.file, location })
@@ -97,11 +133,7 @@ export function createLiveLists(
       log.info({ list: list.file, entries: content.entries }, 'list of addresses reloaded')
     } catch (error) {
       list.isLastRight = false
-      const mistakes = error instanceof SettingsError ? error.problems : [String(error)]
-      log.error(
-        { list: list.file, mistakes: mistakes.slice(0, MISTAKES_IN_LOG) },
-        'list of addresses refused; keeping the one in force',
-      )
+      logRefusal(list.file, error)
     }
   }
 
@@ -116,9 +148,8 @@ export function createLiveLists(
         continue
       }
       try {
-        const content = await read(file)
-        if (list) changed.set(list, content)
-        next.set(file.location, list ?? new LiveList(file.file, content))
+        if (list) changed.set(list, await read(file))
+        next.set(file.location, list ?? (await readNew(file)))
       } catch (error) {
         if (!(error instanceof SettingsError)) throw error
         problems.push(...error.problems)
@@ -134,6 +165,7 @@ export function createLiveLists(
           if (list) begin(list, file, location, changed.get(list))
         }
         inForce = next
+        isFirst = false
       },
     }
   }
@@ -148,6 +180,12 @@ export function createLiveLists(
 
   return {
     prepare: (files) => inTurn(() => prepare(files)),
+    readKept(location) {
+      const list = inForce.get(location)
+      if (!list) return undefined
+      const { content, lastRightAtMs } = list
+      return { data: content.ranges.data, entries: content.entries, readAtMs: lastRightAtMs }
+    },
     readUse: () =>
       [...inForce.values()].map(({ file, content, isLastRight, lastRightAtMs }) => ({
         list: file,

@@ -11,6 +11,7 @@ import type { ClientEntry, EntryId } from '../../limits/clients/client-entry.ts'
 import { DecisionBroadcast } from '../../limits/clients/crowdsec/worker-decisions.ts'
 import { createClientTable, type ClientTable } from '../../limits/clients/client-table.ts'
 import { serveClientTable, tellEntry } from '../../limits/clients/worker-entries.ts'
+import { listFilesOf } from '../../config/clients/list-files.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { CounterAdmin } from '../../limits/store/counter-admin.ts'
@@ -20,6 +21,7 @@ import { policiesOf, type Policy, type Rule } from '../../policy.ts'
 import { createMetrics } from '../../telemetry/metrics/metrics.ts'
 import { renderMetrics, watchProcess } from '../../telemetry/metrics/prometheus.ts'
 import { composeCrowdsec } from '../addresses/crowdsec.ts'
+import type { LiveLists } from '../addresses/live-lists.ts'
 import { composeAdmin } from '../admin.ts'
 import { clientTableOptions, counterOptions } from '../counting.ts'
 import { composeWebhooks, hearWorkers } from '../observe/webhooks.ts'
@@ -27,6 +29,7 @@ import { createReloader, type PreparedTable, type SettingsSource } from '../relo
 import { createWorkerTables, type WorkerTables } from '../reload/worker-tables.ts'
 import { rulesInForce, type Gateway } from '../serving.ts'
 import { version } from '../observe/version.ts'
+import { serveKeptLists } from './kept-lists.ts'
 import { createWorkerProcesses, listWorkers, portTo } from './processes.ts'
 
 /** How long the primary process waits for a worker's figures. */
@@ -35,8 +38,14 @@ const REPORT_TIMEOUT_MS = 1_000
 /**
  * The primary process of a gateway with several workers. It serves no clients: it starts the workers, restarts those
  * that exit, serves the admin listener for all of them, and without Redis keeps the counters for all of them.
+ *
+ * @param keptLists the lists of the settings, which this process has read
  */
-export function composePrimary(settings: GatewaySettings, log: Log, source: SettingsSource): Gateway {
+export function composePrimary(
+  settings: GatewaySettings,
+  log: Log,
+  { source, keptLists }: { readonly source: SettingsSource; readonly keptLists: LiveLists },
+): Gateway {
   const metrics = createMetrics({
     policies: [],
     limitsEnabled: !settings.rateLimitingDisabled,
@@ -76,7 +85,7 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
   const reloader = createReloader({
     running: settings,
     source,
-    prepare: prepareAll({ tables, served, useRules }),
+    prepare: prepareAll({ tables, served, keptLists, useRules }),
     changed: () => admin.tableChanged(),
     notify: webhooks?.notify,
     log,
@@ -118,6 +127,7 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
         }
         return inForce
       })
+      serveKeptLists((location) => keptLists.readKept(location), portTo(worker))
       if (counters) serveClientTable(clientTable, (name) => policyByName.get(name), portTo(worker))
       return () => {
         limiter?.close()
@@ -156,6 +166,7 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
       stopWatching()
       own.beginStopping()
       crowdsec?.close()
+      keptLists.close()
       await workers.stop()
       await Promise.all([admin.close(), webhooks?.close()])
     },
@@ -183,19 +194,22 @@ function operateHere(options: {
 function prepareAll(options: {
   readonly tables: WorkerTables
   readonly served: ReadonlySet<ServedLimiter>
+  readonly keptLists: LiveLists
   readonly useRules: (rules: readonly Rule[]) => Promise<void>
 }): (change: TableChange) => Promise<PreparedTable> {
-  const { tables, served, useRules } = options
+  const { tables, served, keptLists, useRules } = options
   let revision = 0
   return async (change) => {
     const id = ++revision
     const { rules } = change.settings
+    const lists = await keptLists.prepare(listFilesOf(change.settings))
     const prepared = await tables.prepare(change, id)
     return {
       ...prepared,
       async commit() {
         for (const each of served) await doInTurns(each.usePolicies(policiesOf(rules), change.revised, id))
         await prepared.commit()
+        lists.commit()
         await useRules(rulesInForce(change.settings))
       },
     }

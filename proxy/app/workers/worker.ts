@@ -17,6 +17,7 @@ import { counterOptions, now, type Counting } from '../counting.ts'
 import { notifyPrimary } from '../observe/webhooks.ts'
 import { takeTables } from '../reload/worker-tables.ts'
 import { composeServing, type Gateway } from '../serving.ts'
+import { askForKeptList } from './kept-lists.ts'
 import { GATEWAY_ID, portToPrimary } from './processes.ts'
 
 /** One of several processes that share the clients' port. It ends with its primary process. */
@@ -34,6 +35,7 @@ export async function composeWorker(
     count,
     gatewayId: process.env[GATEWAY_ID],
     notify: notifyPrimary(settings),
+    askForKeptList: (location) => askForKeptList(portToPrimary, location),
     ...(settings.crowdsec && { crowdsec: createWorkerDecisions(portToPrimary, now) }),
   })
   answerReports({

@@ -9,12 +9,12 @@ import { Ipv6Networks, type NetworkData } from './ipv6-networks.ts'
  * changes: a list that is read again is another set. `RangeBuilder` makes the data.
  */
 export class SortedRanges {
-  readonly #data: RangeData
+  readonly data: RangeData
   readonly #ipv6Short: Ipv6Networks
   readonly #ipv6Long: Ipv6Networks
 
   constructor(data: RangeData) {
-    this.#data = data
+    this.data = data
     this.#ipv6Short = new Ipv6Networks(data.ipv6Short, 2)
     this.#ipv6Long = new Ipv6Networks(data.ipv6Long, 4)
   }
@@ -32,7 +32,7 @@ export class SortedRanges {
 
   /** Gives the memory back. The set must not be asked any more. */
   *release(): Steps<void> {
-    for (const buffer of buffersOf(this.#data))
+    for (const buffer of buffersOf(this.data))
       while (buffer.resizable && buffer.byteLength > 0) {
         buffer.resize(Math.max(0, buffer.byteLength - RELEASED_BYTES))
         yield
@@ -40,7 +40,7 @@ export class SortedRanges {
   }
 
   #hasIpv4(value: number): boolean {
-    const { ipv4Starts, ipv4Ends, ipv4Index } = this.#data
+    const { ipv4Starts, ipv4Ends, ipv4Index } = this.data
     const top = value >>> 16
     let low = ipv4Index[top] ?? 0
     let high = ipv4Index[top + 1] ?? ipv4Starts.length
