@@ -1,6 +1,6 @@
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
-import { textsOf, withoutEncodedWords } from './part-texts.ts'
+import { isDamagedBase64, textsOf, withoutEncodedWords } from './part-texts.ts'
 import { FoundLists, MAX_VALUES, type Findings } from './found-values.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { FormNames } from './names/form-names.ts'
@@ -170,6 +170,7 @@ class PartSearch {
       const parts = (this.#meant[name] = (this.#meant[name] ?? 0) + 1)
       if (parts > MAX_MEANT) this.found.cut(name)
       const head = this.#heads.of(name, disposition, start)
+      if (head.isBase64 && [...contents].some(isDamagedBase64)) this.found.cut(name)
       const texts = byHead.get(head) ?? [...contents].flatMap((content) => textsOf(content, head))
       byHead.set(head, texts)
       this.unread[name] ??= head.unread
