@@ -10,15 +10,15 @@ const MAX_CHARACTERS = 4096
  * controls, which `trim` of Java and Python drop too.
  *
  * @param text decoded, in lower case, as of `decodedText`
- * @returns one; another too where letters are written as marks above others
+ * @returns one; others too where letters are written as marks above others, or where NFKC has a blank and collations nothing
  */
 export function comparableTexts(text: string): readonly string[] {
   if (isPlain.test(text)) return [text]
   if (isAscii.test(text)) return [text.replace(controls, '').trim()]
   const seen = text.replace(unseenLetters, '')
-  const other = withMarksAsLetters(seen)
-  const usual = comparable(seen)
-  return other === seen ? [usual] : [usual, comparable(other)]
+  const texts = new Set([comparable(seen), comparable(withMarksAsLetters(seen))])
+  if (marksOnBlanks.test(text)) texts.add(comparable(text))
+  return [...texts]
 }
 
 function comparable(text: string): string {
@@ -39,5 +39,6 @@ const controls = /[\0-\x08\x0e-\x1f\x7f]/g
 /** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */
 const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\0-\x08\x0e-\x1f\x7f-\x9f\uFFFD]/gu
 /** Nothing to the collations of Unicode, though NFKD makes characters of some: marks of Arabic and others, alone or on a space. */
+const marksOnBlanks = /[\ufc5e-\ufc63\ufe70\ufe72\ufe74\ufe76\ufe78\ufe7a\ufe7c\ufe7e]/
 const unseenLetters =
   /[\u0640\u06de\u07fa\u0824\u0828\u180a\u1cd3\u1cf2\u1cf3\ufc5e-\ufc63\ufcf2-\ufcf4\ufe70-\ufe7f]/g

@@ -1,5 +1,6 @@
 import type { ClientRequest } from '../../../http/message/messages.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
+import { unescapedBytes } from '../../../request/values/unescaped.ts'
 import { comparableTexts } from '../../../request/values/comparable-text.ts'
 import { numberValues } from '../../../request/values/number-values.ts'
 import { bodyFormatOf, type BodyFormat } from './body-format.ts'
@@ -110,7 +111,16 @@ const sharpS = /(?:\xc3|%(?:25)*c3)(?:\x9f|%(?:25)*9f)|%(?:25)*u00df/gi
  */
 const unseen = /\0|%(?:25)*00|%(?:25)*u0000|(?:\xcd|%(?:25)*cd)(?:\x85|%(?:25)*85)|%(?:25)*u0345/gi
 
+/** Greek with an iota below, such as `ᾳ`: two letters in upper case, and one to collations that know no accents. */
+const iotaBelow =
+  /(?:\xe1|%(?:25)*e1)(?:[\xbe\xbf]|%(?:25)*b[ef])|(?:\xcd|%(?:25)*cd)(?:\xba|%(?:25)*ba)|%(?:25)*u(?:1f[89a-f]|037a)/i
+
 function spellingsOf(sent: string): ReadonlySet<string> {
   if (!mayBeSpelled.test(sent)) return new Set([sent])
-  return new Set([sent, sent.replace(sharpS, 's'), sent.replace(unseen, '')])
+  const spellings = new Set([sent, sent.replace(sharpS, 's'), sent.replace(unseen, '')])
+  if (iotaBelow.test(sent)) {
+    const apart = unescapedBytes(sent, false).toString().normalize('NFKD')
+    spellings.add(Buffer.from(apart.replaceAll('\u0345', '')).toString('latin1'))
+  }
+  return spellings
 }
