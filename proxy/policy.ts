@@ -254,7 +254,12 @@ export type Rule = {
 
 export type RuleCondition = Condition<ListEntry>
 
-export type Override = { readonly clients: readonly ListEntry[]; readonly policy: Policy }
+export type Override = {
+  readonly clients: readonly ListEntry[]
+  /** The partition keys of the accounts that it names. */
+  readonly accounts?: readonly string[]
+  readonly policy: Policy
+}
 
 /** All policies of a table: of the rules, and of their overrides. */
 export function policiesOf(rules: readonly Rule[]): Policy[] {

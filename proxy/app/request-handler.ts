@@ -72,6 +72,7 @@ type TableOptions = Pick<
   | 'preflightRules'
   | 'corsHeaders'
   | 'clientLists'
+  | 'accountOverrides'
   | 'conditions'
   | 'geo'
   | 'tokens'
@@ -146,6 +147,7 @@ function* composeTable(
     rules,
     preflightRules,
     clientLists,
+    accountOverrides,
     conditions,
     geo,
     devices,
@@ -172,6 +174,7 @@ function* composeTable(
     preflightRules,
     corsHeaders: composeCors(settings),
     clientLists,
+    accountOverrides,
     conditions,
     geo,
     tokens,

@@ -1,3 +1,4 @@
+import { mistakeOfAccounts, type OverrideClient } from './clients/override-accounts.ts'
 import type { Algorithm } from '../limits/algorithms/algorithm.ts'
 import { calendarUnits } from '../limits/algorithms/calendar/calendar.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../limits/algorithms/registry.ts'
@@ -32,7 +33,9 @@ type Counting = {
   readonly device?: DevicePolicy | undefined
   readonly key: readonly PartitionPart[]
   readonly plans?: Readonly<Record<string, number>> | undefined
-  readonly overrides?: readonly { readonly requests: number }[] | undefined
+  readonly overrides?:
+    | readonly { readonly requests: number; readonly clients?: readonly OverrideClient[] | undefined }[]
+    | undefined
 }
 
 type Contradiction = { readonly field: keyof Counting; readonly message: string }
@@ -70,6 +73,8 @@ export function findContradictions(rule: Counting): Contradiction[] {
   if (rule.ban && singleParts(rule.key).some(({ kind }) => kind === 'global'))
     add('ban', 'cannot be combined with key: global, as it would ban all clients together')
   for (const message of mistakesOfDevice(rule)) add('device', message)
+  const strange = mistakeOfAccounts(rule.key, rule.overrides ?? [])
+  if (strange !== undefined) add('overrides', strange)
   const bodiless = keyWithoutBody(rule)
   if (bodiless !== undefined) add('key', bodiless)
   const chosen = algorithmOfRule(rule)

@@ -100,7 +100,7 @@ function chargeFor(
 ): Verdict | Promise<Verdict> {
   const { clientAddress: client } = asked
   const { headers } = asked.request
-  const { addresses, geo, entries, readsBodies, devices } = table
+  const { accountOverrides, addresses, geo, entries, readsBodies, devices } = table
 
   const source = { client, host, target, geo, headers, addresses, ...read }
   const found = chargesOf(applying, source, asked)
@@ -111,7 +111,8 @@ function chargeFor(
   const ban = entries.findKeyBan(charges)
   if (ban) return { outcome: 'banned', ban }
 
-  asked.charges = entries.withOverrides(charges)
+  const inTable = accountOverrides ? accountOverrides.apply(charges) : charges
+  asked.charges = entries.withOverrides(inTable)
   if (asked.charges.length === 0) return { outcome: 'forward' }
 
   if (!readsBodies || !asked.readUnits || !areRequested(asked.charges)) return askLimiter(asked, table)

@@ -1,4 +1,5 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
+import { compileAccountOverrides } from './clients/lists/account-overrides.ts'
 import { compileClientListsInSteps, type WrittenLists } from './clients/lists/client-lists.ts'
 import { compileConditionsInSteps } from './conditions/conditions.ts'
 import { createDevices, type Devices } from './keys/devices/devices.ts'
@@ -18,6 +19,7 @@ export type RequestTable = Pick<
   | 'rules'
   | 'preflightRules'
   | 'clientLists'
+  | 'accountOverrides'
   | 'conditions'
   | 'addresses'
   | 'geo'
@@ -75,6 +77,7 @@ export function* compileTableInSteps(
     preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
     clientLists:
       isAnybodyListed(lists) || files.crowdsec ? yield* compileClientListsInSteps(lists, files) : undefined,
+    accountOverrides: compileAccountOverrides(rules),
     conditions: yield* compileConditionsInSteps(rules, { files, wallNow: Date.now }),
     addresses,
     geo,

@@ -1,3 +1,4 @@
+import type { AccountOverrides } from './clients/lists/account-overrides.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import type { Policy } from '../policy.ts'
 import type { AddressReader, ClientAddress, Peer } from '../request/addresses/client-address.ts'
@@ -20,6 +21,8 @@ export type DecisionTable = {
   readonly preflightRules: RuleTable | undefined
   /** Undefined where no list names anybody. */
   readonly clientLists: ClientLists | undefined
+  /** Undefined where no override names an account. */
+  readonly accountOverrides: AccountOverrides | undefined
   /** Undefined where no rule has any. */
   readonly conditions?: Conditions | undefined
   readonly addresses: AddressReader

@@ -20,6 +20,14 @@ const table = `limits:
   - { name: sliding, match: POST /sliding, key: 'body:email', requests: 5, window: 15m, algorithm: sliding }
   - { name: either, match: POST /either, key: { first: ['body:email', 'header:x-user'] }, requests: 5, window: 15m }
   - { name: both, match: POST /both, key: ['body:email', 'body:team'], requests: 5, window: 15m }
+  - name: overridden
+    match: POST /overridden
+    key: { first: ['body:email', 'header:x-user'] }
+    requests: 2
+    window: 15m
+    overrides:
+      - { clients: [{ 'body:email': Demo@example.com }, { 'body:email': 'straße@example.com' }], requests: 4 }
+      - { clients: { 'body:email': locked@example.com }, requests: 1 }
   - { name: banning, match: POST /banning, key: 'body:email', requests: 1, window: 15m, ban: { after: 1, for: 1h } }
 `
 
@@ -225,6 +233,40 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     expect((await guess('/both', JSON.stringify(elements))).status).toBe(401)
     expect(await usedBy(gateway(), 'both', { 'body:email': a, 'body:team': 'x' })).toBe(1)
     expect(await usedBy(gateway(), 'both', { 'body:email': a, 'body:team': 'y' })).toBe(0)
+  })
+
+  test('an override of the file is for an account in every spelling', async () => {
+    const passing = async (email: string, spell = (text: string): string => text): Promise<number> => {
+      const statuses: number[] = []
+      for (let i = 0; i < 6; i++)
+        statuses.push((await guess('/overridden', JSON.stringify({ email: spell(email) }))).status)
+      return statuses.filter((status) => status === 401).length
+    }
+    expect(await passing('demo@example.com', (text) => ` ${text.toUpperCase()}`)).toBe(4)
+    expect(await passing('strasse@example.com')).toBe(4)
+    expect(await passing('locked@example.com')).toBe(1)
+    expect(await passing(newAccount())).toBe(2)
+    const { body } = await askOperator(gateway(), 'POST', '/api/clients/inspect', {
+      policy: 'overridden',
+      client: { 'body:email': 'demo@example.com' },
+    })
+    expect(body).toMatchObject({ states: [{ used: 4, limit: 4 }] })
+  })
+
+  test('explain says which override has the account', async () => {
+    const ask = async (email: string): Promise<unknown> => {
+      const asked = {
+        method: 'POST',
+        target: '/overridden',
+        ip: newClient(),
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ email }),
+      }
+      const { body } = await askOperator(gateway(), 'POST', '/api/explain', asked)
+      return (body as { rules: { name: string }[] }).rules.find(({ name }) => name === 'overridden')
+    }
+    expect(await ask('LOCKED@example.com')).toMatchObject({ counts: true, requests: 1, override: 2 })
+    expect(await ask(newAccount())).not.toHaveProperty('override')
   })
 
   test('an account is banned, and an operator gives it another limit', async () => {

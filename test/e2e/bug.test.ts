@@ -110,6 +110,7 @@ beforeAll(async () => {
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
     limitHeaders: () => [],
     preflightRules: undefined,
+    accountOverrides: undefined,
     hasPlans: false,
     hasBodyKeys: false,
     readsBodies: false,

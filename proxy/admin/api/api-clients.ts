@@ -1,3 +1,4 @@
+import { compileAccountOverrides } from '../../limits/clients/lists/account-overrides.ts'
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import { compileClientLists } from '../../limits/clients/lists/client-lists.ts'
@@ -124,7 +125,8 @@ function withFileOverrides(
     client,
     { rawHeaders },
   )
-  return charges.map((charge, at) => ({ ...charge, policy: policies[at] ?? charge.policy }))
+  const named = charges.map((charge, at) => ({ ...charge, policy: policies[at] ?? charge.policy }))
+  return compileAccountOverrides(withOverrides)?.apply(named) ?? named
 }
 
 /** Of this gateway what it knows, of other replicas what they report. */

@@ -48,9 +48,9 @@ export function findIdleOverrides(lists: WrittenLists, placeOf: PlaceOf): Proble
   return [...limits.entries()].flatMap(([index, { overrides = [], allowList: own = [] }]) => {
     const firstLists = [...ofAll, { name: 'the allowList of its rule', isOn: compile(own) }]
     const earlier = new Set<string>()
-    return [...overrides.entries()].flatMap(([at, { clients }]) => {
-      const keys = clients.flatMap(keysOf)
-      const list = firstLists.find(({ isOn }) => clients.every(isOn))
+    return [...overrides.entries()].flatMap(([at, { clients, accounts = [] }]) => {
+      const keys = [...clients.flatMap(keysOf), ...accounts]
+      const list = accounts.length > 0 ? undefined : firstLists.find(({ isOn }) => clients.every(isOn))
       const reason = list ? `are on ${list.name}` : 'have an earlier override'
       const isIdle = list !== undefined || keys.every((key) => earlier.has(key))
       for (const key of keys) earlier.add(key)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { createRequestClassifier } from '../../http/fields/header-roles.ts'
 import type { ListEntry } from '../../policy.ts'
+import type { OverrideClient } from './override-accounts.ts'
 import { addressItems, listFile, listPath } from './address-items.ts'
 import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 
@@ -71,13 +72,14 @@ export const clientList = z
   .array(entry, 'needs a list of entries with ip, file or header')
   .max(MAX_ENTRIES, `needs at most ${MAX_ENTRIES} entries`)
 
-const needsClient = 'needs ip: ADDRESS, or header:NAME: sha256:HEX, one of the two'
+const needsClient = 'needs one of ip: ADDRESS, header:NAME: sha256:HEX and body:NAME: ACCOUNT'
 
-/** One client of an override: `{ ip: … }`, or `{ 'header:NAME': sha256:… }`. */
+/** One client of an override: `{ ip: … }`, `{ 'header:NAME': sha256:… }` or `{ 'body:NAME': … }`. */
 const client = z
   .record(z.string(), z.string(needsClient), needsClient)
-  .transform((written, context): ListEntry => {
+  .transform((written, context): OverrideClient => {
     const [[name, value] = ['', ''], ...others] = Object.entries(written)
+    if (/^body:./.test(name) && others.length === 0) return { kind: 'account', part: name, value }
     const header = /^header:(.+)$/.exec(name)?.[1]
     const isOne = others.length === 0 && (name === 'ip' || header !== undefined)
     const parsed = header === undefined ? range.safeParse(value) : secretHeader.safeParse({ [header]: value })

@@ -5,6 +5,7 @@ import { algorithmOf, algorithms, usualAlgorithm } from '../../limits/algorithms
 import { MAX_CONCURRENCY } from '../../limits/algorithms/concurrency/concurrency.ts'
 import { ban } from '../clients/ban.ts'
 import { clientList, overrideClients } from '../clients/client-list.ts'
+import { clientsUnder } from '../clients/override-accounts.ts'
 import { algorithmOfRule, findContradictions } from '../contradictions.ts'
 import { hostPattern } from '../routes/host-pattern.ts'
 import { device } from './device/device.ts'
@@ -112,7 +113,7 @@ export const ruleFields = {
       z.strictObject(
         {
           clients: overrideClients.meta({
-            description: 'Addresses, and headers with the SHA-256 of their value.',
+            description: 'Addresses, headers with the SHA-256 of their value, and accounts as body:NAME.',
           }),
           requests: requestCount.schema.meta({
             description: 'Number of requests allowed for these clients.',
@@ -126,7 +127,9 @@ export const ruleFields = {
       'needs a list of overrides',
     )
     .optional()
-    .meta({ description: 'Other numbers of requests for some clients, by address or secret header.' }),
+    .meta({
+      description: 'Other numbers of requests for some clients, by address, secret header or account.',
+    }),
   plans: plansOf(requestCount).optional().meta({
     description: 'Number of requests allowed for clients with a plan, by its name; others have requests.',
   }),
@@ -230,7 +233,7 @@ function toRule({
     ...(allowList && { allowList }),
     ...(overrides && {
       overrides: overrides.map(({ clients, requests, label }, override) => ({
-        clients,
+        ...clientsUnder(policy, clients),
         policy: {
           ...policy,
           quota: requests,

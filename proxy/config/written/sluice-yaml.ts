@@ -653,11 +653,11 @@ export interface SluiceYaml {
      */
     lease?: 'auto' | number
     /**
-     * Other numbers of requests for some clients, by address or secret header.
+     * Other numbers of requests for some clients, by address, secret header or account.
      */
     overrides?: {
       /**
-       * Addresses, and headers with the SHA-256 of their value.
+       * Addresses, headers with the SHA-256 of their value, and accounts as body:NAME.
        */
       clients:
         | {

@@ -54,11 +54,11 @@ export function explainRule(
   const { table, about, head, keySource, runTime } = context
   const unread = context.unread.get(rule.policy.name)
   const { request, clientAddress, matched, applying, charges } = about
-  const policy = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
+  const chosen = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
+  const ofRule = charges.filter((charge) => charge.policy.name === rule.policy.name)
+  const policy = overrideOfAccount(rule, ofRule) ?? chosen
   // Overrides that were set at run time have the name of their policy.
-  const keys = charges
-    .filter((charge) => charge.policy.name === policy.name)
-    .map(({ partitionKey }) => partitionKey)
+  const keys = ofRule.map(({ partitionKey }) => partitionKey)
   const key = keyPartsOf(policy, keySource)
   const described = {
     name: policy.name,
@@ -82,11 +82,11 @@ export function explainRule(
     const { text, isNear } = whyNot(rule, request, head, table.preflightRules !== undefined)
     return not(text, isNear)
   }
-  if (!applying.includes(policy)) {
+  if (!applying.includes(chosen)) {
     const isForAll = table.clientLists?.allows(clientAddress, request)
     return not(isForAll ? 'allowList has the client' : "the rule's allowList has the client")
   }
-  const unmet = table.conditions?.unmet(policy, { ...keySource, rawHeaders: request.rawHeaders })
+  const unmet = table.conditions?.unmet(chosen, { ...keySource, rawHeaders: request.rawHeaders })
   if (unmet) return not(whyUnmet(unmet))
   if (keys.length === 0) {
     const absent = key.filter(({ values }) => values.length === 0).map(({ part }) => part)
@@ -114,6 +114,14 @@ export function explainRule(
     keys,
     key,
   }
+}
+
+/** The policy of the override that the accounts have by which the request counts, if all have the same one. */
+function overrideOfAccount({ overrides = [] }: Rule, charges: readonly Charge[]): Policy | undefined {
+  const [first, ...others] = charges.map((charge) => charge.policy.override)
+  if (first === undefined || others.some((other) => other !== first)) return undefined
+  const { accounts, policy } = overrides[first] ?? {}
+  return accounts ? policy : undefined
 }
 
 /** A member that is certain, though the body is not, counts as well. */

@@ -37,7 +37,10 @@ export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => S
  * @returns each key once; none where a part is absent: the policy does not apply to the request. More than `maxReadings`
  *   where there would be more, but not all of them
  */
-export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): readonly string[] {
+export function partitionKeysOf(
+  { partition }: Pick<Policy, 'partition'>,
+  readPart: ReadPart,
+): readonly string[] {
   const [only] = partition
   if (only && partition.length === 1) {
     const present = only.kind === 'first' ? (presentParts(only.of, readPart)[0] ?? only) : only

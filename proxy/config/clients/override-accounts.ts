@@ -1,0 +1,55 @@
+import { bodyValues } from '../../limits/keys/body/key-body.ts'
+import { partitionKeysOf } from '../../limits/keys/partition-key.ts'
+import { partName, type ListEntry, type Policy } from '../../policy.ts'
+
+/** An account that an override names: `body:email`, and the value there. */
+export type AccountEntry = { readonly kind: 'account'; readonly part: string; readonly value: string }
+
+export type OverrideClient = ListEntry | AccountEntry
+
+type Key = Pick<Policy, 'partition'>
+
+/** The clients of an override as requests have them, and its accounts by the partition keys that they have under the rule. */
+export function clientsUnder(
+  policy: Policy,
+  written: readonly OverrideClient[],
+): { readonly clients: readonly ListEntry[]; readonly accounts?: readonly string[] } {
+  const clients = written.filter((client) => client.kind !== 'account')
+  const accounts = written.flatMap((client) => (client.kind === 'account' ? keysOf(policy, client) : []))
+  return { clients, ...(accounts.length > 0 && { accounts }) }
+}
+
+/** Why the accounts of an override have no meaning under the key of its rule, or undefined. */
+export function mistakeOfAccounts(
+  key: Key['partition'],
+  overrides: readonly { readonly clients?: readonly OverrideClient[] | undefined }[],
+): string | undefined {
+  const accounts = overrides.flatMap(({ clients = [] }) => clients.filter((each) => each.kind === 'account'))
+  for (const account of accounts) {
+    const parts = partsOf(key).map(partName)
+    if (!parts.includes(account.part)) {
+      const needed = parts.filter((part) => part.startsWith('body:')).join(' or ')
+      const what =
+        needed === ''
+          ? 'ip or header:NAME, as the key has no body:NAME alone'
+          : `a part of the key: ${needed}`
+      return `got ${account.part} as a client, needs ${what}`
+    }
+    if (keysOf({ partition: key }, account).length === 0)
+      return `got a value of ${account.part} without a visible character, needs the name of an account`
+  }
+  return undefined
+}
+
+function partsOf([only, ...others]: Key['partition']) {
+  if (!only || others.length > 0) return []
+  return only.kind === 'first' ? only.of : [only]
+}
+
+/** All that a request could count for that names the account. */
+function keysOf({ partition }: Key, { part: name, value }: AccountEntry): readonly string[] {
+  const part = partsOf(partition).find((each) => partName(each) === name)
+  if (part?.kind !== 'body') return []
+  const values = bodyValues(Buffer.from(value).toString('latin1'), part.isNumber ?? false)
+  return values.flatMap((one) => partitionKeysOf({ partition }, (each) => (each === part ? [one] : [])))
+}
