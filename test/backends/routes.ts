@@ -1,3 +1,5 @@
+import { tableOfEveryKind } from '../support/gateway/every-kind.ts'
+
 /** What every backend serves and the gateway limits. Handlers name themselves in `X-Reached`, on HEAD too. */
 export type Route = {
   /** What the handler says, and the name of the rule. */
@@ -20,10 +22,9 @@ export const scriptRoutes: readonly Route[] = routes.map((route) =>
   route.name === 'login' ? { ...route, path: '/login.php', rule: 'POST /login.php' } : route,
 )
 
-/** Routes as `sluice.yaml`: counted, and never refused. */
+/** Routes as `sluice.yaml`: counted, and never refused. Beside their rules there are those of every kind. */
 export function limitsOf(limited: readonly Route[]): string {
-  const rules = limited.map(
-    ({ name, rule }) => `  - { name: ${name}, match: '${rule}', requests: 1000000000, window: 1d }\n`,
+  return tableOfEveryKind(
+    limited.map(({ name, rule }) => `{ name: ${name}, match: '${rule}', requests: 1000000000, window: 1d }`),
   )
-  return `limits:\n${rules.join('')}`
 }

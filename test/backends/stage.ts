@@ -5,6 +5,7 @@ import { startServer } from '../../bench/measure/processes.ts'
 import { freePort } from '../support/network/ports.ts'
 import { askAll } from './ask.ts'
 import type { Backend } from './backends.ts'
+import { DEVICE_SECRET } from '../support/gateway/every-kind.ts'
 import { limitsOf, routes, type Route } from './routes.ts'
 import { handlerReached } from './verdict.ts'
 
@@ -37,6 +38,7 @@ export async function openStage(backend: Backend, folder: string): Promise<Stage
     ADMIN_PORT: '0',
     LOG_LEVEL: 'silent',
     CONFIG_FILE: configFile,
+    DEVICE_SECRET,
     UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
   }
   const gateway = await startServer({ program: process.execPath, args: [gatewayScript], env }, gatewayPort)

@@ -7,10 +7,12 @@ export function handlerReached({ head }: Response): string | undefined {
   return routes.some((route) => route.name === name) ? name : undefined
 }
 
-/** The names of the rules under which the gateway has counted the request, by its `RateLimit`. */
+/** The names of the routes' rules under which the gateway has counted the request, by its `RateLimit`. */
 export function rulesCounted({ head }: Response): string[] {
   const [, value = ''] = /\r\nratelimit: *(.*)/i.exec(head) ?? []
-  return Array.from(value.matchAll(/"(\w+)"/g), ([, name = '']) => name)
+  return Array.from(value.matchAll(/"(\w+)"/g), ([, name = '']) => name).filter((name) =>
+    routes.some((route) => route.name === name),
+  )
 }
 
 /** A handler was reached through the gateway and its rule has not counted it. */

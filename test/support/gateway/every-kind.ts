@@ -16,6 +16,10 @@ const rulesOfEveryKind: readonly string[] = [
   "{ name: account, match: '* /*', key: 'body:email', requests: 1000000, window: 1d, countStatus: [401], device: { status: [2xx] } }",
   "{ name: first, match: '* /*', key: { first: ['header:authorization', 'body:user.name', ip] }, requests: 1000000, window: 1m }",
   "{ name: units, match: '* /*', requests: 1000000, window: 1d, mode: shadow, cost: { reserve: 'json:n', settle: 'header:cost' } }",
+  "{ name: planned, match: '* /*', key: 'header:x-client', requests: 1000000, window: 1d, plans: { pro: 2000000 }, plan: store }",
+  "{ name: turns, match: '* /*', requests: 1000000, window: 1m, algorithm: token-bucket, over: { delay: 2s, waiting: 100 } }",
+  "{ name: listed, match: '* /*', when: [{ ip: [127.0.0.0/8, '::1', cloudflare] }], unless: [{ ip: 192.0.2.0/24 }, { cookie: { staff: { prefix: 'a; b' } } }], requests: 1000000, window: 1d, allowList: [{ ip: private }] }",
+  "{ name: exceptions, match: '* /*', key: 'body:login', requests: 1000000, window: week, overrides: [{ clients: [{ 'body:login': a@x }, { ip: 192.0.2.7 }], requests: 2000000 }] }",
   "{ name: anonymous, match: '* /*', when: [{ header: { authorization: absent } }, { userAgent: [absent, { contains: a }] }], unless: { query: { token: present } }, requests: 1000000, window: 1m }",
 ]
 
