@@ -47,9 +47,6 @@ type Span = { readonly waitsFor: 'body' | 'response'; readonly progress: number;
  * One periodic check covers all of them, so that no request needs a timer. Time spent waiting for the backend does not
  * count.
  *
- * An array in which each exchange knows its place, and no `Set`: V8 allocates a new table for a `Set` every so many requests,
- * and each old table, once in the old generation, keeps its entries alive. That took 17 % of the CPU time of a request.
- *
  * If clients leave more unread than `maxUnreadBytes`, connections of the client with the most unread data are closed.
  *
  * @param now monotonic milliseconds
@@ -60,48 +57,112 @@ export function watchSlowClients(
   now: () => number,
   onEnded: (connections: number) => void,
 ): SlowClients {
-  const { bodyTimeoutMs, minBodyRate, sendTimeoutMs, maxUnreadBytes } = limits
-  const minBodyBytes = Math.max(1, (minBodyRate * bodyTimeoutMs) / 1000)
-  const exchanges: PacedExchange[] = []
-  const spans = new Map<PacedExchange, Span>()
-  let unreadBytes = 0
-  let endedConnections = 0
+  const { bodyTimeoutMs, sendTimeoutMs, maxUnreadBytes } = limits
+  const watched = new WatchedExchanges(limits, onEnded)
+  const sweepMs = Math.max(10, Math.min(250, bodyTimeoutMs / 4, sendTimeoutMs / 4))
+  const sweep = setInterval(() => afterInput(() => watched.check(now())), sweepMs)
+  sweep.unref()
 
-  const remove = (exchange: PacedExchange): void => {
+  return {
+    add: (exchange) => watched.add(exchange),
+    finish(exchange) {
+      if (isBodyAwaited(exchange)) onceBodyOver(exchange, () => watched.remove(exchange))
+      else watched.remove(exchange)
+    },
+    get size() {
+      return watched.size
+    },
+    get isPressed() {
+      return watched.unreadBytes > maxUnreadBytes / 2
+    },
+    readUnread: () => ({
+      size: watched.unreadBytes,
+      capacity: maxUnreadBytes,
+      evictions: watched.endedConnections,
+    }),
+    close: () => clearInterval(sweep),
+  }
+}
+
+/**
+ * The exchanges in progress, and since when each waits for its client.
+ *
+ * They are in an array in which each knows its place, and in no `Set`: V8 allocates a new table for a `Set` every so many requests,
+ * and each old table, once in the old generation, keeps its entries alive. That took 17 % of the CPU time of a request.
+ */
+class WatchedExchanges {
+  readonly #limits: PaceLimits
+  readonly #minBodyBytes: number
+  readonly #onEnded: (connections: number) => void
+  readonly #exchanges: PacedExchange[] = []
+  readonly #spans = new Map<PacedExchange, Span>()
+  /** Bytes that clients had left unread at the last check. */
+  unreadBytes = 0
+  /** Connections that have been closed for what they left unread. */
+  endedConnections = 0
+
+  constructor(limits: PaceLimits, onEnded: (connections: number) => void) {
+    this.#limits = limits
+    this.#minBodyBytes = Math.max(1, (limits.minBodyRate * limits.bodyTimeoutMs) / 1000)
+    this.#onEnded = onEnded
+  }
+
+  get size(): number {
+    return this.#exchanges.length
+  }
+
+  add(exchange: PacedExchange): void {
+    exchange.place = this.#exchanges.length
+    this.#exchanges.push(exchange)
+  }
+
+  remove(exchange: PacedExchange): void {
     if (exchange.place === -1) return
-    const last = exchanges.pop()
+    const last = this.#exchanges.pop()
     if (last && last !== exchange) {
-      exchanges[exchange.place] = last
+      this.#exchanges[exchange.place] = last
       last.place = exchange.place
     }
     exchange.place = -1
-    if (spans.size > 0) spans.delete(exchange)
+    if (this.#spans.size > 0) this.#spans.delete(exchange)
   }
-  const look = (exchange: PacedExchange, nowMs: number): void => {
+
+  /** Ends those that are too slow, and what clients leave unread over the limit. */
+  check(nowMs: number): void {
+    this.unreadBytes = 0
+    // A copy: those that are too slow leave the list.
+    for (const exchange of [...this.#exchanges]) this.#look(exchange, nowMs)
+    if (this.unreadBytes > this.#limits.maxUnreadBytes) this.#shed()
+  }
+
+  #look(exchange: PacedExchange, nowMs: number): void {
+    const { bodyTimeoutMs, sendTimeoutMs } = this.#limits
     const waitsFor = awaitedOf(exchange)
     const progress = progressOf(exchange)
-    if (waitsFor === 'response') unreadBytes += heldBytesOf(exchange) + bytesEach
-    const span = spans.get(exchange)
+    if (waitsFor === 'response') this.unreadBytes += heldBytesOf(exchange) + bytesEach
+    const span = this.#spans.get(exchange)
     if (waitsFor === undefined) {
-      if (span) spans.delete(exchange)
+      if (span) this.#spans.delete(exchange)
       return
     }
-    const begin = (): void => void spans.set(exchange, { waitsFor, progress, sinceMs: nowMs })
+    const begin = (): void => void this.#spans.set(exchange, { waitsFor, progress, sinceMs: nowMs })
     if (span?.waitsFor !== waitsFor) return begin()
     const advance = progress - span.progress
     if (waitsFor === 'response' && advance > 0) return begin()
     if (nowMs - span.sinceMs < (waitsFor === 'body' ? bodyTimeoutMs : sendTimeoutMs)) return
-    if (waitsFor === 'body' && advance >= minBodyBytes) return begin()
-    if (exchange.isOver) closeUnread(exchange)
+    if (waitsFor === 'body' && advance >= this.#minBodyBytes) return begin()
+    if (exchange.isOver) this.#closeUnread(exchange)
     else exchange.onTooSlow()
   }
-  const closeUnread = (exchange: PacedExchange): void => {
-    remove(exchange)
+
+  #closeUnread(exchange: PacedExchange): void {
+    this.remove(exchange)
     exchange.request.socket.destroy()
   }
+
   /** Closes connections of the client with the most unread data until the total is well below the limit. */
-  const shed = (): void => {
-    const unread = exchanges
+  #shed(): void {
+    const unread = this.#exchanges
       .filter((exchange) => awaitedOf(exchange) === 'response')
       .map((exchange) => ({
         exchange,
@@ -109,38 +170,9 @@ export function watchSlowClients(
         connection: exchange.request.socket,
         bytes: heldBytesOf(exchange) + bytesEach,
       }))
-    const victims = chooseLargest(unread, unreadBytes - maxUnreadBytes * 0.75)
-    endedConnections += victims.length
+    const victims = chooseLargest(unread, this.unreadBytes - this.#limits.maxUnreadBytes * 0.75)
+    this.endedConnections += victims.length
     for (const { exchange } of victims) exchange.guard(() => exchange.response.breakOffConnection())
-    onEnded(victims.length)
-  }
-  const sweepMs = Math.max(10, Math.min(250, bodyTimeoutMs / 4, sendTimeoutMs / 4))
-  const lookAtAll = (): void => {
-    const nowMs = now()
-    unreadBytes = 0
-    // A copy: those that are too slow leave the list.
-    for (const exchange of [...exchanges]) look(exchange, nowMs)
-    if (unreadBytes > maxUnreadBytes) shed()
-  }
-  const sweep = setInterval(() => afterInput(lookAtAll), sweepMs)
-  sweep.unref()
-
-  return {
-    add(exchange) {
-      exchange.place = exchanges.length
-      exchanges.push(exchange)
-    },
-    finish(exchange) {
-      if (isBodyAwaited(exchange)) onceBodyOver(exchange, () => remove(exchange))
-      else remove(exchange)
-    },
-    get size() {
-      return exchanges.length
-    },
-    get isPressed() {
-      return unreadBytes > maxUnreadBytes / 2
-    },
-    readUnread: () => ({ size: unreadBytes, capacity: maxUnreadBytes, evictions: endedConnections }),
-    close: () => clearInterval(sweep),
+    this.#onEnded(victims.length)
   }
 }
