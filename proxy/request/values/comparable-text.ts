@@ -16,9 +16,10 @@ export function comparableTexts(text: string): readonly string[] {
   if (isPlain.test(text)) return [text]
   if (isAscii.test(text)) return [text.replace(controls, '').trim()]
   const seen = text.replace(unseenLetters, '')
-  const texts = new Set([comparable(seen), comparable(withMarksAsLetters(seen))])
-  if (marksOnBlanks.test(text)) texts.add(comparable(text))
-  return [...texts]
+  // Each takes time: most texts have one reading.
+  const texts = new Set([seen, withMarksAsLetters(seen)])
+  if (marksOnBlanks.test(text)) texts.add(text)
+  return Array.from(texts, comparable)
 }
 
 function comparable(text: string): string {
