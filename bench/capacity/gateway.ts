@@ -24,6 +24,7 @@ type Lane = {
   returned: Map<number, { units: number; window: number }>
   unanswered: number
 }
+type LocalCount = { readonly window: number; units: number }
 type Lease = { units: number; readonly window: number; readonly endUs: number }
 type Usage = { sinceUs: number; used: number; before: number }
 
@@ -35,10 +36,11 @@ export class Gateway {
   isRunning = false
   busyUs = 0
   readonly inbox: (Request | Command)[] = []
-  isBreakerOpen = false
-  /** It is adding to Redis what it admitted without it. */
-  isRepaying = false
-  #failuresInARow = 0
+  /** Nodes whose circuit breaker is open. */
+  readonly openNodes = new Set<number>()
+  /** Nodes to which it is adding what it admitted without them. */
+  readonly repaying = new Set<number>()
+  readonly #failuresInARow = new Map<number, number>()
   readonly #lanes = new Map<number, Lane>()
   /** Nodes for which something is pending. */
   readonly #unsent = new Set<number>()
@@ -46,7 +48,7 @@ export class Gateway {
   readonly #leases = new Map<number, Lease>()
   readonly #usages = new Map<number, Usage>()
   /** What it has admitted without Redis, by tenant. */
-  local = new Map<number, { window: number; units: number }>()
+  readonly #local = new Map<number, LocalCount>()
 
   constructor(setUp: SetUp, costs: Costs['gateway']) {
     this.#setUp = setUp
@@ -78,12 +80,12 @@ export class Gateway {
   expire(command: Command, nowUs: number): Outcome[] {
     if (command.isOver) return []
     command.isOver = true
-    this.#laneOf(command.node).unanswered -= 1
-    this.#failuresInARow += 1
+    const { node } = command
+    this.#laneOf(node).unanswered -= 1
+    const failures = (this.#failuresInARow.get(node) ?? 0) + 1
+    this.#failuresInARow.set(node, failures)
     const decided = command.requests.map((request) => this.#decideAlone(request, nowUs))
-    return this.#failuresInARow >= gatewayRules.failuresToOpen
-      ? [...decided, ...this.openBreaker(nowUs)]
-      : decided
+    return failures >= gatewayRules.failuresToOpen ? [...decided, ...this.openBreaker(node, nowUs)] : decided
   }
 
   /** Decides the requests that have waited too long to be sent to this node. */
@@ -95,18 +97,28 @@ export class Gateway {
     return late.map((request) => this.#decideAlone(request, nowUs))
   }
 
-  /** Decides by itself until all nodes answer again. Returns what it decides at once. */
-  openBreaker(nowUs: number): Outcome[] {
-    if (this.isBreakerOpen) return []
-    this.isBreakerOpen = true
-    const pending = [...this.#lanes.values()].flatMap((lane) => lane.pending.splice(0))
+  /** Decides by itself for this node until it answers again. Returns what it decides at once. */
+  openBreaker(node: number, nowUs: number): Outcome[] {
+    if (this.openNodes.has(node)) return []
+    this.openNodes.add(node)
+    const pending = this.#laneOf(node).pending.splice(0)
     return pending.map((request) => this.#decideAlone(request, nowUs))
   }
 
-  closeBreaker(): void {
-    this.isBreakerOpen = false
-    this.#failuresInARow = 0
-    this.local = new Map()
+  closeBreaker(node: number): void {
+    this.openNodes.delete(node)
+    this.#failuresInARow.delete(node)
+  }
+
+  /** What it has admitted without this node, once. */
+  takeLocal(node: number): (readonly [tenant: number, count: LocalCount])[] {
+    const taken = [...this.#local].filter(([tenant]) => this.#nodeOf(tenant) === node)
+    for (const [tenant] of taken) this.#local.delete(tenant)
+    return taken
+  }
+
+  hasLocal(node: number): boolean {
+    return this.#local.keys().some((tenant) => this.#nodeOf(tenant) === node)
   }
 
   /** It is replaced by one that knows nothing. What it had leased is given back. */
@@ -118,7 +130,7 @@ export class Gateway {
 
   #accept(request: Request, nowUs: number): Outcome | undefined {
     const { tenant } = request
-    if (this.isBreakerOpen) return this.#decideAlone(request, nowUs)
+    if (tenant < 0 && this.openNodes.has(request.node)) return this.#decideAlone(request, nowUs)
     if (tenant >= 0) {
       const window = windowAt(this.#setUp.tenants, nowUs)
       if (nowUs < (this.#overLimitUntilUs.get(tenant) ?? 0))
@@ -129,6 +141,7 @@ export class Gateway {
         this.#noteUse(tenant, nowUs)
         return { request, isAdmitted: true, window, isLocal: false }
       }
+      if (this.openNodes.has(request.node)) return this.#decideAlone(request, nowUs)
     }
     this.#laneOf(request.node).pending.push(
       this.#setUp.tenants?.isLeased ? this.#withWish(request, nowUs) : request,
@@ -148,7 +161,7 @@ export class Gateway {
   #receive(command: Command, nowUs: number, outcomes: Outcome[]): void {
     command.isOver = true
     this.#laneOf(command.node).unanswered -= 1
-    this.#failuresInARow = 0
+    this.#failuresInARow.delete(command.node)
     for (const [index, request] of command.requests.entries()) {
       const answer = command.answers[index]
       if (!answer) continue
@@ -175,7 +188,7 @@ export class Gateway {
       this.#leases.delete(tenant)
       const { units, window } = lease
       if (units === 0) continue
-      const node = tenant % this.#setUp.nodes
+      const node = this.#nodeOf(tenant)
       this.#laneOf(node).returned.set(tenant, { units, window })
       this.#unsent.add(node)
     }
@@ -225,12 +238,16 @@ export class Gateway {
   #decideAlone(request: Request, nowUs: number): Outcome {
     const { tenants } = this.#setUp
     const window = windowAt(tenants, nowUs)
-    const known = this.local.get(request.tenant)
+    const known = this.#local.get(request.tenant)
     const count = known?.window === window ? known : { window, units: 0 }
-    this.local.set(request.tenant, count)
+    if (request.tenant >= 0) this.#local.set(request.tenant, count)
     const isAdmitted = request.tenant < 0 || count.units < (tenants?.quota ?? Infinity)
     if (isAdmitted) count.units += 1
     return { request, isAdmitted, window, isLocal: true }
+  }
+
+  #nodeOf(tenant: number): number {
+    return tenant % this.#setUp.nodes
   }
 
   #laneOf(node: number): Lane {

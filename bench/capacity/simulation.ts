@@ -42,8 +42,12 @@ type Event =
       readonly sent: readonly Command[]
     }
   | { readonly kind: 'deadline'; readonly command: Command }
-  | { readonly kind: 'pending deadline'; readonly gateway: Gateway; readonly node: number }
-  | { readonly kind: 'probe' | 'repaid' | 'start'; readonly gateway: Gateway }
+  | {
+      readonly kind: 'pending deadline' | 'probe' | 'repaid'
+      readonly gateway: Gateway
+      readonly node: number
+    }
+  | { readonly kind: 'start'; readonly gateway: Gateway }
 
 /**
  * Simulates gateways and Redis nodes event by event: requests arrive at random, a gateway handles all arrivals of a turn and asks about
@@ -111,9 +115,9 @@ class Simulation {
       case 'pending deadline':
         return this.#finish(event.gateway.expirePending(event.node, nowUs), nowUs)
       case 'probe':
-        return this.#probe(event.gateway, nowUs)
+        return this.#probe(event.gateway, event.node, nowUs)
       case 'repaid':
-        return this.#endRepayment(event.gateway, nowUs)
+        return this.#endRepayment(event.gateway, event.node, nowUs)
       case 'fail':
         return this.#failNode(nowUs)
       case 'promote':
@@ -208,45 +212,44 @@ class Simulation {
 
   #expire(command: Command, nowUs: number): void {
     const { gateway, node } = command
-    const wasOpen = gateway.isBreakerOpen
+    const wasOpen = gateway.openNodes.has(node)
     this.#finish(gateway.expire(command, nowUs), nowUs)
     this.#finish(gateway.expirePending(node, nowUs), nowUs)
-    if (gateway.isBreakerOpen && !wasOpen) this.#probeLater(gateway, nowUs)
-    else if (!gateway.isBreakerOpen && !gateway.isRepaying && gateway.local.size > 0) {
-      gateway.isRepaying = true
-      this.#events.add(nowUs + gatewayRules.addTimeoutUs, { kind: 'repaid', gateway })
+    const isOpen = gateway.openNodes.has(node)
+    if (isOpen && !wasOpen) this.#probeLater(gateway, node, nowUs)
+    else if (!isOpen && !gateway.repaying.has(node) && gateway.hasLocal(node)) {
+      gateway.repaying.add(node)
+      this.#events.add(nowUs + gatewayRules.addTimeoutUs, { kind: 'repaid', gateway, node })
     }
     this.#events.add(nowUs + gatewayRules.storeTimeoutUs, { kind: 'pending deadline', gateway, node })
     this.#runGateway(gateway, nowUs)
   }
 
-  #probeLater(gateway: Gateway, nowUs: number): void {
-    this.#events.add(nowUs + gatewayRules.probeEveryUs, { kind: 'probe', gateway })
+  #probeLater(gateway: Gateway, node: number, nowUs: number): void {
+    this.#events.add(nowUs + gatewayRules.probeEveryUs, { kind: 'probe', gateway, node })
   }
 
-  #probe(gateway: Gateway, nowUs: number): void {
-    if (this.#nodes.every(({ isAlive }) => isAlive)) {
-      this.#addLocal(gateway, nowUs)
-      gateway.closeBreaker()
-    } else if (nowUs < this.#endUs) this.#probeLater(gateway, nowUs)
+  #probe(gateway: Gateway, node: number, nowUs: number): void {
+    if (this.#nodeAt(node).isAlive) {
+      this.#addLocal(gateway, node, nowUs)
+      gateway.closeBreaker(node)
+    } else if (nowUs < this.#endUs) this.#probeLater(gateway, node, nowUs)
   }
 
-  /** What a node did not take in time opens the circuit breaker. */
-  #endRepayment(gateway: Gateway, nowUs: number): void {
-    gateway.isRepaying = false
-    if (gateway.isBreakerOpen) return
-    if (this.#nodes.every(({ isAlive }) => isAlive)) {
-      this.#addLocal(gateway, nowUs)
-      gateway.local = new Map()
-    } else {
-      this.#finish(gateway.openBreaker(nowUs), nowUs)
-      this.#probeLater(gateway, nowUs)
+  /** What a node did not take in time opens its circuit breaker. */
+  #endRepayment(gateway: Gateway, node: number, nowUs: number): void {
+    gateway.repaying.delete(node)
+    if (gateway.openNodes.has(node)) return
+    if (this.#nodeAt(node).isAlive) this.#addLocal(gateway, node, nowUs)
+    else {
+      this.#finish(gateway.openBreaker(node, nowUs), nowUs)
+      this.#probeLater(gateway, node, nowUs)
     }
   }
 
-  #addLocal(gateway: Gateway, nowUs: number): void {
-    for (const [tenant, { window, units }] of gateway.local)
-      if (tenant >= 0) this.#nodeAt(tenant % this.#setUp.nodes).count(tenant, window, units, nowUs)
+  #addLocal(gateway: Gateway, node: number, nowUs: number): void {
+    for (const [tenant, { window, units }] of gateway.takeLocal(node))
+      this.#nodeAt(node).count(tenant, window, units, nowUs)
   }
 
   #replaceGateways(nowUs: number): void {

@@ -108,15 +108,19 @@ test('without failures no tenant gets more than its quota, with leases and witho
   )
 })
 
-test('while a master does not answer, its tenants get at most a quota more from each gateway in each window', () => {
+test('while a master does not answer, its tenants get at most a quota more from each gateway in each window, and no others', () => {
   const failure = { node: 0, atSeconds: 0.5, promotedAfterSeconds: 1, replicationLagMs: 1 }
   const quota = 10
   const tenants = { count: 3, share: 0.9, quota, windowMs: 1_000, isLeased: false }
   const { tenants: seen, seconds } = simulate({ ...small, seconds: 4, tenants, failure }, costs)
   expect(seen.overQuota).toBeGreaterThan(0)
-  // Two windows: a gateway asks no other master either until all answer.
-  expect(seen.overQuota).toBeLessThanOrEqual(2 * tenants.count * quota * small.gateways)
+  // In two windows, one of the tenants.
+  expect(seen.overQuota).toBeLessThanOrEqual(2 * quota * small.gateways)
   expect(seconds.map(({ withoutRedis }) => withoutRedis > 0)).toEqual([true, true, false, false])
+  const others = { ...tenants, count: 2 }
+  const elsewhere = { ...failure, node: 2 }
+  const { tenants: far } = simulate({ ...small, seconds: 4, tenants: others, failure: elsewhere }, costs)
+  expect(far).toMatchObject({ overQuota: 0, refusedEarly: 0 })
 })
 
 test('a plan has as many processes as keep each below its share of a core', () => {
