@@ -11,6 +11,8 @@ export type HealthReport = {
   readonly upstream: UpstreamState
   /** How many servers of the backends are used, and how many are not; missing before a worker has reported. */
   readonly servers?: ServerCounts
+  /** The nodes of a Redis cluster whose circuit breakers are open, for operators only; missing without any. */
+  readonly unavailableStoreNodes?: readonly string[]
   /** Some of them, for operators only. */
   readonly listedServers?: readonly ServerReport[]
 }
@@ -34,6 +36,7 @@ export type Health = {
 export function createHealth(states: {
   readonly storeState: () => StoreState
   readonly upstreamState: () => UpstreamState
+  readonly unavailableStoreNodes?: (() => readonly string[]) | undefined
   readonly readServers?: () => ServersReport
 }): Health {
   let status: HealthReport['status'] = 'starting'
@@ -52,14 +55,18 @@ export function createHealth(states: {
     read,
     report() {
       const servers = states.readServers?.()
-      return { ...read(), ...(servers && { servers: servers.counts, listedServers: servers.listed }) }
+      return {
+        ...read(),
+        ...nodesIfAny(states.unavailableStoreNodes?.() ?? []),
+        ...(servers && { servers: servers.counts, listedServers: servers.listed }),
+      }
     },
   }
 }
 
 /**
  * Combines the workers' health, for the primary process: ready while one worker is; the store or the backend is
- * unavailable if it is for any worker, and of the servers it is told what the worker says that has the fewest in use.
+ * unavailable if it is for any worker, as are the nodes of the store, and of the servers it is told what the worker says that has the fewest in use.
  *
  * @param own the primary's own status: once it is stopping, the workers' statuses are ignored
  * @param reports of the workers that answered
@@ -76,8 +83,13 @@ export function combineHealth(own: HealthReport['status'], reports: readonly Hea
       ['unavailable', 'available'],
       reports.map((report) => report.upstream),
     ),
+    ...nodesIfAny(reports.flatMap(({ unavailableStoreNodes = [] }) => unavailableStoreNodes)),
     ...worstServers(reports),
   }
+}
+
+function nodesIfAny(names: readonly string[]): Pick<HealthReport, 'unavailableStoreNodes'> {
+  return names.length > 0 ? { unavailableStoreNodes: [...new Set(names)].sort() } : {}
 }
 
 function worstServers(reports: readonly HealthReport[]): Pick<HealthReport, 'servers' | 'listedServers'> {

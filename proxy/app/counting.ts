@@ -29,6 +29,8 @@ import { tellOfBans, tellOfBreaker } from './observe/webhooks.ts'
 export type Counting = Running & {
   readonly limiter: Limiter
   readonly storeState: () => StoreState
+  /** The nodes of a Redis cluster that do not answer. */
+  readonly unavailableNodes?: (() => readonly string[]) | undefined
   /** For an operator. Where another process counts, it is asked there. */
   readonly operations: Pick<CounterAdmin, 'inspect' | 'reset' | 'plans'>
   readonly clientTable: ClientTable
@@ -69,7 +71,7 @@ export async function composeCounting(
   const shared = redis && {
     redis: redis.client,
     keyPrefix: keyPrefixOf(settings.namespace),
-    isAnswering: () => limiter.storeState() === 'available',
+    isAnswering: (key: string) => limiter.isAnswering?.(key) ?? false,
     timeoutMs: operatorTimeoutMs(settings.storeTimeoutMs),
   }
   const clientTable = createClientTable(
@@ -82,6 +84,7 @@ export async function composeCounting(
     clientTable,
     shared,
     storeState: () => limiter.storeState(),
+    unavailableNodes: () => limiter.unavailableNodes?.() ?? [],
     async useRules(rules) {
       await doInTurns(limiter.useTable(policiesOf(rules)))
       await setImmediate()

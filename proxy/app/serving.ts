@@ -152,6 +152,7 @@ export async function composeServing(
   counters.clientTable.entries.onOverride = forgotten
   const health = createHealth({
     storeState: () => counters.storeState(),
+    unavailableStoreNodes: counters.unavailableNodes,
     upstreamState: () => metrics.upstreamState(),
     readServers: () => clients.readServers(),
   })

@@ -156,7 +156,8 @@ export type Telemetry = UpstreamTelemetry & {
   /** A question to the store was answered, whatever the answer was. */
   storeAnswered(durationMs: number): void
   storeFailed(): void
-  breakerChanged(state: 'closed' | 'open'): void
+  /** @param node of a Redis cluster, `host:port`; empty of the only server, and where no node is known */
+  breakerChanged(state: 'closed' | 'open', node: string): void
   /** Redis has evicted so many keys, whosoever they were, since it was started. */
   storeEvicted(keys: number): void
   /** An operator has reset what a client had used up. */

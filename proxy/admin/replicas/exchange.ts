@@ -69,7 +69,7 @@ export function createReplicaExchange(
   }
 
   async function readAll(): Promise<Replicas | undefined> {
-    if (!isAnswering()) return undefined
+    if (!isAnswering(reportsKey)) return undefined
     try {
       let answer = await ask()
       if (!answer.wasAsked) {
@@ -91,7 +91,7 @@ export function createReplicaExchange(
     async look() {
       if ((await redis.get(askedKey)) !== null) await report()
     },
-    isAnswering,
+    isAnswering: () => isAnswering(reportsKey),
     key: reportsKey,
     failed: 'cannot report to other replicas',
     log,

@@ -49,9 +49,9 @@ export function tellOfBreaker(telemetry: Telemetry, notify: Notify | undefined):
   if (!notify) return telemetry
   return {
     ...telemetry,
-    breakerChanged(state) {
-      telemetry.breakerChanged(state)
-      notify({ type: 'breaker', state })
+    breakerChanged(state, node) {
+      telemetry.breakerChanged(state, node)
+      notify({ type: 'breaker', state, ...(node !== '' && { node }) })
     },
   }
 }
@@ -97,27 +97,33 @@ export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined
 }
 
 /**
- * In the primary process: hears of its workers' events. Each worker has a breaker of its own, and they open one after the
- * other: the events report when the first one opens and when the last one has closed.
+ * In the primary process: hears of its workers' events. Each worker has circuit breakers of its own, and they open one after the
+ * other: the events report when the first one opens and when the last one has closed, for each node of Redis.
  */
 export function hearWorkers(notify: Notify): (worker: HeardWorker) => void {
-  const open = new Set<number>()
-  const breakerChanged = (id: number, state: 'open' | 'closed'): void => {
-    const wasOpen = open.size > 0
-    if (state === 'open') open.add(id)
-    else open.delete(id)
-    const isOpen = open.size > 0
-    if (isOpen !== wasOpen) notify({ type: 'breaker', state })
+  /** By node, the workers whose circuit breaker is open. */
+  const open = new Map<string | undefined, Set<number>>()
+  const breakerChanged = (id: number, state: 'open' | 'closed', node: string | undefined): void => {
+    const workers = open.get(node) ?? new Set()
+    const wasOpen = workers.size > 0
+    if (state === 'open') workers.add(id)
+    else workers.delete(id)
+    const isOpen = workers.size > 0
+    if (isOpen) open.set(node, workers)
+    else open.delete(node)
+    if (isOpen !== wasOpen) notify({ type: 'breaker', state, ...(node !== undefined && { node }) })
   }
   return (worker) => {
     worker.on('message', (message: unknown) => {
       if (!isFromWorker(message)) return
       const { webhook: event } = message
-      if (event.type === 'breaker') breakerChanged(worker.id, event.state)
+      if (event.type === 'breaker') breakerChanged(worker.id, event.state, event.node)
       else notify(event)
     })
     // The one that takes its place tells of its own.
-    worker.on('exit', () => breakerChanged(worker.id, 'closed'))
+    worker.on('exit', () => {
+      for (const node of [...open.keys()]) breakerChanged(worker.id, 'closed', node)
+    })
   }
 }
 

@@ -29,6 +29,7 @@ export async function showStatus(options: AdminOptions): Promise<number> {
     ['alive', live.status === 200 ? 'yes' : `no (${live.status})`],
     ['status', status],
     ['store', store],
+    ...nodeRows(about),
     ['backend', upstream],
     ...serverRows(about),
     ['rules', limitsEnabled === false ? 'rate limiting is off' : rules],
@@ -46,6 +47,14 @@ function tableText(about: unknown): string {
   return lastReloadSuccessful === false
     ? `${text(tableHash)}: the last reload was refused, and sluice reload says why`
     : text(tableHash)
+}
+
+/** The nodes of a Redis cluster that do not answer. */
+function nodeRows(about: unknown): [string, unknown][] {
+  const { unavailableStoreNodes: nodes } = isRecord(about) ? about : {}
+  return Array.isArray(nodes)
+    ? nodes.map((node): [string, unknown] => ['', `${text(node)}: unavailable`])
+    : []
 }
 
 /** How many servers are used, and each that is not. */

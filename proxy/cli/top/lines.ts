@@ -41,10 +41,14 @@ function headOf({ at, gateway, away, status = {}, breakerOpen, connections, requ
     const value = status[name]
     return typeof value === 'string' ? printable(value) : '?'
   }
+  const { unavailableStoreNodes: nodes } = status
+  const open = Array.isArray(nodes)
+    ? `circuit breaker open: ${nodes.map(String).map(printable).join()}`
+    : 'circuit breaker open'
   const all = requests === null || requests === undefined ? '-' : rate(requests)
   return [
     `sluice ${printable(gateway)}  ${time} UTC  ${said('status')}  up ${formatDuration(status['uptimeSeconds'])}`,
-    `store ${said('store')}${breakerOpen ? ' (circuit breaker open)' : ''}  backend ${said('upstream')}  table ${said('tableHash')}` +
+    `store ${said('store')}${breakerOpen ? ` (${open})` : ''}  backend ${said('upstream')}  table ${said('tableHash')}` +
       `  ${formatCount(connections ?? 0)} connections  ${all} requests/s` +
       (status['limitsEnabled'] === false ? '  rate limiting is off' : ''),
   ]

@@ -15,7 +15,7 @@ export type MemoryCounts = {
   exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean
   /**
    * Counts the charge if `counts` is set and the quota has room. The state has a reservation if something was counted that is to
-   * be settled; only `giveBack` reads its ticket.
+   * be settled, or is pending sync; only `giveBack` reads its ticket.
    *
    * @param pendingSync whether the counted units are pending sync with the shared counters
    */
@@ -36,8 +36,12 @@ export type MemoryCounts = {
   read(table: number, charge: Charge, nowMs: number): CounterReading
   /** Where the clients are. */
   readonly slots: ClientSlots
-  /** Hands out, each once, at most `limit` numbers that are pending sync and have not ended. */
-  takePending(limit: number, nowMs: number): readonly PendingSlot[]
+  /**
+   * Hands out, each once, at most `limit` numbers that are pending sync and have not ended.
+   *
+   * @param isAsked whether those of this shard are handed out; without it all are
+   */
+  takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): readonly PendingSlot[]
   /** Takes one request of a client out of the pending sync. Returns false if it has none. Not asked of policies that take units. */
   takeBackPending(table: number, charge: Charge, nowMs: number): boolean
   /** Counts a charge that other counters have let through, whatever the quota. Only where requests in flight are counted. */
@@ -50,6 +54,8 @@ export type MemoryCounts = {
 export type ClientSlots = {
   /** Clients with counts pending sync. */
   readonly pendingSize: number
+  /** Calls back for each of these with its shard. */
+  forEachPendingShard(callback: (shard: number) => void): void
   /** Frees a few clients that have ended. Called with every decision. */
   reclaimInPassing(nowMs: number): void
   forget(table: number, key: string): boolean
@@ -60,9 +66,11 @@ export type ClientSlots = {
 /**
  * @param seed any integer that clients cannot know
  * @param wallNow the time of day, in milliseconds since 1970. Default: the machine's
+ * @param shardOf which part of the shared counters has those of a partition key, from 0 to 65,535. Without it there is one part
  */
 export type MemoryOptions = {
   readonly maxKeys: number
   readonly seed: number
   readonly wallNow?: (() => number) | undefined
+  readonly shardOf?: ((partitionKey: string) => number) | undefined
 }

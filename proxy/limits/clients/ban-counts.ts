@@ -38,7 +38,7 @@ export function createBanCounts(
   options: BanTerms & {
     readonly redis: RedisClient | undefined
     readonly keyStart: string
-    readonly isAnswering: () => boolean
+    readonly isAnswering: (key: string) => boolean
     /** Milliseconds of a monotonic clock, for the counts in this process. */
     readonly now: () => number
   },
@@ -80,13 +80,16 @@ export function createBanCounts(
     }),
   }
   let pending = 0
-  const counts = (): { readonly [name in 'refusals' | 'bans' | 'once']: Counts } =>
-    shared && isAnswering() && pending <= MAX_PENDING
+  const names = ['refusals', 'bans', 'once'] as const
+  const counts = (partitionKey: string): { readonly [name in (typeof names)[number]]: Counts } =>
+    shared &&
+    pending <= MAX_PENDING &&
+    names.every((name) => isAnswering(`${keyStart}:${name}:${partitionKey}`))
       ? shared
       : { refusals: localRefusals, bans: localBans, once: localOnce }
 
   async function count(partitionKey: string, windowMs: number | undefined): Promise<number> {
-    const { refusals, bans, once } = counts()
+    const { refusals, bans, once } = counts(partitionKey)
     // Of those who count at the same time one bans; and who should have may have failed.
     if (
       (await consumed(refusals, partitionKey, windowMs)) < ban.after ||
@@ -121,7 +124,7 @@ export function createBanCounts(
       }
     },
     async forgive(partitionKey) {
-      const { refusals, bans, once } = counts()
+      const { refusals, bans, once } = counts(partitionKey)
       const all = [refusals, bans, once]
       await Promise.allSettled(all.map((each) => each.delete(partitionKey)))
     },

@@ -29,7 +29,7 @@ export function createBanning(options: {
   readonly policies: readonly Policy[]
   readonly redis: RedisClient | undefined
   readonly keyPrefix: string
-  readonly isAnswering: () => boolean
+  readonly isAnswering: (key: string) => boolean
   readonly telemetry: Pick<Telemetry, 'clientBanned'>
   /** Without it no line has an address. */
   readonly logAddresses: boolean

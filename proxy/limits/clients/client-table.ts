@@ -45,7 +45,8 @@ export type ClientTableOptions = {
 export type SharedBy = {
   readonly redis: RedisClient
   readonly keyPrefix: string
-  readonly isAnswering: () => boolean
+  /** Whether there is any use in asking for this key. */
+  readonly isAnswering: (key: string) => boolean
   /** For each question. */
   readonly timeoutMs: number
 }

@@ -37,7 +37,7 @@ export function createRedisEntryStore(options: {
   readonly entries: ClientEntries
   readonly redis: RedisClient
   readonly keyPrefix: string
-  readonly isAnswering: () => boolean
+  readonly isAnswering: (key: string) => boolean
   readonly timeoutMs: number
   readonly log: Log
 }): EntryStore {
@@ -137,7 +137,7 @@ export function createRedisEntryStore(options: {
   }
 
   async function attempt(action: () => Promise<EntryOutcome>): Promise<EntryOutcome> {
-    if (!isAnswering()) return 'unavailable'
+    if (!isAnswering(entriesKey)) return 'unavailable'
     try {
       return await action()
     } catch (error) {
@@ -148,7 +148,7 @@ export function createRedisEntryStore(options: {
 
   const poll = createPoll({
     look,
-    isAnswering,
+    isAnswering: () => isAnswering(entriesKey),
     key: entriesKey,
     failed: 'cannot read bans and overrides in Redis',
     log,

@@ -45,11 +45,17 @@ export type RemoteCounters<Lane = undefined> = {
   hasCountedNothing(error: unknown): boolean
 }
 
+/** The requests of a batch, and the server that was asked, where there are several and one alone was asked. */
+export type AskedBatch<Lane = undefined> = {
+  readonly requests: readonly (readonly Charge[])[]
+  readonly lane: Lane | undefined
+}
+
 /** Called with the outcome of each batch, and to decide without the store. */
-export type DecisionHooks = {
-  answered(durationMs: number): void
+export type DecisionHooks<Lane = undefined> = {
+  answered(durationMs: number, batch: AskedBatch<Lane>): void
   /** The batch failed, was not sent or timed out, or the store could not decide; `reason` says which. */
-  failed(reason: string): void
+  failed(reason: string, batch: AskedBatch<Lane>): void
   /** The store answered, but the key of one of these policies does not hold a counter. */
   counterBroken(policies: readonly Policy[], reason: string): void
   /** Decides without the store. `uncertain`: the store may have counted the request. */
@@ -60,10 +66,10 @@ export type DecisionHooks = {
   refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
 }
 
-export type Batching = {
+export type Batching<Lane = undefined> = {
   decide(charges: readonly Charge[]): Promise<Decision>
-  /** Decides all pending requests without the store. */
-  giveUp(): void
+  /** Decides all pending requests without the store, or those of some batches. */
+  giveUp(isConcerned?: (batch: AskedBatch<Lane>) => boolean): void
 }
 
 /**
@@ -77,8 +83,8 @@ export function createBatching<Lane = undefined>(options: {
   readonly counters: RemoteCounters<Lane>
   readonly timeoutMs: number
   readonly now: () => number
-  readonly hooks: DecisionHooks
-}): Batching {
+  readonly hooks: DecisionHooks<Lane>
+}): Batching<Lane> {
   const { counters, timeoutMs, now, hooks } = options
   const { maxUnanswered = Infinity, lanes } = counters
   const awaited = new Set<Batch<Lane>>()
@@ -89,7 +95,7 @@ export function createBatching<Lane = undefined>(options: {
   function queueOf(lane: Lane | undefined): Queue<Lane> {
     const known = queues.get(lane)
     if (known) return known
-    const queue: Queue<Lane> = { lane, next: createBatch(), unanswered: 0, isScheduled: false }
+    const queue: Queue<Lane> = { lane, next: createBatch(lane), unanswered: 0, isScheduled: false }
     queues.set(lane, queue)
     return queue
   }
@@ -112,7 +118,7 @@ export function createBatching<Lane = undefined>(options: {
   function sendNext(queue: Queue<Lane>): void {
     const batch = queue.next
     if (batch.requests.length === 0) return
-    queue.next = createBatch()
+    queue.next = createBatch(queue.lane)
     send(batch, queue)
   }
 
@@ -120,7 +126,7 @@ export function createBatching<Lane = undefined>(options: {
     if (!counters.isConnected()) {
       finish(batch)
       settleWithout(batch, false)
-      hooks.failed('not connected')
+      hooks.failed('not connected', batch)
       return
     }
     awaited.add(batch)
@@ -138,7 +144,7 @@ export function createBatching<Lane = undefined>(options: {
   }
 
   function askAlone(charges: readonly Charge[], settle: Settle, withinMs: number): void {
-    const batch = createBatch<Lane>()
+    const batch = createBatch<Lane>(undefined)
     add(batch, charges, settle, withinMs)
     if (alone.push(batch) > 1) return
     setImmediate(() => {
@@ -194,8 +200,8 @@ export function createBatching<Lane = undefined>(options: {
       else failure = reasonOf(decision)
       batch.settle[index]?.(hooks.decideWithout(charges, false))
     }
-    if (failure === undefined) hooks.answered(now() - batch.askedAtMs)
-    else hooks.failed(failure)
+    if (failure === undefined) hooks.answered(now() - batch.askedAtMs, batch)
+    else hooks.failed(failure, batch)
   }
 
   function fail(batch: Batch<Lane>, error: unknown): void {
@@ -206,7 +212,7 @@ export function createBatching<Lane = undefined>(options: {
       return
     }
     settleWithout(batch, !hasCountedNothing)
-    hooks.failed(reasonOf(error))
+    hooks.failed(reasonOf(error), batch)
   }
 
   function expire(batch: Batch<Lane>): void {
@@ -214,14 +220,14 @@ export function createBatching<Lane = undefined>(options: {
       const isUnsent = takeUnsent(batch)
       if (!isUnsent && !finish(batch)) return
       settleWithout(batch, !isUnsent)
-      hooks.failed(`no answer in ${timeoutMs} ms`)
+      hooks.failed(`no answer in ${timeoutMs} ms`, batch)
     })
   }
 
   /** Takes a batch out of those that have not been sent. Returns whether it was one. */
   function takeUnsent(batch: Batch<Lane>): boolean {
     const queue = [...queues.values()].find(({ next }) => next === batch)
-    if (queue) queue.next = createBatch()
+    if (queue) queue.next = createBatch(queue.lane)
     const at = alone.indexOf(batch)
     if (at >= 0) alone.splice(at, 1)
     return queue !== undefined || at >= 0
@@ -262,14 +268,15 @@ export function createBatching<Lane = undefined>(options: {
         schedule(queue)
       })
     },
-    giveUp() {
+    giveUp(isConcerned = () => true) {
       const unsent = [...alone, ...Array.from(queues.values(), ({ next }) => next)]
       for (const batch of unsent) {
+        if (!isConcerned(batch)) continue
         takeUnsent(batch)
         finish(batch)
         settleWithout(batch, false)
       }
-      for (const batch of awaited) if (finish(batch)) settleWithout(batch, true)
+      for (const batch of awaited) if (isConcerned(batch) && finish(batch)) settleWithout(batch, true)
     },
   }
 }
@@ -286,7 +293,7 @@ type Queue<Lane> = {
 }
 
 /** A batch that is being filled, or was sent. `settle[i]` resolves `requests[i]`. */
-type Batch<Lane> = {
+type Batch<Lane> = AskedBatch<Lane> & {
   readonly requests: (readonly Charge[])[]
   readonly settle: Settle[]
   /** By request, once nobody waits for the store any more. */
@@ -299,8 +306,9 @@ type Batch<Lane> = {
   queue: Queue<Lane> | undefined
 }
 
-function createBatch<Lane>(): Batch<Lane> {
+function createBatch<Lane>(lane: Lane | undefined): Batch<Lane> {
   return {
+    lane,
     requests: [],
     settle: [],
     decidedWithout: [],

@@ -29,6 +29,10 @@ export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forg
 type LimiterControls = {
   /** `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`. */
   storeState(): 'memory' | 'available' | 'unavailable'
+  /** The nodes of a Redis cluster that are, for as long as others answer too. */
+  unavailableNodes?(): readonly string[]
+  /** Whether there is any use in asking Redis for this key, which may be on one of several servers. */
+  isAnswering?(key: string): boolean
   /** The table of limits is another one now: frees the counters in this process's memory that it has no use for. */
   useTable(policies: readonly Policy[]): Steps<void>
   /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
@@ -118,7 +122,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     log,
     telemetry,
     refused: (...refusal) => overLimit.note(...refusal),
-    recovering: () => resetFeed.catchUp(),
+    recovering: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
   })
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
     overLimit.forget(policyName, partitionKey)
@@ -128,10 +132,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   const ask = (charges: readonly Charge[]): ReturnType<Limiter['decide']> =>
     overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges)
   const leasing = createLeasing({
-    store: {
-      ...redisWithFallback.shared.leaseStore,
-      isAnswering: () => redisWithFallback.storeState() === 'available',
-    },
+    store: redisWithFallback.shared.leaseStore,
     ask,
     now,
     telemetry,
@@ -139,7 +140,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   const resetFeed = createResetFeed({
     redis,
     keyPrefix,
-    isAnswering: () => redisWithFallback.storeState() === 'available',
+    isAnswering: (key) => redisWithFallback.isAnswering(key),
     heard(partitionKey, policyName, isNew) {
       // An old reset must not remove requests counted here since.
       if (isNew) forget(policyName, partitionKey)
@@ -157,6 +158,8 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     decide: (charges) => (hasLease(charges) ? leasing.decide(charges) : ask(charges)),
     settle: (...settlement) => redisWithFallback.settle(...settlement),
     storeState: () => redisWithFallback.storeState(),
+    unavailableNodes: () => redisWithFallback.unavailableNodes(),
+    isAnswering: (key) => redisWithFallback.isAnswering(key),
     useTable(policies) {
       leasing.giveBackAll()
       return redisWithFallback.local.useTable(policies)

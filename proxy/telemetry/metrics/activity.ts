@@ -19,7 +19,7 @@ export function readActivity(counters: Counters): Activity {
     ),
     requests: [...counters.requests],
     connections: counters.connections,
-    breakerOpen: counters.breakerOpen,
+    breakerOpen: counters.openBreakers.size > 0,
   }
 }
 

@@ -53,7 +53,8 @@ export type Counters = {
   addressLists: () => readonly ListUse[]
   storeFailures: number
   resets: number
-  breakerOpen: boolean
+  /** The nodes of Redis whose circuit breakers are open; the only server is named by an empty text. */
+  readonly openBreakers: Set<string>
   storeEvicted: number
   readonly refusedConnections: Record<ConnectionRefusal, number>
   readonly evictedConnections: Record<EvictedConnection, number>
@@ -97,7 +98,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     addressLists: () => [],
     storeFailures: 0,
     resets: 0,
-    breakerOpen: false,
+    openBreakers: new Set(),
     storeEvicted: 0,
     refusedConnections: { total: 0, client: 0, 'proxy-header': 0, tls: 0 },
     evictedConnections: { idle: 0, busy: 0 },
@@ -197,8 +198,9 @@ function countStore(counters: Counters): StoreTelemetry {
     storeFailed() {
       counters.storeFailures++
     },
-    breakerChanged(state) {
-      counters.breakerOpen = state === 'open'
+    breakerChanged(state, node) {
+      if (state === 'open') counters.openBreakers.add(node)
+      else counters.openBreakers.delete(node)
     },
     storeEvicted(keys) {
       counters.storeEvicted = keys

@@ -17,8 +17,16 @@ export function describeStore(counters: Counters): Metric[] {
     counter('sluice_resets_total', 'Clients reset by an operator', single(counters.resets)),
     gauge(
       'sluice_store_breaker_open',
-      '1 while the circuit breaker for Redis is open and rules apply onStoreError',
-      single(counters.breakerOpen ? 1 : 0),
+      '1 while a circuit breaker for Redis is open and rules apply onStoreError',
+      single(counters.openBreakers.size > 0 ? 1 : 0),
+      'max',
+    ),
+    gauge(
+      'sluice_store_node_breaker_open',
+      '1 for each node of a Redis cluster whose circuit breaker is open',
+      [...counters.openBreakers]
+        .filter((node) => node !== '')
+        .map((node) => ({ labels: { node }, value: 1 })),
       'max',
     ),
     gauge(

@@ -12,7 +12,7 @@ export type Webhook = { readonly url: string; readonly events: readonly WebhookE
  * - `ban`: a client was banned, by a rule or by an operator. `policy`: under this rule; without it under all. `client`: its
  *   address, or a hash of its partition key; undefined if addresses must not be reported. `times`: which of the bans in a
  *   row of a rule it is
- * - `breaker`: Redis is unavailable (`open`), or available again
+ * - `breaker`: Redis is unavailable (`open`), or available again. `node`: in a cluster one of its nodes, `host:port`
  * - `reload-failed`: the reloaded settings are invalid, or could not be applied: then without `mistakes`
  */
 export type WebhookEvent =
@@ -25,7 +25,7 @@ export type WebhookEvent =
       readonly times?: number
       readonly reason?: string
     }
-  | { readonly type: 'breaker'; readonly state: 'open' | 'closed' }
+  | { readonly type: 'breaker'; readonly state: 'open' | 'closed'; readonly node?: string }
   | { readonly type: 'reload-failed'; readonly trigger: string; readonly mistakes: readonly string[] }
 
 /** Queues an event. Returns at once, and never throws. */

@@ -91,7 +91,7 @@ function serveWorker(): void {
       telemetry.requestFinished(200, 10)
       telemetry.decided(policy, 'allowed')
     },
-    'open-breaker': () => telemetry.breakerChanged('open'),
+    'open-breaker': () => telemetry.breakerChanged('open', ''),
     'lose-backend': () => telemetry.upstreamFailed('refused'),
     ready: () => health.markReady(),
     exit: () => process.exit(),

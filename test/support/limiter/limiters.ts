@@ -102,6 +102,8 @@ export type RecordedTelemetry = LimiterTelemetry & {
   failures: number
   evicted: number
   readonly breaker: ('closed' | 'open')[]
+  /** The nodes of these. */
+  readonly breakerNodes: string[]
 }
 
 export function recordTelemetry(): RecordedTelemetry {
@@ -110,9 +112,13 @@ export function recordTelemetry(): RecordedTelemetry {
     failures: 0,
     evicted: 0,
     breaker: [],
+    breakerNodes: [],
     storeAnswered: () => void (recorded.answers += 1),
     storeFailed: () => void (recorded.failures += 1),
-    breakerChanged: (state) => void recorded.breaker.push(state),
+    breakerChanged(state, node) {
+      recorded.breaker.push(state)
+      recorded.breakerNodes.push(node)
+    },
     storeEvicted: (keys) => void (recorded.evicted = keys),
     leaseChanged: () => undefined,
     observeTable: () => undefined,

@@ -16,8 +16,8 @@ function start() {
   const hear = hearWorkers((event) => told.push(event))
   const workers = [new FakeWorker(1), new FakeWorker(2)] as const
   for (const worker of workers) hear(worker)
-  const breaker = (at: 0 | 1, state: 'open' | 'closed'): void =>
-    void workers[at].emit('message', { webhook: { type: 'breaker', state } })
+  const breaker = (at: 0 | 1, state: 'open' | 'closed', node?: string): void =>
+    void workers[at].emit('message', { webhook: { type: 'breaker', state, ...(node && { node }) } })
   const states = (): string[] => told.map((event) => ('state' in event ? event.state : event.type))
   return { told, workers, breaker, states }
 }
@@ -32,6 +32,18 @@ test('the first open breaker of the workers is reported, and the last that close
   expect(states()).toEqual(['open', 'closed'])
   breaker(1, 'open')
   expect(states()).toEqual(['open', 'closed', 'open'])
+})
+
+test('of a cluster the first open breaker of the workers is reported for each node, and the last that closes', () => {
+  const { told, workers, breaker } = start()
+  breaker(0, 'open', 'a:1')
+  breaker(1, 'open', 'b:1')
+  breaker(1, 'open', 'a:1')
+  breaker(0, 'closed', 'a:1')
+  workers[1].emit('exit')
+  const events = told.map((event) => (event.type === 'breaker' ? `${event.node} ${event.state}` : ''))
+  expect(events.slice(0, 2)).toEqual(['a:1 open', 'b:1 open'])
+  expect(events.slice(2).toSorted()).toEqual(['a:1 closed', 'b:1 closed'])
 })
 
 test('a worker that exits has no open breaker any more', () => {

@@ -46,6 +46,10 @@ export const status = health.extend({
   tableHash: z.string(),
   lastReloadSuccessful: z.boolean(),
   workers: z.int().min(1),
+  unavailableStoreNodes: z
+    .array(z.string())
+    .optional()
+    .describe('the nodes of a Redis cluster that rules apply onStoreError for, as host:port'),
   listedServers: z
     .array(
       z.strictObject({

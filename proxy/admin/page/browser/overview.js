@@ -10,6 +10,7 @@ export function setHealth(text, kind) {
 export function showHealth({ status, breakerOpen, workersAnswering, config }) {
   if (status.status !== 'ready') setHealth(status.status === 'stopping' ? 'Stopping' : 'Starting', 'warn')
   else if (status.upstream === 'unavailable') setHealth('Backend unavailable', 'bad')
+  else if (status.unavailableStoreNodes) setHealth('Part of Redis unavailable', 'bad')
   else if (status.store === 'unavailable' || breakerOpen) setHealth('Redis unavailable', 'bad')
   else if (!status.limitsEnabled) setHealth('Limits are switched off', 'warn')
   else if (workersAnswering < status.workers) setHealth('Not all workers answer', 'warn')
@@ -30,6 +31,12 @@ function describeServers(status) {
   return [counts, ...names.slice(0, 5), ...(names.length > 5 || more > 0 ? ['…'] : [])].join(', ')
 }
 
+/** In a cluster each node has a circuit breaker. */
+function describeOpen({ unavailableStoreNodes: nodes = [] }) {
+  const more = nodes.length > 5 ? ', …' : ''
+  return nodes.length > 0 ? `open for ${nodes.slice(0, 5).join(', ')}${more}` : 'open'
+}
+
 const kinds = { ready: 'good', available: 'good', unavailable: 'bad', stopping: 'warn', starting: 'warn' }
 
 export function showState({ status, workersAnswering, breakerOpen, connections, config }) {
@@ -40,7 +47,7 @@ export function showState({ status, workersAnswering, breakerOpen, connections, 
     // Without Redis there is no circuit breaker.
     [
       'Circuit breaker',
-      status.store === 'memory' ? '' : breakerOpen ? 'open' : 'closed',
+      status.store === 'memory' ? '' : breakerOpen ? describeOpen(status) : 'closed',
       breakerOpen ? 'bad' : '',
     ],
     ['Backend', status.upstream === 'unknown' ? 'not asked yet' : status.upstream, kinds[status.upstream]],

@@ -32,12 +32,12 @@ class Windows {
   readonly #ends: Float64Array
   readonly slots: SlotPool
 
-  constructor({ maxKeys, seed }: MemoryOptions, clock: WindowClock) {
+  constructor({ maxKeys, seed, shardOf }: MemoryOptions, clock: WindowClock) {
     this.#clock = clock
     this.#counted = new Uint32Array(maxKeys)
     this.#ends = new Float64Array(maxKeys)
     const endsAtMs = (slot: number): number => this.endsAtMs(slot)
-    this.slots = new SlotPool(maxKeys, seed, new Uint32Array(maxKeys), { endsAtMs })
+    this.slots = new SlotPool(maxKeys, seed, new Uint32Array(maxKeys), { endsAtMs }, shardOf)
   }
 
   /** When the window ends, by its own clock. */
@@ -129,7 +129,7 @@ export function createWindowCounts(
       const remaining = Math.max(0, policy.quota - used)
       const end = slot === NONE ? clock.windowEnd(policy, timeMs) : windows.endOf(slot)
       const state = { policy, exceeded, remaining, resetMs: end - timeMs }
-      if (!isCounted || !settlesByResponse(policy)) return state
+      if (!isCounted || (!pendingSync && !settlesByResponse(policy))) return state
       return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: end } }
     },
 
@@ -148,13 +148,17 @@ export function createWindowCounts(
       return { used: windows.countOf(slot), resetMs: windows.endOf(slot) - timeMs }
     },
 
-    takePending: (limit, nowMs) =>
-      slots.takePending(limit, (slot) => {
-        const amount = slots.pendingSync(slot)
-        slots.setPending(slot, 0)
-        const isRunning = windows.endOf(slot) > clock.readTime(nowMs)
-        return isRunning ? { endsAtMs: windows.endsAtMs(slot), counted: [amount] } : undefined
-      }),
+    takePending: (limit, nowMs, isAsked) =>
+      slots.takePending(
+        limit,
+        (slot) => {
+          const amount = slots.pendingSync(slot)
+          slots.setPending(slot, 0)
+          const isRunning = windows.endOf(slot) > clock.readTime(nowMs)
+          return isRunning ? { endsAtMs: windows.endsAtMs(slot), counted: [amount] } : undefined
+        },
+        isAsked,
+      ),
 
     takeBackPending(table, charge, nowMs) {
       const slot = windows.find(table, charge, clock.readTime(nowMs))

@@ -1,3 +1,4 @@
+import type { MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
 import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 import { TimestampQueues } from './timestamp-queues.ts'
@@ -21,13 +22,15 @@ export class AdmissionTimes {
    * @param timeCapacity maximum number of times; must exceed that of one client, or its own oldest are dropped
    * @param seed any integer that clients cannot know
    */
-  constructor(capacity: number, timeCapacity: number, seed: number) {
+  constructor(capacity: number, timeCapacity: number, seed: number, shardOf?: MemoryOptions['shardOf']) {
     const times = new TimestampQueues(capacity, timeCapacity)
     this.#times = times
-    this.slots = new SlotPool(capacity, seed, new Uint32Array(capacity), {
-      endsAtMs: (slot, windowMs) => (times.count(slot) === 0 ? -Infinity : times.last(slot) + windowMs),
-      clear: (slot) => times.clear(slot),
-    })
+    const content = {
+      endsAtMs: (slot: number, windowMs: number) =>
+        times.count(slot) === 0 ? -Infinity : times.last(slot) + windowMs,
+      clear: (slot: number) => times.clear(slot),
+    }
+    this.slots = new SlotPool(capacity, seed, new Uint32Array(capacity), content, shardOf)
   }
 
   /** Room taken by times. */
@@ -99,8 +102,8 @@ export class AdmissionTimes {
   }
 
   /** Hands out, once, at most `limit` times pending sync, oldest first for each client; not those that have left. */
-  takePending(limit: number, nowMs: number): PendingSlot[] {
-    return this.slots.takePending(limit, (slot, room) => {
+  takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): PendingSlot[] {
+    const handOut = (slot: number, room: number): Pick<PendingSlot, 'counted' | 'endsAtMs'> | undefined => {
       const windowMs = this.slots.windowMsOf(slot)
       this.#dropLeft(slot, windowMs, nowMs)
       const pendingSync = this.slots.pendingSync(slot)
@@ -110,7 +113,8 @@ export class AdmissionTimes {
       this.slots.setPending(slot, pendingSync - amount)
       const counted = this.#times.slice(slot, from, from + amount)
       return { counted, endsAtMs: (counted.at(-1) ?? -Infinity) + windowMs }
-    })
+    }
+    return this.slots.takePending(limit, handOut, isAsked)
   }
 
   #dropLeft(slot: number, windowMs: number, nowMs: number): void {

@@ -5,8 +5,11 @@ import { NONE } from '../slots/key-index.ts'
 import { AdmissionTimes } from './admission-times.ts'
 
 /** Counts in sliding windows. Each unit is remembered by its time, which is the ticket of its charge. */
-export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapacity: number): MemoryCounts {
-  const times = new AdmissionTimes(maxKeys, timeCapacity, seed)
+export function createSlidingCounts(
+  { maxKeys, seed, shardOf }: MemoryOptions,
+  timeCapacity: number,
+): MemoryCounts {
+  const times = new AdmissionTimes(maxKeys, timeCapacity, seed, shardOf)
   const { slots } = times
 
   function find(table: number, { policy, partitionKey }: Charge, nowMs: number): number {
@@ -34,7 +37,7 @@ export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapaci
       const used = slot === NONE ? 0 : times.count(slot)
       const remaining = Math.max(0, quota - used)
       const resetMs = used === 0 ? windowMs : times.leavesAtMs(slot, windowMs) - nowMs
-      return isCounted && settlesByResponse(policy)
+      return isCounted && (pendingSync || settlesByResponse(policy))
         ? {
             policy,
             exceeded,
@@ -60,7 +63,7 @@ export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapaci
       return { used, resetMs: times.leavesAtMs(slot, charge.policy.windowMs) - nowMs }
     },
 
-    takePending: (limit, nowMs) => times.takePending(limit, nowMs),
+    takePending: (limit, nowMs, isAsked) => times.takePending(limit, nowMs, isAsked),
 
     takeBackPending(table, charge, nowMs) {
       const slot = find(table, charge, nowMs)

@@ -38,6 +38,9 @@ export class SlotPool {
   readonly #content: SlotContent
   readonly #pendingSync: Uint32Array | Float64Array
   readonly #listOfTable: (SlotList | undefined)[] = []
+  readonly #shardOf: ((key: string) => number) | undefined
+  /** By slot with numbers pending sync, where there are shards. */
+  readonly #shards: Uint16Array
   #turn = 0
   #evictions = 0
   #pendingSize = 0
@@ -47,8 +50,17 @@ export class SlotPool {
    * @param capacity the number of slots, at least 1. Their memory is reserved at once, but becomes resident when it is written
    * @param seed any integer that clients cannot know
    * @param pendingSync one number by slot
+   * @param shardOf as in `MemoryOptions`
    */
-  constructor(capacity: number, seed: number, pendingSync: Uint32Array | Float64Array, content: SlotContent) {
+  constructor(
+    capacity: number,
+    seed: number,
+    pendingSync: Uint32Array | Float64Array,
+    content: SlotContent,
+    shardOf?: (key: string) => number,
+  ) {
+    this.#shardOf = shardOf
+    this.#shards = new Uint16Array(shardOf ? capacity : 0)
     this.#index = new KeyIndex(capacity, seed)
     this.#lists = new SlotLists(capacity)
     this.#pendingSync = pendingSync
@@ -167,28 +179,41 @@ export class SlotPool {
     if (before === amount) return
     this.#pendingSync[slot] = amount
     this.#pendingSize += Number(amount !== 0) - Number(before !== 0)
+    if (before === 0 && this.#shardOf) this.#shards[slot] = this.#shardOf(this.#index.keyOf(slot))
+  }
+
+  /** Calls back for each slot with numbers pending sync, with its shard. */
+  forEachPendingShard(callback: (shard: number) => void): void {
+    if (this.#pendingSize === 0) return
+    for (let slot = 0; slot < this.#lists.untouched; slot++)
+      if (this.pendingSync(slot) !== 0) callback(this.#shards[slot] ?? 0)
   }
 
   /**
    * Hands out the numbers pending sync, at most `limit` of them.
    *
+   * @param isAsked whether those of this shard are handed out; without it all are
    * @param handOut called with a slot that has numbers pending sync, and how many it may return. It sets the numbers pending from
    * then on, and returns undefined where all of it has ended
    */
   takePending(
     limit: number,
     handOut: (slot: number, limit: number) => Pick<PendingSlot, 'endsAtMs' | 'counted'> | undefined,
+    isAsked?: (shard: number) => boolean,
   ): PendingSlot[] {
     const taken: PendingSlot[] = []
     let room = limit
-    while (this.#pendingSize > 0 && room > 0) {
+    for (let looked = 0; looked <= this.#lists.untouched && this.#pendingSize > 0 && room > 0;) {
       const slot = this.#pendingCursor
-      const part = this.pendingSync(slot) === 0 ? undefined : handOut(slot, room)
+      const isWanted = this.pendingSync(slot) !== 0 && (!isAsked || isAsked(this.#shards[slot] ?? 0))
+      const part = isWanted ? handOut(slot, room) : undefined
       if (part) {
         taken.push({ table: this.#index.ownerOf(slot), key: this.#index.keyOf(slot), ...part })
         room -= part.counted.length
       }
-      if (this.pendingSync(slot) === 0) this.#pendingCursor = slot + 1 < this.#lists.untouched ? slot + 1 : 0
+      if (isWanted && this.pendingSync(slot) !== 0) continue
+      this.#pendingCursor = slot + 1 < this.#lists.untouched ? slot + 1 : 0
+      looked += 1
     }
     return taken
   }

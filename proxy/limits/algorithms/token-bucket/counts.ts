@@ -12,8 +12,8 @@ const ROUNDING_MS = 1e-5
  * time in which an empty one fills up. The ticket is when a reservation was taken, when it will have run out of the bucket, since
  * when that was not full, and the units refunded since then.
  */
-export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCounts {
-  const debts = new Debts(maxKeys, seed)
+export function createBucketCounts({ maxKeys, seed, shardOf }: MemoryOptions): MemoryCounts {
+  const debts = new Debts(maxKeys, seed, shardOf)
   const { slots } = debts
 
   function debtOf(table: number, { partitionKey }: Charge, nowMs: number): number {
@@ -44,7 +44,7 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
       const slot = debts.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
       if (pendingSync) debts.addPending(slot, amountMs)
       const state = stateOf(charge, debts.debtMs(slot, nowMs))
-      if (!settlesByResponse(policy) && maxDelayMs(policy) === 0) return state
+      if (!pendingSync && !settlesByResponse(policy) && maxDelayMs(policy) === 0) return state
       const place = [nowMs, nowMs + debts.debtMs(slot, nowMs), debts.sinceMs(slot), debts.givenBackMs(slot)]
       return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: place.join(':') } }
     },
@@ -75,7 +75,7 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
     },
 
     read: (table, charge, nowMs) => debtReading(charge.policy, debtOf(table, charge, nowMs)),
-    takePending: (limit, nowMs) => debts.takePending(limit, nowMs),
+    takePending: (limit, nowMs, isAsked) => debts.takePending(limit, nowMs, isAsked),
     takeBackPending: () => false,
     readUse: () => ({ buckets: { size: slots.size, capacity: maxKeys, evictions: slots.evictions } }),
   }

@@ -1,3 +1,4 @@
+import type { MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
 import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 
@@ -24,14 +25,15 @@ export class Debts {
    * @param capacity maximum number of buckets that are not full, at least 1. Memory becomes resident when it is written
    * @param seed any integer that clients cannot know
    */
-  constructor(capacity: number, seed: number) {
+  constructor(capacity: number, seed: number, shardOf?: MemoryOptions['shardOf']) {
     this.#debtsMs = new Float64Array(capacity)
     this.#changedAtMs = new Float64Array(capacity)
     this.#sinceMs = new Float64Array(capacity)
     this.#givenBackMs = new Float64Array(capacity)
-    this.slots = new SlotPool(capacity, seed, new Float64Array(capacity), {
-      endsAtMs: (slot) => (this.#changedAtMs[slot] ?? 0) + (this.#debtsMs[slot] ?? 0),
-    })
+    const content = {
+      endsAtMs: (slot: number) => (this.#changedAtMs[slot] ?? 0) + (this.#debtsMs[slot] ?? 0),
+    }
+    this.slots = new SlotPool(capacity, seed, new Float64Array(capacity), content, shardOf)
   }
 
   /** The slot of a bucket that is not full, or `NONE`. */
@@ -82,12 +84,16 @@ export class Debts {
   }
 
   /** Hands out, once, the debt pending sync of at most `limit` buckets, as far as it has not run out. */
-  takePending(limit: number, nowMs: number): PendingSlot[] {
-    return this.slots.takePending(limit, (slot) => {
-      const debtMs = Math.min(this.slots.pendingSync(slot), this.debtMs(slot, nowMs))
-      this.slots.setPending(slot, 0)
-      return debtMs > 0 ? { endsAtMs: nowMs + debtMs, counted: [debtMs] } : undefined
-    })
+  takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): PendingSlot[] {
+    return this.slots.takePending(
+      limit,
+      (slot) => {
+        const debtMs = Math.min(this.slots.pendingSync(slot), this.debtMs(slot, nowMs))
+        this.slots.setPending(slot, 0)
+        return debtMs > 0 ? { endsAtMs: nowMs + debtMs, counted: [debtMs] } : undefined
+      },
+      isAsked,
+    )
   }
 
   #change(slot: number, amountMs: number, nowMs: number): void {

@@ -3,7 +3,7 @@ import type { Charge } from '../../limiter.ts'
 /** The shared counters, as far as units are taken ahead from them. */
 export type LeaseStore = {
   /** Whether there is any use in asking. */
-  isAnswering(): boolean
+  isAnswering(charge: Charge): boolean
   /**
    * Counts units ahead, which the caller may let requests use until the window ends. Rejects where it is not known whether they were
    * counted: then they stay counted.

@@ -64,7 +64,7 @@ export function createLeasing(options: {
 
   /** @param units of the request that has passed */
   function takeAhead(client: LeasedClient, units: number, nowMs: number): void {
-    if (client.isTaking || nowMs < client.notBeforeMs || !store.isAnswering()) return
+    if (client.isTaking || nowMs < client.notBeforeMs || !store.isAnswering(client.charge)) return
     const wanted = wantedUnits(client, units, nowMs)
     if (!wanted) return
     client.isTaking = true

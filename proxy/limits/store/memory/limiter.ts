@@ -2,7 +2,7 @@ import type { Steps } from '../../../../shared/steps.ts'
 import { reservedUnits, type Policy } from '../../../policy.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { CounterReading } from '../../algorithms/memory-counts.ts'
-import { algorithms, countsInFlight, takesUnits } from '../../algorithms/registry.ts'
+import { algorithms, countsInFlight, isReserved, takesUnits } from '../../algorithms/registry.ts'
 import type { PendingSlot } from '../../algorithms/slots/slot-pool.ts'
 import type { Charge, Decision, PolicyState, Reservation } from '../../limiter.ts'
 import type { MemoryPlans } from '../../plans/stored-plans.ts'
@@ -12,7 +12,9 @@ export type MemoryLimiter = {
   /** As `Limiter`, and always at once. */
   decide(charges: readonly Charge[]): Decision
   /** As `decide`, and records what it counts as still to be added to the shared counters. */
-  decidePendingSync(charges: readonly Charge[]): Decision
+  readonly decidePendingSync: (charges: readonly Charge[]) => Decision
+  /** The same, and all states have reservations, so that the counted units can be given back. */
+  readonly reservePendingSync: (charges: readonly Charge[]) => Decision
   /** As `Limiter`. Counts that `takePending` has returned stay counted. */
   settle(reservation: Reservation, costUnits: number): void
   /** Counts a request in flight that the shared counters have let through, so that it is known while they are away. */
@@ -20,10 +22,14 @@ export type MemoryLimiter = {
   removeInFlight(charge: Charge): void
   /**
    * Returns the counts pending sync with the shared counters, of at most `limit` counters and times of sliding windows, each
-   * once. Empty if there is nothing left.
+   * once. Fewer than that if there is nothing left.
+   *
+   * @param isAsked whether those of this shard are returned; without it all are
    */
-  takePending(limit: number): PendingCharge[]
+  takePending(limit: number, isAsked?: (shard: number) => boolean): PendingCharge[]
   hasPending(): boolean
+  /** The shards with counts pending sync. */
+  pendingShards(): ReadonlySet<number>
   /**
    * The local count of one request of the client is in the shared counters already: removes it from the pending sync. Returns false
    * where it has been handed out, and where its cost may still change.
@@ -63,6 +69,7 @@ const CLOCK_STEPS_IN_MS = 1024
  * @param options.now milliseconds of a monotonic clock
  * @param options.wallNow the time of day, in milliseconds since 1970
  * @param options.plans those that were set for clients
+ * @param options.shardOf as in `MemoryOptions`
  */
 export function createMemoryLimiter(options: {
   readonly maxKeys: number
@@ -70,6 +77,7 @@ export function createMemoryLimiter(options: {
   readonly now: () => number
   readonly wallNow?: (() => number) | undefined
   readonly plans?: MemoryPlans
+  readonly shardOf?: ((partitionKey: string) => number) | undefined
 }): MemoryLimiter {
   const { plans } = options
   const tables = new PolicyTables(options)
@@ -79,7 +87,8 @@ export function createMemoryLimiter(options: {
       plans && plans.byClient.size > 0
         ? plans.decide(charges, (planned) => decide(tables, planned, now(), false))
         : decide(tables, charges, now(), false),
-    decidePendingSync: (charges) => decide(tables, charges, now(), true),
+    decidePendingSync: (charges) => withoutUnasked(decide(tables, charges, now(), true)),
+    reservePendingSync: (charges) => decide(tables, charges, now(), true),
     settle(reservation, costUnits) {
       const { charge, units } = reservation
       const isOver = countsInFlight(charge.policy)
@@ -101,7 +110,12 @@ export function createMemoryLimiter(options: {
       const { counts, table } = placeOf(tables, charge.policy)
       return counts.takeBackPending(table, charge, now())
     },
-    takePending: (limit) => takePending(tables, limit, now()),
+    pendingShards() {
+      const shards = new Set<number>()
+      for (const { slots } of tables.allCounts) slots.forEachPendingShard((shard) => shards.add(shard))
+      return shards
+    },
+    takePending: (limit, isAsked) => takePending(tables, limit, now(), isAsked),
     read(charge) {
       const { counts, table } = placeOf(tables, charge.policy)
       return counts.read(table, charge, now())
@@ -119,6 +133,17 @@ export function createMemoryLimiter(options: {
           (name) => [name, () => tables.readUse(algorithm, name)] as const,
         ),
       ),
+    ),
+  }
+}
+
+/** Without the reservations under policies that nobody settles. */
+export function withoutUnasked(decision: Decision): Decision {
+  if (decision.outcome !== 'allowed') return decision
+  return {
+    ...decision,
+    states: decision.states.map(({ reservation, ...state }) =>
+      reservation && isReserved(state.policy) ? { ...state, reservation } : state,
     ),
   }
 }
@@ -153,11 +178,16 @@ function findRefusing(tables: PolicyTables, charges: readonly Charge[], nowMs: n
   return undefined
 }
 
-function takePending(tables: PolicyTables, limit: number, nowMs: number): PendingCharge[] {
+function takePending(
+  tables: PolicyTables,
+  limit: number,
+  nowMs: number,
+  isAsked: ((shard: number) => boolean) | undefined,
+): PendingCharge[] {
   const taken: PendingCharge[] = []
   let room = limit
   for (const counts of tables.allCounts) {
-    for (const { table, key, endsAtMs, counted } of counts.takePending(room, nowMs)) {
+    for (const { table, key, endsAtMs, counted } of counts.takePending(room, nowMs, isAsked)) {
       const policy = tables.policies[table]
       if (policy) taken.push({ policy, partitionKey: key, endsAtMs, counted })
       room -= counted.length

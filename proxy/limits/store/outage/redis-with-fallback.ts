@@ -1,34 +1,41 @@
-import { randomUUID } from 'node:crypto'
 import type { Log } from '../../../../shared/log.ts'
 import type { Policy } from '../../../policy.ts'
 import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
-import { createCircuitBreaker } from './circuit-breaker.ts'
 import type { DecisionHooks } from '../batching.ts'
 import type { Charge, Decision, Limiter, Reservation } from '../../limiter.ts'
-import { createMemoryLimiter, type MemoryLimiter, type PendingCharge } from '../memory/limiter.ts'
+import { createMemoryLimiter, type MemoryLimiter } from '../memory/limiter.ts'
 import { lacksRight } from '../redis/errors.ts'
 import { createRedisLimiter, type RedisHooks, type RedisLimiter } from '../redis/limiter.ts'
 import { describePolicy, keyOf } from '../redis/keys.ts'
+import { createRedisNodes, nodesOf, onlyNode } from '../redis/nodes.ts'
 import type { RedisClient } from '../redis/run-script.ts'
+import { createDebts } from './debts.ts'
+import { createNodeBreakers } from './node-breakers.ts'
+import { decidePartly } from './partly-away.ts'
 import { decideWithoutStore } from './store-fallback.ts'
 
 export type RedisWithFallback = Limiter & {
   readonly shared: RedisLimiter
   readonly local: MemoryLimiter
+  /** `unavailable` also where it is one node of a cluster that is. */
   storeState(): 'available' | 'unavailable'
+  /** The nodes of a cluster whose circuit breakers are open. */
+  unavailableNodes(): readonly string[]
+  /** Whether the server of this key is connected, and its circuit breaker closed. */
+  isAnswering(key: string): boolean
   /** Forgets the local counts of a client, including those pending sync with Redis. */
   forgetLocal(policyName: string | undefined, partitionKey: string): void
   close(): void
 }
 
-/** Counters and times added in one command on recovery: some milliseconds of Redis's time at most. */
-const COUNTERS_IN_REPAYMENT = 500
-
 /**
  * Counts in Redis while it is available, and applies each rule's `onStoreError` while it is not. Requests that `local` counters
  * admitted during an outage are added to Redis, exactly once, before Redis decides again. `docs/redis.md` says how far counts can
  * be off.
+ *
+ * In a cluster each node has a circuit breaker of its own: while one does not answer, only the counters that are on it are decided about without
+ * Redis.
  *
  * @param options.keyPrefix of `keyPrefixOf`
  */
@@ -45,28 +52,50 @@ export function createRedisWithFallback(options: {
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
   readonly refused: RedisHooks['refused']
-  /** Called before local counts are added to Redis: some may have to be forgotten instead, as clients were reset. */
-  readonly recovering: () => Promise<void>
+  /**
+   * Called before local counts are added to a node: some may have to be forgotten instead, as clients were reset.
+   *
+   * @param isReached whether there is any use in asking for this key
+   */
+  readonly recovering: (isReached: (key: string) => boolean) => Promise<void>
 }): RedisWithFallback {
   const { redis, keyPrefix, timeoutMs, maxKeys, seed, now, wallNow, log, telemetry } = options
-  const local = createMemoryLimiter({ maxKeys, seed, now, wallNow })
+  const nodes = createRedisNodes(redis)
+  const shardOf = redis.isCluster ? nodes.slotOfClient : undefined
+  const local = createMemoryLimiter({ maxKeys, seed, now, wallNow, shardOf })
+  const breakers = createNodeBreakers({
+    recover,
+    opened(node) {
+      recovering.delete(node)
+      shared.giveUp(node)
+    },
+    now,
+    log,
+    telemetry,
+  })
   const shared = createRedisLimiter({
     redis,
+    nodes,
+    isAvailable: (node) => !breakers.isOpen(node),
     keyPrefix,
     timeoutMs,
     now,
     wallNow,
     hooks: {
-      answered(durationMs) {
+      answered(durationMs, from) {
         telemetry.storeAnswered(durationMs)
-        breaker.succeeded()
-        if (owes() && !breaker.isOpen) void repay()
+        for (const node of from) {
+          breakers.succeeded(node)
+          if (debts.owes(node) && !breakers.isOpen(node)) void repay(node)
+        }
       },
-      failed(reason) {
+      failed(reason, at) {
         telemetry.storeFailed()
-        breaker.failed(reason)
-        // Only some requests need the command. Others succeed in between and would keep the circuit breaker closed.
-        if (!breaker.isOpen && lacksRight(reason)) void isRefused()
+        for (const node of at) {
+          breakers.failed(node, reason)
+          // Only some requests need the command. Others succeed in between and would keep the circuit breaker closed.
+          if (!breakers.isOpen(node) && lacksRight(reason)) void isRefused(node)
+        }
       },
       counterBroken: createBrokenCounterLog(log, now, keyPrefix),
       decideWithout,
@@ -75,36 +104,40 @@ export function createRedisWithFallback(options: {
       refused: options.refused,
     },
   })
-  const breaker = createCircuitBreaker({
-    failuresToOpen: 3,
-    retryEveryMs: 250,
-    recover,
-    opened(reason) {
-      openedAtMs = now()
-      openedFor = reason
-      isRecovering = false
-      telemetry.breakerChanged('open')
-      log.warn({ reason }, 'Redis unavailable: circuit breaker open, applying onStoreError')
-      shared.giveUp()
-    },
-    closed() {
-      telemetry.breakerChanged('closed')
-      log.info({ outageMs: Math.round(now() - openedAtMs) }, 'Redis available: circuit breaker closed')
+  const debts = createDebts({
+    redis,
+    nodes,
+    local,
+    addOnce: shared.addOnce,
+    lastSent(node) {
+      if (recovering.has(node)) breakers.close(node)
     },
   })
-  let openedAtMs = 0
-  /** The reasons already logged for this outage. */
-  let openedFor = ''
-  /** A probe has succeeded since. Without that, a repayment that began before the outage does not end it. */
-  let isRecovering = false
-  /** A repayment whose command has not been confirmed. It keeps its id, so that it cannot be added twice. */
-  let unconfirmed: Repayment | undefined
-  let repaying: Promise<boolean> | undefined
+  /** Nodes of which a probe has succeeded since. Without that, a repayment that began before the outage does not end it. */
+  const recovering = new Set<string>()
 
-  function decideWithout(charges: readonly Charge[], uncertain: boolean): Decision {
-    return decideWithoutStore(charges, uncertain, (localCharges) =>
-      withNames(local.decidePendingSync(localCharges)),
-    )
+  function decideWithout(
+    charges: readonly Charge[],
+    uncertain: boolean,
+    count = local.decidePendingSync,
+  ): Decision {
+    if (redis.isCluster) debts.note(nodesOf(nodes, charges))
+    return decideWithoutStore(charges, uncertain, (localCharges) => withNames(count(localCharges)))
+  }
+
+  function decideWhileOpen(charges: readonly Charge[]): Decision | Promise<Decision> {
+    const isAway = ({ partitionKey }: Charge): boolean => breakers.isOpen(nodes.ofClient(partitionKey))
+    const away = charges.filter(isAway)
+    if (away.length === 0) return shared.decide(charges)
+    if (away.length === charges.length) return decideWithout(charges, false)
+    return decidePartly({
+      charges,
+      asked: charges.filter((charge) => !away.includes(charge)),
+      away,
+      ask: (asked) => shared.decide(asked),
+      settle,
+      reserveWithout: (without) => decideWithout(without, false, local.reservePendingSync),
+    })
   }
 
   /** Requests that come to be in flight now are told to Redis when it answers again, if they still are. */
@@ -121,100 +154,85 @@ export function createRedisWithFallback(options: {
   function settle(reservation: Reservation, costUnits: number): void {
     const { isLocal, units, charge } = reservation
     const isMore = costUnits > units && !countsInFlight(charge.policy)
+    const isAway = breakers.isAnyOpen && breakers.isOpen(nodes.ofClient(charge.partitionKey))
     if (isLocal) local.settle(reservation, costUnits)
     // The missing units are charged here, and in Redis when it answers.
-    else if (isMore && breaker.isOpen) local.settle({ ...reservation, isLocal: true }, costUnits)
+    else if (isMore && isAway) local.settle({ ...reservation, isLocal: true }, costUnits)
     else shared.settle(reservation, costUnits)
+    if (redis.isCluster && isLocal) debts.note(nodesOf(nodes, [charge]))
   }
 
-  function owes(): boolean {
-    return unconfirmed !== undefined || local.hasPending()
-  }
-
-  async function recover(): Promise<void> {
-    if (await isRefused()) return
-    if (!(await shared.probe())) return
-    await options.recovering()
-    await shared.renewInFlight()
-    isRecovering = true
-    if (!(await repay())) return
-    breaker.close()
+  async function recover(node: string): Promise<void> {
+    if (!nodes.has(node)) {
+      moved()
+      return
+    }
+    if (await isRefused(node)) return
+    if (!(await shared.probe(node))) return
+    await options.recovering((key) => nodes.ofKey(key) === node || !breakers.isOpen(nodes.ofKey(key)))
+    await shared.renewInFlight(node)
+    recovering.add(node)
+    if (!(await repay(node))) return
+    breakers.close(node)
   }
 
   /**
-   * Whether Redis refuses a command that decisions need, such as one that its ACL denies. If so, opens the circuit
+   * Slots may have other nodes now. Requests that were admitted while the old ones were away are added to these, before they decide
+   * about the next request.
+   */
+  function moved(): void {
+    for (const node of breakers.openNodes()) if (!nodes.has(node)) breakers.close(node, node !== onlyNode)
+    const creditors = debts.creditors()
+    debts.note(creditors)
+    if (redis.status !== 'ready') return
+    for (const node of creditors) if (!breakers.isOpen(node)) void repay(node)
+  }
+
+  /**
+   * Whether the node refuses a command that decisions need, such as one that its ACL denies. If so, opens the circuit
    * breaker.
    */
-  async function isRefused(): Promise<boolean> {
-    const refusal = await shared.findRefusal()
+  async function isRefused(node: string): Promise<boolean> {
+    const refusal = await shared.findRefusal(node)
     if (!refusal) return false
     const { command, reply } = refusal
-    const reason = command === undefined ? reply : `${reply} (${command})`
-    if (!breaker.isOpen) breaker.open(reason)
-    else if (!openedFor.includes(reply)) {
-      openedFor += reason
-      log.warn({ reason }, 'Redis is connected but refuses a required command')
-    }
+    breakers.open(node, command === undefined ? reply : `${reply} (${command})`, reply)
     return true
   }
 
-  function repay(): Promise<boolean> {
-    repaying ??= repayAll().finally(() => {
-      repaying = undefined
-    })
-    return repaying
-  }
-
-  /**
-   * Adds the locally admitted requests to Redis, a part at a time. Resolves to whether everything was added. Under load
-   * there is always something new to add, so the breaker closes when the last part is sent, not when it is answered:
-   * later commands follow it on the same connection.
-   */
-  async function repayAll(): Promise<boolean> {
-    while (owes()) {
-      unconfirmed ??= { id: randomUUID(), charges: local.takePending(COUNTERS_IN_REPAYMENT) }
-      const answer = shared.addOnce(unconfirmed.id, unconfirmed.charges)
-      if (isRecovering && !local.hasPending()) breaker.close()
-      const isAdded = await answer
-      if (!isAdded) {
-        if (!(await isRefused())) breaker.open('could not add the requests admitted during the outage')
-        return false
-      }
-      unconfirmed = undefined
-    }
-    return true
+  async function repay(node: string): Promise<boolean> {
+    const isRepaid = await debts.repay(node)
+    if (!isRepaid && !(await isRefused(node)) && !breakers.isOpen(node))
+      breakers.open(node, 'could not add the requests admitted during the outage')
+    return isRepaid
   }
 
   // Checked on each new connection, rather than after three failed decisions.
-  const onReady = (): void => void isRefused()
+  const onReady = (): void => nodes.names().forEach((node) => void isRefused(node))
   redis.on('ready', onReady)
   if (redis.status === 'ready') onReady()
+  const stopHearing = nodes.onMoved(moved)
 
   return {
     shared,
     local,
     settle,
-    decide: (charges) => (breaker.isOpen ? decideWithout(charges, false) : shared.decide(charges)),
-    storeState: () => (!breaker.isOpen && redis.status === 'ready' ? 'available' : 'unavailable'),
+    decide: (charges) => (breakers.isAnyOpen ? decideWhileOpen(charges) : shared.decide(charges)),
+    storeState: () => (!breakers.isAnyOpen && redis.status === 'ready' ? 'available' : 'unavailable'),
+    unavailableNodes: () => breakers.openNodes().filter((node) => node !== onlyNode),
+    isAnswering: (key) => redis.status === 'ready' && !breakers.isOpen(nodes.ofKey(key)),
     forgetLocal(policyName, partitionKey) {
       local.forget(policyName, partitionKey)
-      if (!unconfirmed) return
-      const charges = unconfirmed.charges.filter(
-        (charge) =>
-          charge.partitionKey !== partitionKey ||
-          (policyName !== undefined && charge.policy.name !== policyName),
-      )
-      unconfirmed = { ...unconfirmed, charges }
+      debts.forget(policyName, partitionKey)
     },
     close() {
       redis.off('ready', onReady)
-      breaker.stop()
+      stopHearing()
+      breakers.stop()
       shared.close()
     },
   }
 }
-
-type Repayment = { readonly id: string; readonly charges: readonly PendingCharge[] }
 
 /**
  * Logs a key that does not hold a counter, once a minute for each policy. The key itself may identify a person and is

@@ -2,6 +2,7 @@ import { reservedUnits, type Policy } from '../../../policy.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { algorithms, countsInFlight, isReserved, usualAlgorithm } from '../../algorithms/registry.ts'
 import { withAdvice } from './checks/sharding.ts'
+import { askedOnly, createAskedNodes } from './asked-nodes.ts'
 import { createClusterLanes } from './cluster-nodes.ts'
 import { askAcrossSlots, type Counted } from './cross-slot.ts'
 import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
@@ -9,6 +10,7 @@ import type { LateAnswer } from '../late-answers.ts'
 import type { Charge, Reservation } from '../../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
 import { createDescriber, keyOf, planKeyUnder } from './keys.ts'
+import { createRedisNodes, type RedisNodes } from './nodes.ts'
 import { createProbes, type Probes } from './checks/probes.ts'
 import {
   loadWhenConnected,
@@ -30,14 +32,16 @@ import { giveBackLeasesScript, takeLeasesScript } from './scripts/lease.ts'
 import type { LeaseStore } from '../leases/lease-store.ts'
 import { createLeases } from './settling/leases.ts'
 
-export type RedisLimiter = Batching &
+export type RedisLimiter = Pick<Batching, 'decide'> &
   Pick<Probes, 'probe' | 'findRefusal'> & {
+    /** Decides without Redis all pending requests that this node is asked about, or all there are. */
+    giveUp(node?: string): void
     /** As `Limiter`, for the counts in Redis. */
     settle(reservation: Reservation, costUnits: number): void
     /** Counts a request in flight that was let through without Redis, as soon as Redis answers. */
     addInFlight(charge: Charge): Reservation
-    /** Tells Redis of all requests in flight. */
-    renewInFlight(): Promise<void>
+    /** Tells this node of all requests in flight there. */
+    renewInFlight(node: string): Promise<void>
     close(): void
     readonly addOnce: AddOnce
     /** Of policies with `lease`. */
@@ -64,7 +68,12 @@ const ADD_TIMEOUT_MS = 1000
 /** In a cluster, or where others hold leases, a refusal can be due to units that are about to be given back: it is cached so long only. */
 const UNSETTLED_FOR_MS = 250
 
-export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
+/** Nodes are named as in `RedisNodes`. */
+export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' | 'reserved'> & {
+  /** These nodes have answered. */
+  answered(durationMs: number, nodes: ReadonlySet<string>): void
+  /** As in `DecisionHooks`, and which nodes have not answered, or failed. */
+  failed(reason: string, nodes: ReadonlySet<string>): void
   /** Redis has let a request through that is now in flight (1), or such a request is over (-1). */
   inFlight?(charge: Charge, change: 1 | -1): void
   /**
@@ -82,6 +91,7 @@ export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
  * request with counters on several nodes is asked about by itself.
  *
  * @param options.keyPrefix of `keyPrefixOf`
+ * @param options.isAvailable whether there is any use in asking a node about what no request waits for
  * @param options.timeoutMs after which a decision is made without Redis
  * @param options.now milliseconds of a monotonic clock
  * @param options.wallNow the time of day, in milliseconds since 1970
@@ -93,8 +103,14 @@ export function createRedisLimiter(options: {
   readonly now: () => number
   readonly wallNow?: (() => number) | undefined
   readonly hooks: RedisHooks
+  readonly nodes?: RedisNodes
+  readonly isAvailable?: (node: string) => boolean
 }): RedisLimiter {
-  const { redis, keyPrefix, timeoutMs, now, hooks } = options
+  const { redis, keyPrefix, timeoutMs, now, hooks, isAvailable = () => true } = options
+  const nodes = options.nodes ?? createRedisNodes(redis)
+  const asked = redis.isCluster ? createAskedNodes(nodes) : askedOnly
+  const isAnswering = ({ partitionKey }: Charge): boolean =>
+    redis.status === 'ready' && isAvailable(nodes.ofClient(partitionKey))
   /** The algorithms of the policies that have been counted, and whether anything is reserved under them. */
   const used = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** Those of policies that read the plans of clients. */
@@ -174,6 +190,7 @@ export function createRedisLimiter(options: {
 
   const probes = createProbes({
     redis,
+    nodes,
     keyPrefix,
     readUsed: () =>
       Array.from(used, ([algorithm, isReserved]) => ({
@@ -186,7 +203,7 @@ export function createRedisLimiter(options: {
   const leases = createLeases({
     redis,
     describe: ({ policy }) => describe(policy),
-    isAnswering: () => redis.status === 'ready',
+    isAnswering,
   })
   const settling = createSettling({
     redis,
@@ -232,7 +249,8 @@ export function createRedisLimiter(options: {
       ask(requests, isAwaited, node) {
         const [charges = []] = requests
         if (!redis.isCluster || node) return ask(requests, isAwaited, node)
-        const askNode = (part: readonly Charge[]): ReturnType<typeof ask> => ask([part], isAwaited)
+        const askNode = (part: readonly Charge[]): ReturnType<typeof ask> =>
+          asked.follow(requests, part, ask([part], isAwaited))
         return askAcrossSlots(charges, { askNode, giveBack, readPlan, split: unsettle })
       },
       answeredLate,
@@ -254,22 +272,26 @@ export function createRedisLimiter(options: {
         const knownForMs = isBrief ? UNSETTLED_FOR_MS : Infinity
         hooks.refused(charges, refusal, askedAtMs, knownForMs)
       },
-      failed(reason) {
-        hooks.failed(withAdvice(reason, redis))
+      answered: (durationMs, batch) => hooks.answered(durationMs, asked.answering(batch)),
+      failed(reason, batch) {
+        hooks.failed(withAdvice(reason, redis), asked.failing(batch))
         probes.followMaster(reason)
       },
     },
   })
 
   return {
-    ...batching,
+    decide: (charges) => batching.decide(charges),
+    giveUp(node) {
+      batching.giveUp(node === undefined ? undefined : (batch) => asked.failing(batch).has(node))
+    },
     settle,
     addInFlight(charge) {
       const name = leases.nextName()
       leases.add(name, charge)
       return { charge, units: 1, isLocal: false, ticket: name }
     },
-    renewInFlight: () => leases.renew(),
+    renewInFlight: (node) => leases.renew((charge) => nodes.ofClient(charge.partitionKey) === node),
     close() {
       batching.giveUp()
       leases.close()
@@ -277,10 +299,10 @@ export function createRedisLimiter(options: {
     leaseStore: createRedisLeaseStore({
       redis,
       describe: ({ policy }) => describe(policy),
-      isAnswering: () => redis.status === 'ready',
+      isAnswering,
     }),
-    probe: () => probes.probe(),
-    findRefusal: () => probes.findRefusal(),
+    probe: (node) => probes.probe(node),
+    findRefusal: (node) => probes.findRefusal(node),
     addOnce: createRepayment({
       redis,
       keyPrefix,

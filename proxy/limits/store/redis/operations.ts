@@ -43,7 +43,7 @@ export function createRedisOperations(options: {
   readonly wallNow?: (() => number) | undefined
   readonly redisWithFallback: RedisWithFallback
   readonly overLimit: OverLimitCache
-  readonly resetFeed: Pick<ResetFeed, 'announce'>
+  readonly resetFeed: Pick<ResetFeed, 'announce' | 'key'>
   readonly forget: CounterAdmin['forget']
   readonly log: Log
 }): CounterAdmin {
@@ -54,9 +54,13 @@ export function createRedisOperations(options: {
     return keyOf(describe(policy), partitionKey)
   }
 
+  const isAnswering = (key: string): boolean => redisWithFallback.isAnswering(key)
+  const isCounterAnswering = (charge: Charge): boolean => isAnswering(counterKey(charge))
+
   const plans = createRedisPlans({
     ...options,
-    isAnswering: () => redisWithFallback.storeState() === 'available',
+    isAnswering,
+    areAllAnswering: () => redisWithFallback.storeState() === 'available',
   })
 
   /** The charge with the plan of its client; without Redis that has none. */
@@ -83,6 +87,11 @@ export function createRedisOperations(options: {
       keys.length > 0 && runScript(redis, resetLeasedScript, keys.length, args),
       others.length > 0 && redis.del(others),
     ])
+  }
+
+  async function readPart(asked: readonly Charge[]): Promise<(readonly [Charge, CounterState])[]> {
+    const states = await read(asked)
+    return states.flatMap((state, i) => (asked[i] ? [[asked[i], state] as const] : []))
   }
 
   async function read(asked: readonly Charge[]): Promise<CounterState[]> {
@@ -122,9 +131,11 @@ export function createRedisOperations(options: {
   return {
     plans,
     async inspect(charges) {
-      if (redisWithFallback.storeState() === 'unavailable') return charges.map(readLocally)
+      const answering = charges.filter(isCounterAnswering)
       try {
-        return (await within(timeoutMs, Promise.all(inCommands(charges).map(read)))).flat()
+        const read = await within(timeoutMs, Promise.all(inCommands(answering).map(readPart)))
+        const states = new Map(read.flat())
+        return charges.map((charge) => states.get(charge) ?? readLocally(charge))
       } catch (error) {
         log.warn({ reason: reasonOf(error) }, 'cannot read counters from Redis')
         return charges.map(readLocally)
@@ -132,7 +143,7 @@ export function createRedisOperations(options: {
     },
 
     async reset(charges) {
-      if (redisWithFallback.storeState() === 'unavailable') return 'unavailable'
+      if (!isAnswering(resetFeed.key) || !charges.every(isCounterAnswering)) return 'unavailable'
       try {
         // Counters are deleted before other processes forget what they have cached, as otherwise they would cache it
         // again.

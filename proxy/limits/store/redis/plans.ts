@@ -18,11 +18,13 @@ const MAX_STEPS = 100
 export function createRedisPlans(options: {
   readonly redis: RedisClient
   readonly keyPrefix: string
-  readonly isAnswering: () => boolean
+  readonly isAnswering: (key: string) => boolean
+  /** As the one above, for all keys. */
+  readonly areAllAnswering: () => boolean
   readonly timeoutMs: number
   readonly log: Log
 }): PlanStore {
-  const { redis, keyPrefix, isAnswering, timeoutMs, log } = options
+  const { redis, keyPrefix, isAnswering, areAllAnswering, timeoutMs, log } = options
   /** Braces and brackets of a pattern stand for themselves in none of these. */
   const pattern = planKeyOf(keyPrefix, { partitionKey: '*', keyName: '*' })
 
@@ -72,7 +74,7 @@ export function createRedisPlans(options: {
   return {
     async get(owner) {
       const key = planKeyOf(keyPrefix, owner)
-      if (!isAnswering()) return 'unavailable'
+      if (!isAnswering(key)) return 'unavailable'
       try {
         const plan = await within(timeoutMs, redis.get(key))
         return plan ? { plan, key } : { key }
@@ -83,7 +85,7 @@ export function createRedisPlans(options: {
     },
     async set(owner, plan) {
       const key = planKeyOf(keyPrefix, owner)
-      if (!isAnswering()) return 'unavailable'
+      if (!isAnswering(key)) return 'unavailable'
       try {
         if (plan === undefined) return (await within(timeoutMs, redis.del(key))) > 0 ? 'done' : 'absent'
         await within(timeoutMs, redis.set(key, plan))
@@ -94,7 +96,7 @@ export function createRedisPlans(options: {
       }
     },
     async list(limit) {
-      if (!isAnswering()) return 'unavailable'
+      if (!areAllAnswering()) return 'unavailable'
       try {
         return await readAll(limit)
       } catch (error) {

@@ -1,4 +1,5 @@
 import { afterInput } from '../../../../../shared/after-input.ts'
+import type { RedisNodes } from '../nodes.ts'
 import { createShardingCheck } from './sharding.ts'
 import { isOfReplica } from '../errors.ts'
 import { leaveReplica } from '../connecting/leaving.ts'
@@ -8,13 +9,13 @@ import { decideScript } from '../scripts/decide.ts'
 
 /** Test requests, which tell whether Redis can decide. */
 export type Probes = {
-  /** Whether Redis decides a test request in time; in a cluster, whether every master does. */
-  probe(): Promise<boolean>
+  /** Whether a node decides a test request in time. */
+  probe(node: string): Promise<boolean>
   /**
-   * The error of Redis if it refuses a command that decisions need, or why counters cannot be shared there; undefined also
+   * The error of a node if it refuses a command that decisions need, or why counters cannot be shared there; undefined also
    * if it does not answer.
    */
-  findRefusal(): Promise<Refusal | undefined>
+  findRefusal(node: string): Promise<Refusal | undefined>
   /**
    * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
    * know, it would be sent again, behind later commands.
@@ -30,9 +31,6 @@ export type Probes = {
  */
 const SHARDING_TIMEOUT_MS = 10_000
 
-/** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */
-const CLUSTER_PROBES = 32
-
 /**
  * @param options.keyPrefix of `keyPrefixOf`
  * @param options.readUsed the algorithms of the policies that have been counted; called at each probe
@@ -40,15 +38,14 @@ const CLUSTER_PROBES = 32
  */
 export function createProbes(options: {
   readonly redis: RedisClient
+  readonly nodes: RedisNodes
   readonly keyPrefix: string
   readonly readUsed: () => readonly AlgorithmUse[]
   readonly timeoutMs: number
 }): Probes {
-  const { redis, keyPrefix, readUsed, timeoutMs } = options
+  const { redis, nodes, keyPrefix, readUsed, timeoutMs } = options
   /** The counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
-  const keys = redis.isCluster
-    ? Array.from({ length: CLUSTER_PROBES }, (_, i) => `${keyPrefix}:probe:${i}`)
-    : [`${keyPrefix}:probe`]
+  const keyAt = (node: string): string | undefined => nodes.findKey(node, `${keyPrefix}:probe`)
 
   const sharding = createShardingCheck({ redis, keyPrefix, timeoutMs: SHARDING_TIMEOUT_MS })
 
@@ -80,27 +77,28 @@ export function createProbes(options: {
   }
 
   return {
-    async probe() {
-      const answers = keys.flatMap((key) =>
-        readUsed().map(({ algorithm }) => {
-          const { name, takesUnits } = algorithm
-          const policy = [name, 'enforce', '1000000', '1000', takesUnits ? 'units' : 'one']
-          const charge = takesUnits ? ['1', '1'] : ['1']
-          return runs(
-            decideScript(new Set([algorithm])),
-            1,
-            [`${key}:${name}`, '1', ...policy, '1', ...charge],
-            timeoutMs,
-          )
-        }),
-      )
+    async probe(node) {
+      const key = keyAt(node)
+      if (key === undefined) return false
+      const answers = readUsed().map(({ algorithm }) => {
+        const { name, takesUnits } = algorithm
+        const policy = [name, 'enforce', '1000000', '1000', takesUnits ? 'units' : 'one']
+        const charge = takesUnits ? ['1', '1'] : ['1']
+        return runs(
+          decideScript(new Set([algorithm])),
+          1,
+          [`${key}:${name}`, '1', ...policy, '1', ...charge],
+          timeoutMs,
+        )
+      })
       return !(await Promise.all(answers)).includes(false)
     },
-    async findRefusal() {
-      if (redis.status !== 'ready') return undefined
+    async findRefusal(node) {
+      const key = keyAt(node)
+      if (redis.status !== 'ready' || key === undefined) return undefined
       const commands = commandsNeeded(readUsed(), redis.isCluster)
       const [refusal, isSharded] = await Promise.all([
-        findRefusalAt(redis, keys, { commands, timeoutMs }),
+        findRefusalAt(redis, key, { commands, timeoutMs }),
         sharding.find(),
       ])
       if (refusal) followMaster(refusal.reply)

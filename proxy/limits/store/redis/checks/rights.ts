@@ -64,12 +64,12 @@ return 1
 /**
  * The error with which Redis refuses one of the commands.
  *
- * @param keys begin keys that nothing else uses; in a cluster so many that one is on every node
+ * @param key begins a key that nothing else uses; in a cluster its node is asked
  * @returns undefined if nothing is refused, or without an answer in time
  */
 export async function findRefusalAt(
   redis: RedisClient,
-  keys: readonly string[],
+  key: string,
   { commands, timeoutMs }: { readonly commands: readonly RedisCommand[]; readonly timeoutMs: number },
 ): Promise<Refusal | undefined> {
   let timer: NodeJS.Timeout | undefined
@@ -77,7 +77,7 @@ export async function findRefusalAt(
     timer = setTimeout(resolve, timeoutMs, undefined)
   })
   const args = commands.flatMap(([name, ...tried]) => [name, String(tried.length), ...tried])
-  const refusals = keys.map(async (key): Promise<Refusal | undefined> => {
+  const find = async (): Promise<Refusal | undefined> => {
     try {
       const [reply] = await Promise.all([
         redis.eval(rightsScript.source, 1, `${key}:rights`, ...args),
@@ -87,10 +87,10 @@ export async function findRefusalAt(
     } catch (error) {
       return lacksRight(error) ? { command: undefined, reply: reasonOf(error) } : undefined
     }
-  })
-  const found = await Promise.race([Promise.all(refusals), timeout])
+  }
+  const found = await Promise.race([find(), timeout])
   clearTimeout(timer)
-  return found?.find((refusal) => refusal !== undefined)
+  return found
 }
 
 /** Rejects where scripts may not be run by their digest, as they are for requests: Redis says so before it looks for one. */

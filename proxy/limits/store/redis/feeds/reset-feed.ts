@@ -6,6 +6,8 @@ import { createPoll } from './poll.ts'
 
 /** Reads client resets made by other replicas and workers. */
 export type ResetFeed = {
+  /** The list of resets. */
+  readonly key: string
   /** Publishes resets to all replicas. Rejects if Redis does not confirm it. */
   announce(charges: readonly Charge[]): Promise<void>
   /** Reads new resets. Resolves also if that fails. */
@@ -33,7 +35,7 @@ const POLICIES_NAMED = 50
 export function createResetFeed(options: {
   readonly redis: RedisClient
   readonly keyPrefix: string
-  readonly isAnswering: () => boolean
+  readonly isAnswering: (key: string) => boolean
   readonly heard: (partitionKey: string, policyName: string | undefined, isNew: boolean) => void
   readonly missed: () => void
   readonly now: () => number
@@ -71,13 +73,14 @@ export function createResetFeed(options: {
 
   const poll = createPoll({
     look,
-    isAnswering,
+    isAnswering: () => isAnswering(resetsKey),
     key: resetsKey,
     failed: 'cannot read client resets made by other replicas',
     log,
   })
 
   return {
+    key: resetsKey,
     async announce(charges) {
       const entries = Array.from(
         Map.groupBy(charges, ({ partitionKey }) => partitionKey),

@@ -18,7 +18,7 @@ const REPLIED = 5
 export function createRedisLeaseStore(options: {
   readonly redis: RedisClient
   readonly describe: (charge: Charge) => RedisPolicy
-  readonly isAnswering: () => boolean
+  readonly isAnswering: LeaseStore['isAnswering']
 }): LeaseStore {
   const { redis, describe, isAnswering } = options
   let wanted: Wanted[] = []
@@ -34,7 +34,7 @@ export function createRedisLeaseStore(options: {
 
   async function ask(part: readonly Wanted[]): Promise<void> {
     try {
-      if (!isAnswering()) throw new Error('not connected')
+      if (!part.every(({ charge }) => isAnswering(charge))) throw new Error('not connected')
       const reply = await run(takeLeasesScript, part, (policy, { charge, wanted }) => {
         const { units, share, min } = wanted()
         return {

@@ -12,8 +12,8 @@ export type Leases = {
   add(name: string, charge: Charge): void
   /** The request is over. Returns its charge, once. */
   remove(name: string): Charge | undefined
-  /** Renews all of them now. Resolves also where that fails. */
-  renew(): Promise<void>
+  /** Renews those of these charges now. Resolves also where that fails. */
+  renew(isAsked: (charge: Charge) => boolean): Promise<void>
   close(): void
 }
 
@@ -31,7 +31,7 @@ const RENEWED_AT_ONCE = 256
 export function createLeases(options: {
   readonly redis: RedisClient
   readonly describe: (charge: Charge) => RedisPolicy
-  readonly isAnswering: () => boolean
+  readonly isAnswering: (charge: Charge) => boolean
 }): Leases {
   const { redis, describe, isAnswering } = options
   const prefix = randomBytes(6).toString('base64url')
@@ -39,12 +39,15 @@ export function createLeases(options: {
   let last = 0
   let timer: NodeJS.Timeout | undefined
 
-  async function renewAll(): Promise<void> {
+  async function renewAll(isAsked: (charge: Charge) => boolean): Promise<void> {
     const names = [...inFlight.keys()]
-    for (let at = 0; at < names.length && isAnswering(); at += RENEWED_AT_ONCE) {
+    for (let at = 0; at < names.length; at += RENEWED_AT_ONCE) {
       // Requests that have ended meanwhile must not be added again.
-      const part = names.slice(at, at + RENEWED_AT_ONCE).filter((name) => inFlight.has(name))
-      await (redis.isCluster ? Promise.all(part.map((name) => renewPart([name]))) : renewPart(part))
+      const part = names.slice(at, at + RENEWED_AT_ONCE).filter((name) => {
+        const charge = inFlight.get(name)
+        return charge && isAsked(charge)
+      })
+      await (redis.isCluster ? Promise.allSettled(part.map((name) => renewPart([name]))) : renewPart(part))
     }
   }
 
@@ -63,11 +66,11 @@ export function createLeases(options: {
   }
 
   /** A failed renewal is retried before the requests count as over. */
-  const renew = (): Promise<void> => renewAll().catch(() => undefined)
+  const renew: Leases['renew'] = (isAsked) => renewAll(isAsked).catch(() => undefined)
 
   function renewLater(): void {
     timer ??= setTimeout(() => {
-      void renew().then(() => {
+      void renew(isAnswering).then(() => {
         timer = undefined
         if (inFlight.size > 0) renewLater()
       })

@@ -16,6 +16,7 @@ function plansWith(readSecond: () => Promise<string | null>) {
     redis: redis as unknown as RedisClient,
     keyPrefix: 'sluice:1',
     isAnswering: () => true,
+    areAllAnswering: () => true,
     timeoutMs: 5_000,
     log,
   })

@@ -1,0 +1,182 @@
+import { Cluster } from 'ioredis'
+import { expect, test } from 'vitest'
+import type { Decision } from '../../proxy/limits/limiter.ts'
+import { slotOf } from '../../proxy/limits/store/redis/cluster-nodes.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  waitUntilAnswering,
+  type RunningLimiter,
+} from '../support/limiter/limiters.ts'
+import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis/redis-cluster.ts'
+import { closeAfterTest, openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+/*
+ * One master of a cluster fails. Clients of the others must not notice: neither what they are admitted nor how long it takes. Its own clients
+ * get what `onStoreError` says, and what that admitted is added once, to whichever node has the slots by then.
+ */
+
+const login = makePolicy('login', 5, 60_000)
+const strict = makePolicy('strict', 5, 60_000, { onStoreError: 'closed' })
+const lenient = makePolicy('lenient', 5, 60_000, { onStoreError: 'open' })
+const burst = makePolicy('burst', 5, 60_000, { algorithm: 'sliding' })
+
+type Scene = {
+  readonly cluster: RedisCluster
+  readonly first: RunningLimiter
+  readonly second: RunningLimiter
+  readonly failing: ClusterNode
+  readonly name: string
+  /** A client whose counters are on the failing node, or on another. */
+  readonly client: (where: 'there' | 'elsewhere') => string
+  readonly count: (client: string, suffix?: string) => Promise<string | null>
+}
+
+async function openScene(replicas: number): Promise<Scene> {
+  const cluster = closeAfterTest(await startRedisCluster(3, replicas))
+  for (const { operator } of cluster.nodes)
+    await operator.config('SET', 'cluster-require-full-coverage', 'no')
+  const [first, second] = await Promise.all([
+    openAnsweringLimiter(cluster.url),
+    openAnsweringLimiter(cluster.url),
+  ])
+  const [failing] = cluster.nodes
+  const { client: connections } = first.connection
+  if (!(connections instanceof Cluster) || !failing) throw new TypeError('no cluster')
+  const name = `127.0.0.1:${failing.port}`
+  const isThere = (client: string): boolean => connections.slots[slotOf(`{${client}}`)]?.[0] === name
+  const nodeOfSlot = new Map(
+    Array.from({ length: 300 }, newClient).map((client) => [client, isThere(client)] as const),
+  )
+  return {
+    cluster,
+    first,
+    second,
+    failing,
+    name,
+    client(where) {
+      for (const [client, there] of nodeOfSlot) {
+        if (there !== (where === 'there')) continue
+        nodeOfSlot.delete(client)
+        return client
+      }
+      throw new Error('no client left')
+    },
+    count: (client, suffix = 'login:60000') => connections.get(`sluice:1:{${client}}:${suffix}`),
+  }
+}
+
+/** Asks one by one for a client of the failing node until the limiter waits for it no longer. */
+async function untilOpen({ first, name, client }: Scene): Promise<void> {
+  await eventually('the node is given up', async () => {
+    if (!first.unavailableNodes?.().includes(name)) await first.decide(chargeAll(client('there'), [login]))
+    return first.unavailableNodes?.().includes(name) === true
+  })
+}
+
+const isWithoutRedis = (decision: Decision): boolean =>
+  decision.outcome === 'allowed' && decision.withoutStore === true
+
+/** Both replicas ask about new clients of other nodes. */
+async function expectExactElsewhere({ first, second, client, count }: Scene): Promise<void> {
+  const clients = Array.from({ length: 10 }, () => client('elsewhere'))
+  for (const each of clients) {
+    const decisions = await decideAtOnce([first, second], 12, chargeAll(each, [login, burst]))
+    expect(countAllowed(decisions)).toBe(5)
+    expect(decisions.filter(isWithoutRedis)).toEqual([])
+    expect(await count(each)).toBe('5')
+  }
+}
+
+test('a hanging master concerns its own clients only, and gets once what they were admitted', async () => {
+  const scene = await openScene(0)
+  const { first, second, failing, name, client, count } = scene
+  await failing.signal('SIGSTOP')
+
+  // Before anybody knows of it: one waits, and the other does not wait for the first.
+  let isAnswered = false
+  const waiting = Promise.resolve(first.decide(chargeAll(client('there'), [login]))).then((decision) => {
+    isAnswered = true
+    return decision
+  })
+  const elsewhere = await first.decide(chargeAll(client('elsewhere'), [login]))
+  expect(isAnswered).toBe(false)
+  expect(elsewhere).toMatchObject({ outcome: 'allowed' })
+  expect(isWithoutRedis(elsewhere)).toBe(false)
+  expect(isWithoutRedis(await waiting)).toBe(true)
+
+  await untilOpen(scene)
+  expect(first.storeState()).toBe('unavailable')
+  expect(first.unavailableNodes?.()).toEqual([name])
+  expect(second.unavailableNodes?.()).toEqual([])
+  await expectExactElsewhere(scene)
+
+  // Its own clients: at once, in this process.
+  const own = client('there')
+  const decisions = Array.from({ length: 9 }, () => first.decide(chargeAll(own, [login, burst])))
+  expect(decisions.filter((decision) => decision instanceof Promise)).toEqual([])
+  expect(countAllowed(decisions.flatMap((decision) => (decision instanceof Promise ? [] : [decision])))).toBe(
+    5,
+  )
+  expect(await first.decide(chargeAll(client('there'), [strict]))).toEqual({
+    outcome: 'unavailable',
+    uncertain: false,
+  })
+  expect(await first.decide(chargeAll(client('there'), [lenient]))).toMatchObject({
+    outcome: 'allowed',
+    states: [],
+  })
+
+  // Counters on both: that of the other node stays exact, and nothing is counted where one of the two refuses.
+  const [away, near] = [client('there'), client('elsewhere')]
+  const wide = makePolicy('wide', 7, 60_000)
+  const both = [
+    { policy: login, partitionKey: away },
+    { policy: wide, partitionKey: near },
+  ]
+  const mixed = await decideAtOnce([first], 9, both)
+  expect(countAllowed(mixed)).toBe(5)
+  await eventually('all is counted', async () => expect(await count(near, 'wide:60000')).toBe('5'))
+  expect(countAllowed(await decideAtOnce([second], 9, chargeAll(near, [wide])))).toBe(2)
+  expect(
+    await first.decide([
+      { policy: strict, partitionKey: client('there') },
+      { policy: wide, partitionKey: near },
+    ]),
+  ).toMatchObject({ outcome: 'unavailable' })
+
+  await failing.signal('SIGCONT')
+  await waitUntilAnswering(first)
+  for (const each of [own, away])
+    await eventually('it is added', async () => expect(await count(each)).toBe('5'))
+  expect(await second.decide(chargeAll(own, [login]))).toMatchObject({ outcome: 'refused', refusedBy: login })
+  expect(await second.decide(chargeAll(own, [burst]))).toMatchObject({ outcome: 'refused', refusedBy: burst })
+  expect(first.telemetry.breakerNodes).toEqual([name, name])
+  expect(first.telemetry.breaker).toEqual(['open', 'closed'])
+  const told = first.logLines.filter(({ msg }) => msg.includes('circuit breaker'))
+  expect(told).toMatchObject([{ node: name }, { node: name }])
+})
+
+test('a master that was killed concerns its own clients only, and its successor gets what they were admitted', async () => {
+  const scene = await openScene(1)
+  const { first, second, failing, name, client, count } = scene
+  await failing.signal('SIGKILL')
+  await untilOpen(scene)
+  const own = client('there')
+  expect(countAllowed(await decideAtOnce([first], 9, chargeAll(own, [login, burst])))).toBe(5)
+  await expectExactElsewhere(scene)
+
+  await waitUntilAnswering(first)
+  await eventually('it is added', async () => expect(await count(own)).toBe('5'))
+  await eventually('the second one knows the successor', async () => {
+    const decision = await second.decide(chargeAll(own, [login]))
+    return decision.outcome === 'refused' && !isWithoutRedis(decision)
+  })
+  expect(await count(own)).toBe('5')
+  await expectExactElsewhere(scene)
+  expect(first.telemetry.breakerNodes).toEqual([name, name])
+})

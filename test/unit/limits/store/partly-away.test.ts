@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import type { Charge, Decision, Reservation } from '../../../../proxy/limits/limiter.ts'
+import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
+import { decidePartly } from '../../../../proxy/limits/store/outage/partly-away.ts'
+import { makePolicy } from '../../../support/limiter/limiters.ts'
+
+const near = makePolicy('near', 5, 60_000)
+const far = makePolicy('far', 2, 60_000)
+const farSliding = makePolicy('far-sliding', 2, 60_000, { algorithm: 'sliding' })
+const farBucket = makePolicy('far-bucket', 2, 60_000, { algorithm: 'token-bucket' })
+
+const asked: Charge = { policy: near, partitionKey: 'near' }
+const away: readonly Charge[] = [far, farSliding, farBucket].map((policy) => ({
+  policy,
+  partitionKey: 'far',
+}))
+const allowed: Decision = {
+  outcome: 'allowed',
+  states: [{ policy: near, exceeded: false, remaining: 4, resetMs: 60_000 }],
+}
+const refused: Decision = { outcome: 'refused', refusedBy: near, states: [] }
+
+function createScene() {
+  const local = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => 1_000 })
+  let questions = 0
+  const decide = (answer: Decision): Promise<Decision> =>
+    decidePartly({
+      charges: [...away.slice(0, 1), asked, ...away.slice(1)],
+      asked: [asked],
+      away,
+      ask(charges) {
+        questions += 1
+        expect(charges).toEqual([asked])
+        return Promise.resolve(answer)
+      },
+      settle: (reservation: Reservation, costUnits) => local.settle(reservation, costUnits),
+      reserveWithout: (charges) => local.reservePendingSync(charges),
+    })
+  return { local, decide, questions: () => questions }
+}
+
+test('a request passes where all agree, with the states in the order of its charges', async () => {
+  const { decide, local } = createScene()
+  const decision = await decide(allowed)
+  expect(decision).toMatchObject({ outcome: 'allowed', withoutStore: true })
+  if (decision.outcome !== 'allowed') return
+  expect(decision.states.map(({ policy }) => policy)).toEqual([far, near, farSliding, farBucket])
+  expect(decision.states.map(({ reservation }) => reservation)).toEqual(Array(4).fill(undefined))
+  expect(local.takePending(10).map(({ policy }) => policy.name)).toHaveLength(3)
+})
+
+test('units counted here are given back where Redis refuses, and not added to it', async () => {
+  const { decide, local } = createScene()
+  for (let asked = 0; asked < 3; asked++) expect(await decide(refused)).toEqual(refused)
+  expect(local.hasPending()).toBe(false)
+  for (const charge of away) expect(local.read(charge)).toBeUndefined()
+  expect(await decide(allowed)).toMatchObject({ outcome: 'allowed' })
+})
+
+test('Redis is not asked about a request that is refused here', async () => {
+  const { decide, questions } = createScene()
+  for (let asked = 0; asked < 2; asked++) await decide(allowed)
+  expect(await decide(allowed)).toMatchObject({ outcome: 'refused', refusedBy: far })
+  expect(questions()).toBe(2)
+})
