@@ -9,6 +9,7 @@ const globalSetup = ['test/support/run/global-setup.ts']
 const timing = [
   'test/e2e/waiting-responses.test.ts',
   'test/property/{bounded-memory,cost-of-a-byte,credentials,endless-heads,key-values,target}.test.ts',
+  'test/unit/admin/history-turns.test.ts',
   'test/unit/config/file.test.ts',
   'test/unit/http/http2/header-block.test.ts',
   'test/unit/http/message/byte-queue.test.ts',

@@ -1,3 +1,4 @@
+import { doInTurns, type Steps } from '../../../shared/steps.ts'
 import { sumActivities, type Activity } from '../../telemetry/metrics/activity.ts'
 
 const STEP_MS = 10_000
@@ -69,18 +70,24 @@ export function createHistory(
     for (const [index, each] of row.counts.entries()) each[at] = (each[at] ?? 0) + (differences[index] ?? 0)
   }
 
-  async function takeSample(): Promise<void> {
-    const activities = await readActivities()
-    advance(Math.floor(wallNow() / STEP_MS))
-    const counted = new Map(
-      sumActivities(activities).decisions.map(([name, outcomes]) => [name, countsOf(outcomes)]),
-    )
-    for (const [name, counts] of counted) {
+  /** In turns: with ten thousand rules it takes longer than a request should wait. */
+  function* addAll(decisions: Activity['decisions']): Steps<ReadonlyMap<string, Counts>> {
+    const counted = new Map<string, Counts>()
+    for (const [name, outcomes] of decisions) {
+      const counts = countsOf(outcomes)
+      counted.set(name, counts)
       const past = before.get(name)
       const differences = counts.map((count, index) => Math.max(0, count - (past?.[index] ?? 0)))
       if (differences.some((count) => count > 0)) add(name, differences)
+      yield
     }
-    before = counted
+    return counted
+  }
+
+  async function takeSample(): Promise<void> {
+    const activities = await readActivities()
+    advance(Math.floor(wallNow() / STEP_MS))
+    before = await doInTurns(addAll(sumActivities(activities).decisions))
   }
 
   /** One at a time, so that a later reading is not taken for an earlier one. */

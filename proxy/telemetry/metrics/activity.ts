@@ -3,7 +3,10 @@ import type { DecisionOutcome } from '../telemetry.ts'
 
 /** The activity of a process on the operators' page: a part of the metrics that costs little to read twice a second. */
 export type Activity = {
-  /** By policy, since the process was started. Pairs, as names may be those of any object's members. */
+  /**
+   * By policy, since the process was started; without policies that have counted nothing, which are most of thousands. Pairs, as names may
+   * be those of any object's members.
+   */
   readonly decisions: readonly (readonly [policy: string, Readonly<Record<DecisionOutcome, number>>])[]
   /** Finished requests by the first digit of the status; 0: the client left before. */
   readonly requests: readonly number[]
@@ -13,10 +16,9 @@ export type Activity = {
 
 export function readActivity(counters: Counters): Activity {
   return {
-    decisions: Array.from(
-      counters.policies.decisions,
-      ([name, outcomes]) => [name, { ...outcomes }] as const,
-    ),
+    decisions: [...counters.policies.decisions]
+      .filter(([, outcomes]) => outcomeNames.some((outcome) => outcomes[outcome] > 0))
+      .map(([name, outcomes]) => [name, { ...outcomes }] as const),
     requests: [...counters.requests],
     connections: counters.connections,
     breakerOpen: counters.openBreakers.size > 0,
