@@ -17,6 +17,8 @@ export type Expected = {
 
 /** More than the applications' clients had under way at once, so that every connection that the pool keeps is used. */
 const PROBES = 64
+/** Of its log, where it fails. */
+const MAX_LOG_LENGTH = 10_000
 
 /**
  * Fails unless the gateway has returned to rest: no connection and no tunnel is left, every pooled connection to the
@@ -34,7 +36,7 @@ export async function expectAtRest(
   const statuses = await Promise.all(
     Array.from({ length: PROBES }, () => probe(gateway.port, options.tls, options.probe)),
   )
-  expect(statuses).toEqual(statuses.map(() => 200))
+  expect(statuses, gateway.process.output().slice(-MAX_LOG_LENGTH)).toEqual(statuses.map(() => 200))
 
   const ready = await send(gateway.adminPort, 'GET', '/readyz')
   expect(ready.status).toBe(200)
