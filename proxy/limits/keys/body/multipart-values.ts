@@ -232,7 +232,11 @@ function namesIn(header: string): readonly string[] | undefined {
     const word = /[\s;,]/.test(sent) ? (sent.split(/[\s;,]/, 1)[0] ?? '') : sent
     add(word.includes('"') ? word.replaceAll('"', '') : word)
     add(withoutLanguage(word))
-    if (plain.includes('\r') || plain.includes('\n')) add(plain.split(/[\r\n]/, 1)[0] ?? '')
+    if (plain.includes('\r') || plain.includes('\n')) {
+      const line = plain.split(/[\r\n]/, 1)[0] ?? ''
+      add(line)
+      add(withoutLanguage(line))
+    }
     if (plain.includes('=?')) add(withoutEncodedWords(plain))
     if (readings > MAX_NAMES) return undefined
   }

@@ -218,6 +218,7 @@ test.each([
   ['Rack', '--b\r\nContent-Disposition: form-data; name="email"\n\n folded\r\n\r\na\r\n--b--'],
   ['Rack', '--b\r\nContent-Disposition: form-data; name="email"\n\r\nx\r\n--b\r\nX: y\r\n\r\na\r\n--b--'],
   ['PHP', '--b\r\nContent-Disposition: form-data; name="email"\r\nX: y\na'],
+  ['Django', "--b\r\nContent-Disposition: form-data; name*=UT F-8''email\r\nX: y\r\n\r\na\r\n--b--"],
   ['PHP', '--b\r\nContent-Disposition: ; name== "email"\r\nContent-Type: text/plain\r\n\r\na\r\n--b--'],
 ])('the content of a part counts where only %s finds it: %j', (_, body) => {
   expect(counts(keysOf(body, ofB), 'a')[0]).toBe(1)
