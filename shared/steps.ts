@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises'
-import { collectYoungGarbage } from './v8-gc.ts'
 
 /** Work that yields wherever it can be left off for a while: `doAtOnce` does it without a pause, `doInTurns` with pauses. */
 export type Steps<Result> = Generator<void, Result, void>
@@ -19,8 +18,8 @@ export function doAtOnce<Result>(steps: Steps<Result>): Result {
  * Does work in turns of the event loop of its own, a few milliseconds of it in each, so that what else comes is not kept
  * waiting. Begins in a turn of its own too. Rejects with what a step throws.
  *
- * What the work makes mostly stays. V8 would copy it when the young generation is full, for tens of milliseconds while
- * everything waits: after each turn it is a millisecond.
+ * It leaves garbage to V8, which copies the part of the young generation that stays: 8 to 15 ms of CPU with ten thousand rules. A
+ * collection that is asked for after each turn would be shorter, but ends a marking of the whole heap that is under way: 27 to 75 ms.
  */
 export async function doInTurns<Result>(steps: Steps<Result>): Promise<Result> {
   for (;;) {
@@ -30,7 +29,5 @@ export async function doInTurns<Result>(steps: Steps<Result>): Promise<Result> {
       const step = steps.next()
       if (step.done) return step.value
     } while (performance.now() < untilMs)
-    await setImmediate()
-    collectYoungGarbage()
   }
 }

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { constants, PerformanceObserver } from 'node:perf_hooks'
+import { expect, onTestFinished, test } from 'vitest'
 import { doAtOnce, doInTurns, type Steps } from '../../../shared/steps.ts'
 
 /** Takes half a millisecond a step. */
@@ -44,4 +45,20 @@ test('an error in a step rejects the work', async () => {
     throw new Error('no more')
   }
   await expect(doInTurns(fail())).rejects.toThrow('no more')
+})
+
+/* A collection that is asked for ends the marking of the whole heap, if that is under way: tens of milliseconds of CPU in one turn. */
+test('work in turns asks for no garbage collection', async () => {
+  const flags: number[] = []
+  const note = (entries: readonly object[]): void => {
+    for (const entry of entries)
+      flags.push((entry as { readonly detail: { readonly flags: number } }).detail.flags)
+  }
+  const observer = new PerformanceObserver((list) => note(list.getEntries()))
+  observer.observe({ entryTypes: ['gc'] })
+  onTestFinished(() => observer.disconnect())
+  await doInTurns(count(100))
+  await new Promise((resolve) => setImmediate(resolve))
+  note(observer.takeRecords())
+  expect(flags.filter((each) => (each & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) !== 0)).toEqual([])
 })
