@@ -20,12 +20,12 @@ async function measureTurns(
     const { user, system } = process.threadCpuUsage()
     return user + system
   }
-  let isDone = false
+  const progress = { isDone: false }
   let longestUs = 0
   const beganUs = readUs()
   let beforeUs = beganUs
-  const done = work().finally(() => (isDone = true))
-  while (!isDone) {
+  const done = work().finally(() => (progress.isDone = true))
+  while (!progress.isDone) {
     await setImmediate()
     const nowUs = readUs()
     longestUs = Math.max(longestUs, nowUs - beforeUs)
