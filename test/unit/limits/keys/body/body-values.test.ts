@@ -337,6 +337,18 @@ test('values with letters beyond ASCII are taken apart up to 32 KiB, those of a 
 test('a string that ends in a backslash is looked through once for comments', () => {
   const startedAt = process.threadCpuUsage()
   keysOf(`{/**/"${'\\"'.repeat(32_000)}\\`, json)
+test('a letter that is many to who compares names weighs as much as these', () => {
+  const part = partOf('email')
+  const body = new KeyBody({ unread: 'missing' }, { rawHeaders: [] }, '/login', new BodyNames([part]))
+  const compared = Array.from({ length: 100 }, (_, i) => {
+    // U+FDFA is 18 letters.
+    const values = body.valuesOf(Buffer.from('\ufdfa'.repeat(100) + String(i)).toString('latin1'), part)
+    return values.length === 1 ? values.join('').length : 0
+  })
+  expect(compared[0]).toBeGreaterThan(1000)
+  expect(compared.reduce((sum, length) => sum + length, 0)).toBeLessThan(64 * 1024)
+})
+
   const { user, system } = process.threadCpuUsage(startedAt)
   // Before it took 1500 ms.
   expect((user + system) / 1000).toBeLessThan(150)
