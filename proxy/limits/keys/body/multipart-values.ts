@@ -205,12 +205,23 @@ const nameParameter = /name\*?\d*\*?\s*=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
 const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
 const namePiece = /name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi
 
+/** The line end before a line that PHP appends to the line before it, as it has no colon or begins with a blank. */
+const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
+
 /**
- * Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated.
+ * Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated, and across lines.
  *
  * @returns undefined where there are too many
  */
 function namesIn(header: string): readonly string[] | undefined {
+  const names = namesInLines(header)
+  const joined = header.replace(endBeforeAppended, '')
+  if (!names || joined === header) return names
+  const ofJoined = namesInLines(joined)
+  return ofJoined && [...names, ...ofJoined]
+}
+
+function namesInLines(header: string): readonly string[] | undefined {
   const usual = usualHeader.exec(header)
   if (usual) {
     const [, quote, name = '', rest = ''] = usual

@@ -218,6 +218,9 @@ test.each([
   ['Rack', '--b\r\nContent-Disposition: form-data; name="email"\n\n folded\r\n\r\na\r\n--b--'],
   ['Rack', '--b\r\nContent-Disposition: form-data; name="email"\n\r\nx\r\n--b\r\nX: y\r\n\r\na\r\n--b--'],
   ['PHP', '--b\r\nContent-Disposition: form-data; name="email"\r\nX: y\na'],
+  ['PHP', '--b\r\nContent-Disposition: form-data; na\nme="email"\r\n\r\na\r\n--b--'],
+  ['PHP', '--b\r\nContent-Disposition: form-data; name=em\nail\r\n\r\na\r\n--b--'],
+  ['PHP', '--b\r\nContent-Disposition: form-data; name=em\nail\r\nX: y\r\n\r\na\r\n--b--'],
   ['Django', "--b\r\nContent-Disposition: form-data; name*=UT F-8''email\r\nX: y\r\n\r\na\r\n--b--"],
   ['PHP', '--b\r\nContent-Disposition: ; name== "email"\r\nContent-Type: text/plain\r\n\r\na\r\n--b--'],
 ])('the content of a part counts where only %s finds it: %j', (_, body) => {
@@ -334,9 +337,6 @@ test('values with letters beyond ASCII are taken apart up to 32 KiB, those of a 
   expect(body.valuesOf('a@example.com', part)).toEqual(['a@example.com'])
 })
 
-test('a string that ends in a backslash is looked through once for comments', () => {
-  const startedAt = process.threadCpuUsage()
-  keysOf(`{/**/"${'\\"'.repeat(32_000)}\\`, json)
 test('a letter that is many to who compares names weighs as much as these', () => {
   const part = partOf('email')
   const body = new KeyBody({ unread: 'missing' }, { rawHeaders: [] }, '/login', new BodyNames([part]))
@@ -349,6 +349,9 @@ test('a letter that is many to who compares names weighs as much as these', () =
   expect(compared.reduce((sum, length) => sum + length, 0)).toBeLessThan(64 * 1024)
 })
 
+test('a string that ends in a backslash is looked through once for comments', () => {
+  const startedAt = process.threadCpuUsage()
+  keysOf(`{/**/"${'\\"'.repeat(32_000)}\\`, json)
   const { user, system } = process.threadCpuUsage(startedAt)
   // Before it took 1500 ms.
   expect((user + system) / 1000).toBeLessThan(150)
