@@ -66,7 +66,8 @@ export function createHealth(states: {
 
 /**
  * Combines the workers' health, for the primary process: ready while one worker is; the store or the backend is
- * unavailable if it is for any worker, as are the nodes of the store, and of the servers it is told what the worker says that has the fewest in use.
+ * unavailable if it is for any worker, and a node of Redis if any worker names it. Of the servers it has the report of the worker with
+ * the fewest in use.
  *
  * @param own the primary's own status: once it is stopping, the workers' statuses are ignored
  * @param reports of the workers that answered

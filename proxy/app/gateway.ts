@@ -26,14 +26,14 @@ export async function composeGateway(
 ): Promise<Gateway> {
   if (!source) return composeWorker(settings, log, names)
   if (settings.workers === 1) return composeSingle(settings, log, source, names)
-  // Each worker reads the lists itself, and logs it. A mistake is told once, before there are any.
-  const keptLists = createLiveLists({ info: nothing, warn: nothing, error: nothing })
+  // Each worker reads the lists itself and logs that. Here they are read first, so that a mistake is reported once, and a copy is kept.
+  const keptLists = createLiveLists({ info: ignoreLine, warn: ignoreLine, error: ignoreLine })
   const first = await keptLists.prepare(listFilesOf(settings))
   first.commit()
   return composePrimary(settings, log, { source, keptLists })
 }
 
-function nothing(): void {
+function ignoreLine(): void {
   // Not logged.
 }
 

@@ -75,7 +75,7 @@ export type Turn = {
   leave(): void
 }
 
-/** Decides a whole request atomically. Every counter store implements it. */
+/** Decides a whole request: atomically, unless its counters are on several nodes of a cluster. */
 export type Limiter = {
   /**
    * Decides and counts. Never throws and never rejects: a failure is the value `unavailable`. Returns the decision

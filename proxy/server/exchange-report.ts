@@ -160,7 +160,7 @@ export class ExchangeReport {
   }
 }
 
-/** An address is what `clientAddress` says already. */
+/** Only a hash: an address is in `clientAddress`, and networks and `global` are no secret that needs one. */
 function hashedOnly(partitionKey: string | undefined): string | undefined {
   return partitionKey !== undefined && isHashedKey(partitionKey) ? partitionKey : undefined
 }

@@ -8,7 +8,7 @@ export type LoggedRequest = {
   /** The path as forwarded, empty where the target was rejected. Never the query: that is where secrets travel. */
   readonly path: string
   readonly clientAddress: string
-  /** What operators call the client under the rule that it is over the limit of: the hash of its API key, account…; none by address. */
+  /** The hash of the client's key (`h:…`) under the rule that it is over the limit of or banned under; none of an address or a network. */
   readonly counter?: string | undefined
   /** Where a rule with `device` has counted it. */
   readonly device?: DeviceOutcome | undefined

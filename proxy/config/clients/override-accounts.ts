@@ -3,7 +3,7 @@ import { partitionKeysOf } from '../../limits/keys/partition-key.ts'
 import { partName, type ListEntry, type Policy } from '../../policy.ts'
 
 /** An account that an override names: `body:email`, and the value there. */
-export type AccountEntry = { readonly kind: 'account'; readonly part: string; readonly value: string }
+type AccountEntry = { readonly kind: 'account'; readonly part: string; readonly value: string }
 
 export type OverrideClient = ListEntry | AccountEntry
 

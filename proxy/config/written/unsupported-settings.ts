@@ -5,7 +5,7 @@ const nameFile = (options: string): string => `name the file in redisUrl: rediss
 
 /**
  * Names that other gateways have settings under, by their field in the file, and what to do instead. They are mistakes, also in the
- * environment, where any other unknown name is ignored: a connection would be less safe than whoever sets one believes.
+ * environment, where any other unknown name without the prefix `SLUICE_` is ignored: a connection would be less safe than whoever sets one believes.
  *
  * @internal exported for its test
  */

@@ -158,8 +158,8 @@ function hasManyPieces(text: string): boolean {
 }
 
 /**
- * The pieces of a list, each whole, and the texts between the semicolons in it, but for parameters such as `q=1`; of too many, one that
- * is like nothing.
+ * The pieces of a list; unless the wanted text has a semicolon, also the text before the first semicolon of each and those after it, but
+ * for parameters such as `q=1`. Of too many pieces, one that equals nothing.
  */
 function partsOf(text: string, hasSemicolons: boolean): readonly string[] {
   const pieces = text.split(',', MAX_PIECES + 1)

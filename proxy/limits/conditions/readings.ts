@@ -16,7 +16,7 @@ export type Readings = {
   certainly(isSame: (text: string) => boolean): boolean
   /**
    * Pieces that some backend may take of the text as sent, which is a list or has parameters: each must begin with a prefix, or contain a
-   * part. One that is wanted with a semicolon in it is looked for where a semicolon separates nothing.
+   * part. If the wanted text has a semicolon, values are not split at semicolons.
    */
   parts?(wanted: string): readonly string[]
   /** Texts that some backend may read, in lower case, each in all its forms; undefined: any. */

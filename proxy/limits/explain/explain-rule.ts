@@ -116,7 +116,7 @@ export function explainRule(
   }
 }
 
-/** The policy of the override that the accounts have by which the request counts, if all have the same one. */
+/** The policy of the override of the accounts that the request counts for, if all have the same one. */
 function overrideOfAccount({ overrides = [] }: Rule, charges: readonly Charge[]): Policy | undefined {
   const [first, ...others] = charges.map((charge) => charge.policy.override)
   if (first === undefined || others.some((other) => other !== first)) return undefined

@@ -27,9 +27,9 @@ export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide' | 'settle'> & Limiter
 export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forget'>
 
 type LimiterControls = {
-  /** `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`. */
+  /** `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`, in a cluster for the counters of the nodes that do not answer. */
   storeState(): 'memory' | 'available' | 'unavailable'
-  /** The nodes of a Redis cluster that are, for as long as others answer too. */
+  /** The nodes of a Redis cluster whose circuit breakers are open; `storeState` is `unavailable` while there are any. */
   unavailableNodes?(): readonly string[]
   /** Whether there is any use in asking Redis for this key, which may be on one of several servers. */
   isAnswering?(key: string): boolean

@@ -39,7 +39,7 @@ const isAscii = /^[\0-\x7f]*$/
 const controls = /[\0-\x08\x0e-\x1f\x7f]/g
 /** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */
 const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\0-\x08\x0e-\x1f\x7f-\x9f\uFFFD]/gu
-/** Marks of Arabic, each on a blank, of which NFKC keeps the blank. */
+/** Those of `unseenLetters` that NFKC makes a space with a mark: a second reading keeps the space. */
 const marksOnBlanks = /[\ufc5e-\ufc63\ufe70\ufe72\ufe74\ufe76\ufe78\ufe7a\ufe7c\ufe7e]/
 /** Nothing to the collations of Unicode, though NFKD makes characters of some: marks of Arabic and others, alone or on a space. */
 const unseenLetters =

@@ -36,8 +36,8 @@ export type Metrics = {
 
 /**
  * Counts for the request path, and names the counters. The names begin with `sluice_`, and those of Node are there without
- * it too; the reference is in `docs/operations.md`. Label values come from
- * the settings (names of policies and routes, the hash of the table) and from this program; nothing comes from requests.
+ * it too; the reference is in `docs/operations.md`. Label values come from the settings (policies, routes, plans, the hash of the
+ * table), from Redis (nodes of a cluster) and from this program; nothing comes from requests.
  *
  * @param readNode the metrics of Node itself, from `watchProcess('sluice_')`
  */

@@ -65,7 +65,7 @@ export class KeyBody {
     const known = this.#values.get(id)
     if (known) return known
     let values = this.#mayTakeApart(text) ? bodyValues(text, isNumber) : tooManyValues
-    // Some characters are many to who compares names: U+FDFA is 18.
+    // NFKD makes many characters of some: 18 of U+FDFA.
     for (const { length } of values) this.#unusualBytes += Math.max(0, length - text.length)
     // Behind thousands of characters that databases ignore there may be the name of any account.
     if (isCut && values.every(({ length }) => length < MIN_CHARACTERS)) values = tooManyValues

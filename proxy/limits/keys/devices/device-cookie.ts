@@ -3,7 +3,7 @@ import { readToken, TOKEN_LENGTH, type DeviceToken } from './device-token.ts'
 /** Accounts that one browser keeps a token for, in one cookie. The oldest goes. */
 const MAX_TOKENS = 8
 
-/** Tokens that are read of all cookies with the name: as many as fit into the headers of most clients, 16 KiB. */
+/** Tokens that are read of all cookies with the name: more than fit into a head of the default `MAX_HEADER_SIZE`, 16 KiB. */
 const MAX_READ = 256
 
 /** A token, and how it is written. */

@@ -87,7 +87,7 @@ export function createMemoryLimiter(options: {
       plans && plans.byClient.size > 0
         ? plans.decide(charges, (planned) => decide(tables, planned, now(), false))
         : decide(tables, charges, now(), false),
-    decidePendingSync: (charges) => withoutUnasked(decide(tables, charges, now(), true)),
+    decidePendingSync: (charges) => dropUnsettledReservations(decide(tables, charges, now(), true)),
     reservePendingSync: (charges) => decide(tables, charges, now(), true),
     settle(reservation, costUnits) {
       const { charge, units } = reservation
@@ -137,8 +137,8 @@ export function createMemoryLimiter(options: {
   }
 }
 
-/** Without the reservations under policies that nobody settles. */
-export function withoutUnasked(decision: Decision): Decision {
+/** Drops the reservations of policies that are never settled. */
+export function dropUnsettledReservations(decision: Decision): Decision {
   if (decision.outcome !== 'allowed') return decision
   return {
     ...decision,

@@ -25,8 +25,8 @@ const COUNTERS_IN_REPAYMENT = 500
 type Repayment = { readonly id: string; readonly partitionKey: string; charges: readonly PendingCharge[] }
 
 /**
- * @param options.lastSent the last part of a node's has been sent. Under load there is always something new to add, so Redis decides again from
- *   here on and not from the answer: later commands follow on the same connection
+ * @param options.lastSent called when the last part for a node is sent, not when it is answered: under load there is always something new
+ *   to add, and later commands follow on the same connection
  */
 export function createDebts(options: {
   readonly redis: RedisClient

@@ -12,7 +12,7 @@ export type NodeBreakers = {
   /**
    * Opens at once. Where it is open already, the reason is logged.
    *
-   * @param told with this in it the reason needs no second line
+   * @param told not logged again if a reason of this outage contains this text already. Default: the reason
    */
   open(node: string, reason: string, told?: string): void
   /** @param isElsewhere the node has no counters any more: others serve its slots */
@@ -94,7 +94,10 @@ export function createNodeBreakers(options: {
       state.breaker.close()
       states.delete(node)
       const outageMs = Math.round(now() - state.openedAtMs)
-      log.info({ ...named(node), outageMs }, isElsewhere ? GONE : 'Redis available: circuit breaker closed')
+      log.info(
+        { ...named(node), outageMs },
+        isElsewhere ? SERVED_ELSEWHERE : 'Redis available: circuit breaker closed',
+      )
     },
     stop() {
       for (const { breaker } of states.values()) breaker.stop()
@@ -102,7 +105,7 @@ export function createNodeBreakers(options: {
   }
 }
 
-const GONE = 'Redis available: other nodes serve the slots of one whose circuit breaker was open'
+const SERVED_ELSEWHERE = 'Redis available: other nodes serve the slots of one whose circuit breaker was open'
 
 /** The only server needs no name. */
 function named(node: string): { readonly node?: string } {

@@ -1,5 +1,5 @@
 import { chargesOfStates, type Charge, type Decision, type Limiter } from '../../limiter.ts'
-import { withoutUnasked } from '../memory/limiter.ts'
+import { dropUnsettledReservations } from '../memory/limiter.ts'
 
 /**
  * Decides a request some of whose counters are on nodes that answer, and others on nodes that do not. The latter apply their
@@ -29,7 +29,7 @@ export async function decidePartly(options: {
   const counted = [...chargesOfStates(asked, there.states), ...chargesOfStates(away, here.states)]
   const states = [...there.states, ...here.states]
   const stateOf = new Map(counted.map((charge, at) => [charge, states[at]]))
-  return withoutUnasked({
+  return dropUnsettledReservations({
     ...there,
     states: charges.flatMap((charge) => stateOf.get(charge) ?? []),
     withoutStore: true,

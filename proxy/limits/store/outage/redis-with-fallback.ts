@@ -34,8 +34,7 @@ export type RedisWithFallback = Limiter & {
  * admitted during an outage are added to Redis, exactly once, before Redis decides again. `docs/redis.md` says how far counts can
  * be off.
  *
- * In a cluster each node has a circuit breaker of its own: while one does not answer, only the counters that are on it are decided about without
- * Redis.
+ * In a cluster each node has a circuit breaker of its own: while one does not answer, only its counters are decided without Redis.
  *
  * @param options.keyPrefix of `keyPrefixOf`
  */

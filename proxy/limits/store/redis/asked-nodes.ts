@@ -5,7 +5,7 @@ import type { RedisNode } from './run-script.ts'
 
 /** Which nodes of a cluster batches are asked of, so that one that does not answer is told from the others. */
 export type AskedNodes = {
-  /** Notes that a part of a request that is asked by itself is asked about, and when that is answered. */
+  /** Remembers that a part of a request waits for its node, until `reply` resolves; a part that rejects stays, as failed. */
   follow<Reply>(batch: Requests, part: readonly Charge[], reply: Promise<Reply>): Promise<Reply>
   /** The nodes of a batch that was answered. */
   answering(batch: AskedBatch<RedisNode>): ReadonlySet<string>

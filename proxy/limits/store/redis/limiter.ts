@@ -51,7 +51,7 @@ export type RedisLimiter = Pick<Batching, 'decide'> &
 /**
  * Redis decides this many in less than half a millisecond, during which its other clients wait.
  *
- * @internal exported for the forecast of capacity
+ * @internal exported for `bench/capacity`
  */
 export const CHARGES_IN_COMMAND = 256
 
@@ -59,7 +59,7 @@ export const CHARGES_IN_COMMAND = 256
  * Enough that Redis is never idle for want of a command. Requests that wait for an answer share a command, which is cheaper. With a
  * maximum of one, requests would wait half a round trip where the network is slow.
  *
- * @internal exported for the forecast of capacity
+ * @internal exported for `bench/capacity`
  */
 export const MAX_UNANSWERED = 3
 

@@ -14,7 +14,7 @@ export type RedisNodes = {
   /** In a cluster the hash slot of a client's counters. */
   readonly slotOfClient: (partitionKey: string) => number
   readonly ofSlot: (slot: number) => string
-  /** Whether this node has any. */
+  /** Whether counters are on this node. */
   has(node: string): boolean
   /**
    * A key on this node that begins with a text without braces; undefined where none was found. It looks for a few milliseconds at most:
