@@ -1,11 +1,12 @@
 import type { Charge } from '../../limiter.ts'
 import type { AskedBatch } from '../batching.ts'
+import { isMoving } from './errors.ts'
 import { nodesOf, onlyNode, type RedisNodes } from './nodes.ts'
 import type { RedisNode } from './run-script.ts'
 
 /** Which nodes of a cluster batches are asked of, so that one that does not answer is told from the others. */
 export type AskedNodes = {
-  /** Remembers that a part of a request waits for its node, until `reply` resolves; a part that rejects stays, as failed. */
+  /** Remembers that a part of a request waits for its node, until `reply` is settled. A part that rejects has failed, unless its slots have moved. */
   follow<Reply>(batch: Requests, part: readonly Charge[], reply: Promise<Reply>): Promise<Reply>
   /** The nodes of a batch that was answered. */
   answering(batch: AskedBatch<RedisNode>): ReadonlySet<string>
@@ -15,11 +16,13 @@ export type AskedNodes = {
 
 type Requests = AskedBatch['requests']
 
+type Followed = { readonly unanswered: Map<readonly Charge[], string>; readonly failed: Set<string> }
+
 const only: ReadonlySet<string> = new Set([onlyNode])
 
 export function createAskedNodes(nodes: RedisNodes): AskedNodes {
-  /** By the requests of a batch, for each part that is not answered its node. */
-  const unanswered = new WeakMap<Requests, Map<readonly Charge[], string>>()
+  /** By the requests of a batch: for each part that is not answered its node, and the nodes that have failed. */
+  const followed = new WeakMap<Requests, Followed>()
 
   function nodesAsked({ requests, lane }: AskedBatch<RedisNode>): ReadonlySet<string> {
     if (lane) return new Set([`${lane.options.host}:${lane.options.port}`])
@@ -28,17 +31,26 @@ export function createAskedNodes(nodes: RedisNodes): AskedNodes {
 
   return {
     async follow(batch, part, reply) {
-      const parts = unanswered.get(batch) ?? new Map<readonly Charge[], string>()
-      unanswered.set(batch, parts)
-      parts.set(part, nodes.ofClient(part[0]?.partitionKey ?? ''))
-      const answer = await reply
-      parts.delete(part)
-      return answer
+      const { unanswered, failed } = followed.get(batch) ?? { unanswered: new Map(), failed: new Set() }
+      followed.set(batch, { unanswered, failed })
+      const node = nodes.ofClient(part[0]?.partitionKey ?? '')
+      unanswered.set(part, node)
+      try {
+        return await reply
+      } catch (error) {
+        // Another node has these counters now, and is asked.
+        if (!isMoving(error)) failed.add(node)
+        throw error
+      } finally {
+        unanswered.delete(part)
+      }
     },
     answering: nodesAsked,
     failing(batch) {
-      const parts = unanswered.get(batch.requests)
-      return parts && parts.size > 0 ? new Set(parts.values()) : nodesAsked(batch)
+      const { unanswered, failed } = followed.get(batch.requests) ?? {}
+      // While one has failed, others may not have had the time to answer.
+      if (failed && failed.size > 0) return failed
+      return unanswered && unanswered.size > 0 ? new Set(unanswered.values()) : nodesAsked(batch)
     },
   }
 }

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import type { Charge } from '../../../../../proxy/limits/limiter.ts'
+import type { RedisNode } from '../../../../../proxy/limits/store/redis/run-script.ts'
+import { createAskedNodes } from '../../../../../proxy/limits/store/redis/asked-nodes.ts'
+import type { RedisNodes } from '../../../../../proxy/limits/store/redis/nodes.ts'
+import { makePolicy } from '../../../../support/limiter/limiters.ts'
+
+const policy = makePolicy('p', 5, 60_000)
+const charge = (partitionKey: string): Charge => ({ policy, partitionKey })
+/** Each client is on the node of its name. */
+const asked = createAskedNodes({ ofClient: (client: string) => client } as RedisNodes)
+
+function ask(replies: Readonly<Record<string, Promise<unknown>>>): {
+  readonly batch: { readonly requests: readonly (readonly Charge[])[]; readonly lane: RedisNode | undefined }
+  readonly settled: Promise<unknown>[]
+} {
+  const requests = [Object.keys(replies).map(charge)]
+  const settled = Object.entries(replies).map(([client, reply]) =>
+    asked.follow(requests, [charge(client)], reply).catch(() => undefined),
+  )
+  return { batch: { requests, lane: undefined }, settled }
+}
+
+const never = new Promise<unknown>(() => undefined)
+
+test('a node that fails at once is not confused with others that have not answered yet', async () => {
+  const { batch, settled } = ask({ a: Promise.reject(new Error('connection lost')), b: never })
+  await settled[0]
+  expect([...asked.failing(batch)]).toEqual(['a'])
+})
+
+test('of nodes that did not answer in time all have failed, and none that answered', async () => {
+  const { batch, settled } = ask({ a: Promise.resolve(1), b: never, c: never })
+  await settled[0]
+  expect([...asked.failing(batch)]).toEqual(['b', 'c'])
+})
+
+test('a node whose slots have moved has not failed', async () => {
+  const { batch, settled } = ask({
+    a: Promise.reject(new Error('Too many Cluster redirections. Last error: MOVED 1')),
+    b: never,
+  })
+  await settled[0]
+  expect([...asked.failing(batch)]).toEqual(['b'])
+})
