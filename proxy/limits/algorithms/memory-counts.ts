@@ -55,7 +55,7 @@ export type ClientSlots = {
   /** Clients with counts pending sync. */
   readonly pendingSize: number
   /** Calls back for each of these with its shard. */
-  forEachPendingShard(callback: (shard: number) => void): void
+  pendingShards(): Iterable<number>
   /** Frees a few clients that have ended. Called with every decision. */
   reclaimInPassing(nowMs: number): void
   forget(table: number, key: string): boolean

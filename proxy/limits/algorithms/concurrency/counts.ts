@@ -71,7 +71,7 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
 function slotsOf(tables: Map<number, Map<string, number>>): ClientSlots {
   return {
     pendingSize: 0,
-    forEachPendingShard: () => undefined,
+    pendingShards: () => [],
     reclaimInPassing: () => undefined,
     forget: () => false,
     dropTables(dropped) {

@@ -41,6 +41,8 @@ export class SlotPool {
   readonly #shardOf: ((key: string) => number) | undefined
   /** By slot with numbers pending sync, where there are shards. */
   readonly #shards: Uint16Array
+  /** How many slots with numbers pending sync each shard has, of those that have any. */
+  readonly #pendingOfShards = new Map<number, number>()
   #turn = 0
   #evictions = 0
   #pendingSize = 0
@@ -178,15 +180,19 @@ export class SlotPool {
     // Memory that is never written is never resident.
     if (before === amount) return
     this.#pendingSync[slot] = amount
-    this.#pendingSize += Number(amount !== 0) - Number(before !== 0)
+    const change = Number(amount !== 0) - Number(before !== 0)
+    if (change === 0) return
+    this.#pendingSize += change
     if (before === 0 && this.#shardOf) this.#shards[slot] = this.#shardOf(this.#index.keyOf(slot))
+    const shard = this.#shards[slot] ?? 0
+    const pending = (this.#pendingOfShards.get(shard) ?? 0) + change
+    if (pending > 0) this.#pendingOfShards.set(shard, pending)
+    else this.#pendingOfShards.delete(shard)
   }
 
-  /** Calls back for each slot with numbers pending sync, with its shard. */
-  forEachPendingShard(callback: (shard: number) => void): void {
-    if (this.#pendingSize === 0) return
-    for (let slot = 0; slot < this.#lists.untouched; slot++)
-      if (this.pendingSync(slot) !== 0) callback(this.#shards[slot] ?? 0)
+  /** The shards of slots with numbers pending sync, each once. */
+  pendingShards(): Iterable<number> {
+    return this.#pendingOfShards.keys()
   }
 
   /**

@@ -27,7 +27,8 @@ export type MemoryLimiter = {
    * @param isAsked whether those of this shard are returned; without it all are
    */
   takePending(limit: number, isAsked?: (shard: number) => boolean): PendingCharge[]
-  hasPending(): boolean
+  /** @param isAsked whether counts of this shard are meant; without it all are */
+  hasPending(isAsked?: (shard: number) => boolean): boolean
   /** The shards with counts pending sync. */
   pendingShards(): ReadonlySet<number>
   /**
@@ -104,16 +105,17 @@ export function createMemoryLimiter(options: {
       const { counts, table } = placeOf(tables, charge.policy)
       counts.giveBack(table, { charge, units: 1, isLocal: false, ticket: 0 }, 1, now())
     },
-    hasPending: () => tables.allCounts.some(({ slots }) => slots.pendingSize > 0),
+    hasPending: (isAsked) =>
+      tables.allCounts.some(({ slots }) =>
+        isAsked ? Iterator.from(slots.pendingShards()).some(isAsked) : slots.pendingSize > 0,
+      ),
     takeBackPending(charge) {
       if (takesUnits(charge.policy)) return false
       const { counts, table } = placeOf(tables, charge.policy)
       return counts.takeBackPending(table, charge, now())
     },
     pendingShards() {
-      const shards = new Set<number>()
-      for (const { slots } of tables.allCounts) slots.forEachPendingShard((shard) => shards.add(shard))
-      return shards
+      return new Set(tables.allCounts.flatMap(({ slots }) => [...slots.pendingShards()]))
     },
     takePending: (limit, isAsked) => takePending(tables, limit, now(), isAsked),
     read(charge) {

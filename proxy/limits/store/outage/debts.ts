@@ -47,8 +47,7 @@ export function createDebts(options: {
   }
 
   function hasPending(node: string): boolean {
-    if (!local.hasPending()) return false
-    return !redis.isCluster || local.pendingShards().values().some(isOf(node))
+    return local.hasPending(redis.isCluster ? isOf(node) : undefined)
   }
 
   function take(node: string): Repayment[] {
