@@ -339,13 +339,43 @@ function multipart(random: Random, boundary: string, path: AccountPath): string 
     const isBase64 = heads.some((head) => head.includes('base64'))
     const account = pick(random, accounts)
     const content = isBase64 ? Buffer.from(account).toString('base64') : account
-    return `--${boundary}${end}${heads.join(end)}${end}${end}${content}${end}`
+    const head = `${heads.join(end)}${end}${end}`
+    return `--${boundary}${end}${chance(random, 0.2) ? withInserted(random, head, boundary) : head}${content}${end}`
   })
   const before = chance(random, 0.05) ? pick(random, ['preamble\r\n', '\r\n', ' ']) : ''
   const last = chance(random, 0.9)
     ? `--${boundary}--${end}`
     : pick(random, ['', `--${boundary}`, `--${boundary}--`, `--${boundary}-- x`])
   return Buffer.from(before + parts.join('') + last).toString('latin1')
+}
+
+/** A head with something in it in which readers find the end of a line, of the head or of the part, or which they leave out. */
+function withInserted(random: Random, head: string, boundary: string): string {
+  const inserted = pick(random, [
+    ...[
+      '\0',
+      '\r',
+      '\n',
+      '\r\n',
+      '\r\r',
+      '\n\n',
+      '\r\n ',
+      '\0\r\n',
+      '\r\n\0\r\n',
+      '\v',
+      ' ',
+      '"',
+      "'",
+      '\\',
+      ';',
+      '*',
+    ],
+    ...[`\r\n--${boundary}`, `\r\n--${boundary}\r\n`, `\r\n--${boundary}--\r\n`, `--${boundary}\r\n`],
+  ])
+  const at = Math.floor(random() * (head.length + 1))
+  // PHP reads lines of up to 5120 bytes.
+  if (chance(random, 0.1)) return `X: ${'a'.repeat(5110 + Math.floor(random() * 10))}\r\n${head}`
+  return head.slice(0, at) + inserted + head.slice(at)
 }
 
 /** In some requests a few bytes are lost, repeated or replaced. */

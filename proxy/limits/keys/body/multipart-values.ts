@@ -72,9 +72,11 @@ class PartSearch {
   readonly #blanks: NextPlace
   readonly #crlfBlanks: NextPlace
   readonly #heads: PartHeads
+  readonly #boundaries: readonly string[]
 
   constructor(text: string, names: BodyNames, boundaries: readonly string[]) {
     this.#text = text
+    this.#boundaries = boundaries
     this.#names = names.form
     this.found = new FoundLists(names.count, MAX_VALUES)
     this.#meant = Array.from({ length: names.count }, () => 0)
@@ -96,6 +98,7 @@ class PartSearch {
 
   read(): void {
     const text = this.#text
+    if (this.#hasBrokenBoundary()) this.found.cutAll()
     disposition.lastIndex = 0
     for (let found = disposition.exec(text); found && !this.found.isCut; found = disposition.exec(text)) {
       const start = found.index
@@ -109,6 +112,12 @@ class PartSearch {
       // Up to the content: to some a single CR or LF does not end a header.
       const end = Math.max(...places.map(({ headEnd }) => headEnd))
       if (!this.#mayRead(end - start)) continue
+      // With the line end before the content.
+      if (
+        damagedHead.test(text.slice(start, end + 2)) ||
+        places.some(({ content }) => this.#isBoundary(content))
+      )
+        this.found.cutAll()
       const meant = this.#meantBy(text.slice(start, end))
       if (meant.size > 0)
         this.#readPart(
@@ -130,6 +139,18 @@ class PartSearch {
     const usual = this.#text.startsWith(crlfBlank, any.index) ? any : this.#crlfBlanks.from(lineEnd)
     const blanks = usual && usual.index !== any.index ? [any, usual] : [any]
     return blanks.map(({ index, length }) => ({ headEnd: index, content: index + length }))
+  }
+
+  /** Whether a line begins with a boundary and goes on: busboy drops it from a head, and others read it as a part of that. */
+  #hasBrokenBoundary(): boolean {
+    return this.#boundaries.some((one) =>
+      new RegExp(`\\r\\n--${RegExp.escape(one)}(?!\\r\\n|--)`).test(this.#text),
+    )
+  }
+
+  /** Right behind a blank line it ends a part for some, and is its content to busboy. */
+  #isBoundary(place: number): boolean {
+    return this.#boundaries.some((one) => this.#text.startsWith(`--${one}`, place))
   }
 
   #mayRead(bytes: number): boolean {
@@ -183,6 +204,12 @@ class PartSearch {
 /** The end of a head, and where the content behind it begins. */
 type ContentPlace = { readonly headEnd: number; readonly content: number }
 
+/**
+ * A head whose end, or whose lines, readers find in different places: PHP ends a line at a NUL and after 5120 bytes, and to it two CR are
+ * no blank line. No browser and no library for clients sends such a head.
+ */
+const damagedHead = /\0|\r(?!\n)|(?:^|\n)[^\n]{5000}/
+
 const nobody: ReadonlySet<number> = new Set()
 
 /** Parts that are looked at: of all names, and of the name that is wanted; and bytes of the content of one. */
@@ -201,7 +228,9 @@ const usualHeader =
   /^content-disposition[ \t]*:[ \t]*form-data;[ \t]*name=("?)([\w.[\]-]+)\1(\r\n[^;"'=?\\]*)?$/i
 
 // For `exec`, one after the other: `matchAll` copies them.
-const nameParameter = /name\*?\d*\*?\s*=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
+/** @fastify/busboy drops blanks, quotes and backslashes from names of parameters. */
+const nameParameter =
+  /n[\s"\\]*a[\s"\\]*m[\s"\\]*e[\s"\\]*(?:[*\d]+[\s"\\]*)?=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
 const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
 const namePiece = /name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi
 

@@ -76,22 +76,9 @@ const servers = {
   // As handlers of the fetch API read bodies: Hono, Next.js, Remix, workers.
   'fetch-form': () => fetching(async (request) => fieldsOf(await request.formData())),
   'fetch-json': () => fetching(async (request) => valuesOf(await request.json())),
-  busboy: async () => {
-    const { default: busboy } = await import('busboy')
-    return createServer((request, response) => {
-      const values = []
-      const end = () => response.writableEnded || response.end(JSON.stringify(values))
-      try {
-        const parser = busboy({ headers: request.headers })
-        parser.on('field', (name, value) => fields.includes(name) && values.push(...flat(value)))
-        parser.on('file', (_, file) => file.on('error', end).resume())
-        parser.on('error', end).on('close', end)
-        request.pipe(parser)
-      } catch {
-        end()
-      }
-    })
-  },
+  busboy: async () => parsingWith((await import('busboy')).default),
+  // Of @fastify/multipart.
+  'fastify-busboy': async () => parsingWith((await import('@fastify/busboy')).default),
 }
 
 function fieldsOf(form) {
@@ -197,3 +184,20 @@ for (const one of JSON.parse(input))
     ),
   )
 process.stdout.write(JSON.stringify(found), () => process.exit(0))
+
+/** @param busboy a function, or a class that can be called as one */
+function parsingWith(busboy) {
+  return createServer((request, response) => {
+    const values = []
+    const end = () => response.writableEnded || response.end(JSON.stringify(values))
+    try {
+      const parser = busboy({ headers: request.headers })
+      parser.on('field', (name, value) => fields.includes(name) && values.push(...flat(value)))
+      parser.on('file', (_, file) => file.on('error', end).resume())
+      parser.on('error', end).on('close', end)
+      request.pipe(parser)
+    } catch {
+      end()
+    }
+  })
+}

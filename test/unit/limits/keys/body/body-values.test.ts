@@ -178,11 +178,9 @@ test.each([
 
 test.each([
   [multipart([['Content-Disposition: form-data; name*0="em"; name*1="ail"', 'a']]), ofB],
-  [multipart([['Content-Disposition: form-dat\r; name="email"', 'a']]), ofB],
   [multipart([["Content-Disposition: form-data; name*=UTF-8''email\r\nX: y", 'a']]), ofB],
   [multipart([[named('=?UTF-8?B?ZW1haWw=?='), 'a']]), ofB],
   [multipart([[named('=?utf-8?q?e=6Dail?='), 'a']]), ofB],
-  [multipart([[`Content-Disposition: form-data; x="${'x'.repeat(5000)}"; name="email"`, 'a']]), ofB],
   [
     multipart([
       [`Content-Type: text/plain; charset=utf-16le\r\nX: ${'x'.repeat(5000)}\r\n${named('email')}`, 'a\0'],
@@ -316,6 +314,31 @@ describe('batches', () => {
     expect(keysOf(body, json)).toBeUndefined()
   })
 })
+
+/** A field in the next part, which somebody who does not see the end of this one reads in its place. */
+const decoy = '\r\n--b\r\nContent-Disposition: form-data; name="x"\r\n\r\nfoo\r\n--b--\r\n'
+
+test.each([
+  ['PHP', 'Content-Disposition: form-data; name="email"\r\n\0\r\nvictim'],
+  ['PHP', 'Content-Disposition: form-data; name="em\0z\r\nail"\r\n\r\nvictim'],
+  ['PHP', `Content-Disposition: form-data; name="email"\r\nX: ${'a'.repeat(5116)}\r\nvictim`],
+  ['PHP', 'Content-Disposition: form-data; name="email"; a=\r\rk1\r\n--b\r\n\nvictim'],
+  ['busboy', 'C\r\n--bontent-Disposition: form-data; name="email"\r\n\r\nvictim'],
+  ['busboy', 'Content-Disposition: form-data; name="ema\r\n--bil"\r\n\r\nvictim'],
+  ['busboy', 'Content-Disposition: form-data; name="email"\r\n\r\n--b\r\nvictim'],
+  ['formidable', 'Content-Disposition: form-dat\r; name="email"\r\n\r\nvictim'],
+  ['some', `Content-Disposition: form-data; x="${'x'.repeat(5000)}"; name="email"\r\n\r\nvictim`],
+])('a part is refused if its head has no end, or another one, to %s: %j', (_, part) => {
+  expect(keysOf(`--b\r\n${part}${decoy}`, ofB)).toBeUndefined()
+})
+
+test.each(['; na me="email"', '; na\r\n me="email"', '; na"me=email', '; n\\ame = email'])(
+  'a parameter is a name with blanks, quotes and backslashes in it: %j',
+  (parameter) => {
+    const body = `--b\r\nContent-Disposition: form-data${parameter}\r\n\r\na${decoy}`
+    expect(counts(keysOf(body, ofB), 'a')[0]).toBe(1)
+  },
+)
 
 test('32 long values in letters of other scripts are too many to take apart', () => {
   const emails = Array.from({ length: 32 }, (_, i) => ({ email: 'é'.repeat(900) + String(i) }))
