@@ -128,7 +128,12 @@ describe('npm start', () => {
     // A signal that npm forwards late is the same signal.
     for (let late = 0; late < 8; late++) {
       await sleep(10)
-      process.kill(-(started.child.pid ?? 0), 'SIGINT')
+      try {
+        process.kill(-(started.child.pid ?? 0), 'SIGINT')
+      } catch (error) {
+        // On a busy machine all of it may have ended by now.
+        expect(error).toMatchObject({ code: 'ESRCH' })
+      }
     }
     expect(await started.stop('SIGINT')).toBe(0)
     expect(started.stdout().match(/"msg":"stopped"/g)).toHaveLength(2)
