@@ -1,9 +1,10 @@
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
-import { isDamagedBase64, textsOf, withoutEncodedWords } from './part-texts.ts'
+import { isDamagedBase64, textsOf } from './part-texts.ts'
 import { FoundLists, MAX_VALUES, type Findings } from './found-values.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { FormNames } from './names/form-names.ts'
+import { FEW_NAMES, namesIn } from './names/part-names.ts'
 import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts'
 
 /**
@@ -218,99 +219,5 @@ const MAX_MEANT = 128
 const MAX_CONTENT = 4096
 /** Bytes of heads and contents that are looked at, with those that overlap: twice as many as are read of a body. */
 const MAX_BYTES = 128 * 1024
-/** Readings of the names in the head of one part. */
-const MAX_NAMES = 256
 /** Names with escapes or characters beyond ASCII that are compared at most. */
 const MAX_UNUSUAL_NAMES = 256
-
-/** One name, as most clients write it, and nothing behind it in which there could be another. */
-const usualHeader =
-  /^content-disposition[ \t]*:[ \t]*form-data;[ \t]*name=("?)([\w.[\]-]+)\1(\r\n[^;"'=?\\]*)?$/i
-
-// For `exec`, one after the other: `matchAll` copies them.
-/** @fastify/busboy drops blanks, quotes and backslashes from names of parameters. */
-const nameParameter =
-  /n[\s"\\]*a[\s"\\]*m[\s"\\]*e[\s"\\]*(?:[*\d]+[\s"\\]*)?=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
-const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
-const namePiece = /name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi
-
-/** The line end before a line that PHP appends to the line before it, as it has no colon or begins with a blank. */
-const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
-
-/**
- * Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated, and across lines.
- *
- * @returns undefined where there are too many
- */
-function namesIn(header: string): readonly string[] | undefined {
-  const names = namesInLines(header)
-  const joined = header.replace(endBeforeAppended, '')
-  if (!names || joined === header) return names
-  const ofJoined = namesInLines(joined)
-  return ofJoined && [...names, ...ofJoined]
-}
-
-function namesInLines(header: string): readonly string[] | undefined {
-  const usual = usualHeader.exec(header)
-  if (usual) {
-    const [, quote, name = '', rest = ''] = usual
-    return quote === '"' || rest === '' ? [name] : [name, (name + rest).trim()]
-  }
-  const names: string[] = []
-  let readings = 0
-  const add = (name: string): void => {
-    readings++
-    if (names.length > FEW_NAMES || !names.includes(name)) names.push(name)
-  }
-  nameParameter.lastIndex = nameInside.lastIndex = namePiece.lastIndex = 0
-  for (let found = nameParameter.exec(header); found; found = nameParameter.exec(header)) {
-    const sent = found[1] ?? ''
-    const plain = unquoted(sent.trim())
-    add(plain)
-    add(plain.includes('\\') ? plain.replace(/\\([^])/g, '$1') : plain)
-    add(withoutLanguage(plain))
-    const word = /[\s;,]/.test(sent) ? (sent.split(/[\s;,]/, 1)[0] ?? '') : sent
-    add(word.includes('"') ? word.replaceAll('"', '') : word)
-    add(withoutLanguage(word))
-    if (plain.includes('\r') || plain.includes('\n')) {
-      const line = plain.split(/[\r\n]/, 1)[0] ?? ''
-      add(line)
-      add(withoutLanguage(line))
-    }
-    if (plain.includes('=?')) add(withoutEncodedWords(plain))
-    if (readings > MAX_NAMES) return undefined
-  }
-  // To formidable they are names in a quoted value of another parameter, too.
-  for (let found = nameInside.exec(header); found; found = nameInside.exec(header)) {
-    const sent = found[1] ?? ''
-    add(sent.includes('"') ? sent.replaceAll('"', '') : sent)
-    if (readings > MAX_NAMES) return undefined
-  }
-  if (!header.includes('*')) return names
-  // In several pieces (RFC 2231 section 3).
-  let continued = ''
-  for (let found = namePiece.exec(header); found; found = namePiece.exec(header))
-    continued += (found[1] ?? '').trim().replaceAll('"', '')
-  if (continued === '') return names
-  add(continued)
-  add(withoutLanguage(continued))
-  return readings > MAX_NAMES ? undefined : names
-}
-
-/** So many are compared with each other, as most of them are the same. */
-const FEW_NAMES = 8
-
-function unquoted(text: string): string {
-  const start = isQuote(text.charCodeAt(0)) ? 1 : 0
-  const end = text.length - 1
-  return text.slice(start, end >= start && isQuote(text.charCodeAt(end)) ? end : text.length)
-}
-
-function isQuote(code: number): boolean {
-  return code === 0x22 || code === 0x27
-}
-
-/** The text of an extended value, behind its charset and its language. */
-function withoutLanguage(text: string): string {
-  return text.includes("'") ? text.replace(/^[^']*'[^']*'/, '') : text
-}
