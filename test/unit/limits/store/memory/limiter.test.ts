@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
 import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
 
@@ -157,4 +157,27 @@ describe('requests that the shared counters do not know', () => {
     expect(limiter.takePending(10).map(({ partitionKey }) => partitionKey)).toEqual(['c', 'b'])
     expect(limiter.hasPending()).toBe(false)
   })
+})
+
+test('whether a shard has counts pending sync is found by shard, however many clients were counted', () => {
+  const shards = 4
+  const limiter = createMemoryLimiter({
+    maxKeys: 10_000,
+    seed: 1,
+    now: () => 1_000,
+    shardOf: (client) => Number(client) % shards,
+  })
+  const policy = makePolicy('p', 5, 60_000)
+  const odd = (shard: number): boolean => shard % 2 === 1
+  for (let client = 0; client < 5_000; client++)
+    limiter.decidePendingSync([{ policy, partitionKey: String(client) }])
+  const asked = vi.fn(() => false)
+  expect(limiter.hasPending(asked)).toBe(false)
+  expect(asked).toHaveBeenCalledTimes(shards)
+
+  expect(limiter.takePending(10_000, odd)).toHaveLength(2_500)
+  expect([limiter.hasPending(odd), limiter.hasPending()]).toEqual([false, true])
+  expect([...limiter.pendingShards()].sort()).toEqual([0, 2])
+  expect(limiter.takePending(10_000)).toHaveLength(2_500)
+  expect([limiter.hasPending(), limiter.pendingShards().size]).toEqual([false, 0])
 })
