@@ -47,7 +47,7 @@ export function createClusterLanes(cluster: Cluster, keyOfCharge: (charge: Charg
   }
 }
 
-/** The hash slot of a key: CRC16 of what its first braces hold, or of all of it. @internal exported for its test */
+/** The hash slot of a key: CRC16 of what its first braces hold, or of all of it. */
 export function slotOf(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)
