@@ -1,182 +1,164 @@
 import { afterInput } from '../../../shared/after-input.ts'
-import type { Policy } from '../../policy.ts'
-import { readLateAnswers, type LateAnswer } from './late-answers.ts'
-import type { Charge, Decision, Reservation } from '../limiter.ts'
+import type { Charge, Decision } from '../limiter.ts'
+import { readLateAnswers } from './late-answers.ts'
 import { isOfOneCounter, reasonOf } from './redis/errors.ts'
+import type { AskedBatch, DecisionHooks, RemoteCounters } from './remote-counters.ts'
 import { readDecision, readPlanNames, readTickets } from './store-replies.ts'
-
-/** Counters that are kept outside this process: in Redis, or in the primary process. `Lane` names one of several servers. */
-export type RemoteCounters<Lane = undefined> = {
-  /** Maximum number of charges in one batch. */
-  readonly batchSize: number
-  /**
-   * With so many batches unanswered, new requests wait for an answer and share the next batch, unless that is full. So batches
-   * grow as the store gets slower, and cost it less for each request. Without a maximum, no request waits.
-   */
-  readonly maxUnanswered?: number
-  /** Whether there are several servers: `laneOf` says which one decides a request, if one alone can. Others are asked one by one. */
-  readonly lanes?: {
-    laneOf(charges: readonly Charge[]): Lane | undefined
-    /** Whether a server replied that another one has the request's counters: nothing was counted, and it is asked by itself. */
-    isElsewhere(error: unknown): boolean
-    /** Calls `send`, which asks about several requests one by one. */
-    together(send: () => void): void
-  }
-  isConnected(): boolean
-  /**
-   * Decides a batch of requests in one round trip.
-   *
-   * @param isAwaited false once the batch has timed out: then nothing more may be sent
-   * @param lane undefined for a single request, where there are several servers
-   * @returns two values for each charge, request by request: the remaining quota, or -1 where the quota is exceeded, and the
-   *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first.
-   *   Behind all these a value that is not looked at, and the tickets of the charges of which `takesUnits` holds, in
-   *   the same order; they may be left out if there are none. At the end, where there is any charge of which `readsStoredPlan`
-   *   holds, an array with the name of the plan for each such: empty without one
-   */
-  ask(
-    requests: readonly (readonly Charge[])[],
-    isAwaited: () => boolean,
-    lane: Lane | undefined,
-  ): Promise<readonly unknown[]>
-  /** The store has counted a charge, as its answer says that came after the decision had been made without it. */
-  answeredLate?(late: LateAnswer): void
-  /** Whether `ask` rejecting with this error means that nothing was counted. */
-  hasCountedNothing(error: unknown): boolean
-}
-
-/** The requests of a batch, and the server that was asked, where there are several and one alone was asked. */
-export type AskedBatch<Lane = undefined> = {
-  readonly requests: readonly (readonly Charge[])[]
-  readonly lane: Lane | undefined
-}
-
-/** Called with the outcome of each batch, and to decide without the store. */
-export type DecisionHooks<Lane = undefined> = {
-  answered(durationMs: number, batch: AskedBatch<Lane>): void
-  /** The batch failed, was not sent or timed out, or the store could not decide; `reason` says which. */
-  failed(reason: string, batch: AskedBatch<Lane>): void
-  /** The store answered, but the key of one of these policies does not hold a counter. */
-  counterBroken(policies: readonly Policy[], reason: string): void
-  /** Decides without the store. `uncertain`: the store may have counted the request. */
-  decideWithout(charges: readonly Charge[], uncertain: boolean): Decision
-  /** The store has let a request through and reserved this. */
-  reserved?(reservation: Reservation): void
-  /** The store refused. `askedAtMs` is earlier than the instant that the states refer to. */
-  refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
-}
-
-export type Batching<Lane = undefined> = {
-  decide(charges: readonly Charge[]): Promise<Decision>
-  /** Decides all pending requests without the store, or those of some batches. */
-  giveUp(isConcerned?: (batch: AskedBatch<Lane>) => boolean): void
-}
 
 /**
  * Batches the requests of one turn of the event loop into one round trip to the store, or those that arrive while it is busy, with
  * a timeout from when the first of them arrived. A batch is never sent twice: the store may have counted it. Where there are several
  * servers, each has batches of its own.
  *
- * @param options.now milliseconds of a monotonic clock
+ * A request is added to the batch of its server's queue (`decide`), which is sent at the end of the turn (`#send`) and then awaited
+ * until the reply arrives (`#receive`), an error (`#fail`), or the deadline (`#expire`): the first of them finishes it.
  */
-export function createBatching<Lane = undefined>(options: {
-  readonly counters: RemoteCounters<Lane>
-  readonly timeoutMs: number
-  readonly now: () => number
-  readonly hooks: DecisionHooks<Lane>
-}): Batching<Lane> {
-  const { counters, timeoutMs, now, hooks } = options
-  const { maxUnanswered = Infinity, lanes } = counters
-  const awaited = new Set<Batch<Lane>>()
-  const queues = new Map<Lane | undefined, Queue<Lane>>()
+export class Batching<Lane = undefined> {
+  readonly #counters: RemoteCounters<Lane>
+  readonly #hooks: DecisionHooks<Lane>
+  readonly #timeoutMs: number
+  readonly #now: () => number
+  /** By server, as long as requests are pending or unanswered there. */
+  readonly #queues = new Map<Lane | undefined, Queue<Lane>>()
   /** Requests that are asked by themselves, at the end of this turn. */
-  let alone: Batch<Lane>[] = []
+  #alone: Batch<Lane>[] = []
+  /** The batches that were sent and are not finished. */
+  readonly #awaited = new Set<Batch<Lane>>()
 
-  function queueOf(lane: Lane | undefined): Queue<Lane> {
-    const known = queues.get(lane)
+  /** @param options.now milliseconds of a monotonic clock */
+  constructor(options: {
+    readonly counters: RemoteCounters<Lane>
+    readonly timeoutMs: number
+    readonly now: () => number
+    readonly hooks: DecisionHooks<Lane>
+  }) {
+    this.#counters = options.counters
+    this.#hooks = options.hooks
+    this.#timeoutMs = options.timeoutMs
+    this.#now = options.now
+  }
+
+  decide(charges: readonly Charge[]): Promise<Decision> {
+    return new Promise((settle) => {
+      const { lanes, batchSize } = this.#counters
+      const lane = lanes?.laneOf(charges)
+      if (lanes && lane === undefined) {
+        this.#askAlone(charges, settle, this.#timeoutMs)
+        return
+      }
+      const queue = this.#queueOf(lane)
+      // A full batch waits for nothing: none is cheaper.
+      const { chargeCount } = queue.next
+      if (chargeCount > 0 && chargeCount + charges.length > batchSize) this.#sendNext(queue)
+      this.#add(queue.next, charges, settle, this.#timeoutMs)
+      this.#schedule(queue)
+    })
+  }
+
+  /** Decides all pending requests without the store, or those of some batches. */
+  giveUp(isConcerned: (batch: AskedBatch<Lane>) => boolean = () => true): void {
+    const unsent = [...this.#alone, ...Array.from(this.#queues.values(), ({ next }) => next)]
+    for (const batch of unsent) {
+      if (!isConcerned(batch)) continue
+      this.#takeUnsent(batch)
+      this.#finish(batch)
+      this.#settleWithout(batch, false)
+    }
+    for (const batch of this.#awaited)
+      if (isConcerned(batch) && this.#finish(batch)) this.#settleWithout(batch, true)
+  }
+
+  #queueOf(lane: Lane | undefined): Queue<Lane> {
+    const known = this.#queues.get(lane)
     if (known) return known
     const queue: Queue<Lane> = { lane, next: createBatch(lane), unanswered: 0, isScheduled: false }
-    queues.set(lane, queue)
+    this.#queues.set(lane, queue)
     return queue
   }
 
-  /** Sends the pending requests at the end of this turn, unless they have to wait for an answer, which calls this again. */
-  function schedule(queue: Queue<Lane>): void {
-    if (queue.next.requests.length === 0) {
-      // Servers come and go.
-      if (queue.unanswered === 0) queues.delete(queue.lane)
-      return
-    }
-    if (queue.isScheduled || queue.unanswered >= maxUnanswered) return
-    queue.isScheduled = true
-    setImmediate(() => {
-      queue.isScheduled = false
-      if (queue.unanswered < maxUnanswered) sendNext(queue)
-    })
-  }
-
-  function sendNext(queue: Queue<Lane>): void {
-    const batch = queue.next
-    if (batch.requests.length === 0) return
-    queue.next = createBatch(queue.lane)
-    send(batch, queue)
-  }
-
-  function send(batch: Batch<Lane>, queue?: Queue<Lane>): void {
-    if (!counters.isConnected()) {
-      finish(batch)
-      settleWithout(batch, false)
-      hooks.failed('not connected', batch)
-      return
-    }
-    awaited.add(batch)
-    if (queue) {
-      batch.queue = queue
-      queue.unanswered += 1
-    }
-    batch.askedAtMs = now()
-    counters
-      .ask(batch.requests, () => awaited.has(batch), queue?.lane)
-      .then(
-        (reply) => receive(batch, reply),
-        (error: unknown) => fail(batch, error),
-      )
-  }
-
-  function askAlone(charges: readonly Charge[], settle: Settle, withinMs: number): void {
-    const batch = createBatch<Lane>(undefined)
-    add(batch, charges, settle, withinMs)
-    if (alone.push(batch) > 1) return
-    setImmediate(() => {
-      const batches = alone
-      alone = []
-      lanes?.together(() => {
-        for (const batch of batches) send(batch)
-      })
-    })
-  }
-
-  function add(batch: Batch<Lane>, charges: readonly Charge[], settle: Settle, withinMs: number): void {
+  #add(batch: Batch<Lane>, charges: readonly Charge[], settle: Settle, withinMs: number): void {
     if (!batch.deadline) {
-      batch.deadline = setTimeout(expire, withinMs, batch)
-      batch.endsAtMs = now() + withinMs
+      batch.deadline = setTimeout(this.#expire, withinMs, batch)
+      batch.endsAtMs = this.#now() + withinMs
     }
     batch.chargeCount += charges.length
     batch.requests.push(charges)
     batch.settle.push(settle)
   }
 
-  /** The request was counted nowhere: asks again, for the rest of the time. */
-  function askElsewhere(batch: Batch<Lane>, index: number): void {
-    const [charges, settle] = [batch.requests[index], batch.settle[index]]
-    if (charges && settle) askAlone(charges, settle, Math.max(0, batch.endsAtMs - now()))
-  }
-
-  function receive(batch: Batch<Lane>, reply: readonly unknown[]): void {
-    if (!finish(batch)) {
-      for (const late of readLateAnswers(batch, reply)) counters.answeredLate?.(late)
+  /** Sends the pending requests at the end of this turn, unless they have to wait for an answer, which calls this again. */
+  #schedule(queue: Queue<Lane>): void {
+    if (queue.next.requests.length === 0) {
+      // Servers come and go.
+      if (queue.unanswered === 0) this.#queues.delete(queue.lane)
       return
     }
+    if (queue.isScheduled || this.#isBusy(queue)) return
+    queue.isScheduled = true
+    setImmediate(() => {
+      queue.isScheduled = false
+      if (!this.#isBusy(queue)) this.#sendNext(queue)
+    })
+  }
+
+  #isBusy({ unanswered }: Queue<Lane>): boolean {
+    const { maxUnanswered } = this.#counters
+    return maxUnanswered !== undefined && unanswered >= maxUnanswered
+  }
+
+  #sendNext(queue: Queue<Lane>): void {
+    const batch = queue.next
+    if (batch.requests.length === 0) return
+    queue.next = createBatch(queue.lane)
+    this.#send(batch, queue)
+  }
+
+  #askAlone(charges: readonly Charge[], settle: Settle, withinMs: number): void {
+    const batch = createBatch<Lane>(undefined)
+    this.#add(batch, charges, settle, withinMs)
+    if (this.#alone.push(batch) > 1) return
+    setImmediate(() => {
+      const batches = this.#alone
+      this.#alone = []
+      this.#counters.lanes?.together(() => {
+        for (const batch of batches) this.#send(batch)
+      })
+    })
+  }
+
+  #send(batch: Batch<Lane>, queue?: Queue<Lane>): void {
+    if (!this.#counters.isConnected()) {
+      this.#finish(batch)
+      this.#settleWithout(batch, false)
+      this.#hooks.failed('not connected', batch)
+      return
+    }
+    this.#awaited.add(batch)
+    if (queue) {
+      batch.queue = queue
+      queue.unanswered += 1
+    }
+    batch.askedAtMs = this.#now()
+    this.#counters
+      .ask(batch.requests, () => this.#awaited.has(batch), queue?.lane)
+      .then(
+        (reply) => this.#receive(batch, reply),
+        (error: unknown) => this.#fail(batch, error),
+      )
+  }
+
+  #receive(batch: Batch<Lane>, reply: readonly unknown[]): void {
+    if (!this.#finish(batch)) {
+      for (const late of readLateAnswers(batch, reply)) this.#counters.answeredLate?.(late)
+      return
+    }
+    const failure = this.#settleAnswered(batch, reply)
+    if (failure === undefined) this.#hooks.answered(this.#now() - batch.askedAtMs, batch)
+    else this.#hooks.failed(failure, batch)
+  }
+
+  /** @returns why the store could not decide some request, if that counts as its failure */
+  #settleAnswered(batch: Batch<Lane>, reply: readonly unknown[]): string | undefined {
     let failure: string | undefined
     let at = 0
     const tickets = readTickets(batch.chargeCount, reply)
@@ -184,100 +166,90 @@ export function createBatching<Lane = undefined>(options: {
     for (const [index, charges] of batch.requests.entries()) {
       const decision = readDecision(charges, reply, at, tickets, plans)
       at += 2 * charges.length
-      if (typeof decision !== 'string') {
-        if (decision.outcome === 'refused') hooks.refused(charges, decision, batch.askedAtMs)
-        else if (tickets)
-          for (const { reservation } of decision.states) if (reservation) hooks.reserved?.(reservation)
+      if (typeof decision === 'string') failure = this.#settleUndecided(batch, index, decision) ?? failure
+      else {
+        if (decision.outcome === 'refused') this.#hooks.refused(charges, decision, batch.askedAtMs)
+        else if (tickets) this.#noteReservations(decision)
         batch.settle[index]?.(decision)
-        continue
       }
-      if (batch.queue && lanes?.isElsewhere(decision)) {
-        askElsewhere(batch, index)
-        continue
-      }
-      if (isOfOneCounter(decision)) hooks.counterBroken(policiesOf(charges), reasonOf(decision))
-      // All other errors count as failures of the store.
-      else failure = reasonOf(decision)
-      batch.settle[index]?.(hooks.decideWithout(charges, false))
     }
-    if (failure === undefined) hooks.answered(now() - batch.askedAtMs, batch)
-    else hooks.failed(failure, batch)
+    return failure
   }
 
-  function fail(batch: Batch<Lane>, error: unknown): void {
-    if (!finish(batch)) return
-    const hasCountedNothing = counters.hasCountedNothing(error)
-    if (batch.queue && hasCountedNothing && lanes?.isElsewhere(error)) {
-      for (const index of batch.requests.keys()) askElsewhere(batch, index)
+  #noteReservations({ states }: Decision & { outcome: 'allowed' }): void {
+    for (const { reservation } of states) if (reservation) this.#hooks.reserved?.(reservation)
+  }
+
+  /** @returns the error if it counts as a failure of the store: not where only one key is broken, or another server has it */
+  #settleUndecided(batch: Batch<Lane>, index: number, error: string): string | undefined {
+    const charges = batch.requests[index] ?? []
+    if (batch.queue && this.#counters.lanes?.isElsewhere(error)) {
+      this.#askElsewhere(batch, index)
+      return undefined
+    }
+    const isOfKey = isOfOneCounter(error)
+    const reason = reasonOf(error)
+    if (isOfKey) {
+      const policies = charges.map(({ policy }) => policy)
+      this.#hooks.counterBroken(policies, reason)
+    }
+    batch.settle[index]?.(this.#hooks.decideWithout(charges, false))
+    return isOfKey ? undefined : reason
+  }
+
+  /** The request was counted nowhere: asks again, for the rest of the time. */
+  #askElsewhere(batch: Batch<Lane>, index: number): void {
+    const [charges, settle] = [batch.requests[index], batch.settle[index]]
+    if (charges && settle) this.#askAlone(charges, settle, Math.max(0, batch.endsAtMs - this.#now()))
+  }
+
+  #fail(batch: Batch<Lane>, error: unknown): void {
+    if (!this.#finish(batch)) return
+    const hasCountedNothing = this.#counters.hasCountedNothing(error)
+    if (batch.queue && hasCountedNothing && this.#counters.lanes?.isElsewhere(error)) {
+      for (const index of batch.requests.keys()) this.#askElsewhere(batch, index)
       return
     }
-    settleWithout(batch, !hasCountedNothing)
-    hooks.failed(reasonOf(error), batch)
+    this.#settleWithout(batch, !hasCountedNothing)
+    this.#hooks.failed(reasonOf(error), batch)
   }
 
-  function expire(batch: Batch<Lane>): void {
+  /** Called at the deadline. An answer that has arrived by then, and was not read yet, still counts. */
+  readonly #expire = (batch: Batch<Lane>): void => {
     afterInput(() => {
-      const isUnsent = takeUnsent(batch)
-      if (!isUnsent && !finish(batch)) return
-      settleWithout(batch, !isUnsent)
-      hooks.failed(`no answer in ${timeoutMs} ms`, batch)
+      const isUnsent = this.#takeUnsent(batch)
+      if (!isUnsent && !this.#finish(batch)) return
+      this.#settleWithout(batch, !isUnsent)
+      this.#hooks.failed(`no answer in ${this.#timeoutMs} ms`, batch)
     })
   }
 
   /** Takes a batch out of those that have not been sent. Returns whether it was one. */
-  function takeUnsent(batch: Batch<Lane>): boolean {
-    const queue = [...queues.values()].find(({ next }) => next === batch)
+  #takeUnsent(batch: Batch<Lane>): boolean {
+    const queue = [...this.#queues.values()].find(({ next }) => next === batch)
     if (queue) queue.next = createBatch(queue.lane)
-    const at = alone.indexOf(batch)
-    if (at >= 0) alone.splice(at, 1)
+    const at = this.#alone.indexOf(batch)
+    if (at >= 0) this.#alone.splice(at, 1)
     return queue !== undefined || at >= 0
   }
 
   /** Stops waiting for a batch. Returns whether it was still awaited. */
-  function finish(batch: Batch<Lane>): boolean {
+  #finish(batch: Batch<Lane>): boolean {
     clearTimeout(batch.deadline)
-    if (!awaited.delete(batch)) return false
+    if (!this.#awaited.delete(batch)) return false
     if (batch.queue) {
       batch.queue.unanswered -= 1
-      schedule(batch.queue)
+      this.#schedule(batch.queue)
     }
     return true
   }
 
-  function settleWithout({ requests, settle, decidedWithout }: Batch<Lane>, uncertain: boolean): void {
+  #settleWithout({ requests, settle, decidedWithout }: Batch<Lane>, uncertain: boolean): void {
     for (const [index, charges] of requests.entries()) {
-      const decision = hooks.decideWithout(charges, uncertain)
+      const decision = this.#hooks.decideWithout(charges, uncertain)
       if (uncertain) decidedWithout.push(decision)
       settle[index]?.(decision)
     }
-  }
-
-  return {
-    decide(charges) {
-      return new Promise((settle) => {
-        const lane = lanes?.laneOf(charges)
-        if (lanes && lane === undefined) {
-          askAlone(charges, settle, timeoutMs)
-          return
-        }
-        const queue = queueOf(lane)
-        // A full batch waits for nothing: none is cheaper.
-        const { chargeCount } = queue.next
-        if (chargeCount > 0 && chargeCount + charges.length > counters.batchSize) sendNext(queue)
-        add(queue.next, charges, settle, timeoutMs)
-        schedule(queue)
-      })
-    },
-    giveUp(isConcerned = () => true) {
-      const unsent = [...alone, ...Array.from(queues.values(), ({ next }) => next)]
-      for (const batch of unsent) {
-        if (!isConcerned(batch)) continue
-        takeUnsent(batch)
-        finish(batch)
-        settleWithout(batch, false)
-      }
-      for (const batch of awaited) if (isConcerned(batch) && finish(batch)) settleWithout(batch, true)
-    },
   }
 }
 
@@ -318,8 +290,4 @@ function createBatch<Lane>(lane: Lane | undefined): Batch<Lane> {
     endsAtMs: 0,
     queue: undefined,
   }
-}
-
-function policiesOf(charges: readonly Charge[]): Policy[] {
-  return charges.map(({ policy }) => policy)
 }

@@ -1,5 +1,5 @@
 import type { Charge } from '../../limiter.ts'
-import type { AskedBatch } from '../batching.ts'
+import type { AskedBatch } from '../remote-counters.ts'
 import { isMoving } from './errors.ts'
 import { nodesOf, onlyNode, type RedisNodes } from './nodes.ts'
 import type { RedisNode } from './run-script.ts'

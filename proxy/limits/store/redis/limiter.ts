@@ -5,8 +5,9 @@ import { withAdvice } from './checks/sharding.ts'
 import { askedOnly, createAskedNodes } from './asked-nodes.ts'
 import { createClusterLanes } from './cluster-nodes.ts'
 import { askAcrossSlots, type Counted } from './cross-slot.ts'
-import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
+import { Batching } from '../batching.ts'
 import type { LateAnswer } from '../late-answers.ts'
+import type { DecisionHooks } from '../remote-counters.ts'
 import type { Charge, Reservation } from '../../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
 import { createDescriber, keyOf, planKeyUnder } from './keys.ts'
@@ -234,7 +235,7 @@ export function createRedisLimiter(options: {
     giveBack(late).catch(() => undefined)
   }
 
-  const batching = createBatching<RedisNode>({
+  const batching = new Batching<RedisNode>({
     counters: {
       batchSize: CHARGES_IN_COMMAND,
       maxUnanswered: MAX_UNANSWERED,

@@ -1,7 +1,8 @@
 import { readsStoredPlan } from '../../../policy/plans.ts'
 import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
-import { createBatching, type DecisionHooks } from '../batching.ts'
+import { Batching } from '../batching.ts'
 import type { Charge, Limiter, Reservation } from '../../limiter.ts'
+import type { DecisionHooks } from '../remote-counters.ts'
 import { readPlanNames } from '../store-replies.ts'
 import {
   isAnswer,
@@ -64,7 +65,7 @@ export function createIpcLimiter(options: {
       setImmediate(sendSettlements)
   }
 
-  const batching = createBatching({
+  const batching = new Batching({
     ...options,
     counters: {
       batchSize: 1000,

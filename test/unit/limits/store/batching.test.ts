@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { createBatching, type RemoteCounters } from '../../../../proxy/limits/store/batching.ts'
+import { Batching } from '../../../../proxy/limits/store/batching.ts'
+import type { RemoteCounters } from '../../../../proxy/limits/store/remote-counters.ts'
 import type { Charge, Decision } from '../../../../proxy/limits/limiter.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
@@ -26,7 +27,7 @@ type Harness = {
 function createHarness(timeoutMs = 1000, changes: Partial<RemoteCounters> = {}): Harness {
   const asked: Asked[] = []
   const heard: string[] = []
-  const batches = createBatching({
+  const batches = new Batching({
     counters: {
       batchSize: 4,
       isConnected: () => true,
@@ -237,7 +238,7 @@ describe('of several servers', () => {
   function createServers(timeoutMs = 1000) {
     const sent: Sent[] = []
     let together = 0
-    const batches = createBatching<string>({
+    const batches = new Batching<string>({
       counters: {
         batchSize: 100,
         maxUnanswered: 1,
