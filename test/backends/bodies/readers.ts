@@ -28,7 +28,7 @@ export const bodyReaders: readonly BodyReader[] = [
   onPython('flask', ['python3-flask'], 'flask'),
   onPython('django', ['python3-django'], 'django'),
   // FastAPI's forms and JSON are Starlette's.
-  onPython('starlette', ['python3-starlette', 'python3-python-multipart'], 'starlette, multipart'),
+  onPython('starlette', ['python3-starlette', 'python3-multipart'], 'starlette, multipart.multipart'),
   {
     name: 'Rack (Ruby)',
     program: 'ruby',

@@ -35,6 +35,8 @@ const chosen = bodyReaders.filter(({ name }) => name.toLowerCase().includes(opti
 installNpmPackages(join(import.meta.dirname, '..'))
 const missing = chosen.flatMap(({ needs }) => (needs && !isInstalled(needs.check) ? needs.names : []))
 installDebianPackages([...new Set(missing)])
+for (const { name, needs } of chosen)
+  if (needs && !isInstalled(needs.check)) throw new Error(`${name} needs ${needs.names.join(', ')}`)
 
 console.log(`seed ${options.seed}, ${options.bodies} bodies for each of ${chosen.length} frameworks\n`)
 let failed = 0
