@@ -76,9 +76,9 @@ const servers = {
   // As handlers of the fetch API read bodies: Hono, Next.js, Remix, workers.
   'fetch-form': () => fetching(async (request) => fieldsOf(await request.formData())),
   'fetch-json': () => fetching(async (request) => valuesOf(await request.json())),
-  busboy: async () => parsingWith((await import('busboy')).default),
+  busboy: async () => parsingWith((await import('busboy')).default, 'close'),
   // Of @fastify/multipart.
-  'fastify-busboy': async () => parsingWith((await import('@fastify/busboy')).default),
+  'fastify-busboy': async () => parsingWith((await import('@fastify/busboy')).default, 'finish'),
 }
 
 function fieldsOf(form) {
@@ -185,8 +185,11 @@ for (const one of JSON.parse(input))
   )
 process.stdout.write(JSON.stringify(found), () => process.exit(0))
 
-/** @param busboy a function, or a class that can be called as one */
-function parsingWith(busboy) {
+/**
+ * @param busboy a function, or a class that can be called as one
+ * @param lastEvent what it emits when it has read a form
+ */
+function parsingWith(busboy, lastEvent) {
   return createServer((request, response) => {
     const values = []
     const end = () => response.writableEnded || response.end(JSON.stringify(values))
@@ -194,7 +197,7 @@ function parsingWith(busboy) {
       const parser = busboy({ headers: request.headers })
       parser.on('field', (name, value) => fields.includes(name) && values.push(...flat(value)))
       parser.on('file', (_, file) => file.on('error', end).resume())
-      parser.on('error', end).on('close', end)
+      parser.on('error', end).on(lastEvent, end)
       request.pipe(parser)
     } catch {
       end()
