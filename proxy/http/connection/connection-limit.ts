@@ -4,9 +4,11 @@ import type { Log } from '../../../shared/log.ts'
 import type { ConnectionAddresses } from '../message/messages.ts'
 import { paceLines } from '../../telemetry/paced-lines.ts'
 import type { EvictedConnection, Telemetry } from '../../telemetry/telemetry.ts'
+import { ClientCounts } from './client-counts.ts'
 import { idleSince, type Connection } from './connection.ts'
 import { createEviction } from './eviction.ts'
 import { http2ConnectionOn } from './http2/connections.ts'
+import { NamedAddresses } from './named-addresses.ts'
 
 /** The peer of a connection. */
 type Peer = {
@@ -51,8 +53,6 @@ export type ConnectionLimit = {
   closeAll(): void
 }
 
-type Named = { readonly socket: Socket; readonly address: string }
-
 /** The event with which a server without TLS reports a connection that it may serve. */
 export const admitted = 'admitted'
 
@@ -65,52 +65,142 @@ const fullLineMs = 60_000
  * is fair. Connections of trusted proxies serve many clients and count towards the total only.
  */
 export function limitConnections(server: Server, options: ConnectionLimitOptions): ConnectionLimit {
-  const { maxConnections, maxConnectionsPerClient, readPeer, readNamedAddress, telemetry, now } = options
-  const open = new Set<Connection>()
-  const perClient = new Map<string, number>()
-  let accepted = 0
-  let evictions = 0
-  // By the connection's own addresses, which with TLS are all that the socket of a request shares with this one. Both
-  // ends: a load balancer may use one port of its own for connections to two addresses of ours.
-  const named = new Map<string, Named>()
-  const serve = server.listeners('connection')
-  server.removeAllListeners('connection')
-  const makeRoom = createEviction({
-    open,
-    capacity: maxConnections,
-    clientOf: ({ client }: Connection) => client,
-    idleSince,
-    openedAt: ({ openedMs }) => openedMs,
-    close: (connection, state) => evict(connection, state),
-    now,
-  })
-  const isTls = server instanceof TlsServer
-  const connections = new WeakMap<Socket, Connection>()
-  const tellFull = createLimitReachedLog(options, perClient)
+  return new LimitedConnections(server, options)
+}
 
-  const countOf = (client: string | undefined): number =>
-    client === undefined ? 0 : (perClient.get(client) ?? 0)
-  const isOverLimit = (client: string | undefined): boolean =>
-    maxConnectionsPerClient > 0 && countOf(client) >= maxConnectionsPerClient
-  const setClient = (connection: Connection, client: string | undefined): void => {
-    if (client === undefined) return
+class LimitedConnections implements ConnectionLimit {
+  accepted = 0
+  readonly #server: Server
+  readonly #options: ConnectionLimitOptions
+  /** The server's own listeners. */
+  readonly #listeners: ReturnType<Server['listeners']>
+  readonly #open = new Set<Connection>()
+  readonly #counts = new ClientCounts()
+  readonly #named = new NamedAddresses()
+  /** With TLS: connections by the socket that was accepted. */
+  readonly #beneath = new WeakMap<Socket, Connection>()
+  readonly #makeRoom: (newcomersConnections: number) => boolean
+  readonly #logFull: () => void
+  #evictions = 0
+
+  constructor(server: Server, options: ConnectionLimitOptions) {
+    const { maxConnections: capacity, telemetry, now } = options
+    this.#server = server
+    this.#options = options
+    this.#makeRoom = createEviction({
+      open: this.#open,
+      capacity,
+      clientOf: ({ client }: Connection) => client,
+      idleSince,
+      openedAt: ({ openedMs }) => openedMs,
+      close: (connection, state) => this.#evict(connection, state),
+      now,
+    })
+    this.#logFull = createLimitReachedLog(options, this.#counts)
+    this.#listeners = server.listeners('connection')
+    server.removeAllListeners('connection')
+    server.on('connection', (socket: Socket) => this.#accept(socket))
+    server.prependListener('secureConnection', (secured: Socket) => this.#noteSecured(secured))
+    telemetry.observeTable('connections', () => ({ size: this.size, capacity, evictions: this.#evictions }))
+  }
+
+  get connections(): Iterable<Connection> {
+    return this.#open
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  addressOf(socket: ConnectionAddresses): string | undefined {
+    return this.#named.of(socket) ?? socket.remoteAddress
+  }
+
+  closeUnused(): void {
+    for (const { socket } of this.#open) if (socket.bytesRead === 0) socket.destroy()
+  }
+
+  closeAll(): void {
+    for (const { socket } of this.#open) socket.destroy()
+  }
+
+  #accept(socket: Socket): void {
+    const { maxConnections, readPeer, readNamedAddress } = this.#options
+    const peer = readPeer(socket.remoteAddress)
+    if (!peer) return void socket.destroy()
+    const client = clientOf(peer)
+    if (this.#isOverLimit(client)) return this.#refuse(socket, 'client')
+    if (this.size >= maxConnections) {
+      this.#logFull()
+      if (!this.#makeRoom(this.#counts.of(client))) return this.#refuse(socket, 'total')
+    }
+    const connection = this.#enter(socket, client)
+    if (!readNamedAddress || !peer.trusted) return this.#serve(socket)
+    readNamedAddress(socket).then(
+      (address) => {
+        if (address !== undefined) this.#named.add(socket, address)
+        this.#serveNamed(connection, address === undefined ? peer : readPeer(address))
+      },
+      () => this.#refuse(socket, 'proxy-header'),
+    )
+  }
+
+  #isOverLimit(client: string | undefined): boolean {
+    const { maxConnectionsPerClient } = this.#options
+    return maxConnectionsPerClient > 0 && this.#counts.of(client) >= maxConnectionsPerClient
+  }
+
+  #refuse(socket: Socket, reason: 'total' | 'client' | 'proxy-header'): void {
+    this.#options.telemetry.connectionRefused(reason)
+    socket.destroy()
+  }
+
+  #enter(socket: Socket, client: string | undefined): Connection {
+    const { telemetry, now } = this.#options
+    const connection: Connection = { socket, secured: undefined, openedMs: now(), client }
+    this.#open.add(connection)
+    this.#counts.add(client)
+    this.accepted += 1
+    telemetry.connectionOpened()
+    socket.once('close', () => this.#leave(connection))
+    if (this.#server instanceof TlsServer) this.#beneath.set(socket, connection)
+    return connection
+  }
+
+  #leave(connection: Connection): void {
+    if (!this.#open.delete(connection)) return
+    this.#options.telemetry.connectionClosed()
+    this.#counts.remove(connection.client)
+  }
+
+  /** The PROXY header has been read: now it is known whose connection it is. */
+  #serveNamed(connection: Connection, peer: Peer | undefined): void {
+    const { socket } = connection
+    if (socket.destroyed) return
+    if (!peer) return void socket.destroy()
+    const client = clientOf(peer)
+    if (this.#isOverLimit(client)) return this.#refuse(socket, 'client')
     connection.client = client
-    perClient.set(client, countOf(client) + 1)
+    this.#counts.add(client)
+    this.#serve(socket)
   }
-  const leave = (connection: Connection): void => {
-    if (!open.delete(connection)) return
-    telemetry.connectionClosed()
-    const { client } = connection
-    if (client === undefined) return
-    const left = countOf(client) - 1
-    if (left === 0) perClient.delete(client)
-    else perClient.set(client, left)
+
+  #serve(socket: Socket): void {
+    for (const listener of this.#listeners) listener.call(this.#server, socket)
+    this.#server.emit(admitted, socket)
   }
-  const evict = (connection: Connection, state: EvictedConnection): void => {
+
+  #noteSecured(secured: Socket): void {
+    const socket = socketBeneath(secured)
+    const connection = socket && this.#beneath.get(socket)
+    if (connection) connection.secured = secured
+  }
+
+  #evict(connection: Connection, state: EvictedConnection): void {
     // Its place is free at once, not only when the system has closed the socket.
-    leave(connection)
-    evictions++
-    telemetry.connectionEvicted(state)
+    this.#leave(connection)
+    this.#evictions++
+    this.#options.telemetry.connectionEvicted(state)
     const { socket, secured } = connection
     const http2 = http2ConnectionOn(secured ?? socket)
     // With a GOAWAY, so that the client knows that nothing is in flight (RFC 9113 section 6.8).
@@ -119,97 +209,25 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
     else if (state === 'busy' && !secured) socket.resetAndDestroy()
     else socket.destroy()
   }
-  const rememberName = (socket: Socket, address: string): void => {
-    const key = keyOf(socket)
-    named.set(key, { socket, address })
-    socket.once('close', () => {
-      if (named.get(key)?.socket === socket) named.delete(key)
-    })
-  }
-  const serveOn = (socket: Socket): void => {
-    for (const listener of serve) listener.call(server, socket)
-    server.emit(admitted, socket)
-  }
-  /** The client that a connection counts for: undefined for a trusted proxy, which serves many. */
-  const clientOf = ({ trusted, client }: Peer): string | undefined => (trusted ? undefined : client.prefix)
-  const letInNamed = (connection: Connection, peer: Peer | undefined): void => {
-    const { socket } = connection
-    if (socket.destroyed) return
-    if (!peer) return void socket.destroy()
-    const client = clientOf(peer)
-    if (isOverLimit(client)) return refuse(socket, 'client')
-    setClient(connection, client)
-    serveOn(socket)
-  }
-  const refuse = (socket: Socket, reason: 'total' | 'client' | 'proxy-header'): void => {
-    telemetry.connectionRefused(reason)
-    socket.destroy()
-  }
+}
 
-  server.on('connection', (socket: Socket) => {
-    const peer = readPeer(socket.remoteAddress)
-    if (!peer) return void socket.destroy()
-    const client = clientOf(peer)
-    if (isOverLimit(client)) return refuse(socket, 'client')
-    if (open.size >= maxConnections) {
-      tellFull()
-      if (!makeRoom(countOf(client))) return refuse(socket, 'total')
-    }
-    const connection: Connection = { socket, secured: undefined, openedMs: now(), client: undefined }
-    open.add(connection)
-    setClient(connection, client)
-    accepted += 1
-    telemetry.connectionOpened()
-    socket.once('close', () => leave(connection))
-    if (isTls) connections.set(socket, connection)
-    if (!readNamedAddress || !peer.trusted) return serveOn(socket)
-    readNamedAddress(socket).then(
-      (address) => {
-        if (address !== undefined) rememberName(socket, address)
-        letInNamed(connection, address === undefined ? peer : readPeer(address))
-      },
-      () => refuse(socket, 'proxy-header'),
-    )
-  })
-  server.prependListener('secureConnection', (secured: Socket) => {
-    const socket = socketBeneath(secured)
-    const connection = socket && connections.get(socket)
-    if (connection) connection.secured = secured
-  })
-
-  telemetry.observeTable('connections', () => ({ size: open.size, capacity: maxConnections, evictions }))
-  return {
-    addressOf: (socket) => (named.size > 0 && named.get(keyOf(socket))?.address) || socket.remoteAddress,
-    connections: open,
-    get size() {
-      return open.size
-    },
-    get accepted() {
-      return accepted
-    },
-    closeUnused() {
-      for (const { socket } of open) if (socket.bytesRead === 0) socket.destroy()
-    },
-    closeAll() {
-      for (const { socket } of open) socket.destroy()
-    },
-  }
+/** The client that a connection counts for: undefined for a trusted proxy, which serves many. */
+function clientOf({ trusted, client }: Peer): string | undefined {
+  return trusted ? undefined : client.prefix
 }
 
 /** Logs from time to time that `maxConnections` is reached, and which client has the most connections. */
 function createLimitReachedLog(
   { log, logAddresses, maxConnections }: ConnectionLimitOptions,
-  perClient: ReadonlyMap<string, number>,
+  counts: ClientCounts,
 ): () => void {
   const tell = paceLines<undefined>(fullLineMs, (newConnections) => {
-    let most: [string, number] | undefined
-    for (const entry of perClient) if (!most || entry[1] > most[1]) most = entry
-    const [client, mostOfOneClient] = most ?? []
+    const [client, mostOfOneClient] = counts.largest() ?? []
     log.warn(
       {
         maxConnections,
         newConnections,
-        clients: perClient.size,
+        clients: counts.size,
         mostOfOneClient,
         client: logAddresses ? client : undefined,
       },
@@ -224,9 +242,4 @@ function socketBeneath(secured: Socket): Socket | undefined {
   // Not documented, but as old as TLS in Node, which itself keeps timeouts by it.
   const { _parent: socket } = secured as { _parent?: unknown }
   return socket instanceof Socket ? socket : undefined
-}
-
-function keyOf(socket: ConnectionAddresses): string {
-  const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket
-  return `${remotePort} ${localPort} ${remoteAddress} ${localAddress}`
 }

@@ -1,0 +1,29 @@
+import type { Socket } from 'node:net'
+import type { ConnectionAddresses } from '../message/messages.ts'
+
+type Named = { readonly socket: Socket; readonly address: string }
+
+/** The addresses of clients that trusted proxies have sent in PROXY headers, for as long as their connections are open. */
+export class NamedAddresses {
+  // By the connection's own addresses, which with TLS are all that the socket of a request shares with this one. Both
+  // ends: a load balancer may use one port of its own for connections to two addresses of ours.
+  readonly #named = new Map<string, Named>()
+
+  /** The client's address; undefined where its connection brought none. */
+  of(socket: ConnectionAddresses): string | undefined {
+    return this.#named.size > 0 ? this.#named.get(keyOf(socket))?.address : undefined
+  }
+
+  add(socket: Socket, address: string): void {
+    const key = keyOf(socket)
+    this.#named.set(key, { socket, address })
+    socket.once('close', () => {
+      if (this.#named.get(key)?.socket === socket) this.#named.delete(key)
+    })
+  }
+}
+
+function keyOf(socket: ConnectionAddresses): string {
+  const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket
+  return `${remotePort} ${localPort} ${remoteAddress} ${localAddress}`
+}
