@@ -1,0 +1,78 @@
+import { afterInput } from '../../../../shared/after-input.ts'
+import type { Http1Connection } from '../../http1/connection.ts'
+
+export type OverdueTimes = {
+  /** Time that a connection is kept between two requests. */
+  readonly idleMs: number
+  /** Time in which a request's head must be there once it has begun, the first one since the connection was opened. */
+  readonly headersMs: number
+}
+
+/** Clients may go by what the response says: theirs is not to be the connection that closes under a request. */
+const graceMs = 1_000
+const maxSweepMs = 500
+/** To end a connection takes time, over TLS a tenth of a millisecond, and many may be overdue at the same sweep. */
+const maxEndedPerTurn = 8
+
+/**
+ * Closes connections that are idle for too long, or on which the head of a request arrives too slowly. One sweep looks at all
+ * connections, so that no request needs a timer. Empty lines before a request have to be ignored (RFC 9112 section 2.2): they keep
+ * no connection open.
+ */
+export class OverdueConnections {
+  readonly #open: ReadonlySet<Http1Connection>
+  readonly #times: OverdueTimes
+  readonly #now: () => number
+  readonly #sweep: NodeJS.Timeout
+  /** Some are still to be ended, in turns to come. */
+  #isEnding = false
+
+  /** @param now monotonic milliseconds */
+  constructor(open: ReadonlySet<Http1Connection>, times: OverdueTimes, now: () => number) {
+    const { headersMs, idleMs } = times
+    this.#open = open
+    this.#times = times
+    this.#now = now
+    const sweepMs = Math.min(maxSweepMs, headersMs / 4, idleMs / 4)
+    this.#sweep = setInterval(() => afterInput(() => this.#endOverdue()), sweepMs)
+    this.#sweep.unref()
+  }
+
+  /** Looks no further. */
+  close(): void {
+    clearInterval(this.#sweep)
+  }
+
+  #endOverdue(): void {
+    if (this.#isEnding) return
+    const nowMs = this.#now()
+    this.#endInTurns(
+      Array.from(this.#open).filter((connection) => this.#overduePart(connection, nowMs) !== undefined),
+    )
+  }
+
+  /** Ends some in each turn of the event loop, so that others are served in between. */
+  #endInTurns(connections: Http1Connection[]): void {
+    this.#isEnding = false
+    const nowMs = this.#now()
+    for (const connection of connections.splice(0, maxEndedPerTurn)) {
+      // Bytes buffered until the end of the turn arrived in time.
+      connection.readKept()
+      const overdue = this.#overduePart(connection, nowMs)
+      if (overdue === 'head') connection.timeOut()
+      else if (overdue === 'request') connection.socket.destroy()
+    }
+    if (connections.length === 0) return
+    this.#isEnding = true
+    setImmediate(() => this.#endInTurns(connections))
+  }
+
+  /** The overdue part of a connection: the head of a request that has begun, or another request. */
+  #overduePart(connection: Http1Connection, nowMs: number): 'head' | 'request' | undefined {
+    const { headersMs, idleMs } = this.#times
+    const { headSinceMs, idleSinceMs } = connection
+    if (headSinceMs !== undefined) return nowMs - headSinceMs >= headersMs ? 'head' : undefined
+    if (idleSinceMs === undefined || !connection.isOpen) return undefined
+    return nowMs - idleSinceMs >= idleMs + graceMs ? 'request' : undefined
+  }
+}
