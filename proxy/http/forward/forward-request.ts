@@ -4,7 +4,7 @@ import type { HeaderList } from '../message/header-list.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import type { UpstreamTrace } from '../../telemetry/tracing/tracing.ts'
 import type { ResponseHead } from '../upstream/response/response-head.ts'
-import type { HeldBody } from './held-body.ts'
+import type { HeldBody } from './body/held-body.ts'
 
 /** An allowed request, and the headers to add to it and to its response. */
 export type ForwardRequest = {

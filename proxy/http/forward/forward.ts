@@ -16,8 +16,8 @@ import { ResponseSyntaxError, type ResponseHead } from '../upstream/response/res
 import { failureMetrics, failureReply } from './failure-reply.ts'
 import type { ForwardRequest } from './forward-request.ts'
 import { interimFields } from './interim-fields.ts'
-import { RequestBody, type BodyHooks } from './request-body.ts'
-import { ResponseBody, type ReadAhead } from './response-body.ts'
+import { RequestBody, type BodyHooks } from './body/request-body.ts'
+import { ResponseBody, type ReadAhead } from './body/response-body.ts'
 import { responseFields } from './response-fields.ts'
 import { lengthWithoutContent, protocolToAskFor } from './upstream-headers.ts'
 

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { HeldBody, HeldBodyMemory } from '../../../../proxy/http/forward/held-body.ts'
+import { HeldBody, HeldBodyMemory } from '../../../../proxy/http/forward/body/held-body.ts'
 import type { ClientRequest } from '../../../../proxy/http/message/messages.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

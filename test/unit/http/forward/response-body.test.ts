@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ResponseBody } from '../../../../proxy/http/forward/response-body.ts'
+import { ResponseBody } from '../../../../proxy/http/forward/body/response-body.ts'
 import type { ClientResponse } from '../../../../proxy/http/message/client-response.ts'
 
 /** A response whose client takes nothing until `hasRoom`. */

@@ -1,5 +1,5 @@
-import type { ClientRequest } from '../message/messages.ts'
-import type { TableUse } from '../../telemetry/telemetry.ts'
+import type { ClientRequest } from '../../message/messages.ts'
+import type { TableUse } from '../../../telemetry/telemetry.ts'
 
 /** Bytes of bodies that are held back at the same time, of all clients together and of one of them. */
 const TOTAL_BYTES = 64 * 1024 * 1024

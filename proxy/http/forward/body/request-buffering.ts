@@ -1,5 +1,5 @@
-import { declaredLength } from '../fields/framing.ts'
-import type { ClientRequest } from '../message/messages.ts'
+import { declaredLength } from '../../fields/framing.ts'
+import type { ClientRequest } from '../../message/messages.ts'
 
 /**
  * How long a body is waited for before its request is sent to the backend: until it is `whole`, or for the bytes that arrive in

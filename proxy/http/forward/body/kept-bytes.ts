@@ -1,4 +1,4 @@
-import { WaitingBytes } from '../message/waiting-bytes.ts'
+import { WaitingBytes } from '../../message/waiting-bytes.ts'
 
 /** Of one body. */
 const MAX_KEPT = 64 * 1024

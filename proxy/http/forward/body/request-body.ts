@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream'
-import { declaredLength } from '../fields/framing.ts'
-import type { ClientRequest } from '../message/messages.ts'
-import { detachBuffer } from '../message/detach-buffer.ts'
-import type { UpstreamChannel, UpstreamRequest } from '../upstream/exchange.ts'
+import { declaredLength } from '../../fields/framing.ts'
+import type { ClientRequest } from '../../message/messages.ts'
+import { detachBuffer } from '../../message/detach-buffer.ts'
+import type { UpstreamChannel, UpstreamRequest } from '../../upstream/exchange.ts'
 import type { HeldBody } from './held-body.ts'
 import { KeptBytes } from './kept-bytes.ts'
 
