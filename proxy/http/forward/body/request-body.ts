@@ -3,6 +3,7 @@ import { declaredLength } from '../../fields/framing.ts'
 import type { ClientRequest } from '../../message/messages.ts'
 import { detachBuffer } from '../../message/detach-buffer.ts'
 import type { UpstreamChannel, UpstreamRequest } from '../../upstream/exchange.ts'
+import { BodyTransfer, type TransferredBody } from './body-transfer.ts'
 import type { HeldBody } from './held-body.ts'
 import { KeptBytes } from './kept-bytes.ts'
 
@@ -20,16 +21,10 @@ export type BodyHooks = {
 }
 
 /**
- * Bytes that may wait for the backend's connection before the client's is paused: of a body that comes in one piece, the
- * first read brings nearly all, and pausing for the rest would cost more than passing it on.
- */
-const MAX_UNSENT_BYTES = 128 * 1024
-
-/**
  * Streams the body of a request to the backend, with back-pressure. The connection frames it anew: by its length if the client declared
  * one or the body is complete.
  */
-export class RequestBody {
+export class RequestBody implements TransferredBody {
   readonly #request: ClientRequest
   readonly #maxBytes: number
   readonly #hooks: BodyHooks
@@ -37,9 +32,8 @@ export class RequestBody {
   /** Bytes that it has: as the client declared, or as it has come; undefined where it is not known. */
   readonly length: number | undefined
   #bytes = 0
-  #reading = false
-  /** Stops sending, if the body goes to an HTTP/2 stream. */
-  #stop: (() => void) | undefined
+  /** Its sending, the last one where there were several. */
+  #transfer: BodyTransfer | undefined
   /** The sent bytes of a request that the backend may not have started; undefined once they are incomplete. */
   #kept: KeptBytes | undefined
   #hasEnded = false
@@ -68,7 +62,7 @@ export class RequestBody {
 
   /** Whether it is waiting for the client to send more. */
   get isAwaited(): boolean {
-    return this.#reading && !this.#request.isPaused()
+    return this.#transfer?.isStopped === false && !this.#request.isPaused()
   }
 
   /** It can be sent once more from its beginning, on another stream or connection. */
@@ -84,7 +78,7 @@ export class RequestBody {
 
   /** Its connection has failed, and it will be sent once more: until then nothing more is read. */
   hold(): void {
-    this.#stop?.()
+    this.#transfer?.stop()
     this.#request.pause()
     this.#request.once('end', () => (this.#hasEnded = true))
   }
@@ -95,102 +89,38 @@ export class RequestBody {
     const isAgain = this.#kept !== undefined
     this.#kept ??= new KeptBytes()
     for (const piece of this.#kept.pieces) connection.write(piece)
-    const writeAndKeep = (chunk: Buffer): void => {
-      // A pending piece keeps alive all the memory that it lies in: a whole read, of which it may be one byte.
-      const piece = this.#kept || stream.writableLength > 0 ? detachBuffer(chunk) : chunk
-      if (this.#kept?.add(piece) === false) this.#kept = undefined
-      connection.write(piece)
-    }
-    const finish = this.#send(connection, stream, writeAndKeep, isAgain)
+    const transfer = new BodyTransfer(this, this.#request, connection, stream)
+    this.#transfer = transfer
     // A held body that is whole has been finished already where it is sent for the first time.
-    if (!isAgain) return
-    if (this.#hasEnded) finish()
+    if (!isAgain) {
+      if (this.#held) transfer.sendHeld(this.#held)
+    } else if (this.#hasEnded) transfer.end()
     else this.#request.resume()
   }
 
-  /**
-   * @param isAgain whether the held bytes have been sent before
-   * @returns to be called where the body has ended already
-   */
-  #send(
-    connection: UpstreamChannel,
-    stream: Writable,
-    write: (chunk: Buffer) => void,
-    isAgain: boolean,
-  ): () => void {
-    const request = this.#request
-    const hooks = this.#hooks
-    const onDrain = (): void => {
-      connection.requestStalled(false)
-      request.resume()
-    }
-    let isStopped = false
-    /**
-     * No more of it can be sent: further bytes are dropped. Not where it is held to be sent once more: an emitter calls listeners that
-     * one before them has removed.
-     */
-    const onError = (): void => {
-      if (!isStopped) request.resume()
-    }
-    const stop = (): void => {
-      isStopped = true
-      this.#reading = false
-      request.off('data', onData)
-      request.off('end', onEnd)
-      stream.off('drain', onDrain)
-      stream.off('error', onError)
-    }
-    const hasStopped = (): boolean => !this.#reading
-    /** For event listeners: what they throw would be an uncaught exception. */
-    const guarded = (step: () => void): void => {
-      try {
-        step()
-      } catch (error) {
-        stop()
-        connection.failFor(error)
-      }
-    }
-    const onData = (chunk: Buffer): void => guarded(() => passOn(chunk))
-    const onEnd = (): void => guarded(finish)
-    const passOn = (chunk: Buffer): void => {
-      if (!hooks.isWantedBy(connection)) {
-        stop()
-        request.resume()
-      } else if (this.#isOverLimit(chunk.length)) {
-        stop()
-        hooks.overLimit()
-      } else {
-        write(chunk)
-        if (!stream.writableNeedDrain || stream.writableLength <= MAX_UNSENT_BYTES) return
-        connection.requestStalled(true)
-        request.pause()
-      }
-    }
-    const finish = (): void => {
-      stop()
-      if (!hooks.isWantedBy(connection)) return
-      this.#hasEnded = true
-      connection.endBody(hooks.trailers())
-      connection.requestSent()
-    }
-    this.#stop = stop
-    this.#reading = true
-    request.on('data', onData)
-    request.on('end', onEnd)
-    stream.on('drain', onDrain)
-    stream.on('error', onError)
-    if (!this.#held || isAgain) return onEnd
-    const { bytes, isWhole } = this.#held.take()
-    if (bytes.length > 0) onData(bytes)
-    // These bytes alone may exceed the limit.
-    if (hasStopped()) request.resume()
-    else if (isWhole) onEnd()
-    else if (!stream.writableNeedDrain) request.resume()
-    return onEnd
+  isWantedBy(connection: UpstreamChannel): boolean {
+    return this.#hooks.isWantedBy(connection)
   }
 
-  #isOverLimit(bytes: number): boolean {
+  count(bytes: number): boolean {
     this.#bytes += bytes
-    return this.#maxBytes > 0 && this.#bytes > this.#maxBytes
+    return this.#maxBytes === 0 || this.#bytes <= this.#maxBytes
+  }
+
+  overLimit(): void {
+    this.#hooks.overLimit()
+  }
+
+  write(chunk: Buffer, connection: UpstreamChannel, stream: Writable): void {
+    // A pending piece keeps alive all the memory that it lies in: a whole read, of which it may be one byte.
+    const piece = this.#kept || stream.writableLength > 0 ? detachBuffer(chunk) : chunk
+    if (this.#kept?.add(piece) === false) this.#kept = undefined
+    connection.write(piece)
+  }
+
+  end(connection: UpstreamChannel): void {
+    this.#hasEnded = true
+    connection.endBody(this.#hooks.trailers())
+    connection.requestSent()
   }
 }

@@ -1,0 +1,124 @@
+import type { Writable } from 'node:stream'
+import type { ClientRequest } from '../../message/messages.ts'
+import type { UpstreamChannel } from '../../upstream/exchange.ts'
+import type { HeldBody } from './held-body.ts'
+
+/** The body that a transfer sends. */
+export type TransferredBody = {
+  /** Whether the backend still reads the body from this connection. */
+  isWantedBy(connection: UpstreamChannel): boolean
+  /** Counts bytes that have come. Returns whether the body is within its limit. */
+  count(bytes: number): boolean
+  /** The body exceeds its limit. Nothing more of it is sent. */
+  overLimit(): void
+  /** Writes a piece to the connection, and keeps it where it may have to be sent once more. */
+  write(piece: Buffer, connection: UpstreamChannel, stream: Writable): void
+  /** All of it has been written: ends it on the connection. */
+  end(connection: UpstreamChannel): void
+}
+
+/**
+ * Bytes that may wait for the backend's connection before the client's is paused: of a body that comes in one piece, the
+ * first read brings nearly all, and pausing for the rest would cost more than passing it on.
+ */
+const MAX_UNSENT_BYTES = 128 * 1024
+
+/**
+ * One sending of a request's body, to one connection: passes on what the client sends, with back-pressure, until the body ends or
+ * the transfer is stopped. A body that is sent once more gets another transfer.
+ */
+export class BodyTransfer {
+  readonly #body: TransferredBody
+  readonly #request: ClientRequest
+  readonly #connection: UpstreamChannel
+  readonly #stream: Writable
+  #isStopped = false
+
+  /** @param stream into which the connection writes */
+  constructor(body: TransferredBody, request: ClientRequest, connection: UpstreamChannel, stream: Writable) {
+    this.#body = body
+    this.#request = request
+    this.#connection = connection
+    this.#stream = stream
+    request.on('data', this.#onData)
+    request.on('end', this.end)
+    stream.on('drain', this.#onDrain)
+    stream.on('error', this.#onError)
+  }
+
+  /** Nothing more of the body is read for it. */
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  /** Sends the bytes that were read before, and then lets the client send the rest. */
+  sendHeld(held: HeldBody): void {
+    const { bytes, isWhole } = held.take()
+    if (bytes.length > 0) this.#onData(bytes)
+    // These bytes alone may exceed the limit.
+    if (this.#isStopped) this.#request.resume()
+    else if (isWhole) this.end()
+    else if (!this.#stream.writableNeedDrain) this.#request.resume()
+  }
+
+  /** The body has ended. */
+  readonly end = (): void => {
+    try {
+      this.stop()
+      if (this.#body.isWantedBy(this.#connection)) this.#body.end(this.#connection)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#request.off('data', this.#onData)
+    this.#request.off('end', this.end)
+    this.#stream.off('drain', this.#onDrain)
+    this.#stream.off('error', this.#onError)
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    try {
+      this.#passOn(chunk)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #passOn(chunk: Buffer): void {
+    const stream = this.#stream
+    if (!this.#body.isWantedBy(this.#connection)) {
+      this.stop()
+      this.#request.resume()
+    } else if (!this.#body.count(chunk.length)) {
+      this.stop()
+      this.#body.overLimit()
+    } else {
+      this.#body.write(chunk, this.#connection, stream)
+      if (!stream.writableNeedDrain || stream.writableLength <= MAX_UNSENT_BYTES) return
+      this.#connection.requestStalled(true)
+      this.#request.pause()
+    }
+  }
+
+  readonly #onDrain = (): void => {
+    this.#connection.requestStalled(false)
+    this.#request.resume()
+  }
+
+  /**
+   * No more of it can be sent: further bytes are dropped. Not where it is held to be sent once more: an emitter calls listeners that
+   * one before them has removed.
+   */
+  readonly #onError = (): void => {
+    if (!this.#isStopped) this.#request.resume()
+  }
+
+  /** What an event listener throws would be an uncaught exception. */
+  #fail(error: unknown): void {
+    this.stop()
+    this.#connection.failFor(error)
+  }
+}
