@@ -1,16 +1,10 @@
 import type { Socket } from 'node:net'
-import {
-  flushAtEndOfTurn,
-  MAX_BUFFERED_BYTES,
-  readAtEndOfTurn,
-  type Flushable,
-  type Reader,
-} from '../message/end-of-turn.ts'
+import { MAX_BUFFERED_BYTES, readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
 import type { ConnectionLife } from './keep-alive/connection-life.ts'
 import type { UpstreamChannel, UpstreamExchange, UpstreamRequest } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
 import { shareMemory } from './open-connection.ts'
-import { writeChunk, writeLastChunk, writeRequestHead } from './request-text.ts'
+import { RequestWriter } from './request-writer.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response/response-head.ts'
 import { ResponseParser, type ResponseSink } from './response/response-parser.ts'
 import type { Unanswered } from './keep-alive/unanswered.ts'
@@ -53,18 +47,15 @@ const responseAfterResetMs = 1_000
  *
  * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
-export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flushable, Reader {
+export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
   readonly #timeouts: UpstreamTimeouts
   readonly #life: ConnectionLife
   readonly #now: () => number
+  readonly #writer: RequestWriter
   readonly #parser: ResponseParser
   #exchange: UpstreamExchange | undefined
-  /** The pending head of a request without a body, flushed at the end of this turn. */
-  #unsent = ''
-  /** Nothing of the request has been given to the operating system: what the backend sends before that answers another one, or none. */
-  #isUnwritten = false
   /** Bytes received in this turn for a response that has not begun; read at the end of the turn. */
   #kept: Buffer | undefined
   /** Whose exchange it serves, or has served last. */
@@ -88,8 +79,6 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
   #responseDone = false
   #reusable = true
   #closesAfterResponse = false
-  /** The body of the request has no length. */
-  #isChunked = false
   #gone = false
   #deadline = Number.POSITIVE_INFINITY
   #deadlineKind: FailureKind = 'timeout'
@@ -104,6 +93,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
     this.socket = socket
     this.#owner = owner
     this.#timeouts = timeouts
+    this.#writer = new RequestWriter(socket)
     this.#parser = new ResponseParser()
     this.#life = life
     this.#now = now
@@ -127,7 +117,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
     this.#seenBegun = false
     this.#requestSent = false
     this.#responseDone = false
-    this.#isUnwritten = true
+    this.#writer.begin()
     this.#deadline = Number.POSITIVE_INFINITY
     this.#parser.expect(exchange.method, this)
     try {
@@ -147,45 +137,16 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
 
   open(request: UpstreamRequest, onSeen?: () => void): Socket {
     this.#closesAfterResponse = request.logsIn
-    const head = writeRequestHead(request)
-    if (request.hasBody) {
-      this.#isChunked = request.contentLength === undefined
-      // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
-      this.#cork(onSeen)
-      this.socket.write(head, 'latin1')
-    } else {
-      this.#unsent = head
-      flushAtEndOfTurn(this)
-    }
+    this.#writer.open(request, onSeen)
     return this.socket
   }
 
   write(piece: Buffer): void {
-    if (this.#isChunked) writeChunk(this.socket, piece)
-    else this.socket.write(piece)
+    this.#writer.write(piece)
   }
 
   endBody(): void {
-    if (this.#isChunked) writeLastChunk(this.socket)
-  }
-
-  flush(): void {
-    if (this.#gone) return
-    const head = this.#unsent
-    this.#unsent = ''
-    this.#isUnwritten = false
-    this.socket.write(head, 'latin1')
-  }
-
-  #cork(onSeen?: () => void): void {
-    const { socket } = this
-    socket.cork()
-    setImmediate(() => {
-      if (this.#gone) return
-      this.#isUnwritten = false
-      onSeen?.()
-      socket.uncork()
-    })
+    this.#writer.endBody()
   }
 
   /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
@@ -302,7 +263,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
 
   readonly #onData = (chunk: Buffer): void => {
     // It would be passed on as the response to a request that the backend has not seen (RFC 9112 section 9.2).
-    if (this.#exchange && this.#isUnwritten)
+    if (this.#exchange && this.#writer.isUnwritten)
       this.#fail('reset', 'the backend sent a response without a request')
     else if (this.#kept) {
       this.#kept = Buffer.concat([this.#kept, chunk])
@@ -320,7 +281,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
   get #isDue(): boolean {
     const exchange = this.#exchange
     if (!exchange || exchange.upgrades) return false
-    return this.#requestSent && !this.#isUnwritten && !this.#answered
+    return this.#requestSent && !this.#writer.isUnwritten && !this.#answered
   }
 
   readKept(): void {
@@ -364,7 +325,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
     this.readKept()
     // A backend that refuses an upload may close before it has read all of it: the request cannot be sent any further,
     // but the response can be on its way, or here and unread.
-    if (this.#exchange && !this.socket.destroyed && !this.#isUnwritten) {
+    if (this.#exchange && !this.socket.destroyed && !this.#writer.isUnwritten) {
       readOnAfterError(this.socket)
       this.takesRequest = false
       if (!this.#answered) this.#wait(responseAfterResetMs, 'reset')
@@ -412,7 +373,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
     const exchange = this.#exchange
     const onReusedConnection = this.#life.isReused && this.#parser.untouched
     this.socket.destroy()
-    const isUnsent = kind === 'reset' && this.#isUnwritten
+    const isUnsent = kind === 'reset' && this.#writer.isUnwritten
     this.#leave(
       exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause, isUnsent),
     )
@@ -425,6 +386,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Flusha
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     if (this.#gone) return
     this.#gone = true
+    this.#writer.close()
     this.#owner.onGone(this)
     try {
       if (failure) exchange?.onFailure(failure)

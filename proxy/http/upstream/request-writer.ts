@@ -1,0 +1,75 @@
+import type { Socket } from 'node:net'
+import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
+import type { UpstreamRequest } from './exchange.ts'
+import { writeChunk, writeLastChunk, writeRequestHead } from './request-text.ts'
+
+/** Writes the requests of one HTTP/1.1 connection to its socket, one after another: each a head, and a body that it frames. */
+export class RequestWriter implements Flushable {
+  readonly #socket: Socket
+  /** The pending head of a request without a body, flushed at the end of this turn. */
+  #unsent = ''
+  #isUnwritten = false
+  /** The body of the request has no length. */
+  #isChunked = false
+  #isClosed = false
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+  }
+
+  /** Nothing of the request has been given to the operating system: what the backend sends before that answers another one, or none. */
+  get isUnwritten(): boolean {
+    return this.#isUnwritten
+  }
+
+  /** Another request follows. */
+  begin(): void {
+    this.#isUnwritten = true
+  }
+
+  /** @param onSeen called before the first bytes of a request with a body are given to the operating system */
+  open(request: UpstreamRequest, onSeen?: () => void): void {
+    const head = writeRequestHead(request)
+    if (request.hasBody) {
+      this.#isChunked = request.contentLength === undefined
+      // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
+      this.#cork(onSeen)
+      this.#socket.write(head, 'latin1')
+    } else {
+      this.#unsent = head
+      flushAtEndOfTurn(this)
+    }
+  }
+
+  write(piece: Buffer): void {
+    if (this.#isChunked) writeChunk(this.#socket, piece)
+    else this.#socket.write(piece)
+  }
+
+  endBody(): void {
+    if (this.#isChunked) writeLastChunk(this.#socket)
+  }
+
+  flush(): void {
+    if (this.#isClosed) return
+    const head = this.#unsent
+    this.#unsent = ''
+    this.#isUnwritten = false
+    this.#socket.write(head, 'latin1')
+  }
+
+  #cork(onSeen?: () => void): void {
+    this.#socket.cork()
+    setImmediate(() => {
+      if (this.#isClosed) return
+      this.#isUnwritten = false
+      onSeen?.()
+      this.#socket.uncork()
+    })
+  }
+
+  /** The connection is closed, or another protocol is spoken on it: nothing more is written. */
+  close(): void {
+    this.#isClosed = true
+  }
+}
