@@ -2,51 +2,42 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { afterInput } from '../../../shared/after-input.ts'
 import { readAndWrite } from '../message/end-of-turn.ts'
-import { ClientShares } from './client-shares.ts'
+import { ClientShares } from './waiting/client-shares.ts'
+import { BackendBacklog } from './keep-alive/backlog.ts'
 import { ConnectionLife } from './keep-alive/connection-life.ts'
 import { UpstreamConnection, type UpstreamTimeouts } from './connection.ts'
 import type { ServerPool, UpstreamExchange } from './exchange.ts'
-import { allBusy, stopped, stoppedReason, type UpstreamFailure } from './failure.ts'
+import { stopped, stoppedReason, type UpstreamFailure } from './failure.ts'
 import { IdleLimit } from './keep-alive/idle-limit.ts'
 import { openWithin } from './open-connection.ts'
-import { ExchangeQueue } from './queue.ts'
-import { UnansweredConnections, type Unanswered } from './keep-alive/unanswered.ts'
-import { Uploads } from './uploads.ts'
+import { Uploads } from './waiting/uploads.ts'
+import { WaitingExchanges, type WaitingOptions } from './waiting/waiting-exchanges.ts'
 
-export type PoolOptions = UpstreamTimeouts & {
-  /** Opens a connection to the backend; `ready` is called once it can be written to (after the handshake, with TLS). */
-  readonly open: (ready: () => void) => Socket
-  readonly connectMs: number
-  readonly maxConnections: number
-  /** Maximum additional connections, for long responses. */
-  readonly maxStreams: number
-  /** Requests that may wait for a connection, and as many again for their turn to upload. */
-  readonly maxQueued: number
-  /** How long a request may wait for a connection. */
-  readonly queueMs: number
-  /** How long a connection is used, less up to a quarter at random, so that they are not all replaced at once. */
-  readonly maxAgeMs: number
-  /** Requests that a connection may serve; 0 means no limit. */
-  readonly maxRequests: number
-  /** Monotonic milliseconds. */
-  readonly now: () => number
-  /** At least 0 and less than 1. */
-  readonly random: () => number
-}
+export type PoolOptions = UpstreamTimeouts &
+  WaitingOptions & {
+    /** Opens a connection to the backend; `ready` is called once it can be written to (after the handshake, with TLS). */
+    readonly open: (ready: () => void) => Socket
+    readonly connectMs: number
+    readonly maxConnections: number
+    /** Maximum additional connections, for long responses. */
+    readonly maxStreams: number
+    /** How long a connection is used, less up to a quarter at random, so that they are not all replaced at once. */
+    readonly maxAgeMs: number
+    /** Requests that a connection may serve; 0 means no limit. */
+    readonly maxRequests: number
+    /** At least 0 and less than 1. */
+    readonly random: () => number
+  }
 
 /** The share of the connections that requests may use while their body is being uploaded. */
 const uploadsShare = 0.75
-/** How often the queues are checked. */
-const queueCheckMs = 20
-/** How often it is checked whether idle connections keep the backend from accepting others. */
-const unansweredCheckMs = 10
 /** A client may use at most this many times the number of connections that are free. */
 const timesFree = 3
 
 /**
  * Keep-alive connections to the backend. The most recently used one is reused first, so that surplus ones become idle
  * and close. While all are busy, requests wait in a bounded queue that serves the clients in turn. An idle one is closed where it seems
- * to keep the backend from accepting another (`UnansweredConnections`).
+ * to keep the backend from accepting another (`BackendBacklog`).
  *
  * A client can make a request last, by sending its body slowly, reading its response slowly, or asking for an endless
  * one. So that others still get a connection,
@@ -59,20 +50,15 @@ export class UpstreamPool implements ServerPool {
   readonly #options: PoolOptions
   readonly #idle: UpstreamConnection[] = []
   readonly #all = new Set<UpstreamConnection>()
-  readonly #queue: ExchangeQueue
+  readonly #waiting: WaitingExchanges
   readonly #uploads: Uploads
-  readonly #uploadQueue: ExchangeQueue
   readonly #streamShares: ClientShares
   /**
    * Of the connections under `maxConnections`. Kept only while half of them are busy: below that, no client is limited.
    */
   #shares: ClientShares | undefined
-  #queueCheck: NodeJS.Timeout | undefined
   readonly #idleLimit = new IdleLimit()
-  readonly #unanswered = new UnansweredConnections()
-  /** Connections that the backend has accepted. */
-  #accepted = 0
-  #unansweredCheck: NodeJS.Timeout | undefined
+  readonly #backlog: BackendBacklog
   readonly #sweep: NodeJS.Timeout
   /** Connections that are being opened: how to abort each, and its client. */
   readonly #connecting = new Map<(failure: UpstreamFailure) => void, string>()
@@ -80,10 +66,10 @@ export class UpstreamPool implements ServerPool {
   #ended = false
 
   constructor(options: PoolOptions) {
-    const { maxConnections, maxStreams, maxQueued, queueMs, firstByteMs, idleMs } = options
+    const { maxConnections, maxStreams, queueMs, firstByteMs, idleMs } = options
     this.#options = options
-    this.#queue = new ExchangeQueue(maxQueued, queueMs)
-    this.#uploadQueue = new ExchangeQueue(maxQueued, queueMs)
+    this.#backlog = new BackendBacklog(this.#idle, options.now)
+    this.#waiting = new WaitingExchanges(options, () => this.#serveWaiting())
     const maxUploads = Math.max(1, Math.floor(maxConnections * uploadsShare))
     this.#uploads = new Uploads(new ClientShares(maxUploads, timesFree))
     this.#streamShares = new ClientShares(maxStreams, 1)
@@ -112,12 +98,12 @@ export class UpstreamPool implements ServerPool {
 
   /** Requests that wait for a connection. */
   get queued(): number {
-    return this.#queue.size
+    return this.#waiting.size
   }
 
   /** Requests that wait for their turn to upload. */
   get queuedUploads(): number {
-    return this.#uploadQueue.size
+    return this.#waiting.uploads
   }
 
   /** Sends a request over an idle connection, or a new one, or waits for one. Fails through `exchange.onFailure`. */
@@ -139,23 +125,14 @@ export class UpstreamPool implements ServerPool {
   destroy(): void {
     this.#ended = true
     clearInterval(this.#sweep)
-    clearTimeout(this.#queueCheck)
-    clearTimeout(this.#unansweredCheck)
-    for (const queue of [this.#queue, this.#uploadQueue])
-      for (const exchange of queue.takeWhere(() => true)) exchange.onFailure(stopped())
+    this.#backlog.close()
+    this.#waiting.close(stopped)
     for (const giveUp of this.#connecting.keys()) giveUp(stopped())
     for (const connection of this.#all) connection.abort(stoppedReason)
   }
 
   onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void {
-    const nowMs = this.#options.now()
-    const { unanswered } = connection
-    if (sentAtMs !== undefined) this.#unanswered.noteTime(nowMs - sentAtMs, unanswered)
-    if (!unanswered) return
-    connection.unanswered = undefined
-    this.#accept(connection)
-    this.#unanswered.noteAccepted(unanswered, this.#accepted)
-    if (this.#idle.length > 0) this.#unanswered.noteFree(nowMs)
+    this.#backlog.onAnswer(connection, sentAtMs)
   }
 
   onClosedIdle({ idleSinceMs }: UpstreamConnection): void {
@@ -167,20 +144,14 @@ export class UpstreamPool implements ServerPool {
     this.#idle.push(connection)
     // A connection that was counted as a stream: its place has been given away.
     if (this.size > this.#options.maxConnections) return connection.destroy()
-    if (this.#unanswered.size > 0 && connection.isAccepted) {
-      const nowMs = this.#options.now()
-      this.#unanswered.noteFree(nowMs)
-      if (this.#unanswered.takeDue(nowMs, this.#accepted)) return connection.destroy()
-      this.#checkUnansweredSoon()
-    }
+    if (this.#backlog.displaces(connection)) return connection.destroy()
     const next = this.#nextQueued()
     if (next) this.#send(next)
   }
 
   onGone(connection: UpstreamConnection): void {
     this.#all.delete(connection)
-    this.#leaveUnanswered(connection)
-    if (connection.isAccepted) this.#accepted--
+    this.#backlog.onGone(connection)
     const at = this.#idle.indexOf(connection)
     if (at === -1) this.#leavePlace(connection)
     else this.#idle.splice(at, 1)
@@ -232,7 +203,7 @@ export class UpstreamPool implements ServerPool {
   }
 
   #send(exchange: UpstreamExchange): void {
-    if (!this.#hasFreePlace() || !this.#mayConnect(exchange.client)) return this.#wait(exchange, this.#queue)
+    if (!this.#hasFreePlace() || !this.#mayConnect(exchange.client)) return this.#waiting.add(exchange)
     const connection = this.#takeIdle()
     if (connection) this.#begin(connection, exchange)
     else this.#connect(exchange)
@@ -252,19 +223,13 @@ export class UpstreamPool implements ServerPool {
   #sendOrWait(exchange: UpstreamExchange): void {
     if (exchange.cancelled) return
     if (!exchange.bodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
-    else this.#wait(exchange, this.#uploadQueue)
-  }
-
-  #wait(exchange: UpstreamExchange, queue: ExchangeQueue): void {
-    const turnedAway = queue.add(exchange, this.#options.now())
-    this.#queueCheck ??= setTimeout(() => this.#checkQueues(), queueCheckMs)
-    turnedAway?.onFailure(allBusy())
+    else this.#waiting.addUpload(exchange)
   }
 
   #begin(connection: UpstreamConnection, exchange: UpstreamExchange): void {
     this.#shares?.add(exchange.client)
     this.#uploads.begin(exchange)
-    if (!connection.isAccepted) connection.unanswered = this.#addUnanswered()
+    if (!connection.isAccepted) connection.unanswered = this.#backlog.add()
     connection.begin(exchange)
   }
 
@@ -274,12 +239,12 @@ export class UpstreamPool implements ServerPool {
     const { client } = exchange
     this.#shares?.add(client)
     this.#uploads.begin(exchange)
-    const unanswered = this.#addUnanswered()
+    const unanswered = this.#backlog.add()
     const onOpen = (socket: Socket): void => {
       this.#connecting.delete(giveUp)
       const connection = this.#add(socket)
       connection.unanswered = unanswered
-      if (connection.isAccepted || exchange.cancelled) this.#leaveUnanswered(connection)
+      if (connection.isAccepted || exchange.cancelled) this.#backlog.leave(connection)
       if (exchange.cancelled) {
         connection.client = client
         this.onRequestSent(exchange)
@@ -288,7 +253,7 @@ export class UpstreamPool implements ServerPool {
     }
     const giveUp = openWithin(connectMs, open, onOpen, (failure) => {
       this.#connecting.delete(giveUp)
-      this.#unanswered.delete(unanswered)
+      this.#backlog.delete(unanswered)
       this.#shares?.remove(client)
       this.onRequestSent(exchange)
       exchange.onFailure(failure)
@@ -308,61 +273,24 @@ export class UpstreamPool implements ServerPool {
     const life = new ConnectionLife(maxRequests, now() + maxAgeMs * (1 - random() / 4))
     const connection = new UpstreamConnection(socket, this, this.#options, life, now)
     this.#all.add(connection)
-    if (socket instanceof TLSSocket) this.#accept(connection)
+    if (socket instanceof TLSSocket) this.#backlog.accept(connection)
     return connection
   }
 
-  #accept(connection: UpstreamConnection): void {
-    connection.isAccepted = true
-    this.#accepted++
-  }
-
-  #addUnanswered(): Unanswered {
-    const unanswered = this.#unanswered.add(this.#options.now())
-    if (this.#idle.length > 0) this.#checkUnansweredSoon()
-    return unanswered
-  }
-
-  #leaveUnanswered(connection: UpstreamConnection): void {
-    if (!connection.unanswered) return
-    this.#unanswered.delete(connection.unanswered)
-    connection.unanswered = undefined
-  }
-
-  #checkUnansweredSoon(): void {
-    this.#unansweredCheck ??= setTimeout(() => afterInput(() => this.#checkUnanswered()), unansweredCheckMs)
-  }
-
-  /** Closes idle connections for those that are not answered. Runs periodically while there are both. */
-  #checkUnanswered(): void {
-    // Answers that are here show that the connections they are on are accepted.
-    readAndWrite()
-    this.#unansweredCheck = undefined
-    while (this.#unanswered.size > 0) {
-      const idle = this.#idle.find(({ isAccepted }) => isAccepted)
-      if (!idle) return
-      if (!this.#unanswered.takeDue(this.#options.now(), this.#accepted)) return this.#checkUnansweredSoon()
-      idle.destroy()
-    }
-  }
-
   #nextQueued(): UpstreamExchange | undefined {
-    if (this.#queue.size === 0) return undefined
-    let next = this.#queue.take(this.#mayConnect)
+    if (this.#waiting.size === 0) return undefined
+    let next = this.#waiting.take(this.#mayConnect)
     while (next?.bodyPending && !this.#uploads.allows(next.client)) {
-      this.#wait(next, this.#uploadQueue)
-      next = this.#queue.take(this.#mayConnect)
+      this.#waiting.addUpload(next)
+      next = this.#waiting.take(this.#mayConnect)
     }
     return next
   }
 
-  /** Runs periodically while requests are queued. */
-  #checkQueues(): void {
-    this.#queueCheck = undefined
-    if (this.#queue.size > 0) this.#partStreams()
+  /** Called periodically while requests are queued. */
+  #serveWaiting(): void {
+    if (this.#waiting.size > 0) this.#partStreams()
     this.#serveUploads()
-    if (this.#queue.size > 0 || this.#uploadQueue.size > 0)
-      this.#queueCheck ??= setTimeout(() => this.#checkQueues(), queueCheckMs)
   }
 
   /** Counts connections with long responses as streams, and gives their places to queued requests. */
@@ -382,11 +310,10 @@ export class UpstreamPool implements ServerPool {
 
   /** Starts queued uploads as far as their share allows, and requests whose body has arrived meanwhile. */
   #serveUploads(): void {
-    if (this.#uploadQueue.size === 0) return
-    for (const exchange of this.#uploadQueue.takeWhere(({ bodyPending }) => !bodyPending))
-      this.#send(exchange)
+    if (this.#waiting.uploads === 0) return
+    for (const exchange of this.#waiting.takeUploaded()) this.#send(exchange)
     while (this.#hasFreePlace()) {
-      const next = this.#uploadQueue.take(this.#mayUploadNow)
+      const next = this.#waiting.takeUpload(this.#mayUploadNow)
       if (!next) return
       this.#send(next)
     }
@@ -397,6 +324,6 @@ export class UpstreamPool implements ServerPool {
     readAndWrite()
     const nowMs = this.#options.now()
     for (const connection of this.#all) connection.expire(nowMs)
-    for (const queue of [this.#queue, this.#uploadQueue]) queue.failOverdue(nowMs, allBusy)
+    this.#waiting.failOverdue(nowMs)
   }
 }

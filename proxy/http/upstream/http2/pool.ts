@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 import { afterInput } from '../../../../shared/after-input.ts'
-import { ClientShares } from '../client-shares.ts'
+import { ClientShares } from '../waiting/client-shares.ts'
 import type { ServerPool, UpstreamExchange } from '../exchange.ts'
 import { allBusy, stopped, stoppedReason, UpstreamFailure, type FailureKind } from '../failure.ts'
 import { openWithin } from '../open-connection.ts'
 import type { PoolOptions } from '../pool.ts'
-import { ExchangeQueue } from '../queue.ts'
+import { ExchangeQueue } from '../waiting/queue.ts'
 import { MAX_SESSION_STREAMS, UpstreamSession, type SessionOwner } from './session.ts'
 
 export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams'> & {

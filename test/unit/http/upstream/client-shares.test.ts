@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ClientShares } from '../../../../proxy/http/upstream/client-shares.ts'
+import { ClientShares } from '../../../../proxy/http/upstream/waiting/client-shares.ts'
 
 /** Lets clients take places in turn until none of them may have another. Returns how many each got. */
 function fill(shares: ClientShares, clients: readonly string[]): number[] {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
 import { UpstreamFailure } from '../../../../proxy/http/upstream/failure.ts'
-import { ExchangeQueue } from '../../../../proxy/http/upstream/queue.ts'
+import { ExchangeQueue } from '../../../../proxy/http/upstream/waiting/queue.ts'
 
 type Named = UpstreamExchange & { readonly name: string; cancelled: boolean }
 

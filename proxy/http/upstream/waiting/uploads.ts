@@ -1,5 +1,5 @@
 import type { ClientShares } from './client-shares.ts'
-import type { UpstreamExchange } from './exchange.ts'
+import type { UpstreamExchange } from '../exchange.ts'
 
 /**
  * The requests that have a connection, or are getting one, and whose body has not fully arrived. Their number is limited,

@@ -1,5 +1,5 @@
-import type { UpstreamExchange } from './exchange.ts'
-import type { UpstreamFailure } from './failure.ts'
+import type { UpstreamExchange } from '../exchange.ts'
+import type { UpstreamFailure } from '../failure.ts'
 
 type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 

@@ -1,0 +1,101 @@
+import { afterInput } from '../../../../shared/after-input.ts'
+import { readAndWrite } from '../../message/end-of-turn.ts'
+import type { UpstreamConnection } from '../connection.ts'
+import { UnansweredConnections, type Unanswered } from './unanswered.ts'
+
+/** How often it is checked whether idle connections keep the backend from accepting others. */
+const checkMs = 10
+
+/**
+ * Which connections of a pool the backend has accepted, and which may still wait in its backlog. Closes idle ones where they seem to
+ * keep the backend from accepting others (`UnansweredConnections`).
+ */
+export class BackendBacklog {
+  /** The idle connections of the pool, which closing one removes it from. */
+  readonly #idle: readonly UpstreamConnection[]
+  /** Monotonic milliseconds. */
+  readonly #now: () => number
+  readonly #unanswered = new UnansweredConnections()
+  /** Connections that the backend has accepted. */
+  #accepted = 0
+  #check: NodeJS.Timeout | undefined
+
+  constructor(idle: readonly UpstreamConnection[], now: () => number) {
+    this.#idle = idle
+    this.#now = now
+  }
+
+  /** A request begins on a connection that the backend may not have accepted, or that is being opened. */
+  add(): Unanswered {
+    const unanswered = this.#unanswered.add(this.#now())
+    if (this.#idle.length > 0) this.#checkSoon()
+    return unanswered
+  }
+
+  /** The connection was not opened, or its request is over. */
+  delete(unanswered: Unanswered): void {
+    this.#unanswered.delete(unanswered)
+  }
+
+  /** The connection is not waited for any more. */
+  leave(connection: UpstreamConnection): void {
+    if (!connection.unanswered) return
+    this.#unanswered.delete(connection.unanswered)
+    connection.unanswered = undefined
+  }
+
+  /** The backend has accepted the connection. */
+  accept(connection: UpstreamConnection): void {
+    connection.isAccepted = true
+    this.#accepted++
+  }
+
+  /** The connection has closed. */
+  onGone(connection: UpstreamConnection): void {
+    this.leave(connection)
+    if (connection.isAccepted) this.#accepted--
+  }
+
+  /** @param sentAtMs when the last byte of the answered request was sent; undefined if it is not */
+  onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void {
+    const nowMs = this.#now()
+    const { unanswered } = connection
+    if (sentAtMs !== undefined) this.#unanswered.noteTime(nowMs - sentAtMs, unanswered)
+    if (!unanswered) return
+    connection.unanswered = undefined
+    this.accept(connection)
+    this.#unanswered.noteAccepted(unanswered, this.#accepted)
+    if (this.#idle.length > 0) this.#unanswered.noteFree(nowMs)
+  }
+
+  /** Whether a connection that has become free should be closed, so that the backend accepts another. */
+  displaces({ isAccepted }: UpstreamConnection): boolean {
+    if (this.#unanswered.size === 0 || !isAccepted) return false
+    const nowMs = this.#now()
+    this.#unanswered.noteFree(nowMs)
+    if (this.#unanswered.takeDue(nowMs, this.#accepted)) return true
+    this.#checkSoon()
+    return false
+  }
+
+  close(): void {
+    clearTimeout(this.#check)
+  }
+
+  #checkSoon(): void {
+    this.#check ??= setTimeout(() => afterInput(() => this.#closeIdle()), checkMs)
+  }
+
+  /** Closes idle connections for those that are not answered. Runs periodically while there are both. */
+  #closeIdle(): void {
+    // Answers that are here show that the connections they are on are accepted.
+    readAndWrite()
+    this.#check = undefined
+    while (this.#unanswered.size > 0) {
+      const idle = this.#idle.find(({ isAccepted }) => isAccepted)
+      if (!idle) return
+      if (!this.#unanswered.takeDue(this.#now(), this.#accepted)) return this.#checkSoon()
+      idle.destroy()
+    }
+  }
+}
