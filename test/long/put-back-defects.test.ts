@@ -49,7 +49,7 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/http/http1/connection.ts',
-        from: '    if (response && !response.writableEnded) this.#guard(() => response.onDrain?.())\n',
+        from: '    if (response && !response.writableEnded) this.guard(() => response.onDrain?.())\n',
         to: '',
       },
     ],
@@ -60,12 +60,12 @@ const defects: readonly Defect[] = [
     shownBy: /hangs|does not close the connection/,
     patches: [
       {
-        file: 'proxy/http/http1/connection.ts',
+        file: 'proxy/http/http1/input.ts',
         from: '!request || request.complete ? 0 : request.waitingBytes',
         to: 'request?.waitingBytes ?? 0',
       },
       {
-        file: 'proxy/http/http1/connection.ts',
+        file: 'proxy/http/http1/input.ts',
         from: '    else this.#updateReading()\n  }\n\n  /** A',
         to: '  }\n\n  /** A',
       },

@@ -1,21 +1,15 @@
 import type { Socket } from 'node:net'
-import { MAX_BUFFERED_BYTES, readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
 import { closeSoon } from './close-soon.ts'
+import { Input, type InputOwner } from './input.ts'
 import { Output } from './output.ts'
-import { countWholeRequests, PipelinedBytes } from './pipelined-bytes.ts'
-import { PrefaceWatch } from './preface.ts'
 import type { RequestHead } from './parser/request-head.ts'
-import { RequestParser, type RequestSink } from './parser/request-parser.ts'
-import { Http1Request, type BodyReading } from './request.ts'
+import { Http1Request } from './request.ts'
 import { Http1Response, writeFields, type ResponseConnection } from './response.ts'
 import type { Exchange, Http1Service, ServedConnection } from './service.ts'
 import { RequestSyntaxError } from './parser/syntax-error.ts'
 
 const connectionKey = Symbol('HTTP/1 connection')
 type ServedSocket = Socket & { [connectionKey]?: Http1Connection | undefined }
-
-/** Bytes behind a request that is being served, and bytes of its body that nobody takes: then reading pauses. */
-const MAX_BUFFERED_INPUT = 64 * 1024
 
 /** The HTTP/1 connection on a socket, even after it became a tunnel; undefined if the socket speaks another protocol. */
 export function http1On(socket: Socket): Http1Connection | undefined {
@@ -26,40 +20,26 @@ export function http1On(socket: Socket): Http1Connection | undefined {
  * A client's HTTP/1 connection: reads requests, and serves one at a time. Bytes after a request are buffered, and read when that
  * is answered, so that a client that sends many at once gets no more of the backend than one that waits (RFC 9112 section 9.3.2).
  */
-export class Http1Connection
-  implements RequestSink, BodyReading, ResponseConnection, ServedConnection, Reader
-{
+export class Http1Connection implements InputOwner, ResponseConnection, ServedConnection {
   readonly socket: Socket
   readonly output: Output
   readonly #service: Http1Service
-  readonly #parser: RequestParser
-  #preface: PrefaceWatch | undefined
-  /** Bytes received in this turn while no request is in flight; read at the end of the turn. */
-  #kept: Buffer | undefined
+  readonly #input: Input
   #request: Http1Request | undefined
   #response: Http1Response | undefined
-  #pipelined: PipelinedBytes | undefined
   #state: 'open' | 'closing' | 'tunnel' | 'closed' = 'open'
-  #isReading = true
-  /** The input could not be parsed: further bytes are dropped. */
-  #discardsInput = false
-  /** Bytes have come that were read as HTTP/1, empty lines too. */
-  #hasReceived = false
   #requests = 0
   /** Requests that had arrived whole when the gateway began to stop. */
   #completeAtShutdown = 0
   /** Since when there is no request in flight. */
   #idleSinceMs: number
-  /** When a head began that has not arrived whole. */
-  #headSinceMs: number | undefined
 
   constructor(socket: Socket, service: Http1Service) {
     this.socket = socket
     this.output = new Output(socket)
     this.#service = service
-    this.#parser = new RequestParser(this, service.headLimits)
+    this.#input = new Input(socket, this, service)
     this.#idleSinceMs = service.now()
-    if (service.onPreface) this.#preface = new PrefaceWatch()
     ;(socket as ServedSocket)[connectionKey] = this
     socket.on('error', ignore)
     socket.on('close', onClose)
@@ -70,6 +50,10 @@ export class Http1Connection
 
   get keepAliveLine(): string {
     return this.#service.keepAliveLine
+  }
+
+  get request(): Http1Request | undefined {
+    return this.#request
   }
 
   /** The request in flight, or one of which the rest is being dropped. */
@@ -84,25 +68,24 @@ export class Http1Connection
 
   /** Bytes have come, be they empty lines. */
   get hasReceived(): boolean {
-    return this.#hasReceived
+    return this.#input.hasReceived
   }
 
   /** Since when no request is in flight, also while the head of one arrives; undefined with one in flight, and for a tunnel. */
   get idleSinceMs(): number | undefined {
-    return this.#request || this.#kept || this.#state === 'tunnel' ? undefined : this.#idleSinceMs
+    return this.#request || this.#input.hasKept || this.#state === 'tunnel' ? undefined : this.#idleSinceMs
   }
 
   /** Since when the head of a request has been arriving, the first one since the connection was opened. */
   get headSinceMs(): number | undefined {
     if (this.#request || this.#state !== 'open') return undefined
-    return this.#requests === 0 ? this.#idleSinceMs : this.#headSinceMs
+    return this.#requests === 0 ? this.#idleSinceMs : this.#input.headSinceMs
   }
 
   /** All requests have been answered, and nothing of another has come. */
   get isBetweenRequests(): boolean {
-    return (
-      this.#state === 'open' && !this.#request && !this.#kept && this.#requests > 0 && !this.#parser.isInHead
-    )
+    if (this.#state !== 'open' || this.#request || this.#requests === 0) return false
+    return !this.#input.hasKept && !this.#input.isInHead
   }
 
   /** Whether more can be written now. */
@@ -111,101 +94,41 @@ export class Http1Connection
   }
 
   onData(bytes: Buffer): void {
-    if (this.#kept) {
-      this.#kept = Buffer.concat([this.#kept, bytes])
-      this.readKept()
-      // The end of a connection that is left to another protocol is told to that only behind its first bytes.
-    } else if (this.#request || this.#preface || bytes.length > MAX_BUFFERED_BYTES) this.#receive(bytes)
-    else {
-      this.#kept = bytes
-      readAtEndOfTurn(this)
-    }
+    this.#input.receive(bytes)
   }
 
+  /** Reads the bytes that have been buffered until the end of this turn. */
   readKept(): void {
-    const bytes = this.#kept
-    this.#kept = undefined
-    if (bytes && !this.socket.destroyed) this.#receive(bytes)
-  }
-
-  #receive(bytes: Buffer): void {
-    if (this.#state !== 'open' || this.#discardsInput) return
-    this.#hasReceived = true
-    this.#guard(() => this.#take(bytes))
+    this.#input.readKept()
   }
 
   /** Runs a step. What it throws, if it is not a fault of the client, is a bug, and ends this connection only. */
-  #guard(step: () => unknown): void {
+  guard(step: () => void): void {
     try {
       step()
     } catch (error) {
       if (error instanceof RequestSyntaxError) return this.#fail(error)
       const { exchange } = this
-      this.#discardsInput = true
+      this.#input.discard()
       exchange?.response.closeAfterResponse()
       this.#service.onException(error, exchange)
       if (!exchange) this.socket.destroy()
     }
   }
 
-  #take(bytes: Buffer): void {
-    if (!this.#preface) return this.#read(bytes)
-    const seen = this.#preface.take(bytes)
-    if (seen === undefined) return
-    const { isPreface } = this.#preface
-    this.#preface = undefined
-    if (isPreface) this.#leaveTo(this.#service.onPreface, seen)
-    else this.#read(seen)
-  }
-
-  #leaveTo(next: Http1Service['onPreface'], bytes: Buffer): void {
+  leaveToHttp2(bytes: Buffer): void {
     const { socket } = this
     this.#leave()
     ;(socket as ServedSocket)[connectionKey] = undefined
-    next?.(socket, bytes)
-  }
-
-  #read(bytes: Buffer): void {
-    let at = 0
-    while (at < bytes.length && this.#state === 'open') {
-      if (this.#request?.complete) return this.#keep(at === 0 ? bytes : bytes.subarray(at))
-      at = this.#parser.execute(bytes, at)
-    }
-    if (this.#request) this.#updateReading()
-    else this.#noteHead()
-  }
-
-  /** Buffers the bytes after a request that is being served. */
-  #keep(bytes: Buffer): void {
-    this.#pipelined ??= new PipelinedBytes()
-    this.#pipelined.push(bytes)
-    this.#updateReading()
-  }
-
-  #noteHead(): void {
-    if (!this.#parser.isInHead) this.#headSinceMs = undefined
-    else this.#headSinceMs ??= this.#service.now()
-  }
-
-  /** While too much waits, nothing more is read. */
-  #updateReading(): void {
-    if (this.#state !== 'open') return
-    const request = this.#request
-    const bodyBytes = !request || request.complete ? 0 : request.waitingBytes
-    const reads = bodyBytes + (this.#pipelined?.bytes ?? 0) < MAX_BUFFERED_INPUT
-    if (reads === this.#isReading) return
-    this.#isReading = reads
-    if (reads) this.socket.resume()
-    else this.socket.pause()
+    this.#service.onPreface?.(socket, bytes)
   }
 
   onHead(head: RequestHead): void {
     const service = this.#service
-    const request = new Http1Request(this.socket, head, this)
+    const request = new Http1Request(this.socket, head, this.#input)
     const response = new Http1Response(request, this, head.persistent && head.framing !== 'unknown')
     this.#request = request
     this.#response = response
-    this.#headSinceMs = undefined
     this.#requests++
     if (service.isStopping && --this.#completeAtShutdown <= 0) response.closeAfterResponse()
     this.serve(request, response)
@@ -225,10 +148,6 @@ export class Http1Connection
     if (this.#response?.destroyed) this.#endExchange()
   }
 
-  onBodyTaken(): void {
-    this.#updateReading()
-  }
-
   finishResponse(last: Buffer | undefined, behind: string): void {
     const response = this.#response
     this.output.finish(last, behind, () => this.#responseOut(response))
@@ -242,56 +161,30 @@ export class Http1Connection
     response.takeClose()
     const request = this.#request
     if (this.#state !== 'open') return
-    if (!response.shouldKeepAlive) this.#close(response.lingers || !request?.complete || this.#hasPipelined)
+    if (!response.shouldKeepAlive)
+      this.#close(response.lingers || !request?.complete || this.#input.hasPipelined)
     else if (request?.complete) this.#endExchange()
     else request?.dump()
-  }
-
-  get #hasPipelined(): boolean {
-    return this.#pipelined !== undefined && this.#pipelined.bytes > 0
   }
 
   /** The request has been read and answered. Reads the buffered bytes up to the end of the next one. */
   #endExchange(): void {
     this.#request = this.#response = undefined
     this.#idleSinceMs = this.#service.now()
-    if (this.#pipelined) this.#guard(() => this.#readPipelined())
-    else this.#updateReading()
-  }
-
-  /** A request is expected, or is not whole yet. */
-  #readsRequests(): boolean {
-    return this.#state === 'open' && !this.#request?.complete
-  }
-
-  #readPipelined(): void {
-    const pipelined = this.#pipelined
-    if (!pipelined) return
-    while (this.#readsRequests()) {
-      const piece = pipelined.shift()
-      if (!piece) {
-        this.#pipelined = undefined
-        break
-      }
-      let at = 0
-      while (at < piece.length && this.#readsRequests()) at = this.#parser.execute(piece, at)
-      if (at < piece.length) pipelined.giveBack(piece.subarray(at))
-    }
-    if (!this.#request) this.#noteHead()
-    this.#updateReading()
+    this.#input.readNext()
   }
 
   /** The input cannot be parsed: nothing more is read. */
   #fail(fault: RequestSyntaxError | 'late'): void {
-    if (this.#state !== 'open' || this.#discardsInput) return
-    this.#discardsInput = true
+    if (this.#state !== 'open' || this.#input.isDiscarded) return
+    this.#input.discard()
     this.#service.onFault(this, fault, this.exchange)
   }
 
   /** The head of a request does not arrive in time. */
   timeOut(): void {
     // Browsers open spare connections: one that was not used in time is closed without a response.
-    if (this.#hasReceived) this.#fail('late')
+    if (this.#input.hasReceived) this.#fail('late')
     else this.socket.destroy()
   }
 
@@ -320,7 +213,7 @@ export class Http1Connection
 
   #close(lingers: boolean): void {
     this.#state = 'closing'
-    this.#pipelined = undefined
+    this.#input.drop()
     this.output.flush()
     // With bytes that have not been read, the system would reset the connection over the response.
     if (lingers) closeSoon(this.socket)
@@ -329,11 +222,11 @@ export class Http1Connection
 
   /** The client has ended its direction: it counts as disconnected. */
   onEnd(): void {
-    this.readKept()
-    if (this.#state !== 'open' || this.#discardsInput) return
+    this.#input.readKept()
+    if (this.#state !== 'open' || this.#input.isDiscarded) return
     const { exchange } = this
     if (!exchange) {
-      if (this.#preface?.hasBegun || this.#parser.isInHead)
+      if (this.#input.isInHead)
         this.#fail(new RequestSyntaxError('connection closed before the end of the head'))
       else this.#close(false)
       return
@@ -349,15 +242,14 @@ export class Http1Connection
 
   onDrain(): void {
     const response = this.#response
-    if (response && !response.writableEnded) this.#guard(() => response.onDrain?.())
+    if (response && !response.writableEnded) this.guard(() => response.onDrain?.())
   }
 
   onClose(): void {
     const { exchange } = this
-    this.#kept = undefined
+    this.#input.drop()
     if (this.#state === 'tunnel') return
     this.#state = 'closed'
-    this.#pipelined = undefined
     exchange?.response.takeClose()
     exchange?.request.takeClose()
     this.#request = this.#response = undefined
@@ -366,17 +258,13 @@ export class Http1Connection
   /** The gateway begins to stop: complete requests are still served. */
   stop(): void {
     const response = this.#response
-    if (this.#pipelined) {
-      const bytes = this.#pipelined.takeAll()
-      this.#completeAtShutdown = countWholeRequests(bytes, this.#service.headLimits)
-      this.#pipelined.push(bytes)
-    }
+    this.#completeAtShutdown = this.#input.countWholeRequests()
     if (response && !response.headersSent && this.#completeAtShutdown === 0) response.closeAfterResponse()
   }
 
   /** Gives the socket away, without listeners. Returns the bytes received after the request in flight. */
   becomeTunnel(): Buffer {
-    const rest = this.#pipelined?.takeAll() ?? Buffer.alloc(0)
+    const rest = this.#input.takePipelined()
     this.output.flush()
     this.#leave()
     this.#state = 'tunnel'
@@ -385,7 +273,8 @@ export class Http1Connection
 
   #leave(): void {
     const { socket } = this
-    this.#request = this.#response = this.#pipelined = undefined
+    this.#request = this.#response = undefined
+    this.#input.drop()
     this.#state = 'closed'
     socket.pause()
     socket.off('close', onClose)

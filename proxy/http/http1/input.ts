@@ -1,0 +1,202 @@
+import type { Socket } from 'node:net'
+import { MAX_BUFFERED_BYTES, readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
+import { countWholeRequests, PipelinedBytes } from './pipelined-bytes.ts'
+import { PrefaceWatch } from './preface.ts'
+import { RequestParser, type RequestSink } from './parser/request-parser.ts'
+import type { BodyReading, Http1Request } from './request.ts'
+import type { Http1Service } from './service.ts'
+
+/** The connection whose input it is. Requests are given to it as they are read. */
+export type InputOwner = RequestSink & {
+  /** The request in flight, or one of which the rest is being dropped. */
+  readonly request: Http1Request | undefined
+  /** More can be read. */
+  readonly isOpen: boolean
+  /** Runs a step, and ends the request or the connection for what it throws. */
+  guard(step: () => void): void
+  /** The client speaks HTTP/2: the connection is left to that, with the bytes that have come. */
+  leaveToHttp2(bytes: Buffer): void
+}
+
+/** Bytes behind a request that is being served, and bytes of its body that nobody takes: then reading pauses. */
+const MAX_BUFFERED_INPUT = 64 * 1024
+
+/**
+ * The input of a connection: reads one request at a time. Bytes after a request are buffered, and read when that is answered. While too
+ * much waits, nothing more is read.
+ */
+export class Input implements Reader, BodyReading {
+  readonly #socket: Socket
+  readonly #owner: InputOwner
+  readonly #service: Http1Service
+  readonly #parser: RequestParser
+  #preface: PrefaceWatch | undefined
+  /** Bytes received in this turn while no request is in flight; read at the end of the turn. */
+  #kept: Buffer | undefined
+  #pipelined: PipelinedBytes | undefined
+  #isReading = true
+  #isDiscarded = false
+  #hasReceived = false
+  #headSinceMs: number | undefined
+
+  constructor(socket: Socket, owner: InputOwner, service: Http1Service) {
+    this.#socket = socket
+    this.#owner = owner
+    this.#service = service
+    this.#parser = new RequestParser(owner, service.headLimits)
+    if (service.onPreface) this.#preface = new PrefaceWatch()
+  }
+
+  /** Bytes have come that were read as HTTP/1, empty lines too. */
+  get hasReceived(): boolean {
+    return this.#hasReceived
+  }
+
+  /** Bytes have come that are read at the end of this turn. */
+  get hasKept(): boolean {
+    return this.#kept !== undefined
+  }
+
+  /** Bytes have come after the request in flight. */
+  get hasPipelined(): boolean {
+    return this.#pipelined !== undefined && this.#pipelined.bytes > 0
+  }
+
+  /** A request, or the HTTP/2 preface, has begun to arrive, and its head is incomplete. */
+  get isInHead(): boolean {
+    return this.#preface?.hasBegun === true || this.#parser.isInHead
+  }
+
+  /** When a head began that has not arrived whole, if no request is in flight. */
+  get headSinceMs(): number | undefined {
+    return this.#headSinceMs
+  }
+
+  /** Further bytes are dropped. */
+  get isDiscarded(): boolean {
+    return this.#isDiscarded
+  }
+
+  /** The input could not be parsed: drops further bytes. */
+  discard(): void {
+    this.#isDiscarded = true
+  }
+
+  receive(bytes: Buffer): void {
+    if (this.#kept) {
+      this.#kept = Buffer.concat([this.#kept, bytes])
+      this.readKept()
+      // The end of a connection that is left to another protocol is told to that only behind its first bytes.
+    } else if (this.#owner.request || this.#preface || bytes.length > MAX_BUFFERED_BYTES) this.#take(bytes)
+    else {
+      this.#kept = bytes
+      readAtEndOfTurn(this)
+    }
+  }
+
+  readKept(): void {
+    const bytes = this.#kept
+    this.#kept = undefined
+    if (bytes && !this.#socket.destroyed) this.#take(bytes)
+  }
+
+  #take(bytes: Buffer): void {
+    if (!this.#owner.isOpen || this.#isDiscarded) return
+    this.#hasReceived = true
+    this.#owner.guard(() => (this.#preface ? this.#watch(this.#preface, bytes) : this.#read(bytes)))
+  }
+
+  #watch(preface: PrefaceWatch, bytes: Buffer): void {
+    const seen = preface.take(bytes)
+    if (seen === undefined) return
+    this.#preface = undefined
+    if (preface.isPreface) this.#owner.leaveToHttp2(seen)
+    else this.#read(seen)
+  }
+
+  #read(bytes: Buffer): void {
+    const owner = this.#owner
+    let at = 0
+    while (at < bytes.length && owner.isOpen) {
+      if (owner.request?.complete) return this.#keep(at === 0 ? bytes : bytes.subarray(at))
+      at = this.#parser.execute(bytes, at)
+    }
+    if (owner.request) this.#updateReading()
+    else this.#noteHead()
+  }
+
+  /** Buffers the bytes after a request that is being served. */
+  #keep(bytes: Buffer): void {
+    this.#pipelined ??= new PipelinedBytes()
+    this.#pipelined.push(bytes)
+    this.#updateReading()
+  }
+
+  #noteHead(): void {
+    if (!this.#parser.isInHead) this.#headSinceMs = undefined
+    else this.#headSinceMs ??= this.#service.now()
+  }
+
+  onBodyTaken(): void {
+    this.#updateReading()
+  }
+
+  #updateReading(): void {
+    if (!this.#owner.isOpen) return
+    const { request } = this.#owner
+    const bodyBytes = !request || request.complete ? 0 : request.waitingBytes
+    const reads = bodyBytes + (this.#pipelined?.bytes ?? 0) < MAX_BUFFERED_INPUT
+    if (reads === this.#isReading) return
+    this.#isReading = reads
+    if (reads) this.#socket.resume()
+    else this.#socket.pause()
+  }
+
+  /** The request in flight is over: reads the buffered bytes up to the end of the next one. */
+  readNext(): void {
+    this.#headSinceMs = undefined
+    if (this.#pipelined) this.#owner.guard(() => this.#readPipelined())
+    else this.#updateReading()
+  }
+
+  /** A request is expected, or is not whole yet. */
+  #readsRequests(): boolean {
+    return this.#owner.isOpen && !this.#owner.request?.complete
+  }
+
+  #readPipelined(): void {
+    const pipelined = this.#pipelined
+    if (!pipelined) return
+    while (this.#readsRequests()) {
+      const piece = pipelined.shift()
+      if (!piece) {
+        this.#pipelined = undefined
+        break
+      }
+      let at = 0
+      while (at < piece.length && this.#readsRequests()) at = this.#parser.execute(piece, at)
+      if (at < piece.length) pipelined.giveBack(piece.subarray(at))
+    }
+    if (!this.#owner.request) this.#noteHead()
+    this.#updateReading()
+  }
+
+  /** The number of complete requests after the one in flight. */
+  countWholeRequests(): number {
+    if (!this.#pipelined) return 0
+    const bytes = this.#pipelined.takeAll()
+    this.#pipelined.push(bytes)
+    return countWholeRequests(bytes, this.#service.headLimits)
+  }
+
+  /** Takes out the bytes received after the request in flight. */
+  takePipelined(): Buffer {
+    return this.#pipelined?.takeAll() ?? Buffer.alloc(0)
+  }
+
+  /** Nothing more is read. */
+  drop(): void {
+    this.#kept = undefined
+    this.#pipelined = undefined
+  }
+}
