@@ -12,8 +12,8 @@ import {
 import { Glitches } from './glitches.ts'
 import { HeldRequests } from './held-requests.ts'
 import { Incoming, type IncomingOwner } from './incoming.ts'
-import { Http2Output, type OutputEvents } from './output.ts'
-import { readRequestFields, type RequestFields } from './request-fields.ts'
+import { Http2Output, type OutputEvents } from './output/output.ts'
+import { readRequestFields, unreadFields } from './request-fields.ts'
 import type { Http2Request } from './request.ts'
 import type { Http2Response } from './response.ts'
 import { Http2Stream, type StreamOwner } from './stream.ts'
@@ -301,16 +301,4 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   #dropStreams(): void {
     for (const stream of [...this.streams.values()]) this.letGo(stream)
   }
-}
-
-/**
- * Stands for the fields of a request that are over the limit. Only the method matters: a response to HEAD has no content, so
- * that one to an unknown method has none, either.
- *
- * @param list the first fields
- */
-function unreadFields(list: readonly string[]): RequestFields {
-  const at = list.findIndex((name, i) => i % 2 === 0 && name === ':method')
-  const method = at === -1 ? 'HEAD' : (list[at + 1] ?? 'HEAD')
-  return { method, path: '/', headers: [], contentLength: undefined }
 }

@@ -92,3 +92,15 @@ function readValue(value: string): string | undefined {
   if (illegalInValue.test(value)) return undefined
   return trimBlanks(value)
 }
+
+/**
+ * Stands for the fields of a request that are over the limit. Only the method matters: a response to HEAD has no content, so
+ * that one to an unknown method has none, either.
+ *
+ * @param list the first fields
+ */
+export function unreadFields(list: readonly string[]): RequestFields {
+  const at = list.findIndex((name, i) => i % 2 === 0 && name === ':method')
+  const method = at === -1 ? 'HEAD' : (list[at + 1] ?? 'HEAD')
+  return { method, path: '/', headers: [], contentLength: undefined }
+}

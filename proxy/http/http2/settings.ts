@@ -1,5 +1,5 @@
 import { ConnectionError, errorCodes, MAX_FRAME_BYTES, MAX_WINDOW, settingIds } from './frames.ts'
-import type { Http2Output, OutgoingStream } from './output.ts'
+import type { Http2Output, OutgoingStream } from './output/output.ts'
 
 const SETTING_BYTES = 6
 /** There are seven of them. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { JoinedBytes, MIN_SEPARATE_BYTES } from '../message/joined-bytes.ts'
 import { errorCodes, frameTypes, INITIAL_WINDOW, numbersFrame } from './frames.ts'
-import type { Http2Output, OutgoingStream } from './output.ts'
+import type { Http2Output, OutgoingStream } from './output/output.ts'
 import { Http2Request, type RequestStream } from './request.ts'
 import type { RequestFields } from './request-fields.ts'
 import { Http2Response, type ResponseStream } from './response.ts'

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect, test, vi } from 'vitest'
-import { Http2Output, type OutgoingStream } from '../../../../proxy/http/http2/output.ts'
+import { Http2Output, type OutgoingStream } from '../../../../proxy/http/http2/output/output.ts'
 import { Http2Response } from '../../../../proxy/http/http2/response.ts'
 import type { ClientRequest } from '../../../../proxy/http/message/client-request.ts'
 

@@ -1,23 +1,19 @@
 import type { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
-import { joinAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
+import { joinAtEndOfTurn, type Flushable } from '../../message/end-of-turn.ts'
 import {
   ConnectionError,
   errorCodes,
-  flags,
   FRAME_HEAD_BYTES,
   frameTypes,
   INITIAL_WINDOW,
   MAX_FRAME_BYTES,
   MAX_WINDOW,
   numbersFrame,
-  writeFrameHead,
-} from './frames.ts'
-import { HpackEncoder } from './hpack/encoder.ts'
-import type { Http2Response } from './response.ts'
+} from '../frames.ts'
+import { HpackEncoder } from '../hpack/encoder.ts'
+import type { Http2Response } from '../response.ts'
+import { FrameBuffer } from './frame-buffer.ts'
 
-/** Up to so many bytes are copied into one buffer, which is cheaper than several. Over TLS all are, as each buffer becomes a record. */
-const MAX_JOINED_BYTES = 8 * 1024
 /** Bytes of one write. */
 const WRITE_BYTES = 64 * 1024
 /** With more bytes pending, nothing is read from the client, as each request would add a response. */
@@ -57,24 +53,22 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   #initialWindow = INITIAL_WINDOW
   /** Streams that have something to send, in the order of their turns. */
   #turns: Stream[] = []
-  #frames: Buffer[] = []
-  #bytes = 0
+  readonly #frames: FrameBuffer
   /** Streams whose end is in `frames`. */
   #ending: Stream[] = []
   #isScheduled = false
   #hasResponded = false
-  readonly #isTls: boolean
 
   constructor(socket: Socket, events: OutputEvents<Stream>) {
     this.#socket = socket
     this.#events = events
-    this.#isTls = socket instanceof TLSSocket
+    this.#frames = new FrameBuffer(socket)
     socket.on('drain', () => this.#schedule())
   }
 
   /** The client does not read its responses. */
   get isFull(): boolean {
-    return this.#bytes + this.#socket.writableLength > MAX_PENDING_BYTES
+    return this.#frames.bytes + this.#socket.writableLength > MAX_PENDING_BYTES
   }
 
   /** Whether something of a response has been written since this was asked last. */
@@ -86,7 +80,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
 
   /** Sends a frame. */
   send(frame: Buffer): void {
-    this.#push(frame)
+    this.#frames.push(frame)
     this.#schedule()
   }
 
@@ -157,11 +151,6 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     joinAtEndOfTurn(this)
   }
 
-  #push(frame: Buffer): void {
-    this.#frames.push(frame)
-    this.#bytes += frame.length
-  }
-
   /** Writes what can be written now. */
   flush(): void {
     this.#isScheduled = false
@@ -177,27 +166,13 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
 
   #writeOnce(): void {
     if (!this.#socket.writableNeedDrain) this.#takeTurns()
-    if (this.#frames.length === 0) return
-    const frames = this.#frames
+    if (this.#frames.bytes === 0) return
     const ended = this.#ending
-    this.#frames = []
+    if (ended.length === 0) return this.#frames.write(undefined)
     this.#ending = []
-    const sent =
-      ended.length === 0
-        ? undefined
-        : () => {
-            for (const stream of ended) this.#events.onSent(stream)
-          }
-    if (this.#bytes <= MAX_JOINED_BYTES || this.#isTls)
-      this.#socket.write(joined(frames, this.#bytes, this.#socket.writableLength > 0), sent)
-    else {
-      this.#socket.cork()
-      const last = frames.pop() ?? noBytes
-      for (const frame of frames) this.#socket.write(frame)
-      this.#socket.write(last, sent)
-      this.#socket.uncork()
-    }
-    this.#bytes = 0
+    this.#frames.write(() => {
+      for (const stream of ended) this.#events.onSent(stream)
+    })
   }
 
   get #canWriteMore(): boolean {
@@ -207,7 +182,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   /** Takes of each stream in turn what one frame holds, as long as there is room. */
   #takeTurns(): void {
     let blocked = 0
-    while (blocked < this.#turns.length && this.#bytes < WRITE_BYTES) {
+    while (blocked < this.#turns.length && this.#frames.bytes < WRITE_BYTES) {
       const stream = this.#turns.shift()
       if (!stream) return
       // Sending may make room for more output.
@@ -261,34 +236,14 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   }
 
   #sendBody({ id, response }: Stream, bytes: number, ends: boolean): void {
-    const head = Buffer.allocUnsafe(FRAME_HEAD_BYTES)
-    writeFrameHead(head, 0, bytes, frameTypes.data, ends ? flags.endStream : 0, id)
-    this.#push(head)
     this.#hasResponded = true
-    response.takeBody(bytes, this.#frames)
-    this.#bytes += bytes
+    this.#frames.pushData(id, response, bytes, ends)
     this.#window -= bytes
   }
 
   #sendFields({ id }: Stream, status: number | undefined, fields: readonly string[], ends: boolean): void {
     this.#hasResponded = true
-    const encoded = this.#encoder.encode(FRAME_HEAD_BYTES, status, fields)
-    const length = encoded.length - FRAME_HEAD_BYTES
-    const streamFlag = ends ? flags.endStream : 0
-    if (length <= MAX_FRAME_BYTES) {
-      writeFrameHead(encoded, 0, length, frameTypes.headers, flags.endHeaders | streamFlag, id)
-      this.#push(encoded)
-      return
-    }
-    for (let at = 0; at < length; at += MAX_FRAME_BYTES) {
-      const bytes = Math.min(MAX_FRAME_BYTES, length - at)
-      const head = Buffer.allocUnsafe(FRAME_HEAD_BYTES)
-      const type = at === 0 ? frameTypes.headers : frameTypes.continuation
-      const isLast = at + bytes === length
-      writeFrameHead(head, 0, bytes, type, (at === 0 ? streamFlag : 0) | (isLast ? flags.endHeaders : 0), id)
-      this.#push(head)
-      this.#push(encoded.subarray(FRAME_HEAD_BYTES + at, FRAME_HEAD_BYTES + at + bytes))
-    }
+    this.#frames.pushFields(id, this.#encoder.encode(FRAME_HEAD_BYTES, status, fields), ends)
   }
 
   /** The connection has closed: nothing more goes out. */
@@ -300,18 +255,4 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   sendReset(id: number, code: number): void {
     this.send(numbersFrame(frameTypes.rstStream, 0, id, code))
   }
-}
-
-const noBytes = Buffer.alloc(0)
-
-/** @param waits it waits for the client, and keeps no memory but its own */
-function joined(frames: readonly Buffer[], bytes: number, waits: boolean): Buffer {
-  if (frames.length === 1 && !waits) return frames[0] ?? noBytes
-  const all = waits ? Buffer.allocUnsafeSlow(bytes) : Buffer.allocUnsafe(bytes)
-  let at = 0
-  for (const frame of frames) {
-    all.set(frame, at)
-    at += frame.length
-  }
-  return all
 }
