@@ -27,8 +27,9 @@ export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdic
   asked.head = head
 
   const reply = localReply({ method: head.method, headers: request.headers }, head.target)
-  if (reply === 'options') return { outcome: 'answered' }
-  if (reply) return { outcome: 'rejected', reason: 'other', reply, why: whyRejected(reply) }
+  if (reply === 'options' && !asked.isForwardedByAnother) return { outcome: 'answered' }
+  if (reply && reply !== 'options')
+    return { outcome: 'rejected', reason: 'other', reply, why: whyRejected(reply) }
 
   const denial = clientLists?.findDenial(client, request)
   if (denial) return { outcome: 'denied', by: denial }

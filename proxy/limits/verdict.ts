@@ -53,6 +53,8 @@ export type AskedRequest = {
   readonly peer: Peer
   /** The client has disconnected: the request is not counted any more. */
   readonly isOver: boolean
+  /** Another proxy forwards it if it is allowed, so the gateway cannot answer it in place of the backend. */
+  readonly isForwardedByAnother?: boolean
   readHead(): RequestHead | RejectedHead
   /**
    * Sets the units of the charges from the body of the request. `busy`: there is no memory to read it. `gone`: the request

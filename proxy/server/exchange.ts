@@ -162,6 +162,10 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     if (this.report.trace) this.report.asked(charges)
   }
 
+  get isForwardedByAnother(): boolean {
+    return this.#auth !== undefined
+  }
+
   /** The client disconnected during the decision, or sent an invalid body and was answered. Its counts stay. */
   get #isAnswered(): boolean {
     return this.isOver || this.response.headersSent
@@ -220,7 +224,6 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   #answerOptions(): void {
-    if (this.#auth) return this.#auth.allow(none)
     // The health check of a load balancer that cannot reach the admin listener.
     if (this.head?.target.path === '*' && this.options.isStopping())
       return sendError(this.request, this.response, errors.stopping)

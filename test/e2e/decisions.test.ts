@@ -15,6 +15,7 @@ denyList:
   - ip: 203.0.113.66
 limits:
   - { name: login, match: POST /login, requests: 2, window: 15m }
+  - { name: options, match: OPTIONS /options, requests: 1, window: 15m }
   - { name: by-host, match: GET /site, hosts: [a.example], requests: 1, window: 15m }
   - { name: by-key, match: GET /keyed, key: [ip, 'header:x-api-key', 'query:user'], requests: 1, window: 15m }
   - { name: by-body, match: POST /session, key: 'body:email', requests: 2, window: 15m }
@@ -172,6 +173,20 @@ describe.each(names)('%s', (form) => {
   test('refuses whom denyList names, without a rule', async () => {
     const refused = await ask(form, 'GET', '/', { client: '203.0.113.66' })
     expect([refused.status, statusOf(refused)]).toEqual([403, 403])
+  })
+
+  test('decides about an OPTIONS that it would answer itself if it forwarded requests', async () => {
+    const headers = { 'Max-Forwards': '0' }
+    const denied = await ask(form, 'OPTIONS', '/options', { client: '203.0.113.66', headers })
+    expect([denied.status, statusOf(denied)]).toEqual([403, 403])
+    const client = freshClient()
+    const asked = async (): Promise<number> =>
+      statusOf(await ask(form, 'OPTIONS', '/options', { client, headers }))
+    expect([await asked(), await asked()]).toEqual([200, 429])
+    const ban = { client: { ip: client }, for: '1h' }
+    expect((await askOperator(gateway, 'POST', '/api/clients/ban', ban)).status).toBe(200)
+    const another = await ask(form, 'OPTIONS', '/elsewhere', { client, headers })
+    expect(statusOf(another)).toBe(429)
   })
 
   test.each([
