@@ -143,10 +143,10 @@ function askLimiter(asked: AskedRequest, { limiter, hasPlans }: DecisionTable): 
 
 function matchRules(
   { method, target, host }: RequestHead,
-  { headers }: ClientRequest,
+  { headers, hasContent }: ClientRequest,
   { rules, preflightRules }: DecisionTable,
 ): readonly Policy[] {
-  const applying = preflightRules && isPreflight({ method, headers }) ? preflightRules : rules
+  const applying = preflightRules && isPreflight({ method, headers, hasContent }) ? preflightRules : rules
   return applying.match(target, method, headers, host)
 }
 

@@ -124,16 +124,24 @@ describe('preflights', () => {
     expect((await gateway.send('POST', '/every')).status).toBe(429)
   })
 
-  test('do not include other OPTIONS requests, nor any with a method override', async () => {
+  test('do not include other OPTIONS requests, nor any with a method override, a body or credentials', async () => {
     const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
-    const options = (path: string, headers: Record<string, string>) =>
-      gateway.send('OPTIONS', path, { headers })
+    const options = (path: string, headers: Record<string, string>, body?: string) =>
+      gateway.send('OPTIONS', path, { headers, ...(body !== undefined && { body }) })
     await gateway.send('GET', '/every')
     expect((await options('/every', {})).status).toBe(429)
     expect((await options('/every', { origin: app })).status).toBe(429)
     expect((await options('/every', { 'access-control-request-method': 'POST' })).status).toBe(429)
-    for (const name of ['x-http-method-override', 'x-http-method', 'x-method-override'])
-      expect((await options('/every', { ...preflight, [name]: 'GET' })).status).toBe(429)
+    for (const name of [
+      'x-http-method-override',
+      'x-http-method',
+      'x-method-override',
+      'authorization',
+      'cookie',
+    ])
+      expect((await options('/every', { ...preflight, [name]: 'GET' })).status, name).toBe(429)
+    for (const framing of [{ 'content-length': '1' }, { 'transfer-encoding': 'chunked' }])
+      expect((await options('/every', { ...preflight, ...framing }, 'x')).status).toBe(429)
     expect((await options('/every', preflight)).status).toBe(200)
     const host = { host: 'localhost' }
     await options('/hosted', host)

@@ -33,13 +33,21 @@ export function createCorsHeaders(origins: readonly string[], exposed: readonly 
 
 /**
  * Whether a browser asks if it may send another request (Fetch standard, section 3.3.3). A request that some backend may
- * handle as a request of another method is not one.
+ * handle as a request of another method is not one. Nor is one with a body or credentials, which browsers never send with a
+ * preflight: a handler for every method would serve it as it serves a POST.
  */
-export function isPreflight({ method, headers }: Pick<ClientRequest, 'method' | 'headers'>): boolean {
+export function isPreflight({
+  method,
+  headers,
+  hasContent,
+}: Pick<ClientRequest, 'method' | 'headers' | 'hasContent'>): boolean {
   return (
     method === 'OPTIONS' &&
     headers.origin !== undefined &&
     headers['access-control-request-method'] !== undefined &&
-    !methodOverrideFields.some((name) => headers[name] !== undefined)
+    !hasContent &&
+    !neverInPreflights.some((name) => headers[name] !== undefined)
   )
 }
+
+const neverInPreflights = [...methodOverrideFields, 'authorization', 'cookie']
