@@ -13,7 +13,8 @@ const BEHIND = / script: (?:[^ ]+, )?on @user_script:\d+\.$/
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/^(?:ERR )?The user executing the script can't (?:run|access)/, 'NOPERM'],
   [/^(?:ERR )?User .* has no permissions/, 'NOPERM'],
-  [/^(?:ERR )?(?:Lua )?[Ss]cript attempted to access a non local key/, 'MOVED'],
+  // Valkey 9.1 runs scripts in a module, and names no script.
+  [/^(?:ERR )?(?:(?:Lua )?[Ss]cript a|A)ttempted to access a non local key/, 'MOVED'],
   [/^(?:ERR )?[Ss]cript tried accessing undeclared key/, 'UNDECLARED'],
   [/^(?:ERR )?Script attempted to access keys that do not hash to the same slot/, 'CROSSSLOT'],
   [/^(?:ERR )?invalid password/, 'WRONGPASS'],

@@ -89,6 +89,8 @@ describe('the code of an error', () => {
       'ERR Script attempted to access a non local key in a cluster node script: on @user_script:1. (INCR)',
       'MOVED',
     ],
+    ['ERR Attempted to access a non local key in a cluster node (INCR)', 'MOVED'],
+    ['ERR Attempted to access a non local key in a cluster node script: on @user_script:1.', 'MOVED'],
     ['script tried accessing undeclared key', 'UNDECLARED'],
     ['ERR Script attempted to access a non local key in a cluster node script: on @user_script:1.', 'MOVED'],
     ['ERR Script attempted to access keys that do not hash to the same slot', 'CROSSSLOT'],
