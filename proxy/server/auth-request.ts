@@ -9,6 +9,12 @@ import type { HandlerOptions } from './handler-options.ts'
 const nothing = Buffer.alloc(0)
 const none: readonly string[] = []
 
+const ambiguous = {
+  reason: 'other',
+  reply: errors.badRequest,
+  why: 'a header that rules read is repeated, or there is another that backends may take for it (X_Api_Key for X-Api-Key)',
+} as const
+
 /**
  * The handling of an auth request, in which another proxy asks whether to allow a request: the original request is decided about, and a
  * 200 takes the place of forwarding it. The body of the auth request itself is ignored.
@@ -44,9 +50,27 @@ export class AuthRequest {
         why: 'the path is not /forward-auth, /auth-request or /ext-authz/…',
       })
     const read = readAuthRequest(this.#form, this.#request, this.#options)
+    if ('reply' in read) return 'reason' in read ? read : this.#unusable(read)
     // Otherwise all requests would count for the proxy itself.
-    if (!('reply' in read)) return client === this.#peer.client ? this.#unusable(this.#noClient) : read
-    return 'reason' in read ? read : this.#unusable(read)
+    if (client === this.#peer.client) return this.#unusable(this.#noClient)
+    return this.#isAmbiguous ? { ...ambiguous, path: read.target.path } : read
+  }
+
+  /**
+   * Whether the backend may read another value of a header than rules do. Of a request that is forwarded here, the backend gets one line
+   * of each header that rules read, and no alias; of this one it gets what the client has sent.
+   */
+  get #isAmbiguous(): boolean {
+    const met = new Set<string>()
+    const { rawHeaders } = this.#request
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const field = this.#options.classifyField(rawHeaders[i] ?? '')
+      if (field?.isAlias) return true
+      if (field?.role !== 'decisive') continue
+      if (met.has(field.name)) return true
+      met.add(field.name)
+    }
+    return false
   }
 
   get #noClient(): Pick<RejectedHead, 'reply' | 'why'> {

@@ -52,10 +52,15 @@ export type FieldRole =
 export type RequestFieldClassifier = (name: string) => FieldClass | undefined
 
 /**
- * `decides`: a decision rests on it, so that `Connection` cannot have it removed: the backend must see the value that the
- * decision used.
+ * - `decides`: a decision rests on it, so that `Connection` cannot have it removed: the backend must see the value that the
+ *   decision used
+ * - `isAlias`: some backend takes it for a header that rules read, or that overrides the method
  */
-export type FieldClass = HeaderName & { readonly role: FieldRole; readonly decides: boolean }
+export type FieldClass = HeaderName & {
+  readonly role: FieldRole
+  readonly decides: boolean
+  readonly isAlias: boolean
+}
 
 const commonRoles = new Map<string, FieldRole>([
   ...[...hopByHop, ...forwardProxyHeaders].map((name) => [name, 'hop-by-hop'] as const),
@@ -100,12 +105,14 @@ function createClassifier(
   roles: ReadonlyMap<string, FieldRole>,
   roleOfOther: (name: string) => FieldRole,
   deciding: readonly string[] = [],
+  isAlias: (name: string) => boolean = () => false,
 ): (name: string) => FieldClass | undefined {
   const decisive = new Set(deciding)
   const classOf = (name: string): FieldClass => ({
     ...headerName(name),
     role: roles.get(name) ?? roleOfOther(name),
     decides: decisive.has(name),
+    isAlias: isAlias(name),
   })
   const remembered = new Remembered<FieldClass>(
     1024,
@@ -175,7 +182,10 @@ export function createRequestClassifier(
     const alias = aliasOf(name)
     return aliased.has(alias) || decisiveAliases.has(alias) || isToldByProxies(alias) ? 'own' : 'end-to-end'
   }
-  return createClassifier(roles, roleOfOther, [...decisive, ...alwaysDecide])
+  const readByRules = new Set([...decisive, ...methodOverrideFields])
+  const aliasesOfRead = new Set([...readByRules].map(aliasOf))
+  const isAlias = (name: string): boolean => !readByRules.has(name) && aliasesOfRead.has(aliasOf(name))
+  return createClassifier(roles, roleOfOther, [...decisive, ...alwaysDecide], isAlias)
 }
 
 const responseRoles = new Map<string, FieldRole>([
