@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT, freePort } from '../support/network/ports.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import type { Finished } from '../support/gateway/process.ts'
@@ -52,7 +52,7 @@ describe('status', () => {
   })
 
   test('is negative where nothing answers, or the token is wrong', async () => {
-    const away = await sluice(['status', '--admin', `http://127.0.0.1:${await freePort()}`])
+    const away = await sluice(['status', '--admin', `http://127.0.0.1:${CLOSED_PORT}`])
     expect(away).toMatchObject({ status: 1, stdout: '' })
     expect(away.stderr).toMatch(
       /^error: no gateway answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\); --admin names another\n$/,
@@ -306,7 +306,7 @@ test('during an outage of Redis, show explains the outcome of a request, rule by
   const outage = await startGateway({
     CONFIG_FILE: join(directoryWith(yaml), 'sluice.yaml'),
     UPSTREAM_URL: backend.url,
-    REDIS_URL: `redis://127.0.0.1:${await freePort()}`,
+    REDIS_URL: `redis://127.0.0.1:${CLOSED_PORT}`,
   })
   const from = '127.0.0.9'
   for (let i = 0; i < 3; i++) await outage.send('GET', '/local', { from })

@@ -5,7 +5,7 @@ import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { connectGrpc, startGrpcServer, type GrpcClient, type GrpcServer } from '../support/http/grpc.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { atSomePace } from '../support/limiter/paces.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -145,7 +145,7 @@ describe.each([
 test('a refused gRPC-Web request gets an ordinary 429', async () => {
   const gateway = await startHosted({
     CONFIG_FILE: writeConfigFile('limits: [{ name: a, match: POST /a, requests: 1, window: 10m }]'),
-    UPSTREAM_URL: `http://127.0.0.1:${await freePort()}`,
+    UPSTREAM_URL: `http://127.0.0.1:${CLOSED_PORT}`,
     ...tlsSettings(),
   })
   const session = connectHttp2(gateway.port)
@@ -155,7 +155,7 @@ test('a refused gRPC-Web request gets an ordinary 429', async () => {
 })
 
 test('a server that is away is UNAVAILABLE', async () => {
-  const gateway = await startHosted({ UPSTREAM_URL: `h2c://127.0.0.1:${await freePort()}` })
+  const gateway = await startHosted({ UPSTREAM_URL: `h2c://127.0.0.1:${CLOSED_PORT}` })
   expect(await failureOf(connectGrpc(gateway.port, false).unary('a'))).toMatchObject({
     code: status.UNAVAILABLE,
     details: 'The backend cannot be reached',

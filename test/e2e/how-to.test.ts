@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { freshRedis } from '../support/redis/redis.ts'
@@ -136,7 +136,7 @@ const pages: Readonly<Record<string, Page>> = {
   'limit-some-requests.md': {},
   'redis-is-away.md': {
     table: `${limits}  - { name: search, match: GET /search, requests: 10, window: 1m }\n`,
-    env: async () => ({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` }),
+    env: () => Promise.resolve({ REDIS_URL: `redis://127.0.0.1:${CLOSED_PORT}` }),
     prepare: (scene) => send(scene, 7, 'POST /login', '192.0.2.7'),
   },
 }

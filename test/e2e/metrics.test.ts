@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { send, sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
@@ -44,7 +44,7 @@ test('requests, decisions and the backend are counted on the way through', async
 })
 
 test('an unavailable backend is in the metrics and in /readyz, which stays 200', async () => {
-  const gateway = await startHosted({ UPSTREAM_URL: `http://127.0.0.1:${await freePort()}` })
+  const gateway = await startHosted({ UPSTREAM_URL: `http://127.0.0.1:${CLOSED_PORT}` })
   expect((await gateway.send('GET', '/')).status).toBe(502)
   const found = await scrape(gateway)
   expect(found.value('sluice_upstream_errors_total', { upstream: 'default', kind: 'refused' })).toBe(1)

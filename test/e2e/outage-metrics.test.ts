@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const limits = `
@@ -21,7 +21,7 @@ test('decisions without Redis have outcomes of their own in the metrics', async 
   const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: file,
-    REDIS_URL: `redis://127.0.0.1:${await freePort()}`,
+    REDIS_URL: `redis://127.0.0.1:${CLOSED_PORT}`,
   })
   const statuses: number[] = []
   for (const path of ['/open', '/closed', '/', '/']) statuses.push((await gateway.send('GET', path)).status)

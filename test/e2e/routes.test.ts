@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { startBackend, startRawBackend, type Backend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
@@ -79,10 +79,9 @@ test('a server that has more to do gets less', async () => {
 })
 
 test('with one of three dead no request fails', async () => {
-  const port = await freePort()
   const [a, b] = await Promise.all([named('a'), named('b')])
   const gateway = await start(
-    `routes: [{ name: r, upstream: [${a.url}, 'http://127.0.0.1:${port}', ${b.url}], balance: round-robin }]`,
+    `routes: [{ name: r, upstream: [${a.url}, 'http://127.0.0.1:${CLOSED_PORT}', ${b.url}], balance: round-robin }]`,
   )
   expect((await bodies(gateway, 30)).filter((body) => body !== 'a' && body !== 'b')).toEqual([])
   const posted = await gateway.send('POST', '/', { body: 'a body that was not sent yet' })

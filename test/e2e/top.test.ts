@@ -7,7 +7,7 @@ import { makeSnapshot, readCounts, type Snapshot } from '../../proxy/cli/top/sna
 import { startBackend } from '../support/http/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT, freePort } from '../support/network/ports.ts'
 import { commandOf, spawnNode } from '../support/gateway/process.ts'
 import { directoryWith } from '../support/gateway/settings.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -101,7 +101,7 @@ describe('top', () => {
   })
 
   test('is negative where nothing answers, or the token is wrong', async () => {
-    const away = await runHosted(['top', '--admin', `http://127.0.0.1:${await freePort()}`])
+    const away = await runHosted(['top', '--admin', `http://127.0.0.1:${CLOSED_PORT}`])
     expect(away).toMatchObject({ status: 1, stdout: '' })
     const wrong = await runHosted(['top', '--admin', admin()], { ADMIN_TOKEN: 'wrong' })
     expect(wrong).toMatchObject({ status: 1, stdout: '' })

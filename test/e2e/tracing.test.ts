@@ -5,7 +5,7 @@ import { otherBounds, startHosted, type HostedGateway } from '../support/gateway
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { valuesOf, type RecordedRequest } from '../support/http/lenient-requests.ts'
 import { startOtlpCollector, type OtlpCollector, type RecordedSpan } from '../support/http/otlp-collector.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -200,7 +200,7 @@ test('a request that takes a route names the route', async () => {
 test('a backend that is away is an error of both spans', async () => {
   const away = await startHosted({
     ...tracingTo(collector.url),
-    UPSTREAM_URL: `http://127.0.0.1:${await freePort()}`,
+    UPSTREAM_URL: `http://127.0.0.1:${CLOSED_PORT}`,
   })
   expect((await away.send('GET', '/away')).status).toBe(502)
   const { server, client } = await spansOf('/away', 2)

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { RunningLimiter } from '../support/limiter/limiters.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { openAnsweringLimiter, openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startSentinel } from '../support/redis/redis-sentinel.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
@@ -61,15 +61,14 @@ test('sentinels that cannot be asked are each named, with their error', async ()
     eventually('it listens', () => silent.listening),
   ])
   const port = (silent.address() as { port: number }).port
-  const gone = await freePort()
   const limiter = openLimiter(
-    `redis+sentinel://127.0.0.1:${gone},127.0.0.1:${port},127.0.0.1:${guarded.port}/main`,
+    `redis+sentinel://127.0.0.1:${CLOSED_PORT},127.0.0.1:${port},127.0.0.1:${guarded.port}/main`,
   )
   await eventually('the log says why', () => expect(reasons(limiter)).toHaveLength(1))
   const parts = reasons(limiter)[0]?.split('; ').toSorted()
   expect(parts).toEqual(
     [
-      `sentinel 127.0.0.1:${gone}: connect ECONNREFUSED 127.0.0.1:${gone}`,
+      `sentinel 127.0.0.1:${CLOSED_PORT}: connect ECONNREFUSED 127.0.0.1:${CLOSED_PORT}`,
       `sentinel 127.0.0.1:${port}: no answer in time`,
       `sentinel 127.0.0.1:${guarded.port}: NOAUTH Authentication required.`,
     ].toSorted(),
@@ -78,8 +77,7 @@ test('sentinels that cannot be asked are each named, with their error', async ()
 
 test('an unreachable sentinel is not reported while another names the master', async () => {
   const master = await startRedisServer()
-  const gone = await freePort()
-  const limiter = await openAnsweringLimiter(urlOf([gone, ...(await startSentinels(1, master.port))]))
+  const limiter = await openAnsweringLimiter(urlOf([CLOSED_PORT, ...(await startSentinels(1, master.port))]))
   const operator = openRedis(master.url)
   for (let i = 0; i < 3; i++) {
     const before = await limiter.connection.client.client('ID')

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { startBackend, startRawBackend } from '../support/http/backend.ts'
 import { send, sendRaw, spawnGateway, startGateway } from '../support/gateway/gateway.ts'
 import { watchForBusyMachine } from '../support/load/core-time.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { untilQueued } from '../support/wait/until-queued.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
@@ -141,7 +141,7 @@ test('a connection to the backend that is still being opened then is given up', 
 test.each(['1', '2'])(
   'a start that waits for Redis is ended by SIGTERM, with %s processes',
   async (workers) => {
-    const starting = spawnGateway({ REDIS_URL: `redis://127.0.0.1:${await freePort()}`, WORKERS: workers })
+    const starting = spawnGateway({ REDIS_URL: `redis://127.0.0.1:${CLOSED_PORT}`, WORKERS: workers })
     await starting.waitForLine(/"msg":"cannot connect to Redis/)
     expect(await starting.stop('SIGTERM')).toBe(0)
     expect(starting.output()).toContain('"msg":"stopped"')

@@ -13,7 +13,7 @@ import {
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
-import { freePort } from '../support/network/ports.ts'
+import { CLOSED_PORT, freePort } from '../support/network/ports.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { startSentinel } from '../support/redis/redis-sentinel.ts'
 import {
@@ -189,7 +189,7 @@ describe('a log line', () => {
     ['redis+cluster', '', /^connect ECONNREFUSED 127\.0\.0\.1:/],
     ['redis+sentinel', '/main', /^sentinel 127\.0\.0\.1:\d+: connect ECONNREFUSED 127\.0\.0\.1:/],
   ])('says once why %s cannot be reached', async (scheme, path, reason) => {
-    const limiter = openLimiter(`${scheme}://127.0.0.1:${await freePort()}${path}`)
+    const limiter = openLimiter(`${scheme}://127.0.0.1:${CLOSED_PORT}${path}`)
     await limiter.connection.connected(500)
     expect(limiter.logLines).toMatchObject([{ msg: 'cannot connect to Redis; retrying' }])
     expect(limiter.logLines[0]?.reason).toMatch(reason)

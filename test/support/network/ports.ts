@@ -12,6 +12,11 @@ const first = lowest + size * (Number(process.env['VITEST_POOL_ID'] ?? 0) % shar
 let drawn = randomInt(size)
 
 /**
+ * A port on which no server of any test listens, nor of another run beside this one: below 1024, and of those that `fetch` takes.
+ */
+export const CLOSED_PORT = 2
+
+/**
  * A port that nothing listens on, for a process that must be told its port before it starts. Where the server runs in
  * the test's own process, listen on port 0 instead.
  *

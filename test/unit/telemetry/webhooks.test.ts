@@ -5,7 +5,7 @@ import { createLog, type Log } from '../../../shared/log.ts'
 import { signedHeaders, webhookKey } from '../../../proxy/telemetry/webhooks/signature.ts'
 import { createWebhooks } from '../../../proxy/telemetry/webhooks/webhooks.ts'
 import type { Webhook, WebhookEvent } from '../../../proxy/telemetry/webhooks/webhook-event.ts'
-import { freePort } from '../../support/network/ports.ts'
+import { CLOSED_PORT } from '../../support/network/ports.ts'
 import { startWebhookReceiver } from '../../support/http/webhook-receiver.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
@@ -164,7 +164,7 @@ test('an unavailable or slow receiver does not delay others, and its backlog is 
   const slow = await startWebhookReceiver(() => undefined)
   const events = ['ban'] as const
   const webhooks = start([
-    { url: `http://127.0.0.1:${await freePort()}`, events },
+    { url: `http://127.0.0.1:${CLOSED_PORT}`, events },
     { url: slow.url, events },
     { url: receiver.url, events },
   ])

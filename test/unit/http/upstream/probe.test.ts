@@ -8,7 +8,7 @@ import type { ServerPlace } from '../../../../proxy/http/upstream/servers/server
 import { startBackend, startRawBackend } from '../../../support/http/backend.ts'
 import { atEndOfFile } from '../../../support/run/at-end.ts'
 import { authorityFile, readPair } from '../../../support/network/certificates.ts'
-import { freePort } from '../../../support/network/ports.ts'
+import { CLOSED_PORT } from '../../../support/network/ports.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 
 function probeWith(authorities?: Buffer, host?: string): Probe {
@@ -35,8 +35,7 @@ test.each([
 })
 
 test('a server that is not there, hangs, breaks off or sends something else', async () => {
-  const none = await freePort()
-  expect(await ask(probeWith(), `http://127.0.0.1:${none}`)).toContain('ECONNREFUSED')
+  expect(await ask(probeWith(), `http://127.0.0.1:${CLOSED_PORT}`)).toContain('ECONNREFUSED')
   const hung = await startRawBackend((socket) => void socket.resume())
   expect(await ask(probeWith(), hung.url, undefined, 500)).toBe('it does not answer in time')
   const broken = await startRawBackend((socket) => socket.destroy())
