@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
@@ -7,11 +6,13 @@ import {
   renameSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown, type Plugin } from 'rolldown'
+import { hashFiles } from './hash-files.ts'
 import { bundledPath, bundledScripts, gatewayScripts, poolCheck, startScript } from './bundled-scripts.ts'
 import { wallClockMs } from '../calendar/wall-clock.ts'
 
@@ -23,12 +24,21 @@ const bundles = join(root, 'node_modules/.cache/bundles')
 /** Other runs may still use theirs. */
 const KEPT_MS = 24 * 3_600_000
 
+/** Where everything is that a bundle is made of, from the root. Packages are those of the lock file. */
+const sources = ['package-lock.json', 'package.json', 'origin', 'proxy', 'scripts', 'shared', 'test/support']
+
 /** Bundles the scripts from the sources as they are, unless that is done already. @returns the folder of the bundles */
 export async function bundle(): Promise<string> {
-  const files = (await Promise.all(bundledScripts.map(bundleOf))).flat()
-  const hash = createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 16)
+  const hash = hashFiles(root, sources)
   const folder = join(bundles, hash)
-  if (!existsSync(folder)) writeAtOnce(folder, files)
+  if (existsSync(folder)) utimesSync(folder, new Date(), new Date())
+  else {
+    // This takes five seconds of CPU.
+    const files = await Promise.all(bundledScripts.map(bundleOf))
+    // Edited meanwhile.
+    if (hashFiles(root, sources) !== hash) return bundle()
+    writeAtOnce(folder, files.flat())
+  }
   removeOld(folder)
   return folder
 }

@@ -27,10 +27,7 @@ async function bundleScripts(project: TestProject): Promise<void> {
  * a container; the machine's own `redis-server`. Reports which one it uses, and fails the run without any: no test is
  * skipped for want of Redis.
  */
-export async function setup(project: TestProject): Promise<void> {
-  // Each project asks for both.
-  if (!process.env[BUNDLES]) await bundleScripts(project)
-  if (process.env['SHARED_TEST_REDIS_URL']) return
+async function obtainRedis(): Promise<void> {
   const given = process.env['REDIS_URL']
   if (given) {
     announce(given, 'named by REDIS_URL')
@@ -53,6 +50,14 @@ export async function setup(project: TestProject): Promise<void> {
   }
   started = await launchRedisServer(binary)
   announce(started.url, `by ${binary}`)
+}
+
+export async function setup(project: TestProject): Promise<void> {
+  // Each project asks for both.
+  await Promise.all([
+    process.env[BUNDLES] ? undefined : bundleScripts(project),
+    process.env['SHARED_TEST_REDIS_URL'] ? undefined : obtainRedis(),
+  ])
 }
 
 export async function teardown(): Promise<void> {
