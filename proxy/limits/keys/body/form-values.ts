@@ -4,7 +4,7 @@ import { FoundLists, type Findings } from './found-values.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { FormNames, Meant } from './names/form-names.ts'
 
-/** Names with characters beyond ASCII, or broken or double escapes, that are compared at most. */
+/** Names with characters beyond ASCII, broken or double escapes, or an equals sign in brackets, that are compared at most. */
 const MAX_UNUSUAL_NAMES = 256
 
 /** Values that are looked at: far more than a request may count for. */
@@ -77,7 +77,7 @@ class FieldSearch {
     // To qs the name of `user[a=b]=1` ends behind the bracket.
     let behind = signs.from(equals + 1)
     while (behind < end && !this.#endsBracket(behind)) behind = signs.from(behind + 1)
-    if (behind < end) this.#add(this.#meant(start, behind), behind + 1, end)
+    if (behind < end && this.#mayCompareUnusual()) this.#add(this.#meant(start, behind), behind + 1, end)
   }
 
   #endsBracket(end: number): boolean {
@@ -89,10 +89,14 @@ class FieldSearch {
   #meant(start: number, end: number): Meant {
     const meant = this.#names.ofSent(this.#text, start, end)
     if (meant !== undefined) return meant
-    if (++this.#unusual <= MAX_UNUSUAL_NAMES)
-      return this.#names.ofDecoded(decodedText(this.#text.slice(start, end), false))
-    this.found.cutAll()
-    return nobody
+    return this.#mayCompareUnusual()
+      ? this.#names.ofDecoded(decodedText(this.#text.slice(start, end), false))
+      : nobody
+  }
+
+  #mayCompareUnusual(): boolean {
+    if (++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
+    return !this.found.isCut
   }
 
   #add(names: Meant, start: number, end: number): void {

@@ -372,6 +372,16 @@ test('a letter that is many to who compares names weighs as much as these', () =
   expect(compared.reduce((sum, length) => sum + length, 0)).toBeLessThan(64 * 1024)
 })
 
+test('names of form fields with an equals sign in brackets are compared up to 256 times', () => {
+  const body = (names: number): string => `${'x[a=b]=1&'.repeat(names)}email[a=b]=c`
+  expect(counts(keysOf(body(255), 'application/x-www-form-urlencoded'), 'c', 'b]=c')).toEqual([
+    1,
+    1,
+    undefined,
+  ])
+  expect(keysOf(body(256), 'application/x-www-form-urlencoded')).toBeUndefined()
+})
+
 test('a string that ends in a backslash is looked through once for comments', () => {
   const startedAt = process.threadCpuUsage()
   keysOf(`{/**/"${'\\"'.repeat(32_000)}\\`, json)
