@@ -114,10 +114,7 @@ class PartSearch {
       const end = Math.max(...places.map(({ headEnd }) => headEnd))
       if (!this.#mayRead(end - start)) continue
       // With the line end before the content.
-      if (
-        damagedHead.test(text.slice(start, end + 2)) ||
-        places.some(({ content }) => this.#isBoundary(content))
-      )
+      if (isDamaged(text.slice(start, end + 2)) || places.some(({ content }) => this.#isBoundary(content)))
         this.found.cutAll()
       const meant = this.#meantBy(text.slice(start, end))
       if (meant.size > 0)
@@ -209,7 +206,13 @@ type ContentPlace = { readonly headEnd: number; readonly content: number }
  * A head whose end, or whose lines, readers find in different places: PHP ends a line at a NUL and after 5120 bytes, and to it two CR are
  * no blank line. No browser and no library for clients sends such a head.
  */
-const damagedHead = /\0|\r(?!\n)|(?:^|\n)[^\n]{5000}/
+function isDamaged(head: string): boolean {
+  return hasOtherLineEnd.test(head) || (head.length >= MAX_LINE && hasLongLine.test(head))
+}
+
+const MAX_LINE = 5000
+const hasOtherLineEnd = /\0|\r(?!\n)/
+const hasLongLine = new RegExp(`[^\\n]{${MAX_LINE}}`)
 
 const nobody: ReadonlySet<number> = new Set()
 
