@@ -118,6 +118,8 @@ function startWith(kind: GatewayKind, upstream: string, config: string): Promise
     MAX_CONNECTIONS: '1000',
     // The primary process may take its time to decide: these tests do not test a busy machine.
     STORE_TIMEOUT: '10s',
+    // A client that waits for a core may send its request long after the handshake.
+    HEADERS_TIMEOUT: '60s',
     ...(kind.tls && tlsSettings()),
   }
   return startGateway(settings)
