@@ -22,18 +22,17 @@ const defects: readonly Defect[] = [
     shownBy: /504 with|MaxListenersExceededWarning|hangs/,
     patches: [
       {
-        file: 'proxy/http/forward/forward.ts',
+        file: 'proxy/http/forward/response-delivery.ts',
         from:
           '    if (this.#slowBody) this.#slowBody.push(chunk)\n' +
           '    else if (last) response.end(chunk)\n' +
-          '    else if (response.writableNeedDrain) this.#holdBody(chunk)\n' +
+          '    else if (response.writableNeedDrain) this.#hold(chunk, source)\n' +
           '    else response.write(chunk)\n',
         to:
           '    if (last) return response.end(chunk)\n' +
           '    if (response.write(chunk)) return\n' +
-          '    const connection = this.#connection\n' +
-          '    connection?.pause()\n' +
-          '    response.onDrain = () => connection?.resume()\n',
+          '    source?.pause()\n' +
+          '    response.onDrain = () => source?.resume()\n',
       },
       {
         file: 'proxy/http/upstream/connection.ts',

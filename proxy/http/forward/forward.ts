@@ -17,7 +17,8 @@ import { failureMetrics, failureReply } from './failure-reply.ts'
 import type { ForwardRequest } from './forward-request.ts'
 import { interimFields } from './interim-fields.ts'
 import { RequestBody, type BodyHooks } from './body/request-body.ts'
-import { ResponseBody, type ReadAhead } from './body/response-body.ts'
+import type { ReadAhead } from './body/response-body.ts'
+import { ResponseDelivery } from './response-delivery.ts'
 import { responseFields } from './response-fields.ts'
 import { lengthWithoutContent, protocolToAskFor } from './upstream-headers.ts'
 
@@ -61,12 +62,7 @@ export class Forwarding implements UpstreamExchange {
   #attempts = 0
   /** A server may have seen the request. */
   #started = false
-  #responding = false
-  #flushed = false
-  /** Set once the client reads more slowly than the backend sends. */
-  #slowBody: ResponseBody | undefined
-  /** The backend failed during its response; what it sent before is still being written to the client. */
-  #isCut = false
+  readonly #delivery: ResponseDelivery
 
   constructor(options: ForwarderOptions, forwarded: ForwardRequest) {
     this.#options = options
@@ -74,6 +70,7 @@ export class Forwarding implements UpstreamExchange {
     this.#startedMs = options.now()
     this.method = forwarded.request.method
     this.client = forwarded.client
+    this.#delivery = new ResponseDelivery(forwarded.response, options.readAhead)
     const { request, held } = forwarded
     const hooks: BodyHooks = {
       isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
@@ -92,7 +89,7 @@ export class Forwarding implements UpstreamExchange {
   abandon(reason: string): void {
     this.cancelled = true
     this.#body?.release()
-    this.#slowBody?.drop()
+    this.#delivery.drop()
     this.#connection?.abort(reason)
   }
 
@@ -112,17 +109,17 @@ export class Forwarding implements UpstreamExchange {
 
   /** Increases when the client sends some of the request body or reads some of the response. */
   get clientProgress(): number {
-    return (this.#body?.bytes ?? 0) + (this.#slowBody?.taken ?? 0)
+    return (this.#body?.bytes ?? 0) + this.#delivery.taken
   }
 
   /** Bytes of the response that are buffered here, besides those already written to the response. */
   get heldBytes(): number {
-    return this.#slowBody?.heldBytes ?? 0
+    return this.#delivery.heldBytes
   }
 
   /** The backend failed during its response: only what it sent before is left to write. */
   get isCut(): boolean {
-    return this.#isCut
+    return this.#delivery.isCut
   }
 
   get upgrades(): boolean {
@@ -130,7 +127,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   get isRepeatable(): boolean {
-    return !this.#body && !this.#responding && !this.cancelled && idempotentMethods.has(this.method)
+    return !this.#body && !this.#delivery.hasBegun && !this.cancelled && idempotentMethods.has(this.method)
   }
 
   get #responseHeaders(): readonly string[] {
@@ -180,7 +177,7 @@ export class Forwarding implements UpstreamExchange {
       throw new ResponseSyntaxError('status code not allowed in HTTP/2')
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
     this.#forwarded.trace?.answered(head.status)
-    this.#responding = true
+    this.#delivery.begin()
     if (this.#body) {
       this.#body.release()
       response.endAfterResponse()
@@ -191,30 +188,12 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onBody(chunk: Buffer, last: boolean): void {
-    const { response, settlement } = this.#forwarded
-    settlement?.onBody(chunk)
-    this.#flushed = true
-    if (this.#slowBody) this.#slowBody.push(chunk)
-    else if (last) response.end(chunk)
-    else if (response.writableNeedDrain) this.#holdBody(chunk)
-    else response.write(chunk)
-  }
-
-  /** The client reads more slowly than the backend sends. */
-  #holdBody(chunk: Buffer): void {
-    const { response } = this.#forwarded
-    this.#slowBody = new ResponseBody(response, this.#options.readAhead, this.#connection)
-    this.#slowBody.push(chunk)
+    this.#forwarded.settlement?.onBody(chunk)
+    this.#delivery.write(chunk, last, this.#connection)
   }
 
   onPause(): void {
-    this.#flushHead()
-  }
-
-  #flushHead(): void {
-    if (!this.#responding || this.#flushed) return
-    this.#flushed = true
-    this.#forwarded.response.flushHead()
+    this.#delivery.flushHead()
   }
 
   onTrailers(fields: readonly string[]): void {
@@ -223,12 +202,11 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onEnd(): void {
-    const { request, response, settlement } = this.#forwarded
+    const { request, settlement } = this.#forwarded
     this.#connection = undefined
     settlement?.onEnd()
     this.#forwarded.trace?.ended()
-    if (this.#slowBody) this.#slowBody.finish(() => response.end())
-    else if (!response.writableEnded) response.end()
+    this.#delivery.end()
     // The backend answered before the request body ended. Its rest is read and dropped: the next request follows.
     if (this.#body) request.resume()
   }
@@ -264,7 +242,7 @@ export class Forwarding implements UpstreamExchange {
     this.#forwarded.trace?.failed(failure.kind)
     // The backend may have seen it the first time.
     if (!this.#started && isBeforeSending(failure.kind)) settlement?.cancel()
-    if (response.headersSent || this.#responding) this.#cutShort(failure.kind)
+    if (response.headersSent || this.#delivery.hasBegun) this.#cutShort(failure.kind)
     else {
       const reply = failureReply(failure)
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
@@ -281,25 +259,21 @@ export class Forwarding implements UpstreamExchange {
 
   #maySendAgain({ isUnprocessed, onReusedConnection }: UpstreamFailure): boolean {
     if (!isUnprocessed) return onReusedConnection && this.#attempts < 2 && this.isRepeatable
-    if (this.#responding || this.#attempts >= MAX_ATTEMPTS) return false
+    if (this.#delivery.hasBegun || this.#attempts >= MAX_ATTEMPTS) return false
     return this.#body ? this.#body.isRepeatable : true
   }
 
-  /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */
+  /** Ends a response that has begun so that the client can tell that it is incomplete. */
   #cutShort(kind: FailureKind): void {
-    const { response } = this.#forwarded
     // After an exception the state of the response is unknown.
-    if (kind === 'exception') return response.breakOff()
-    this.#flushHead()
-    this.#isCut = true
-    if (this.#slowBody) this.#slowBody.finish(() => response.cutShort())
-    else response.cutShort()
+    if (kind === 'exception') this.#forwarded.response.breakOff()
+    else this.#delivery.cutShort()
   }
 
   #refuseBody(): void {
     const { request, response } = this.#forwarded
     this.abandon('the request body is over the limit')
-    if (this.#responding) this.#cutShort('aborted')
+    if (this.#delivery.hasBegun) this.#cutShort('aborted')
     else {
       this.#forwarded.onBodyOverLimit()
       sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)

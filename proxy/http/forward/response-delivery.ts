@@ -1,0 +1,87 @@
+import type { ClientResponse } from '../message/messages.ts'
+import type { UpstreamChannel } from '../upstream/exchange.ts'
+import { ResponseBody, type ReadAhead } from './body/response-body.ts'
+
+/** The response of the backend on its way to the client, at the pace of the client. */
+export class ResponseDelivery {
+  readonly #response: ClientResponse
+  readonly #readAhead: ReadAhead
+  #hasBegun = false
+  #flushed = false
+  /** Set once the client reads more slowly than the backend sends. */
+  #slowBody: ResponseBody | undefined
+  #isCut = false
+
+  constructor(response: ClientResponse, readAhead: ReadAhead) {
+    this.#response = response
+    this.#readAhead = readAhead
+  }
+
+  /** The backend has answered: its head is passed on next. */
+  begin(): void {
+    this.#hasBegun = true
+  }
+
+  get hasBegun(): boolean {
+    return this.#hasBegun
+  }
+
+  /** Increases when the client reads some of the bytes that have waited for it. */
+  get taken(): number {
+    return this.#slowBody?.taken ?? 0
+  }
+
+  /** Bytes that are buffered here, besides those already written to the response. */
+  get heldBytes(): number {
+    return this.#slowBody?.heldBytes ?? 0
+  }
+
+  /** The backend failed during its response; what it sent before is still being written to the client. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  /** @param source paused while too much waits for the client */
+  write(chunk: Buffer, last: boolean, source: UpstreamChannel | undefined): void {
+    const response = this.#response
+    this.#flushed = true
+    if (this.#slowBody) this.#slowBody.push(chunk)
+    else if (last) response.end(chunk)
+    else if (response.writableNeedDrain) this.#hold(chunk, source)
+    else response.write(chunk)
+  }
+
+  /** The client reads more slowly than the backend sends. */
+  #hold(chunk: Buffer, source: UpstreamChannel | undefined): void {
+    this.#slowBody = new ResponseBody(this.#response, this.#readAhead, source)
+    this.#slowBody.push(chunk)
+  }
+
+  /** Sends the head, if no body has come with it. */
+  flushHead(): void {
+    if (!this.#hasBegun || this.#flushed) return
+    this.#flushed = true
+    this.#response.flushHead()
+  }
+
+  /** The response is complete. */
+  end(): void {
+    const response = this.#response
+    if (this.#slowBody) this.#slowBody.finish(() => response.end())
+    else if (!response.writableEnded) response.end()
+  }
+
+  /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */
+  cutShort(): void {
+    const response = this.#response
+    this.flushHead()
+    this.#isCut = true
+    if (this.#slowBody) this.#slowBody.finish(() => response.cutShort())
+    else response.cutShort()
+  }
+
+  /** Drops the bytes that wait for the client. */
+  drop(): void {
+    this.#slowBody?.drop()
+  }
+}
