@@ -6,7 +6,7 @@ import type { HiddenCookies } from '../request/values/hidden-cookies.ts'
 import type { HandlerOptions } from './handler-options.ts'
 
 /** The request that is answered. */
-type Answered = {
+export type Answered = {
   readonly options: Pick<HandlerOptions, 'devices' | 'scheme' | 'telemetry'>
   readonly request: ClientRequest
   readonly peer: Peer

@@ -1,13 +1,10 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ForwardProgress } from '../http/connection/client-progress.ts'
 import { declaredLength, expectsContinue } from '../http/fields/framing.ts'
-import type { ForwardRequest } from '../http/forward/forward-request.ts'
 import { forward, type ForwarderOptions } from '../http/forward/forward.ts'
 import { HeldBody, type HeldBodyOptions } from '../http/forward/body/held-body.ts'
-import { MAX_TAGS, privateReference, type ReferenceNames } from '../http/forward/private-references.ts'
-import { publicFields, type PublicNames } from '../http/forward/public-fields.ts'
+import { privateReference, type ReferenceNames } from '../http/forward/private-references.ts'
 import { bodyWaitOf } from '../http/forward/body/request-buffering.ts'
-import { uncached } from '../http/forward/response-fields.ts'
 import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { MAX_BODY_BYTES, whyUnread, withRequestedUnits } from '../limits/costs/requested-charges.ts'
@@ -19,26 +16,15 @@ import { requestedUnits, type Policy } from '../policy.ts'
 import type { ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import { remainingForwards } from '../request/local-replies.ts'
 import type { RequestHead } from '../request/request-head.ts'
-import { readTarget } from '../request/target/target.ts'
 import type { Rejection, UnreadCost, UnreadReserve } from '../telemetry/telemetry.ts'
-import { withDeviceCookies } from './device-cookies.ts'
 import type { ExchangeReport } from './exchange-report.ts'
 import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
+import { publicHead, referencesOf } from './public-names.ts'
 
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 
 const unnamed = 'Destination is not below the prefix of the route'
 const unstripped = 'the path spells the prefix of the route differently, or no path follows the prefix'
-
-/** Undefined if the backend knows host and path as its client does. */
-function publicNamesOf(
-  sentHost: string | undefined,
-  publicHost: string,
-  prefix = '',
-): PublicNames | undefined {
-  if (sentHost === undefined && prefix === '') return undefined
-  return { publicHost, sentHost: sentHost ?? publicHost, prefix }
-}
 
 function isEnforced({ policy }: Charge): boolean {
   return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
@@ -249,8 +235,9 @@ export class ForwardedRequest {
       classifyField,
       responseHeaders: limitHeaders,
       settlement: this.#settlement,
-      publicHead: this.#publicHead(
-        publicNamesOf(sentHost, host, stripped?.prefix),
+      publicHead: publicHead(
+        this.#host,
+        { host, sentHost, strippedPrefix: stripped?.prefix },
         route?.isUncached ?? false,
       ),
       trace,
@@ -258,22 +245,6 @@ export class ForwardedRequest {
       onBodyOverLimit: () => report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
       onUpgrade: onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
     })
-  }
-
-  /** Undefined where the client gets the response as the backend has sent it. */
-  #publicHead(names: PublicNames | undefined, isUncached: boolean): ForwardRequest['publicHead'] {
-    const { hiddenCookies } = this.#host.options
-    if (!names && !hiddenCookies && !isUncached) return undefined
-    return (head) => {
-      const fields = names ? publicFields(head.fields, names) : head.fields
-      // A challenge that answers 200 does not say that somebody has signed in.
-      if (isUncached)
-        return { ...head, fields: uncached(hiddenCookies ? hiddenCookies.withoutSetCookies(fields) : fields) }
-      return {
-        ...head,
-        fields: hiddenCookies ? withDeviceCookies(fields, head.status, this.#host, hiddenCookies) : fields,
-      }
-    }
   }
 
   #reject(reason: Rejection, reply: ErrorReply, why: string): void {
@@ -328,26 +299,4 @@ export class ForwardedRequest {
   abandon(reason: string): void {
     this.delivery?.abandon(reason)
   }
-}
-
-/** @param prefix path prefix of the backend */
-function referencesOf(
-  { headers }: ClientRequest,
-  publicHost: string,
-  prefix: string,
-  sentHost = publicHost,
-  route?: RoutedUpstream,
-): ReferenceNames | undefined {
-  if (headers['destination'] === undefined && headers['if'] === undefined) return undefined
-  const { stripPrefix, setHeaders } = route ?? {}
-  if (!stripPrefix && prefix === '' && sentHost === publicHost) return undefined
-  // Backends that read this header, such as Radicale, remove the prefix themselves.
-  if (stripPrefix && setHeaders?.has('x-script-name')) return undefined
-  const toPrivate = (path: string): string | undefined => {
-    const target = readTarget('GET', path, { headers: {} })
-    if (typeof target === 'string' || target.authority !== undefined) return undefined
-    const rest = stripPrefix ? stripPrefix(target)?.target : target.forwardTarget
-    return rest === undefined ? undefined : prefix + rest
-  }
-  return { publicHost, sentHost, toPrivate, tagsLeft: MAX_TAGS }
 }
