@@ -20,7 +20,7 @@ import type { ConfigState } from '../telemetry/metrics/metrics.ts'
 import { adminConnectionsWithin, readOpenFilesLimit } from './observe/open-files.ts'
 import type { Reloader } from './reload/reloader.ts'
 import { listenOn } from './listen/server.ts'
-import { rulesInForce } from './serving.ts'
+import { rulesInForce } from './serving/rules-in-force.ts'
 import { version } from './observe/version.ts'
 
 /** The listener of operators and their tools, apart from that of the clients. */

@@ -9,7 +9,7 @@ import { composeGateway } from './gateway.ts'
 import { composeNames, lookUpEverywhere } from './upstreams/names.ts'
 import { readSettings } from './reload/settings-source.ts'
 import { askForSettings } from './reload/worker-tables.ts'
-import type { Gateway } from './serving.ts'
+import type { Gateway } from './serving/serving.ts'
 import { describeStart } from './observe/startup-log.ts'
 import { warnOfUnknownUpstreams } from './upstreams/unknown-names.ts'
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLog } from '../../shared/log.ts'
 import { composeAdmin } from '../../proxy/app/admin.ts'
 import { createReloader } from '../../proxy/app/reload/reloader.ts'
-import { composeServing } from '../../proxy/app/serving.ts'
+import { composeServing } from '../../proxy/app/serving/compose.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
 import { send } from '../support/gateway/gateway.ts'
 import {

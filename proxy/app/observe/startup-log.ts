@@ -1,7 +1,7 @@
 import { hashTable } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { describeRedis, parseRedisUrl } from '../../limits/store/redis/connecting/url.ts'
-import type { Listening } from '../serving.ts'
+import type { Listening } from '../serving/serving.ts'
 
 /** The `listening` log line, which shows operators whether the right gateway was started. */
 export type ListeningLine = Listening & {

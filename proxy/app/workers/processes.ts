@@ -4,7 +4,7 @@ import type { Log } from '../../../shared/log.ts'
 import { StartError } from '../../../shared/start-error.ts'
 import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import type { Listening } from '../serving.ts'
+import type { Listening } from '../serving/serving.ts'
 
 /** Delay before an exited worker is restarted, so that one that fails at its start does not keep the machine busy. */
 const RESTART_DELAY_MS = 1_000

@@ -1,0 +1,146 @@
+import type { Server as NetServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import type { Log } from '../../../shared/log.ts'
+import type { Running } from '../../../shared/shutdown.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import { drain } from '../../http/connection/drain.ts'
+import type { Http1Connections } from '../../http/connection/http1/connections.ts'
+import { createHttp2Connections, type Http2Connections } from '../../http/connection/http2/connections.ts'
+import { createTunnels, type Tunnels } from '../../http/forward/tunnel.ts'
+import type { Names } from '../../names/names.ts'
+import type { TrustedHosts } from '../../request/addresses/trusted-hosts.ts'
+import { createErrorBoundary } from '../../server/error-boundary.ts'
+import type { HandlerOptions } from '../../server/handler-options.ts'
+import { createHttp2Handlers } from '../../server/http2-handlers.ts'
+import { serveClients } from '../../server/listener.ts'
+import { composeAddresses, composeTrustedProxies } from '../addresses/trusted-proxies.ts'
+import { composeConnections, type ClientConnections } from '../listen/connections.ts'
+import { composeDecisions, type DecisionsListener } from '../listen/decisions/listener.ts'
+import { createFaultLog } from '../listen/fault-log.ts'
+import { createClientServer, http1Limits, http2Limits, type ClientServer } from '../listen/server.ts'
+import { composeUpstreams, type Upstreams } from '../upstreams/upstream.ts'
+import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
+
+/** The server that clients connect to, with the handler of their requests and the backends. */
+export type ClientListener = Running &
+  Pick<LiveHandler, 'prepare' | 'readTable' | 'hasPlace'> &
+  Pick<Upstreams, 'readServers'> & {
+    readonly server: NetServer
+    readonly decisions: DecisionsListener | undefined
+    reloadCertificate(): void
+    /** Resolves when the addresses of trusted proxies are known, or after a short wait. */
+    ready(): Promise<void>
+  }
+
+export type ListenerOptions = Omit<
+  HandlerDeps,
+  'addresses' | 'connections' | 'upstreams' | 'onException' | 'now'
+> & {
+  readonly names: Names
+}
+
+/** How long a start waits for the addresses of trusted proxies, so that their first requests are believed. */
+const LOOKUP_AT_START_MS = 2_000
+
+const now = performance.now.bind(performance)
+
+export function composeClientListener(settings: GatewaySettings, options: ListenerOptions): ClientListener {
+  const { names, telemetry, log } = options
+  const upstreams = composeUpstreams(settings, telemetry, { names, log, now })
+  const clientServer = createClientServer(settings, log)
+  const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
+  const addresses = composeAddresses(settings, { ranges, hosts })
+  const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })
+  const onException = createErrorBoundary(telemetry, log)
+  const deps = { ...options, addresses, connections, upstreams, onException, now }
+  const live = composeHandler(settings, deps)
+  const protocols = composeProtocols(settings, clientServer, live, deps)
+  const decisions =
+    settings.decisionsPort === undefined
+      ? undefined
+      : composeDecisions(settings, { ...deps, live: live.live })
+  const parts = { ...protocols, clientServer, connections, decisions, hosts, upstreams, log }
+  return {
+    server: clientServer.server,
+    decisions,
+    prepare: (...table) => live.prepare(...table),
+    readTable: () => live.readTable(),
+    hasPlace: live.hasPlace,
+    readServers: () => upstreams.readServers(),
+    reloadCertificate: () => void clientServer.certificate?.reload(),
+    ready: async () => hosts?.ready(LOOKUP_AT_START_MS),
+    close: () => closeGracefully(parts, settings),
+  }
+}
+
+/** The connections of clients, by protocol. */
+type Protocols = {
+  readonly http1: Http1Connections
+  readonly http2: Http2Connections
+  readonly tunnels: Tunnels
+}
+
+function composeProtocols(
+  settings: GatewaySettings,
+  { server }: ClientServer,
+  { handler }: LiveHandler,
+  deps: HandlerDeps & Pick<HandlerOptions, 'addresses' | 'telemetry' | 'onException'>,
+): Protocols {
+  const { addresses, connections, telemetry, onException, log } = deps
+  const onFault = createFaultLog(log, settings)
+  const tunnels = createTunnels({
+    idleMs: settings.tunnelIdleTimeoutMs,
+    onOpen: () => telemetry.upgradeOpened(),
+    onClose: () => telemetry.upgradeClosed(),
+  })
+  const http2Handlers = createHttp2Handlers({
+    handler,
+    telemetry,
+    onException,
+    peers: { addresses, addressOf: (socket) => connections.connectionLimit.addressOf(socket) },
+    slowClients: connections.slowClients,
+    onFault,
+    log,
+  })
+  const http2 = createHttp2Connections(http2Limits(settings), http2Handlers, now)
+  const http1 = serveClients(server, {
+    handler,
+    limits: http1Limits(settings),
+    http2,
+    tunnels,
+    upgradeProtocols: settings.upgradeProtocols,
+    telemetry,
+    onException,
+    onFault,
+    now,
+  })
+  return { http1, http2, tunnels }
+}
+
+/** Stops accepting connections, lets requests in flight finish, and then closes all that serves them. */
+async function closeGracefully(
+  parts: Protocols & {
+    readonly clientServer: ClientServer
+    readonly connections: ClientConnections
+    readonly decisions: DecisionsListener | undefined
+    readonly hosts: TrustedHosts | undefined
+    readonly upstreams: Upstreams
+    readonly log: Log
+  },
+  { shutdownDelayMs, shutdownGraceMs }: GatewaySettings,
+): Promise<void> {
+  const { http1, http2, tunnels, connections, decisions, log } = parts
+  const { server, certificate } = parts.clientServer
+  http1.endAfterResponses()
+  decisions?.endAfterResponses()
+  if (shutdownDelayMs > 0) await setTimeout(shutdownDelayMs)
+  tunnels.closeAll()
+  await Promise.all([
+    drain(server, { ...connections, http1, http2, log }, shutdownGraceMs),
+    decisions?.drain(shutdownGraceMs),
+  ])
+  certificate?.close()
+  parts.hosts?.close()
+  connections.close()
+  parts.upstreams.destroy()
+}

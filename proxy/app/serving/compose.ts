@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../../../shared/log.ts'
+import { createClientOperations, type ClientOperations } from '../../admin/client-operations.ts'
+import { createHealth } from '../../admin/health.ts'
+import { hashTable } from '../../config/reload/table-change.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import { createThrottledClients, type ThrottledClients } from '../../limits/clients/throttled-clients.ts'
+import type { Names } from '../../names/names.ts'
+import { createMetrics, type ConfigState, type Metrics } from '../../telemetry/metrics/metrics.ts'
+import { watchProcess, type MetricSnapshot } from '../../telemetry/metrics/prometheus.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
+import { composeCrowdsec, type Crowdsec } from '../addresses/crowdsec.ts'
+import type { KeptList } from '../addresses/live-lists.ts'
+import { composeCounting, type Counting } from '../counting.ts'
+import { explainHead } from '../explain/explain-head.ts'
+import { composeReplicaExchange } from '../observe/replicas.ts'
+import { composeTracing } from '../observe/tracing.ts'
+import { version } from '../observe/version.ts'
+import { composeNames } from '../upstreams/names.ts'
+import { composeClientListener } from './client-listener.ts'
+import { rulesInForce } from './rules-in-force.ts'
+import { Serving, type ServingParts, type TableInForce } from './serving.ts'
+import { TableFiles } from './table-files.ts'
+
+/** Parts that another process or a test has. */
+export type Elsewhere = {
+  /**
+   * Makes the counters where they are neither in Redis nor in this process: with several workers and no Redis the primary
+   * process counts for all of them.
+   */
+  readonly count?: ((telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting) | undefined
+  /** By which names are looked up; unless given, its own. */
+  readonly names?: Names | undefined
+  /** In the process that reads the settings. */
+  readonly readConfig?: () => ConfigState
+  /** In a worker: the id of its gateway among the replicas. */
+  readonly gatewayId?: string | undefined
+  /** Reads what Node knows of this process; unless given, it is watched until it ends. */
+  readonly readNode?: () => Promise<MetricSnapshot>
+  /** Monotonic milliseconds that counters in memory go by; unless given, those of this process. */
+  readonly now?: () => number
+  /** In a worker: the decisions of CrowdSec, which the primary process reads. */
+  readonly crowdsec?: Crowdsec | undefined
+  /** In a worker: the list of addresses that is in force, where its file cannot be used. */
+  readonly askForKeptList?: (location: string) => Promise<KeptList | undefined>
+  /** Tells of bans and of the breaker, where somebody wants to know. */
+  readonly notify?: Notify | undefined
+}
+
+/** Clients over a limit that operators can list: two megabytes at most. */
+const THROTTLED_CLIENTS = 10_000
+
+const now = performance.now.bind(performance)
+
+/** Composes everything that serves clients in this process. */
+export async function composeServing(
+  settings: GatewaySettings,
+  log: Log,
+  elsewhere: Elsewhere = {},
+): Promise<Serving> {
+  const metrics = composeMetrics(settings, elsewhere)
+  const { telemetry } = metrics
+  const crowdsec =
+    settings.crowdsec && (elsewhere.crowdsec ?? composeCrowdsec(settings.crowdsec, { telemetry, log }))
+  if (crowdsec) telemetry.observeTable('crowdsec', () => crowdsec.table.readUse())
+  const { askForKeptList } = elsewhere
+  const files = new TableFiles({ crowdsec, askForKeptList, telemetry, log, now })
+  const read = await files.readFirst(settings)
+  const tracing = await composeTracing(settings, telemetry, log)
+  const throttledClients = createThrottledClients(THROTTLED_CLIENTS, elsewhere.now ?? now)
+  telemetry.observeTable('limited', () => throttledClients.readUse())
+  const forgotten: ThrottledClients['forget'] = (...client) => throttledClients.forget(...client)
+  const counters =
+    elsewhere.count?.(telemetry, forgotten) ??
+    (await composeCounting(settings, log, telemetry, forgotten, elsewhere.now, elsewhere.notify))
+  const { limiter, clientTable } = counters
+  // Whether a client is over a limit of its own shows with its next request.
+  clientTable.entries.onOverride = forgotten
+  const health = createHealth({
+    storeState: () => counters.storeState(),
+    unavailableStoreNodes: counters.unavailableNodes,
+    upstreamState: () => metrics.upstreamState(),
+    readServers: () => listener.readServers(),
+  })
+  const listener = composeClientListener(settings, {
+    ...{ ...read, limiter, clientTable, throttledClients, telemetry, tracing, log },
+    names: elsewhere.names ?? composeNames(),
+    isStopping: () => health.read().status === 'stopping',
+  })
+  const table = { hash: hashTable(settings), refusals: settings.refusals }
+  const replicas = composeReplicaExchange({
+    ...{ counters, throttledClients, log },
+    gateway: elsewhere.gatewayId ?? randomUUID(),
+    readTableHash: () => table.hash,
+    readHealth: () => health.read(),
+  })
+  const parts = { settings, metrics, health, counters, crowdsec, files, listener, replicas, table, tracing }
+  const clients = composeOperations({ ...parts, throttledClients, log })
+  return new Serving({ ...parts, throttledClients, clients })
+}
+
+function composeMetrics(settings: GatewaySettings, { readConfig, readNode }: Elsewhere): Metrics {
+  return createMetrics({
+    policies: rulesInForce(settings).map(({ policy }) => policy),
+    limitsEnabled: !settings.rateLimitingDisabled,
+    version,
+    readNode: readNode ?? watchProcess('sluice_'),
+    ...(readConfig && { readConfig }),
+  })
+}
+
+/** The operations for operators, on clients of this process. */
+function composeOperations(
+  parts: Omit<ServingParts, 'clients'> & { readonly table: Readonly<TableInForce>; readonly log: Log },
+): ClientOperations {
+  const { settings, metrics, counters, files, listener, replicas, table, throttledClients, log } = parts
+  const { clientTable } = counters
+  return {
+    ...createClientOperations({
+      counters: counters.operations,
+      clientTable,
+      limited: throttledClients,
+      replicas,
+      onReset: () => metrics.telemetry.clientReset(),
+      logAddresses: settings.logAddresses,
+      log,
+    }),
+    explain(asked) {
+      const { hasPlace } = listener
+      const runTime = { entries: clientTable.entries, refusals: table.refusals, hasPlace }
+      const tokens = files.tokens?.uncounted
+      return explainHead(asked, settings, { table: listener.readTable(), tokens, runTime })
+    },
+  }
+}

@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../../../shared/log.ts'
+import { doAtOnce, type Steps } from '../../../shared/steps.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import { HeldBodyMemory } from '../../http/forward/body/held-body.ts'
+import type { ClientTable } from '../../limits/clients/client-table.ts'
+import { compileTableInSteps, type RequestTable } from '../../limits/request-table.ts'
+import { createWaiting, type Waiting } from '../../limits/waiting/waiting.ts'
+import { maxDelayMs } from '../../policy.ts'
+import type { Geo } from '../../request/addresses/geo/geo.ts'
+import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
+import { createUntrustedProxyWarning } from '../../request/addresses/untrusted-proxy-warning.ts'
+import { createHandler } from '../../server/exchange.ts'
+import type { Handler, HandlerOptions, LiveOptions } from '../../server/handler-options.ts'
+import { createAccessLog } from '../../telemetry/access-log.ts'
+import { createFailureLog } from '../../telemetry/failure-log.ts'
+import { createRefusalLog } from '../../telemetry/refusal-log.ts'
+import { createUnreadCostLog } from '../../telemetry/unread/unread-cost-log.ts'
+import { createUnreadKeyLog } from '../../telemetry/unread/unread-key-log.ts'
+import type { ClientConnections } from '../listen/connections.ts'
+import { createUnusableLog } from '../listen/decisions/unusable-log.ts'
+import type { Upstreams } from '../upstreams/upstream.ts'
+import { composeRoutes, prefixOf } from './route-options.ts'
+import { composeTable, type TableOptions } from './table-options.ts'
+
+/** Dependencies of the steps of a request. */
+export type HandlerDeps = Pick<
+  HandlerOptions,
+  | 'limiter'
+  | 'tokens'
+  | 'throttledClients'
+  | 'addresses'
+  | 'telemetry'
+  | 'tracing'
+  | 'onException'
+  | 'isStopping'
+  | 'now'
+> &
+  ReadFiles & {
+    readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
+    readonly connections: ClientConnections
+    readonly upstreams: Upstreams
+    readonly log: Log
+  }
+
+/** What settings name, read: keys of tokens, lists of addresses, databases of countries. */
+export type ReadFiles = {
+  readonly tokens: HandlerOptions['tokens']
+  readonly lists: AddressLists
+  readonly geo: Geo | undefined
+}
+
+export type LiveHandler = {
+  readonly handler: Handler
+  /** The options in force, for another listener too. */
+  readonly live: LiveOptions
+  /** The tables for requests that begin now. */
+  readTable(): RequestTable
+  /** Whether a request with this charge would find a place to wait, if it had to. */
+  readonly hasPlace: Waiting['hasPlace']
+  /**
+   * Builds everything that requests need for another table. One build at a time, as each continues the state in force.
+   *
+   * @returns puts it in force, at once for requests that begin then
+   */
+  prepare(settings: GatewaySettings, read: ReadFiles): Steps<() => void>
+}
+
+/** Composes the steps of a request by the settings. */
+export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
+  const fixed = composeFixed(settings, deps)
+  const waiting = createWaiting(deps.now, deps.telemetry)
+  const delaying = waiting.delaying(deps.limiter)
+  function* compose(
+    next: GatewaySettings,
+    { tokens, lists, geo }: ReadFiles,
+  ): Steps<LiveOptions & { readonly table: RequestTable; readonly useRoutes: () => void }> {
+    const { routed, commit } = yield* deps.upstreams.prepare(next.routes ?? [])
+    const isTraced = deps.tracing !== undefined
+    const table = yield* compileTableInSteps(next, deps.addresses, lists, geo)
+    const routes = next.routes && (yield* composeRoutes(next, table.written, routed, fixed.forwarder))
+    const limiter = table.written.some(({ policy }) => maxDelayMs(policy) > 0) ? delaying : deps.limiter
+    const ofTable = { ...(yield* composeTable(next, table, { tokens, isTraced })), limiter }
+    return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
+  }
+  let inForce = doAtOnce(compose(settings, deps))
+  inForce.useRoutes()
+  const live = { options: inForce.options }
+  return {
+    handler: createHandler(live),
+    live,
+    readTable: () => inForce.table,
+    hasPlace: waiting.hasPlace,
+    *prepare(next, read) {
+      const prepared = yield* compose(next, read)
+      return () => {
+        inForce = prepared
+        live.options = prepared.options
+        prepared.useRoutes()
+      }
+    },
+  }
+}
+
+function composeFixed(
+  settings: GatewaySettings,
+  deps: HandlerDeps,
+): Omit<HandlerOptions, keyof TableOptions | 'routes'> {
+  const { throttledClients, addresses, connections, upstreams } = deps
+  const { telemetry, onException, isStopping, now, log } = deps
+  return {
+    entries: deps.clientTable.entries,
+    banning: deps.clientTable,
+    throttledClients,
+    addresses,
+    addressOf: (socket) => connections.connectionLimit.addressOf(socket),
+    slowClients: connections.slowClients,
+    maxTargetBytes: settings.maxTargetBytes,
+    maxHeaderCount: settings.maxHeaderCount,
+    forwarder: {
+      upstream: upstreams.fallback,
+      telemetry,
+      maxBodyBytes: settings.maxBodyBytes,
+      readAhead: {
+        perResponseBytes: settings.responseBufferBytes,
+        totalBytes: settings.maxUnreadBytes / 2,
+        heldBytes: 0,
+      },
+      now,
+      onFailure: createFailureLog(log),
+    },
+    heldBodies: composeHeldBodies(telemetry),
+    requestBuffering: settings.requestBuffering,
+    telemetry,
+    tracing: deps.tracing,
+    onException,
+    upstreamPrefix: prefixOf(settings.upstreamUrl),
+    upstreamHost: settings.upstreamUrl.host,
+    sentHost: sentHostOf(settings),
+    addsVia: settings.via,
+    scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
+    makeRequestId: randomUUID,
+    now,
+    isStopping,
+    onUntrustedProxy: createUntrustedProxyWarning(log, settings),
+    onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
+    onUnusableAuthRequest: createUnusableLog(log, settings),
+    onCostUnread: createUnreadCostLog(log),
+    onKeyUnread: createUnreadKeyLog(log),
+    onRefused: settings.accessLog === 'refused' ? createRefusalLog(log, settings) : undefined,
+    onFinished: settings.accessLog === true ? createAccessLog(log, settings) : undefined,
+  }
+}
+
+function sentHostOf({ upstreamHost, upstreamUrl }: GatewaySettings): string | undefined {
+  if (upstreamHost === 'keep') return undefined
+  return upstreamHost === 'upstream' ? upstreamUrl.host : upstreamHost
+}
+
+function composeHeldBodies(telemetry: HandlerDeps['telemetry']): HeldBodyMemory {
+  const memory = new HeldBodyMemory()
+  telemetry.observeTable('held-bodies', () => memory.readUse())
+  return memory
+}

@@ -1,0 +1,60 @@
+import type { Steps } from '../../../shared/steps.ts'
+import { mergeHeaders } from '../../config/routes/request-headers.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import { OVER_HEADER } from '../../http/fields/removed-headers.ts'
+import { headerListOf } from '../../http/message/header-list.ts'
+import { createPrefixStripper } from '../../limits/rules/strip-prefix.ts'
+import { compileRoutes } from '../../limits/rules/upstream-routes.ts'
+import { overRouteOf, type Rule } from '../../policy.ts'
+import type { HandlerOptions, RoutedUpstream, RoutedUpstreams } from '../../server/handler-options.ts'
+import type { RoutedGroup } from '../upstreams/upstream.ts'
+
+/** Each route has a forwarder, so that a request without routes costs nothing more. */
+export function* composeRoutes(
+  { routes = [], hasFallback, requestHeaders: ofFile }: GatewaySettings,
+  rules: readonly Rule[],
+  routed: readonly RoutedGroup[],
+  forwarder: HandlerOptions['forwarder'],
+): Steps<RoutedUpstreams> {
+  const found: RoutedUpstream[] = []
+  for (const { route, group } of routed) {
+    const { name, upstream, upstreamHost, stripPrefix, paths, requestHeaders = [] } = route
+    found.push({
+      name,
+      forwarder: { ...forwarder, upstream: group, telemetry: forwarder.telemetry.ofUpstream(name) },
+      prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
+      upstreamHost,
+      setHeaders: headerListOf(mergeHeaders(ofFile, requestHeaders)),
+      stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),
+    })
+    yield
+  }
+  return {
+    hasFallback,
+    table: yield* compileRoutes(routes, found),
+    ofRules: yield* composeOver(rules, found),
+  }
+}
+
+/** Each rule that sends its requests over the limit to a route says so there. */
+function* composeOver(
+  rules: readonly Rule[],
+  found: readonly RoutedUpstream[],
+): Steps<RoutedUpstreams['ofRules']> {
+  const byName = new Map(found.map((route) => [route.name, route]))
+  const ofRules = new Map<string, RoutedUpstream>()
+  for (const { policy } of rules) {
+    const route = byName.get(overRouteOf(policy) ?? '')
+    if (route) {
+      const setHeaders = headerListOf([OVER_HEADER, policy.name], route.setHeaders)
+      ofRules.set(policy.name, { ...route, setHeaders, isUncached: true })
+    }
+    yield
+  }
+  return ofRules.size > 0 ? ofRules : undefined
+}
+
+/** The path of a backend's URL, which is put before the path of each request. */
+export function prefixOf({ pathname }: URL): string {
+  return pathname.replace(/\/$/, '')
+}

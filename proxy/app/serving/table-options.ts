@@ -1,0 +1,125 @@
+import type { Steps } from '../../../shared/steps.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import { createCorsHeaders, type CorsHeaders } from '../../http/fields/cors.ts'
+import { createRequestClassifier } from '../../http/fields/header-roles.ts'
+import { headerListOf } from '../../http/message/header-list.ts'
+import { listedHeaders } from '../../limits/clients/lists/client-lists.ts'
+import { addedNames, createLimitHeaders, limitHeaderNames } from '../../limits/replies.ts'
+import type { RequestTable } from '../../limits/request-table.ts'
+import { requestedUnits, singleParts, type Policy } from '../../policy.ts'
+import { conditionHeaders } from '../../policy/condition-needs.ts'
+import { hideCookies } from '../../request/values/hidden-cookies.ts'
+import type { HandlerOptions } from '../../server/handler-options.ts'
+
+/** The parts of the table of limits that a request needs; the table can change while the gateway runs. */
+export type TableOptions = Pick<
+  HandlerOptions,
+  | 'rules'
+  | 'preflightRules'
+  | 'corsHeaders'
+  | 'clientLists'
+  | 'accountOverrides'
+  | 'conditions'
+  | 'geo'
+  | 'tokens'
+  | 'devices'
+  | 'hiddenCookies'
+  | 'hasBodyKeys'
+  | 'hasPlans'
+  | 'readsBodies'
+  | 'refusals'
+  | 'limitHeaders'
+  | 'classifyField'
+  | 'setHeaders'
+  | 'limiter'
+>
+
+/** The options for requests by a table. */
+export function* composeTable(
+  settings: GatewaySettings,
+  {
+    written,
+    rules,
+    preflightRules,
+    clientLists,
+    accountOverrides,
+    conditions,
+    geo,
+    devices,
+    hasBodyKeys,
+    hasPlans,
+  }: RequestTable,
+  {
+    tokens,
+    isTraced,
+  }: {
+    readonly tokens: HandlerOptions['tokens']
+    readonly isTraced: boolean
+  },
+): Steps<Omit<TableOptions, 'limiter'>> {
+  const { allowList, denyList } = settings
+  const hasBodies = hasBodyKeys || readsBodies(written)
+  yield
+  const deciding = new Set(written.flatMap((rule) => [...headersOf(rule.policy), ...conditionHeaders(rule)]))
+  yield
+  for (const name of listedHeaders({ allowList, denyList, rules: written })) deciding.add(name)
+  yield
+  return {
+    rules,
+    preflightRules,
+    corsHeaders: composeCors(settings),
+    clientLists,
+    accountOverrides,
+    conditions,
+    geo,
+    tokens,
+    devices,
+    hiddenCookies: composeHiddenCookies(settings),
+    hasBodyKeys,
+    hasPlans,
+    readsBodies: hasBodies,
+    refusals: settings.refusals,
+    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, hasBodyKeys),
+    classifyField: createRequestClassifier(
+      [...deciding, ...(hasBodies ? ['content-type', 'content-encoding'] : [])],
+      settings.keepUnusualHeaders,
+      settings.clientAddressHeader,
+      [...(isTraced ? ['traceparent', 'tracestate'] : []), ...setNames(settings)],
+    ),
+    setHeaders: headerListOf(settings.requestHeaders),
+  }
+}
+
+/** Names of the headers that the operator has set for some backend: no client can send them. */
+function setNames({ requestHeaders, routes = [] }: GatewaySettings): string[] {
+  return [requestHeaders, ...routes.map((route) => route.requestHeaders ?? [])].flatMap((fields) =>
+    fields.filter((_, i) => i % 2 === 0),
+  )
+}
+
+/** Headers that scripts can read: when to retry, the remaining quota, the request id, and the headers of refusals. */
+function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): CorsHeaders | undefined {
+  if (!cors) return undefined
+  const exposed = ['Retry-After', ...limitHeaderNames(rateLimitHeaders), 'X-Request-Id']
+  return createCorsHeaders(cors.origins, [...exposed, ...addedNames(refusals)])
+}
+
+/** Browsers still send them with rate limiting off. */
+function composeHiddenCookies({ rules }: GatewaySettings): HandlerOptions['hiddenCookies'] {
+  const names = new Set(rules.flatMap(({ policy }) => policy.device?.cookie ?? []))
+  return names.size > 0 ? hideCookies([...names]) : undefined
+}
+
+function readsBodies(rules: GatewaySettings['rules']): boolean {
+  return rules.some(({ policy }) => requestedUnits(policy) !== undefined)
+}
+
+/** The fields that tell a policy's clients apart. */
+function headersOf({ partition, device, plans }: Policy): string[] {
+  const ofKey = singleParts(partition).flatMap((part) => {
+    if (part.kind === 'jwt') return ['authorization']
+    if (part.kind === 'cookie') return ['cookie']
+    return part.kind === 'header' ? [part.name] : []
+  })
+  return [...ofKey, ...(device ? ['cookie'] : []), ...(plans?.claim === undefined ? [] : ['authorization'])]
+}
