@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { authorityFile } from '../support/network/certificates.ts'
 import { runClient } from './client.ts'
+import { letIn, letInWhenRefused } from './refusals.ts'
 import { startNodeServer } from './server.ts'
 import { setStage, type Way } from './stage.ts'
 
@@ -12,24 +13,49 @@ import { setStage, type Way } from './stage.ts'
 
 const { direct, ways } = setStage({
   start: async () => ({ port: await startNodeServer('mqtt.js'), probe: '/' }),
-  http2: false,
+  http2: 'one of several',
   config: 'test/apps/limits/mqtt.yaml',
 })
 
 /** The rule `connections` allows so many to a client at a time. */
 const CONNECTIONS = 20
 
+const waysOfNode = ways.filter(({ protocol }) => protocol !== 'http2')
+const waysOfPages = ways.filter(({ protocol }) => protocol === 'http2')
+
 let directly: Promise<object> | undefined
 
-test.for(ways)('MQTT clients get the same messages, $name', async (way) => {
-  const expected = await (directly ??= runClient('mqtt.js', direct))
-  expect(expected).toMatchObject({ kept: 'retained', large: true, will: 'gone', later: 'while away' })
-  const { ordered } = expected as { ordered: string }
-  expect(expected).toMatchObject({ 'many/0': ordered, 'many/1': ordered, 'many/2': ordered })
-  expect(await runClient('mqtt.js', way)).toEqual(expected)
+async function expected(): Promise<object> {
+  const seen = await (directly ??= runClient('mqtt.js', direct, ['mqtt']))
+  expect(seen).toMatchObject({ kept: 'retained', large: true, will: 'gone', later: 'while away' })
+  const { ordered } = seen as { ordered: string }
+  expect(seen).toMatchObject({ 'many/0': ordered, 'many/1': ordered, 'many/2': ordered })
+  return seen
+}
+
+test.for(waysOfNode)('MQTT clients get the same messages, $name', async (way) => {
+  expect(await runClient('mqtt.js', way, ['mqtt'])).toEqual(await expected())
 })
 
-test.for(ways)('a client has no more than its share of connections at a time, $name', async (way) => {
+// Chromium opens a WebSocket over HTTP/1.1, on a connection of its own.
+test.for(waysOfPages)('MQTT clients in a page get the same messages, $name', async (way) => {
+  const { protocols, ...seen } = (await runClient('mqtt-page.js', way, ['mqtt'])) as { protocols: string[] }
+  expect(seen).toEqual(await expected())
+  expect(protocols).toEqual(['h2'])
+})
+
+test.for(ways)(
+  'clients whose connections are refused connect later, and lose no message, $name',
+  async (way) => {
+    await letIn(way, 'tight')
+    const script = way.protocol === 'http2' ? 'mqtt-page.js' : 'mqtt.js'
+    const { value, isRefused } = await letInWhenRefused(way, 'tight', runClient(script, way, ['tight']))
+    expect(value).toMatchObject(await expected())
+    expect(isRefused).toBe(true)
+  },
+)
+
+test.for(waysOfNode)('a client has no more than its share of connections at a time, $name', async (way) => {
   const opened = await Promise.all(Array.from({ length: 2 * CONNECTIONS }, () => open(way)))
   const statuses = opened.map(({ status }) => status).toSorted()
   expect(statuses).toEqual(statuses.map((_, place) => (place < CONNECTIONS ? 101 : 429)))
