@@ -1,17 +1,20 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { DEVICE_SECRET, tableOfEveryKind } from '../support/gateway/every-kind.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { pathReaders } from '../support/http/path-readers.ts'
 import { parseExposition } from '../support/metrics/prometheus.ts'
 import { sendAndLeave, waysOfSending } from '../support/http/raw-client.ts'
 import { seededRandom } from '../support/random/seeded-random.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { faultsOf } from '../support/http/lenient-requests.ts'
 import { mutated } from './mutations.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 // Nobody has said what must come of these bytes: vectors with a few changes each. What must hold whatever they are is
-// looked at instead. WIRE_RUNS sets how many rounds of a dozen connections are made, TEST_SEED repeats them.
+// looked at instead, with one rule and with rules of every kind: it is drawn for each round which. WIRE_RUNS sets how many rounds of a dozen connections are made, TEST_SEED repeats them.
 
 const seed = testSeed()
 const numRuns = Number(process.env['WIRE_RUNS'] ?? 15)
@@ -20,18 +23,32 @@ const client = '127.77.77.77'
 
 let backend: RecordingBackend
 let gateway: GatewayProcess
-let limiting: GatewayProcess
+/** Each with one rule alone, and with rules of every kind behind it. */
+let counting: readonly Ports[]
+let limiting: readonly HostedGateway[]
+
+type Ports = Pick<HostedGateway, 'port' | 'adminPort'>
+
+const everything = "{ name: everything, match: '* /*', requests: 1000000000, window: 1d }"
+/** One request for /a, in whatever way it is asked for. */
+const once = "{ name: once, match: '* /a', requests: 1, window: 1d }"
 
 beforeAll(async () => {
   console.log(`mutations with TEST_SEED=${seed}, ${numRuns} rounds`)
   backend = await startRecordingBackend()
   gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/counted.yaml' })
-  limiting = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/one-request.yaml' })
+  counting = [gateway, await startWith(tableOfEveryKind([everything]))]
+  limiting = [await startWith(`limits: [${once}]`), await startWith(tableOfEveryKind([once]))]
 })
 
 afterAll(() => backend.close())
 
+function startWith(table: string): Promise<HostedGateway> {
+  return startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(table), DEVICE_SECRET })
+}
+
 const round = fc.array(fc.tuple(mutated, fc.nat()), { minLength: atOnce, maxLength: atOnce })
+const table = fc.constantFrom(0, 1)
 const parameters = { seed, numRuns } as const
 
 /** Sends each of the byte strings in pieces of its own, and gives the requests that arrived at the backend meanwhile. */
@@ -45,7 +62,7 @@ async function requestsOf(port: number, inputs: readonly [string, number][]) {
   return backend.requests.slice(before)
 }
 
-async function allowedBy({ adminPort }: GatewayProcess): Promise<number> {
+async function allowedBy({ adminPort }: Ports): Promise<number> {
   const reply = await fetch(`http://127.0.0.1:${adminPort}/metrics`)
   const metrics = parseExposition(await reply.text())
   for (const place of ['process', 'request'])
@@ -56,10 +73,11 @@ async function allowedBy({ adminPort }: GatewayProcess): Promise<number> {
 test('whatever is sent, the backend sees requests in one form only, and no more than were decided on', async () => {
   const { pid } = gateway.process.child
   await fc.assert(
-    fc.asyncProperty(round, async (inputs) => {
-      const seen = await requestsOf(gateway.port, inputs)
+    fc.asyncProperty(round, table, async (inputs, which) => {
+      const seen = await requestsOf(counting[which]?.port ?? 0, inputs)
       expect(seen.flatMap(faultsOf)).toEqual([])
-      expect(backend.requests.length).toBeLessThanOrEqual(await allowedBy(gateway))
+      const allowed = await Promise.all(counting.map(allowedBy))
+      expect(backend.requests.length).toBeLessThanOrEqual(allowed.reduce((sum, each) => sum + each, 0))
       expect(gateway.process.child.exitCode).toBeNull()
     }),
     parameters,
@@ -73,13 +91,13 @@ test('whatever is sent, the backend sees requests in one form only, and no more 
 test('whatever is sent, a limited path reaches the backend under no spelling once the limit is used up', async () => {
   const isLimited = (target: string): boolean =>
     Object.values(pathReaders).some((read) => read(target.split('?')[0] ?? '') === '/a')
-  expect((await limiting.send('GET', '/a', { from: client })).status).toBe(200)
+  for (const { send } of limiting) expect((await send('GET', '/a', { from: client })).status).toBe(200)
   await fc.assert(
-    fc.asyncProperty(round, async (inputs) => {
-      const seen = await requestsOf(limiting.port, inputs)
+    fc.asyncProperty(round, table, async (inputs, which) => {
+      const seen = await requestsOf(limiting[which]?.port ?? 0, inputs)
       expect(seen.map(({ target }) => target).filter(isLimited)).toEqual([])
     }),
     { ...parameters, numRuns: Math.ceil(numRuns / 2) },
   )
-  expect((await limiting.send('GET', '/a', { from: client })).status).toBe(429)
+  for (const { send } of limiting) expect((await send('GET', '/a', { from: client })).status).toBe(429)
 }, 3_600_000)
