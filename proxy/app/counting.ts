@@ -127,7 +127,7 @@ export function clientTableOptions(
 ): ClientTableOptions {
   const policies = settings.rateLimitingDisabled ? [] : settings.rules.map(({ policy }) => policy)
   const { logAddresses } = settings
-  return { policies, now, telemetry, logAddresses, onBan: tellOfBans(notify, settings), log }
+  return { policies, now, telemetry, logAddresses, onBan: tellOfBans(notify), log }
 }
 
 /** The options that all kinds of limiters have in common. */

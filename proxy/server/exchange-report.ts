@@ -1,5 +1,5 @@
 import type { ErrorReply } from '../../shared/error-replies.ts'
-import { isHashedKey } from '../limits/keys/partition-key.ts'
+import { isHashedKey, mayHashAddress } from '../limits/keys/partition-key.ts'
 import { oneStateEach } from '../limits/replies.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { chargesOfStates, type Charge, type Decision } from '../limits/limiter.ts'
@@ -37,6 +37,7 @@ export class ExchangeReport {
   #refusedBy: Policy | undefined
   /** Of the client under the rule that it is over the limit of, or banned under. */
   #partitionKey: string | undefined
+  #isAddressInKey = false
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
   #device: DeviceOutcome | undefined
@@ -76,7 +77,7 @@ export class ExchangeReport {
     })
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
     const { onRefused, onFinished } = this.#options
-    if (onRefused || onFinished || this.trace) this.#partitionKey = keyOverLimit(decision, charges)
+    if (onRefused || onFinished || this.trace) this.#name(chargeOverLimit(decision, charges))
     this.#options.throttledClients.note(charges, decision)
   }
 
@@ -109,11 +110,11 @@ export class ExchangeReport {
 
   /**
    * @param refusedBy undefined if the limiter was unavailable
-   * @param bannedKey of the client, if it is banned by it
+   * @param bannedKey of the client, if it is banned by it, or under all rules without it
    */
   refused(status: number, refusedBy: Policy | undefined, bannedKey?: string): void {
     this.#refusedBy = refusedBy
-    this.#partitionKey ??= bannedKey
+    if (bannedKey !== undefined) this.#name({ policy: refusedBy, partitionKey: bannedKey })
     this.#options.onRefused?.({ ...this.#named, status, policy: refusedBy?.name })
   }
 
@@ -146,6 +147,13 @@ export class ExchangeReport {
     this.trace?.finished(access)
   }
 
+  /** @param client without a policy the key may be of any */
+  #name(client: { readonly policy: Policy | undefined; readonly partitionKey: string } | undefined): void {
+    if (!client || this.#partitionKey !== undefined) return
+    this.#partitionKey = client.partitionKey
+    this.#isAddressInKey = client.policy === undefined || mayHashAddress(client.policy)
+  }
+
   get #named(): LoggedRequest {
     const { request, head, clientAddress } = this.#about
     return {
@@ -154,6 +162,7 @@ export class ExchangeReport {
       path: head?.target.path ?? this.rejectedPath,
       clientAddress: clientAddress.address,
       counter: hashedOnly(this.#partitionKey),
+      isAddressInCounter: this.#isAddressInKey,
       device: this.#device,
       plan: this.#plan,
     }
@@ -166,17 +175,17 @@ function hashedOnly(partitionKey: string | undefined): string | undefined {
 }
 
 /**
- * The partition key of the client under the policy that refused the request, else under the first one that it is over the limit of.
+ * The charge of the client under the policy that refused the request, else under the first one that it is over the limit of.
  *
  * @internal exported for tests
  */
-export function keyOverLimit(decision: Decision, charges: readonly Charge[]): string | undefined {
+export function chargeOverLimit(decision: Decision, charges: readonly Charge[]): Charge | undefined {
   if (decision.outcome === 'unavailable') return undefined
   const refusedBy = decision.outcome === 'refused' ? decision.refusedBy.name : undefined
   const at = decision.states.findIndex(
     ({ policy, exceeded }) => exceeded && (refusedBy === undefined || policy.name === refusedBy),
   )
-  return at === -1 ? undefined : chargesOfStates(charges, decision.states)[at]?.partitionKey
+  return at === -1 ? undefined : chargesOfStates(charges, decision.states)[at]
 }
 
 /**

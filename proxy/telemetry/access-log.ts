@@ -10,6 +10,8 @@ export type LoggedRequest = {
   readonly clientAddress: string
   /** The hash of the client's key (`h:…`) under the rule that it is over the limit of or banned under; none of an address or a network. */
   readonly counter?: string | undefined
+  /** Its hash is of an address, too: not to be logged where addresses are not. */
+  readonly isAddressInCounter?: boolean | undefined
   /** Where a rule with `device` has counted it. */
   readonly device?: DeviceOutcome | undefined
   /** The client's plan under a rule with plans; `none`, or `unknown` for one that the rule does not have. */
@@ -56,6 +58,14 @@ export function nameRequest(
   }
 }
 
+/** The client's key for a log line or a span, where it may be there. */
+export function loggedCounter(
+  { counter, isAddressInCounter }: Pick<LoggedRequest, 'counter' | 'isAddressInCounter'>,
+  { logAddresses }: { readonly logAddresses: boolean },
+): string | undefined {
+  return logAddresses || !isAddressInCounter ? counter : undefined
+}
+
 /**
  * Writes one line for each finished request.
  *
@@ -77,7 +87,6 @@ export function createAccessLog(
       deniedBy,
       rejected,
       wouldBeRefusedBy,
-      counter,
       device,
       plan,
     } = access
@@ -95,7 +104,7 @@ export function createAccessLog(
         deniedBy,
         rejected,
         wouldBeRefusedBy,
-        counter,
+        counter: loggedCounter(access, options),
         device,
         plan,
         client,

@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/log.ts'
-import { nameRequest, type LoggedRequest } from './access-log.ts'
+import { loggedCounter, nameRequest, type LoggedRequest } from './access-log.ts'
 
 /** A request that a rule has refused, or that was refused because the limiter was unavailable. */
 export type RefusedRequest = LoggedRequest & {
@@ -38,7 +38,8 @@ export function createRefusalLog(
       return
     }
     lines += 1
-    const { status, policy, counter, device, plan } = refused
+    const { status, policy, device, plan } = refused
+    const counter = loggedCounter(refused, options)
     log.info({ ...nameRequest(refused, options), status, policy, counter, device, plan }, 'request refused')
   }
 }

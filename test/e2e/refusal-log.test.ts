@@ -15,6 +15,7 @@ limits:
   - { name: closed, match: GET /closed, requests: 1, window: 1h, onStoreError: closed }
   - { name: key, match: GET /key/*, key: 'header:x-api-key', requests: 1, window: 1h, ban: { after: 3, for: 2h } }
   - { name: tried, match: GET /tried, key: 'header:x-api-key', requests: 1, window: 1h, mode: shadow }
+  - { name: pair, match: GET /pair/*, key: [ip, host], requests: 1, window: 1h, ban: { after: 3, for: 2h } }
   - { name: either, match: GET /either, key: { first: ['header:x-api-key', ip] }, requests: 1, window: 1h }
 `
 
@@ -76,6 +77,24 @@ test('the line of a rule by API key names the client as operators do, without it
     for (const line of lines) expect(line).toMatchObject({ policy: 'key', counter: id })
   })
   expect(gateway.output()).not.toContain(key)
+})
+
+test.each([
+  ['0', false],
+  ['1', true],
+])('with LOG_ADDRESSES=%s a hash of an address is in the lines: %s', async (LOG_ADDRESSES, isThere) => {
+  const gateway = await startWith({ LOG_ADDRESSES })
+  for (let sent = 0; sent < 4; sent++) await gateway.send('GET', '/pair/a')
+  const [id] = await limitedBy(gateway, 'pair')
+  await gateway.waitForLine(/"msg":"client banned"/)
+  await gateway.send('GET', '/pair/banned')
+  await eventually('the refusal of the banned client is in the log', () =>
+    expect(linesOf(gateway, 'request refused').map(({ path }) => path)).toContain('/pair/banned'),
+  )
+  const [ban] = linesOf(gateway, 'client banned')
+  expect(ban).toMatchObject({ policy: 'pair' })
+  const named = [ban?.['client'], ...linesOf(gateway, 'request refused').map(({ counter }) => counter)]
+  for (const name of named) expect(name).toBe(isThere ? id : undefined)
 })
 
 test('a line has no counter where the client is its address, whatever the kind of the key', async () => {

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { Log } from '../../../shared/log.ts'
 import type { Running } from '../../../shared/shutdown.ts'
-import { loggedClient, type Ban } from '../../limits/clients/client-entry.ts'
+import type { TellOfBan } from '../../limits/clients/client-entry.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { webhookKey } from '../../telemetry/webhooks/signature.ts'
@@ -56,15 +56,10 @@ export function tellOfBreaker(telemetry: Telemetry, notify: Notify | undefined):
   }
 }
 
-/** @param options.logAddresses without it events contain no address */
-export function tellOfBans(
-  notify: Notify | undefined,
-  { logAddresses }: { readonly logAddresses: boolean },
-): ((ban: Ban, forMs: number) => void) | undefined {
+export function tellOfBans(notify: Notify | undefined): TellOfBan | undefined {
   return (
     notify &&
-    (({ by, policy, partitionKey, times, reason }, forMs) => {
-      const client = loggedClient(partitionKey, logAddresses)
+    (({ by, policy, times, reason }, forMs, client) => {
       notify({
         type: 'ban',
         by,

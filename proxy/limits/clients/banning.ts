@@ -1,11 +1,12 @@
 import type { Log } from '../../../shared/log.ts'
 import { windowFrom } from '../algorithms/calendar/calendar-windows.ts'
+import { mayHashAddress } from '../keys/partition-key.ts'
 import { chargesOfStates, type Charge, type Decision } from '../limiter.ts'
 import type { RedisClient } from '../store/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { BanCounts, BanTerms } from './ban-counts.ts'
-import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type Ban } from './client-entry.ts'
+import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type TellOfBan } from './client-entry.ts'
 import type { EntryStore } from './entry-store.ts'
 
 /** A rule's ban at work: counts refusals, in the background, and bans clients with too many. */
@@ -34,7 +35,7 @@ export function createBanning(options: {
   /** Without it no line has an address. */
   readonly logAddresses: boolean
   /** Called with each ban that this process has made. */
-  readonly onBan?: ((ban: Ban, forMs: number) => void) | undefined
+  readonly onBan?: TellOfBan | undefined
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   /** The time of day, in milliseconds since 1970. */
@@ -92,8 +93,9 @@ export function createBanning(options: {
       return
     }
     telemetry.clientBanned(policy)
-    onBan?.(entry, forMs)
-    const client = loggedClient(partitionKey, logAddresses)
+    const client =
+      mayHashAddress(policy) && !logAddresses ? undefined : loggedClient(partitionKey, logAddresses)
+    onBan?.(entry, forMs, client)
     log.info({ client, policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
   }
 

@@ -17,6 +17,9 @@ export type Ban = {
   readonly times?: number
 }
 
+/** @param client its name in logs and webhooks; undefined where that must not be reported */
+export type TellOfBan = (ban: Ban, forMs: number, client: string | undefined) => void
+
 export type ClientOverride = {
   readonly kind: 'override'
   readonly policy: string

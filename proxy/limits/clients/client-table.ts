@@ -3,7 +3,14 @@ import type { RedisClient } from '../store/redis/run-script.ts'
 import type { Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { createBanning, type Banning } from './banning.ts'
-import { kindOf, type Ban, type ClientEntry, type EntryId, type TimedEntry } from './client-entry.ts'
+import {
+  kindOf,
+  loggedClient,
+  type ClientEntry,
+  type EntryId,
+  type TellOfBan,
+  type TimedEntry,
+} from './client-entry.ts'
 import { ClientEntries } from './client-entries.ts'
 import { createMemoryEntryStore, type EntryOutcome } from './entry-store.ts'
 import { createRedisEntryStore } from './redis-entry-store.ts'
@@ -37,7 +44,7 @@ export type ClientTableOptions = {
   readonly telemetry: Pick<Telemetry, 'clientBanned' | 'observeTable'>
   readonly logAddresses: boolean
   /** Called with each ban that was made here, by a rule or by an operator. */
-  readonly onBan?: ((ban: Ban, forMs: number) => void) | undefined
+  readonly onBan?: TellOfBan | undefined
   readonly log: Log
 }
 
@@ -86,7 +93,8 @@ export function createClientTable(
       list: (kind) => Promise.resolve(entries.list(kind)),
       async put(entry, forMs) {
         const outcome = await store.put(entry, forMs)
-        if (entry.kind === 'ban' && (outcome === 'done' || outcome === 'uncertain')) onBan?.(entry, forMs)
+        if (entry.kind === 'ban' && (outcome === 'done' || outcome === 'uncertain'))
+          onBan?.(entry, forMs, loggedClient(entry.partitionKey, logAddresses))
         return outcome
       },
       async remove(id) {

@@ -11,6 +11,14 @@ export function isHashedKey(text: string): boolean {
   return hashedKey.test(text)
 }
 
+/** Whether the hash in a key of the policy may be of an address and something else: whoever knows that finds the address by trying. */
+export function mayHashAddress({ partition }: Pick<Policy, 'partition'>): boolean {
+  if (partition.length === 1) return false
+  return partition
+    .flatMap((part) => (part.kind === 'first' ? part.of : [part]))
+    .some(({ kind }) => kind === 'ip' || kind === 'network')
+}
+
 /** The one key of a policy that counts all clients together. */
 export const keyOfAll = 'global'
 

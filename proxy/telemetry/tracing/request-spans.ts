@@ -10,7 +10,7 @@ import {
   type Tracer,
 } from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
-import type { Access } from '../access-log.ts'
+import { loggedCounter, type Access } from '../access-log.ts'
 import type { RequestTrace, TracedDecision, TracedRequest, UpstreamTrace } from './tracing.ts'
 
 export type SpanOptions = {
@@ -140,8 +140,8 @@ export class RequestSpans implements RequestTrace {
       list,
       rejected,
       wouldBeRefusedBy,
-      counter,
     } = access
+    const counter = loggedCounter(access, this.#options)
     const span = this.#span
     span.setAttribute('sluice.request_id', requestId)
     if (path !== '') span.setAttribute('url.path', path.slice(0, PATH_MAX_LENGTH))

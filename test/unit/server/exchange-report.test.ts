@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { keyOverLimit, reportDecision } from '../../../proxy/server/exchange-report.ts'
+import { chargeOverLimit, reportDecision } from '../../../proxy/server/exchange-report.ts'
 import type { Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
@@ -123,6 +123,6 @@ describe('the partition key that a log line is about', () => {
     ['is left out within all limits', allowed(charges.map(({ policy }) => stateOf(policy))), undefined],
     ['is left out where nothing was counted', { outcome: 'unavailable', uncertain: true }, undefined],
   ])('%s', (_, decision, key) => {
-    expect(keyOverLimit(decision, charges)).toBe(key)
+    expect(chargeOverLimit(decision, charges)?.partitionKey).toBe(key)
   })
 })
