@@ -1,13 +1,20 @@
 import type { Charge } from '../../limiter.ts'
 import type { AskedBatch } from '../remote-counters.ts'
-import { isMoving } from './errors.ts'
+import { isMoving, isOfOneCounter } from './errors.ts'
 import { nodesOf, onlyNode, type RedisNodes } from './nodes.ts'
 import type { RedisNode } from './run-script.ts'
 
 /** Which nodes of a cluster batches are asked of, so that one that does not answer is told from the others. */
 export type AskedNodes = {
-  /** Remembers that a part of a request waits for its node, until `reply` is settled. A part that rejects has failed, unless its slots have moved. */
-  follow<Reply>(batch: Requests, part: readonly Charge[], reply: Promise<Reply>): Promise<Reply>
+  /**
+   * Remembers that a part of a request waits for its node, until `reply` is settled. A part that rejects has failed, unless its slots have
+   * moved; and so has one whose reply, that of `RemoteCounters.ask`, says that it could not be decided, unless only its key is broken.
+   */
+  follow<Reply extends readonly unknown[]>(
+    batch: Requests,
+    part: readonly Charge[],
+    reply: Promise<Reply>,
+  ): Promise<Reply>
   /** The nodes of a batch that was answered. */
   answering(batch: AskedBatch<RedisNode>): ReadonlySet<string>
   /** The nodes of a batch that have not answered, or not rightly. */
@@ -16,13 +23,25 @@ export type AskedNodes = {
 
 type Requests = AskedBatch['requests']
 
-type Followed = { readonly unanswered: Map<readonly Charge[], string>; readonly failed: Set<string> }
+/** For each part that is not answered its node; and the nodes that have rejected a part, or answered it with an error. */
+type Followed = {
+  readonly unanswered: Map<readonly Charge[], string>
+  readonly rejecting: Set<string>
+  readonly undecided: Set<string>
+}
 
 const only: ReadonlySet<string> = new Set([onlyNode])
 
 export function createAskedNodes(nodes: RedisNodes): AskedNodes {
-  /** By the requests of a batch: for each part that is not answered its node, and the nodes that have failed. */
   const followed = new WeakMap<Requests, Followed>()
+
+  function partsOf(batch: Requests): Followed {
+    const known = followed.get(batch)
+    if (known) return known
+    const parts: Followed = { unanswered: new Map(), rejecting: new Set(), undecided: new Set() }
+    followed.set(batch, parts)
+    return parts
+  }
 
   function nodesAsked({ requests, lane }: AskedBatch<RedisNode>): ReadonlySet<string> {
     if (lane) return new Set([`${lane.options.host}:${lane.options.port}`])
@@ -31,15 +50,16 @@ export function createAskedNodes(nodes: RedisNodes): AskedNodes {
 
   return {
     async follow(batch, part, reply) {
-      const { unanswered, failed } = followed.get(batch) ?? { unanswered: new Map(), failed: new Set() }
-      followed.set(batch, { unanswered, failed })
+      const { unanswered, rejecting, undecided } = partsOf(batch)
       const node = nodes.ofClient(part[0]?.partitionKey ?? '')
       unanswered.set(part, node)
       try {
-        return await reply
+        const values = await reply
+        if (isUndecided(values)) undecided.add(node)
+        return values
       } catch (error) {
         // Another node has these counters now, and is asked.
-        if (!isMoving(error)) failed.add(node)
+        if (!isMoving(error)) rejecting.add(node)
         throw error
       } finally {
         unanswered.delete(part)
@@ -47,12 +67,19 @@ export function createAskedNodes(nodes: RedisNodes): AskedNodes {
     },
     answering: nodesAsked,
     failing(batch) {
-      const { unanswered, failed } = followed.get(batch.requests) ?? {}
-      // While one has failed, others may not have had the time to answer.
-      if (failed && failed.size > 0) return failed
-      return unanswered && unanswered.size > 0 ? new Set(unanswered.values()) : nodesAsked(batch)
+      const { unanswered, rejecting, undecided } = followed.get(batch.requests) ?? nothingFollowed
+      // A node that rejects ends the request: others may not have had the time to answer.
+      const failed = new Set(rejecting.size > 0 ? rejecting : unanswered.values()).union(undecided)
+      return failed.size > 0 ? failed : nodesAsked(batch)
     },
   }
+}
+
+const nothingFollowed: Followed = { unanswered: new Map(), rejecting: new Set(), undecided: new Set() }
+
+/** Whether the reply to a part of a request has an error in place of its values. */
+function isUndecided([left]: readonly unknown[]): boolean {
+  return typeof left !== 'number' && !isOfOneCounter(left)
 }
 
 /** Where there is one node. */
