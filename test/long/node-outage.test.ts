@@ -1,7 +1,7 @@
 import { Cluster } from 'ioredis'
 import { expect, test } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
-import { slotOf } from '../../proxy/limits/store/redis/cluster-nodes.ts'
+import { slotOf } from '../../proxy/limits/store/redis/deciding/cluster-nodes.ts'
 import {
   chargeAll,
   countAllowed,

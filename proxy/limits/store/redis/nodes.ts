@@ -1,5 +1,5 @@
 import type { Charge } from '../../limiter.ts'
-import { slotOf } from './cluster-nodes.ts'
+import { slotOf } from './deciding/cluster-nodes.ts'
 import type { RedisClient } from './run-script.ts'
 
 /**

@@ -3,7 +3,9 @@ import type { Cluster, Redis } from 'ioredis'
 import { errorCodeOf } from './errors.ts'
 
 /** A connection to Redis or Valkey: one server, the master that Sentinel names, or a cluster. */
-export type RedisClient = RedisNode | Cluster
+export type RedisClient = RedisNode | RedisCluster
+
+export type RedisCluster = Cluster
 
 /** A connection to one server. */
 export type RedisNode = Redis

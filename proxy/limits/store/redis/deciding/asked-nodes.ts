@@ -1,8 +1,8 @@
-import type { Charge } from '../../limiter.ts'
-import type { AskedBatch } from '../remote-counters.ts'
-import { isMoving, isOfOneCounter } from './errors.ts'
-import { nodesOf, onlyNode, type RedisNodes } from './nodes.ts'
-import type { RedisNode } from './run-script.ts'
+import type { Charge } from '../../../limiter.ts'
+import type { AskedBatch } from '../../remote-counters.ts'
+import { isMoving, isOfOneCounter } from '../errors.ts'
+import { nodesOf, onlyNode, type RedisNodes } from '../nodes.ts'
+import type { RedisNode } from '../run-script.ts'
 
 /** Which nodes of a cluster batches are asked of, so that one that does not answer is told from the others. */
 export type AskedNodes = {

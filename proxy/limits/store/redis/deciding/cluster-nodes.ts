@@ -1,14 +1,13 @@
-import type { Cluster } from 'ioredis'
-import type { Charge } from '../../limiter.ts'
-import { errorCodeOf } from './errors.ts'
-import { inOneWrite, type RedisNode } from './run-script.ts'
+import type { Charge } from '../../../limiter.ts'
+import { errorCodeOf } from '../errors.ts'
+import { inOneWrite, type RedisCluster, type RedisNode } from '../run-script.ts'
 
 /**
  * Which node of a cluster decides a request: that of its counters, if one has them all. Requests of one node share a command, whose
  * keys are arguments, as those that a command declares have to be in one slot. The node says of each request whether it has the
  * counters: where a slot has moved or is moving, the request is asked by itself, as the library follows redirections of one slot.
  */
-export function createClusterLanes(cluster: Cluster, keyOfCharge: (charge: Charge) => string) {
+export function createClusterLanes(cluster: RedisCluster, keyOfCharge: (charge: Charge) => string) {
   const nodes = new Map<string, RedisNode>()
   /** An engine that lets scripts use declared keys only gets a command for each request. */
   let areKeysFree = true

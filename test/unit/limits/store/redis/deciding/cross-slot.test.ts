@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { askAcrossSlots } from '../../../../../proxy/limits/store/redis/cross-slot.ts'
-import type { Charge } from '../../../../../proxy/limits/limiter.ts'
-import { makePolicy } from '../../../../support/limiter/limiters.ts'
-import { passes } from '../../../../support/wait/passes.ts'
+import { askAcrossSlots } from '../../../../../../proxy/limits/store/redis/deciding/cross-slot.ts'
+import type { Charge } from '../../../../../../proxy/limits/limiter.ts'
+import { makePolicy } from '../../../../../support/limiter/limiters.ts'
+import { passes } from '../../../../../support/wait/passes.ts'
 
 const byAddress: Charge = { policy: makePolicy('by-address', 5, 60_000), partitionKey: 'a' }
 const byKey: Charge = { policy: makePolicy('by-key', 5, 60_000), partitionKey: 'k' }

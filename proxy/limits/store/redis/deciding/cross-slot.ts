@@ -1,10 +1,10 @@
-import { refusesOver, reservedUnits } from '../../../policy.ts'
-import { readsStoredPlan } from '../../../policy/plans.ts'
-import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
-import type { Charge } from '../../limiter.ts'
-import { withStoredPlan } from '../../plans/stored-plans.ts'
-import { readPlanNames } from '../store-replies.ts'
-import { isMoving } from './errors.ts'
+import { refusesOver, reservedUnits } from '../../../../policy.ts'
+import { readsStoredPlan } from '../../../../policy/plans.ts'
+import { countsInFlight, takesUnits } from '../../../algorithms/registry.ts'
+import type { Charge } from '../../../limiter.ts'
+import { withStoredPlan } from '../../../plans/stored-plans.ts'
+import { readPlanNames } from '../../store-replies.ts'
+import { isMoving } from '../errors.ts'
 
 export type ClusterNodes = {
   /**
