@@ -31,7 +31,7 @@ import { createSettling } from './settling/settling.ts'
 import { createRedisLeaseStore } from './settling/lease-store.ts'
 import { giveBackLeasesScript, takeLeasesScript } from './scripts/lease.ts'
 import type { LeaseStore } from '../leases/lease-store.ts'
-import { createLeases } from './settling/leases.ts'
+import { InFlightRequests } from './settling/in-flight.ts'
 
 export type RedisLimiter = Pick<Batching, 'decide'> &
   Pick<Probes, 'probe' | 'findRefusal'> & {
@@ -175,7 +175,7 @@ export function createRedisLimiter(options: {
     isAwaited: () => boolean,
     node?: RedisNode,
   ): Promise<readonly unknown[]> {
-    const { script, keys, args, readReply } = commandOf(requests, describe, () => leases.nextName())
+    const { script, keys, args, readReply } = commandOf(requests, describe, () => inFlight.nextName())
     const reply = node
       ? await runScript(
           node,
@@ -201,7 +201,7 @@ export function createRedisLimiter(options: {
       })),
     timeoutMs,
   })
-  const leases = createLeases({
+  const inFlight = new InFlightRequests({
     redis,
     describe: ({ policy }) => describe(policy),
     isAnswering,
@@ -214,7 +214,7 @@ export function createRedisLimiter(options: {
   function settle(reservation: Reservation, costUnits: number): void {
     const { charge, units, ticket } = reservation
     if (countsInFlight(charge.policy)) {
-      if (leases.remove(String(ticket))) hooks.inFlight?.(charge, -1)
+      if (inFlight.remove(String(ticket))) hooks.inFlight?.(charge, -1)
       settling.settle(reservation, units)
     } else if (units !== costUnits) settling.settle(reservation, units - costUnits)
   }
@@ -264,7 +264,7 @@ export function createRedisLimiter(options: {
       reserved(reservation) {
         const { charge, ticket } = reservation
         if (!countsInFlight(charge.policy)) return
-        leases.add(String(ticket), charge)
+        inFlight.add(String(ticket), charge)
         hooks.inFlight?.(charge, 1)
       },
       refused(charges, refusal, askedAtMs) {
@@ -288,14 +288,14 @@ export function createRedisLimiter(options: {
     },
     settle,
     addInFlight(charge) {
-      const name = leases.nextName()
-      leases.add(name, charge)
+      const name = inFlight.nextName()
+      inFlight.add(name, charge)
       return { charge, units: 1, isLocal: false, ticket: name }
     },
-    renewInFlight: (node) => leases.renew((charge) => nodes.ofClient(charge.partitionKey) === node),
+    renewInFlight: (node) => inFlight.renew((charge) => nodes.ofClient(charge.partitionKey) === node),
     close() {
       batching.giveUp()
-      leases.close()
+      inFlight.close()
     },
     leaseStore: createRedisLeaseStore({
       redis,

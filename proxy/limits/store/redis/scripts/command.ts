@@ -20,7 +20,7 @@ export type DecisionCommand = {
 /**
  * The command that decides these requests: that of plain fixed windows where all their charges are such, as mostly.
  *
- * @param nextName for each request in flight, as `Leases` has it
+ * @param nextName for each request in flight, as `InFlightRequests` has it
  */
 export function commandOf(
   requests: readonly (readonly Charge[])[],

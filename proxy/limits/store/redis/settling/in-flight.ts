@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto'
+import type { Charge } from '../../../limiter.ts'
+import { runScript, type RedisClient } from '../run-script.ts'
+import { PolicyArguments } from '../scripts/policy-arguments.ts'
+import { renewScript } from '../scripts/settle.ts'
+import { keyOf, type RedisPolicy } from '../keys.ts'
+
+/** Three renewals can fail before Redis takes a request that is still in flight to be over. */
+const RENEW_EVERY_MS = 4_000
+const RENEWED_AT_ONCE = 256
+
+/**
+ * The requests of this process that are in flight under a limit of concurrency. Redis counts each for 15 seconds, so that
+ * those of a process that has died do not count for longer. A living process renews its own in time, and adds again those
+ * that Redis has lost.
+ */
+export class InFlightRequests {
+  readonly #redis: RedisClient
+  readonly #describe: (charge: Charge) => RedisPolicy
+  readonly #isAnswering: (charge: Charge) => boolean
+  readonly #namePrefix = randomBytes(6).toString('base64url')
+  #lastName = 0
+  /** By their names. */
+  readonly #charges = new Map<string, Charge>()
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param options.isAnswering whether there is any use in asking */
+  constructor(options: {
+    readonly redis: RedisClient
+    readonly describe: (charge: Charge) => RedisPolicy
+    readonly isAnswering: (charge: Charge) => boolean
+  }) {
+    this.#redis = options.redis
+    this.#describe = options.describe
+    this.#isAnswering = options.isAnswering
+  }
+
+  /** A name for a request in flight that no other process has given. */
+  nextName(): string {
+    return `${this.#namePrefix}${(++this.#lastName).toString(36)}`
+  }
+
+  /** From now on the request is in flight. */
+  add(name: string, charge: Charge): void {
+    this.#charges.set(name, charge)
+    this.#renewLater()
+  }
+
+  /** The request is over. Returns whether it was in flight. */
+  remove(name: string): boolean {
+    return this.#charges.delete(name)
+  }
+
+  /** Renews those of these charges now. A renewal that fails is retried before the requests count as over, and rejects nothing. */
+  async renew(isAsked: (charge: Charge) => boolean): Promise<void> {
+    const names = [...this.#charges.keys()]
+    try {
+      for (let at = 0; at < names.length; at += RENEWED_AT_ONCE)
+        await this.#renewPart(names.slice(at, at + RENEWED_AT_ONCE), isAsked)
+    } catch {
+      // The next renewal is soon enough.
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#charges.clear()
+  }
+
+  #renewLater(): void {
+    this.#timer ??= setTimeout(() => {
+      void this.renew(this.#isAnswering).then(() => {
+        this.#timer = undefined
+        if (this.#charges.size > 0) this.#renewLater()
+      })
+    }, RENEW_EVERY_MS).unref()
+  }
+
+  async #renewPart(names: readonly string[], isAsked: (charge: Charge) => boolean): Promise<void> {
+    // Requests that have ended meanwhile must not be added again.
+    const part = names.filter((name) => {
+      const charge = this.#charges.get(name)
+      return charge && isAsked(charge)
+    })
+    // In a cluster a command reaches the counters of one client.
+    if (this.#redis.isCluster) await Promise.allSettled(part.map((name) => this.#send([name])))
+    else await this.#send(part)
+  }
+
+  async #send(names: readonly string[]): Promise<void> {
+    const policies = new PolicyArguments()
+    const keys: string[] = []
+    const renewed: string[] = []
+    for (const name of names) {
+      const charge = this.#charges.get(name)
+      if (!charge) continue
+      const policy = this.#describe(charge)
+      keys.push(keyOf(policy, charge.partitionKey))
+      renewed.push(policies.numberOf(policy), name)
+    }
+    if (keys.length === 0) return
+    await runScript(this.#redis, renewScript, keys.length, [...keys, ...policies.toArguments(), ...renewed])
+  }
+}
