@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { parseArgs } from 'node:util'
-import { createRedisLimiter, type RedisLimiter } from '../proxy/limits/store/redis/limiter.ts'
+import { RedisLimiter } from '../proxy/limits/store/redis/limiter.ts'
 import type { Policy } from '../proxy/policy.ts'
 import { freePort } from '../test/support/network/ports.ts'
 import { startServer } from './measure/processes.ts'
@@ -26,7 +26,7 @@ const redis = new Redis(port)
 redis.setMaxListeners(0)
 
 const openLimiter = (): RedisLimiter =>
-  createRedisLimiter({
+  new RedisLimiter({
     redis,
     keyPrefix: 'sluice:1',
     timeoutMs: 10_000,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { Charge } from '../proxy/limits/limiter.ts'
 import { createMemoryLimiter } from '../proxy/limits/store/memory/limiter.ts'
-import { createRedisLimiter } from '../proxy/limits/store/redis/limiter.ts'
+import { RedisLimiter } from '../proxy/limits/store/redis/limiter.ts'
 import { describePolicy, keyOf, keyPrefixOf } from '../proxy/limits/store/redis/keys.ts'
 import type { Policy } from '../proxy/policy.ts'
 import { freePort } from '../test/support/network/ports.ts'
@@ -82,7 +82,7 @@ async function measureRedis(measured: Subject): Promise<string> {
   if (measured.policy.algorithm === 'sliding') await useUp(measured, (Date.now() + prefillMs) * 1000)
   const [first] = chargeOf(measured, 0)
   let refused = 0
-  const limiter = createRedisLimiter({
+  const limiter = new RedisLimiter({
     redis,
     keyPrefix,
     timeoutMs: 1000,

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import type { Charge } from '../../proxy/limits/limiter.ts'
 import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
 import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
-import { createRedisLimiter, type RedisLimiter } from '../../proxy/limits/store/redis/limiter.ts'
+import { RedisLimiter } from '../../proxy/limits/store/redis/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { readCpuUs, startRedis } from '../measure/redis-servers.ts'
 import type { MeasuredAlgorithm } from './costs.ts'
@@ -53,7 +53,7 @@ export async function openStage(masters: number, gateways: number): Promise<Stag
 }
 
 function openLimiter(redis: ReturnType<typeof connectRedis>['client']): RedisLimiter {
-  return createRedisLimiter({
+  return new RedisLimiter({
     redis,
     keyPrefix: 'sluice:1',
     timeoutMs: 5_000,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import type { RedisClient } from '../../../proxy/limits/store/redis/run-script.ts'
-import { createRedisLimiter, type RedisLimiter } from '../../../proxy/limits/store/redis/limiter.ts'
+import { RedisLimiter } from '../../../proxy/limits/store/redis/limiter.ts'
 import {
   ampleTimeoutMs,
   startRedisLimiter,
@@ -49,7 +49,7 @@ export function countInRedis(
   redis: RedisClient,
   { timeoutMs = ampleTimeoutMs, keyPrefix = 'sluice:1' } = {},
 ): RedisLimiter {
-  return createRedisLimiter({
+  return new RedisLimiter({
     redis,
     keyPrefix,
     timeoutMs,

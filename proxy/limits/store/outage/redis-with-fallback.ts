@@ -6,7 +6,7 @@ import type { DecisionHooks } from '../remote-counters.ts'
 import type { Charge, Decision, Limiter, Reservation } from '../../limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from '../memory/limiter.ts'
 import { lacksRight } from '../redis/errors.ts'
-import { createRedisLimiter, type RedisHooks, type RedisLimiter } from '../redis/limiter.ts'
+import { RedisLimiter, type RedisHooks } from '../redis/limiter.ts'
 import { describePolicy, keyOf } from '../redis/keys.ts'
 import { createRedisNodes, nodesOf, onlyNode } from '../redis/nodes.ts'
 import type { RedisClient } from '../redis/run-script.ts'
@@ -72,7 +72,7 @@ export function createRedisWithFallback(options: {
     log,
     telemetry,
   })
-  const shared = createRedisLimiter({
+  const shared = new RedisLimiter({
     redis,
     nodes,
     isAvailable: (node) => !breakers.isOpen(node),

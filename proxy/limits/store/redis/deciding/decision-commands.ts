@@ -1,0 +1,60 @@
+import { reservedUnits, type Policy } from '../../../../policy.ts'
+import type { Charge } from '../../../limiter.ts'
+import { keyOf, planKeyUnder, type RedisPolicy } from '../keys.ts'
+import { runScript, withUndeclaredKeys, type RedisClient, type RedisNode } from '../run-script.ts'
+import { commandOf } from '../scripts/command.ts'
+import { PolicyArguments } from '../scripts/policy-arguments.ts'
+import { settleScript } from '../scripts/settle.ts'
+import type { Counted } from './cross-slot.ts'
+
+/** What the commands are sent over, and made with. */
+export type CommandContext = {
+  readonly redis: RedisClient
+  readonly describe: (policy: Policy) => RedisPolicy
+  /** A name for each request that comes to be in flight. */
+  readonly nextName: () => string
+}
+
+/**
+ * Sends one command that decides requests, and resolves to its reply, which is that of `RemoteCounters.ask`.
+ *
+ * @param isAwaited asked before the text of a script is sent that Redis does not have
+ * @param node of a cluster, with the counters of all these requests; else the command is sent where its first key is
+ */
+export async function sendDecision(
+  { redis, describe, nextName }: CommandContext,
+  requests: readonly (readonly Charge[])[],
+  isAwaited: () => boolean,
+  node?: RedisNode,
+): Promise<readonly unknown[]> {
+  const { script, keys, args, readReply } = commandOf(requests, describe, nextName)
+  const reply = node
+    ? await runScript(node, withUndeclaredKeys(script), 0, [String(keys.length), ...keys, ...args], isAwaited)
+    : await runScript(redis, script, keys.length, [...keys, ...args], isAwaited)
+  if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
+  return readReply(reply)
+}
+
+/** Takes back what a charge has counted. Rejects where Redis does not confirm it: then it may stay counted. */
+export function takeBack(
+  { redis, describe }: CommandContext,
+  { charge, leftMs, countedAt, ticket }: Counted,
+): Promise<unknown> {
+  const { policy, partitionKey } = charge
+  const description = describe(policy)
+  const told = description.takesUnits
+    ? String(ticket)
+    : description.algorithm.redis.ticketOf(leftMs, countedAt)
+  const policies = new PolicyArguments()
+  const settled = [policies.numberOf(description), told, String(charge.units ?? reservedUnits(policy))]
+  const keyAndArguments = [keyOf(description, partitionKey), ...policies.toArguments(), ...settled]
+  return runScript(redis, settleScript, 1, keyAndArguments)
+}
+
+/** The name of the client's plan, which may be any text; empty without one. */
+export async function readPlan(
+  { redis, describe }: CommandContext,
+  { policy, partitionKey }: Charge,
+): Promise<string> {
+  return (await redis.get(planKeyUnder(describe(policy), partitionKey))) ?? ''
+}

@@ -1,0 +1,96 @@
+import type { Policy } from '../../../../policy.ts'
+import type { Algorithm } from '../../../algorithms/algorithm.ts'
+import { algorithms, isReserved, usualAlgorithm } from '../../../algorithms/registry.ts'
+import type { AlgorithmUse } from '../checks/rights.ts'
+import { createDescriber, type RedisPolicy } from '../keys.ts'
+import { loadWhenConnected, withUndeclaredKeys, type RedisClient, type RedisScript } from '../run-script.ts'
+import { decideByPlansScript, decideScript } from './decide.ts'
+import { decidePlainScript, decideSingleScript } from './decide-plain.ts'
+import { decideSingleByPlansScript } from './decide-plain-plans.ts'
+import { giveBackLeasesScript, takeLeasesScript } from './lease.ts'
+import { settleScript } from './settle.ts'
+
+/**
+ * The policies that have been counted so far, as far as they say which scripts Redis needs. A script is loaded when the first policy
+ * that needs it is described, and from then on at each new connection.
+ */
+export class CountedPolicies {
+  /** A policy in the form that the scripts take, made once. */
+  readonly describe: (policy: Policy) => RedisPolicy
+  readonly #isCluster: boolean
+  readonly #load: (script: RedisScript) => void
+  /** Whether anything is reserved under policies of the algorithm. */
+  readonly #reserves = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
+  /** The algorithms of policies that read the plans of clients. */
+  readonly #planned = new Set<Algorithm>()
+  /** Units have been taken ahead under some policy. */
+  #isLeasing = false
+
+  /**
+   * @param options.keyPrefix of `keyPrefixOf`
+   * @param options.wallNow the time of day, in milliseconds since 1970
+   */
+  constructor(options: {
+    readonly redis: RedisClient
+    readonly keyPrefix: string
+    readonly wallNow?: (() => number) | undefined
+  }) {
+    const { redis, keyPrefix, wallNow } = options
+    this.#isCluster = redis.isCluster
+    this.#load = loadWhenConnected(redis, () => this.#scripts())
+    this.describe = createDescriber(keyPrefix, wallNow, (policy, description) =>
+      this.#add(policy, description),
+    )
+  }
+
+  readUse(): AlgorithmUse[] {
+    return Array.from(this.#reserves, ([algorithm, isReserved]) => ({
+      algorithm,
+      isReserved,
+      readsPlans: this.#planned.has(algorithm),
+    }))
+  }
+
+  #add(policy: Policy, { algorithm, plans }: RedisPolicy): void {
+    if (plans !== undefined && !this.#planned.has(algorithm)) {
+      this.#planned.add(algorithm)
+      this.#load(decideByPlansScript(new Set([algorithm])))
+      if (algorithm === usualAlgorithm) this.#load(decideSingleByPlansScript)
+    }
+    if (!this.#reserves.has(algorithm)) this.#load(decideScript(new Set([algorithm])))
+    if (policy.lease !== undefined && !this.#isLeasing) {
+      this.#isLeasing = true
+      leaseScripts.forEach(this.#load)
+    }
+    const takesMore = isReserved(policy) || policy.cost !== undefined || policy.lease !== undefined
+    this.#reserves.set(algorithm, this.#reserves.get(algorithm) || takesMore)
+  }
+
+  /** All that are needed: those that decide in a cluster with undeclared keys too. */
+  #scripts(): RedisScript[] {
+    const deciding = [
+      ...Array.from(this.#reserves.keys(), (algorithm) => decideScript(new Set([algorithm]))),
+      decideScript(new Set(algorithms)),
+      ...this.#planScripts(),
+      decideSingleScript,
+      decidePlainScript,
+    ]
+    return [
+      ...deciding,
+      ...(this.#isCluster ? deciding.map(withUndeclaredKeys) : []),
+      settleScript,
+      ...(this.#isLeasing ? leaseScripts : []),
+    ]
+  }
+
+  #planScripts(): RedisScript[] {
+    if (this.#planned.size === 0) return []
+    return [
+      ...Array.from(this.#planned, (algorithm) => decideByPlansScript(new Set([algorithm]))),
+      decideByPlansScript(new Set(algorithms)),
+      decideSingleByPlansScript,
+    ]
+  }
+}
+
+const leaseScripts = [takeLeasesScript, giveBackLeasesScript]
