@@ -5,7 +5,7 @@ import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { toState, type CounterAdmin } from './counter-admin.ts'
 import { watchStore } from './redis/checks/store-watch.ts'
 import { createOverLimitCache } from './over-limit-cache.ts'
-import { createRedisWithFallback } from './outage/redis-with-fallback.ts'
+import { RedisWithFallback } from './outage/redis-with-fallback.ts'
 import { createIpcLimiter, hearResets } from './workers/worker-limiter.ts'
 import type { LimiterPort } from './workers/worker-messages.ts'
 import type { Charge, Limiter } from '../limiter.ts'
@@ -111,7 +111,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   const { storeTimeoutMs, namespace, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten } = options
   const keyPrefix = keyPrefixOf(namespace)
   const overLimit = createOverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
-  const redisWithFallback = createRedisWithFallback({
+  const redisWithFallback = new RedisWithFallback({
     redis,
     keyPrefix,
     timeoutMs: storeTimeoutMs,

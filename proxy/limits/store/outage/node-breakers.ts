@@ -2,110 +2,123 @@ import type { Log } from '../../../../shared/log.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 
-/** A circuit breaker for each node of Redis that counters are on, named as in `RedisNodes`. */
-export type NodeBreakers = {
-  readonly isAnyOpen: boolean
-  isOpen(node: string): boolean
-  openNodes(): readonly string[]
-  succeeded(node: string): void
-  failed(node: string, reason: string): void
-  /**
-   * Opens at once. Where it is open already, the reason is logged.
-   *
-   * @param told not logged again if a reason of this outage contains this text already. Default: the reason
-   */
-  open(node: string, reason: string, told?: string): void
-  /** @param isElsewhere the node has no counters any more: others serve its slots */
-  close(node: string, isElsewhere?: boolean): void
-  /** Stops their timers. */
-  stop(): void
-}
-
 /** Consecutive failures until requests do not wait for a node any more; one lost answer is not an outage. */
 const FAILURES_TO_OPEN = 3
 const RETRY_EVERY_MS = 250
 
+const OPEN = 'Redis unavailable: circuit breaker open, applying onStoreError'
+const CLOSED = 'Redis available: circuit breaker closed'
+const SERVED_ELSEWHERE = 'Redis available: other nodes serve the slots of one whose circuit breaker was open'
+const REFUSES = 'Redis is connected but refuses a required command'
+
+/** Of a node that has failed since it last answered. */
 type State = { readonly breaker: CircuitBreaker; openedAtMs: number; reason: string }
 
 /**
- * @param options.recover tries whether the node answers and, when all is well, calls `close`. Must not reject
- * @param options.opened requests are not to wait for this node any more
+ * @param recover tries whether the node answers and, when all is well, calls `close`. Must not reject
+ * @param opened requests are not to wait for this node any more
  */
-export function createNodeBreakers(options: {
+export type NodeBreakerOptions = {
   readonly recover: (node: string) => Promise<void>
   readonly opened: (node: string) => void
   readonly now: () => number
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'breakerChanged'>
-}): NodeBreakers {
-  const { recover, now, log, telemetry } = options
-  /** Of nodes that have failed since they last answered. */
-  const states = new Map<string, State>()
-  const openNodes = new Set<string>()
+}
 
-  function stateOf(node: string): State {
-    const known = states.get(node)
+/** A circuit breaker for each node of Redis that counters are on, named as in `RedisNodes`. */
+export class NodeBreakers {
+  readonly #options: NodeBreakerOptions
+  readonly #states = new Map<string, State>()
+  readonly #open = new Set<string>()
+
+  constructor(options: NodeBreakerOptions) {
+    this.#options = options
+  }
+
+  get isAnyOpen(): boolean {
+    return this.#open.size > 0
+  }
+
+  isOpen(node: string): boolean {
+    return this.#open.has(node)
+  }
+
+  openNodes(): readonly string[] {
+    return [...this.#open]
+  }
+
+  succeeded(node: string): void {
+    if (this.#states.size > 0 && !this.#open.has(node)) this.#states.delete(node)
+  }
+
+  failed(node: string, reason: string): void {
+    this.#stateOf(node).breaker.failed(reason)
+  }
+
+  /**
+   * Opens at once. Where it is open already, the reason is logged.
+   *
+   * @param told not logged again if a reason of this outage contains this text already. Default: the reason
+   */
+  open(node: string, reason: string, told = reason): void {
+    const state = this.#stateOf(node)
+    if (!this.#open.has(node)) state.breaker.open(reason)
+    else if (!state.reason.includes(told)) {
+      state.reason += reason
+      this.#options.log.warn({ ...named(node), reason }, REFUSES)
+    }
+  }
+
+  /** @param isElsewhere the node has no counters any more: others serve its slots */
+  close(node: string, isElsewhere = false): void {
+    const state = this.#states.get(node)
+    if (!state || !this.#open.has(node)) return
+    state.breaker.close()
+    this.#states.delete(node)
+    const outageMs = Math.round(this.#options.now() - state.openedAtMs)
+    this.#options.log.info({ ...named(node), outageMs }, isElsewhere ? SERVED_ELSEWHERE : CLOSED)
+  }
+
+  /** Stops their timers. */
+  stop(): void {
+    for (const { breaker } of this.#states.values()) breaker.stop()
+  }
+
+  #stateOf(node: string): State {
+    const known = this.#states.get(node)
     if (known) return known
-    const breaker = createCircuitBreaker({
-      failuresToOpen: FAILURES_TO_OPEN,
-      retryEveryMs: RETRY_EVERY_MS,
-      recover: () => recover(node),
-      opened(reason) {
-        state.openedAtMs = now()
-        state.reason = reason
-        openNodes.add(node)
-        telemetry.breakerChanged('open', node)
-        log.warn({ ...named(node), reason }, 'Redis unavailable: circuit breaker open, applying onStoreError')
-        options.opened(node)
-      },
-      closed() {
-        openNodes.delete(node)
-        telemetry.breakerChanged('closed', node)
-      },
-    })
-    const state = { breaker, openedAtMs: 0, reason: '' }
-    states.set(node, state)
+    const state: State = { breaker: this.#createBreaker(node), openedAtMs: 0, reason: '' }
+    this.#states.set(node, state)
     return state
   }
 
-  return {
-    get isAnyOpen() {
-      return openNodes.size > 0
-    },
-    isOpen: (node) => openNodes.has(node),
-    openNodes: () => [...openNodes],
-    succeeded(node) {
-      if (states.size > 0 && !openNodes.has(node)) states.delete(node)
-    },
-    failed(node, reason) {
-      stateOf(node).breaker.failed(reason)
-    },
-    open(node, reason, told = reason) {
-      const state = stateOf(node)
-      if (!openNodes.has(node)) state.breaker.open(reason)
-      else if (!state.reason.includes(told)) {
-        state.reason += reason
-        log.warn({ ...named(node), reason }, 'Redis is connected but refuses a required command')
-      }
-    },
-    close(node, isElsewhere = false) {
-      const state = states.get(node)
-      if (!state || !openNodes.has(node)) return
-      state.breaker.close()
-      states.delete(node)
-      const outageMs = Math.round(now() - state.openedAtMs)
-      log.info(
-        { ...named(node), outageMs },
-        isElsewhere ? SERVED_ELSEWHERE : 'Redis available: circuit breaker closed',
-      )
-    },
-    stop() {
-      for (const { breaker } of states.values()) breaker.stop()
-    },
+  #createBreaker(node: string): CircuitBreaker {
+    return createCircuitBreaker({
+      failuresToOpen: FAILURES_TO_OPEN,
+      retryEveryMs: RETRY_EVERY_MS,
+      recover: () => this.#options.recover(node),
+      opened: (reason) => this.#opened(node, reason),
+      closed: () => this.#closed(node),
+    })
+  }
+
+  #opened(node: string, reason: string): void {
+    const { now, telemetry, log, opened } = this.#options
+    const state = this.#stateOf(node)
+    state.openedAtMs = now()
+    state.reason = reason
+    this.#open.add(node)
+    telemetry.breakerChanged('open', node)
+    log.warn({ ...named(node), reason }, OPEN)
+    opened(node)
+  }
+
+  #closed(node: string): void {
+    this.#open.delete(node)
+    this.#options.telemetry.breakerChanged('closed', node)
   }
 }
-
-const SERVED_ELSEWHERE = 'Redis available: other nodes serve the slots of one whose circuit breaker was open'
 
 /** The only server needs no name. */
 function named(node: string): { readonly node?: string } {

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createMemoryLimiter, type PendingCharge } from '../../../../proxy/limits/store/memory/limiter.ts'
-import { createDebts } from '../../../../proxy/limits/store/outage/debts.ts'
+import { Backlog } from '../../../../proxy/limits/store/outage/backlog.ts'
 import type { RedisNodes } from '../../../../proxy/limits/store/redis/nodes.ts'
 import type { RedisClient } from '../../../../proxy/limits/store/redis/run-script.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 /*
  * Requests admitted without a node are added once, to whichever node has the client's counters by then, however often nodes fail, lose answers
- * and hand slots to each other. Nothing is sent to a node that was not asked to be repaid.
+ * and hand slots to each other. Nothing is sent to any other node.
  */
 
 const policies = [
@@ -41,9 +41,9 @@ function createScene() {
     return Promise.resolve(fate === 'added')
   }
   const redis = { isCluster: true, status: 'end' } as RedisClient
-  const debts = createDebts({ redis, nodes, local, addOnce, lastSent: (node) => closed.push(node) })
+  const backlog = new Backlog({ redis, nodes, local, addOnce, lastSent: (node) => closed.push(node) })
   return {
-    debts,
+    backlog,
     local,
     added,
     asked,
@@ -57,7 +57,7 @@ function createScene() {
 const node = fc.integer({ min: 0, max: 2 }).map((number) => `node ${number}`)
 const step = fc.oneof(
   fc.record({ kind: fc.constant('admit'), client: fc.nat(CLIENTS - 1), policy: fc.nat(1) }),
-  fc.record({ kind: fc.constant('repay'), node, fate: fc.constantFrom('added', 'lost', 'answer lost') }),
+  fc.record({ kind: fc.constant('add'), node, fate: fc.constantFrom('added', 'lost', 'answer lost') }),
   fc.record({ kind: fc.constant('move'), shard: fc.nat(CLIENTS - 1), node }),
 )
 
@@ -65,7 +65,7 @@ test('requests admitted without nodes are added once, in any order of outages an
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const scene = createScene()
-      const { debts, local, added, asked, nodeOfShard, setFate } = scene
+      const { backlog, local, added, asked, nodeOfShard, setFate } = scene
       const admitted = new Map<string, number>()
       for (const each of steps) {
         if ('client' in each) {
@@ -77,40 +77,40 @@ test('requests admitted without nodes are added once, in any order of outages an
         else {
           asked.length = 0
           setFate(each.fate)
-          const isRepaid = await debts.repay(each.node)
+          const isAdded = await backlog.addAt(each.node)
           expect(new Set([...asked, each.node])).toEqual(new Set([each.node]))
-          expect(isRepaid).toBe(asked.length === 0 || each.fate === 'added')
-          if (isRepaid) expect([...debts.creditors()]).not.toContain(each.node)
+          expect(isAdded).toBe(asked.length === 0 || each.fate === 'added')
+          if (isAdded) expect([...backlog.nodes()]).not.toContain(each.node)
         }
       }
       setFate('added')
-      for (const each of debts.creditors()) expect(await debts.repay(each)).toBe(true)
-      expect(debts.creditors().size).toBe(0)
+      for (const each of backlog.nodes()) expect(await backlog.addAt(each)).toBe(true)
+      expect(backlog.nodes().size).toBe(0)
       expect(added).toEqual(admitted)
     }),
     { numRuns: 300 },
   )
 })
 
-test('nothing is owed to a node for requests admitted without another, and the last part is announced', async () => {
-  const { debts, local, closed, nodeOf } = createScene()
+test('a node gets nothing of the requests that were admitted without another, and the last part is announced', async () => {
+  const { backlog, local, closed, nodeOf } = createScene()
   local.decidePendingSync(chargeAll('c0', policies))
-  debts.note([nodeOf('c0')])
-  expect([debts.owes('node 0'), debts.owes('node 1')]).toEqual([true, false])
-  await debts.repay('node 1')
+  backlog.note([nodeOf('c0')])
+  expect([backlog.isNotedAt('node 0'), backlog.isNotedAt('node 1')]).toEqual([true, false])
+  await backlog.addAt('node 1')
   expect(closed).toEqual([])
-  await debts.repay('node 0')
+  await backlog.addAt('node 0')
   expect(closed).toEqual(['node 0'])
-  expect(debts.owes('node 0')).toBe(false)
+  expect(backlog.isNotedAt('node 0')).toBe(false)
 })
 
 test('a client that was reset is not added, nor its requests that were sent before and not confirmed', async () => {
-  const { debts, local, added, setFate } = createScene()
+  const { backlog, local, added, setFate } = createScene()
   local.decidePendingSync(chargeAll('c0', policies))
   setFate('lost')
-  await debts.repay('node 0')
-  debts.forget('fixed', 'c0')
+  await backlog.addAt('node 0')
+  backlog.forget('fixed', 'c0')
   setFate('added')
-  await debts.repay('node 0')
+  await backlog.addAt('node 0')
   expect(added).toEqual(new Map([['c0 sliding', 1]]))
 })

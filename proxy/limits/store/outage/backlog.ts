@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto'
+import type { MemoryLimiter, PendingCharge } from '../memory/limiter.ts'
+import type { RedisNodes } from '../redis/nodes.ts'
+import { inOneWrite, type RedisClient } from '../redis/run-script.ts'
+import type { AddOnce } from '../redis/settling/repayment.ts'
+
+/** Counters and times added in one command: some milliseconds of Redis's time at most. */
+const COUNTERS_IN_COMMAND = 500
+
+/** Sent and not confirmed. It keeps its id, so that it cannot be added twice. In a cluster it is of one client. */
+type SentPart = { readonly id: string; readonly partitionKey: string; charges: readonly PendingCharge[] }
+
+/**
+ * @param local has the pending counts, and hands each out once
+ * @param lastSent called when the last part for a node is sent, not when it is answered: under load there is always something new
+ *   to add, and later commands follow on the same connection
+ */
+export type BacklogOptions = {
+  readonly redis: RedisClient
+  readonly nodes: RedisNodes
+  readonly local: Pick<MemoryLimiter, 'hasPending' | 'takePending' | 'pendingShards'>
+  readonly addOnce: AddOnce
+  readonly lastSent: (node: string) => void
+}
+
+/** Requests that this process has admitted while a node of Redis was away, and has to add there. */
+export class Backlog {
+  readonly #redis: RedisClient
+  readonly #nodes: RedisNodes
+  readonly #local: BacklogOptions['local']
+  readonly #addOnce: AddOnce
+  readonly #lastSent: (node: string) => void
+  /** Parts that Redis has not confirmed: they are sent again first. */
+  readonly #unconfirmed = new Set<SentPart>()
+  /** The nodes of a cluster that something may have to be added at. */
+  readonly #noted = new Set<string>()
+  /** By node, while something is added there. */
+  readonly #adding = new Map<string, Promise<boolean>>()
+
+  constructor({ redis, nodes, local, addOnce, lastSent }: BacklogOptions) {
+    this.#redis = redis
+    this.#nodes = nodes
+    this.#local = local
+    this.#addOnce = addOnce
+    this.#lastSent = lastSent
+  }
+
+  /** Requests were counted here, to add at these nodes as soon as they answer. */
+  note(nodes: Iterable<string>): void {
+    if (this.#redis.isCluster) for (const node of nodes) this.#noted.add(node)
+  }
+
+  /** Whether something noted must be added at this node. Costs nothing while there is nothing at all. */
+  isNotedAt(node: string): boolean {
+    if (this.#unconfirmed.size === 0 && !this.#local.hasPending()) return false
+    return !this.#redis.isCluster || this.#noted.has(node)
+  }
+
+  /** The nodes that have the counters of pending requests now, wherever these were when the requests were counted. */
+  nodes(): ReadonlySet<string> {
+    const clients = Array.from(this.#unconfirmed, ({ partitionKey }) => this.#nodes.ofClient(partitionKey))
+    return new Set([...clients, ...Array.from(this.#local.pendingShards(), this.#nodes.ofSlot)])
+  }
+
+  /** Adds all of the node's, each once, in parts. Resolves to whether Redis has confirmed it. */
+  addAt(node: string): Promise<boolean> {
+    const running = this.#adding.get(node)
+    if (running) return running
+    const started = this.#addAll(node).finally(() => this.#adding.delete(node))
+    this.#adding.set(node, started)
+    return started
+  }
+
+  /** A client was reset: its counts are not to be added any more. */
+  forget(policyName: string | undefined, partitionKey: string): void {
+    const isForgotten = (charge: PendingCharge): boolean =>
+      charge.partitionKey === partitionKey && (policyName === undefined || charge.policy.name === policyName)
+    for (const part of this.#unconfirmed) part.charges = part.charges.filter((charge) => !isForgotten(charge))
+  }
+
+  async #addAll(node: string): Promise<boolean> {
+    for (;;) {
+      this.#noted.delete(node)
+      const again = this.#unconfirmedAt(node)
+      if (again.length === 0 && !this.#hasPending(node)) return true
+      const parts = again.length > 0 ? again : this.#take(node)
+      const added = inOneWrite(this.#redis, () => parts.map((part) => this.#send(part)))
+      if (!this.#hasPending(node)) this.#lastSent(node)
+      if ((await Promise.all(added)).includes(false)) return false
+    }
+  }
+
+  async #send(part: SentPart): Promise<boolean> {
+    this.#unconfirmed.add(part)
+    const isAdded = await this.#addOnce(part.id, part.charges)
+    if (isAdded) this.#unconfirmed.delete(part)
+    return isAdded
+  }
+
+  #unconfirmedAt(node: string): SentPart[] {
+    return [...this.#unconfirmed].filter(({ partitionKey }) => this.#nodes.ofClient(partitionKey) === node)
+  }
+
+  #hasPending(node: string): boolean {
+    return this.#local.hasPending(this.#shardsOf(node))
+  }
+
+  #take(node: string): SentPart[] {
+    const charges = this.#local.takePending(COUNTERS_IN_COMMAND, this.#shardsOf(node))
+    // The mark of an addition has to be in the hash slot of its client.
+    const parts = Map.groupBy(charges, ({ partitionKey }) => (this.#redis.isCluster ? partitionKey : ''))
+    return Array.from(parts, ([partitionKey, part]) => ({ id: randomUUID(), partitionKey, charges: part }))
+  }
+
+  /** Says of a shard whether it is on this node; undefined where there is one node. */
+  #shardsOf(node: string): ((shard: number) => boolean) | undefined {
+    return this.#redis.isCluster ? (shard) => this.#nodes.ofSlot(shard) === node : undefined
+  }
+}

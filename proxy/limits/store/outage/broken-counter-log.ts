@@ -1,0 +1,27 @@
+import type { Log } from '../../../../shared/log.ts'
+import type { Policy } from '../../../policy.ts'
+import { describePolicy, keyOf } from '../redis/keys.ts'
+import type { DecisionHooks } from '../remote-counters.ts'
+
+const BROKEN_COUNTER = 'a Redis key matching this pattern does not hold a counter: find and delete it'
+
+/**
+ * Logs a key that does not hold a counter, once a minute for each policy. The key itself may identify a person and is
+ * not logged.
+ */
+export function createBrokenCounterLog(
+  log: Log,
+  now: () => number,
+  keyPrefix: string,
+): DecisionHooks['counterBroken'] {
+  const loggedAtMs = new WeakMap<Policy, number>()
+  return (policies, reason) => {
+    for (const policy of policies) {
+      const lastMs = loggedAtMs.get(policy)
+      if (lastMs !== undefined && now() - lastMs < 60_000) continue
+      loggedAtMs.set(policy, now())
+      const keys = keyOf(describePolicy(policy, keyPrefix), '*')
+      log.error({ policy: policy.name, keys, reason }, BROKEN_COUNTER)
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import type { Log } from '../../../../shared/log.ts'
+import type { Telemetry } from '../../../telemetry/telemetry.ts'
+import type { MemoryLimiter } from '../memory/limiter.ts'
+import { lacksRight } from '../redis/errors.ts'
+import type { RedisLimiter } from '../redis/limiter.ts'
+import { onlyNode, type RedisNodes } from '../redis/nodes.ts'
+import type { RedisClient } from '../redis/run-script.ts'
+import { Backlog } from './backlog.ts'
+import { NodeBreakers } from './node-breakers.ts'
+
+/**
+ * @param shared asks the nodes
+ * @param local has the pending counts of requests admitted while nodes were away
+ * @param recovering called before local counts are added to a node: some may have to be forgotten instead, as clients were reset.
+ *   `isReached` says whether there is any use in asking for a key
+ */
+export type NodeOutageOptions = {
+  readonly redis: RedisClient
+  readonly nodes: RedisNodes
+  readonly shared: RedisLimiter
+  readonly local: MemoryLimiter
+  readonly recovering: (isReached: (key: string) => boolean) => Promise<void>
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
+  readonly log: Log
+  readonly telemetry: Pick<Telemetry, 'breakerChanged'>
+}
+
+/**
+ * Which nodes of Redis are away, and how they come back. A node is away once its circuit breaker has opened: after failures in a row, or at
+ * once where it refuses a command that decisions need. From then on `#recover` is tried until the node decides a test request, knows
+ * of the requests in flight, and has been sent the backlog; then the circuit breaker closes.
+ */
+export class NodeOutages {
+  readonly breakers: NodeBreakers
+  readonly backlog: Backlog
+  readonly #options: NodeOutageOptions
+  /** Nodes of which a probe has succeeded since. Without that, a backlog that was sent before the outage does not end it. */
+  readonly #recovering = new Set<string>()
+  readonly #stopHearing: () => void
+
+  constructor(options: NodeOutageOptions) {
+    const { redis, nodes, shared, local, now, log, telemetry } = options
+    this.#options = options
+    this.breakers = new NodeBreakers({
+      recover: (node) => this.#recover(node),
+      opened: (node) => this.#opened(node),
+      now,
+      log,
+      telemetry,
+    })
+    this.backlog = new Backlog({
+      redis,
+      nodes,
+      local,
+      addOnce: shared.addOnce,
+      lastSent: (node) => {
+        if (this.#recovering.has(node)) this.breakers.close(node)
+      },
+    })
+    redis.on('ready', this.#connected)
+    if (redis.status === 'ready') this.#connected()
+    this.#stopHearing = nodes.onMoved(() => this.#moved())
+  }
+
+  /** These nodes have answered. */
+  answered(nodes: Iterable<string>): void {
+    for (const node of nodes) {
+      this.breakers.succeeded(node)
+      if (this.backlog.isNotedAt(node) && !this.breakers.isOpen(node)) void this.#addBacklog(node)
+    }
+  }
+
+  /** These nodes have not answered, or with an error. */
+  failed(reason: string, nodes: Iterable<string>): void {
+    for (const node of nodes) {
+      this.breakers.failed(node, reason)
+      // Only some requests need the command. Others succeed in between and would keep the circuit breaker closed.
+      if (!this.breakers.isOpen(node) && lacksRight(reason)) void this.#isRefused(node)
+    }
+  }
+
+  close(): void {
+    this.#options.redis.off('ready', this.#connected)
+    this.#stopHearing()
+    this.breakers.stop()
+  }
+
+  /** Rights are checked on each new connection, rather than after three failed decisions. */
+  readonly #connected = (): void => {
+    for (const node of this.#options.nodes.names()) void this.#isRefused(node)
+  }
+
+  #opened(node: string): void {
+    this.#recovering.delete(node)
+    this.#options.shared.giveUp(node)
+  }
+
+  async #recover(node: string): Promise<void> {
+    const { nodes, shared, recovering } = this.#options
+    if (!nodes.has(node)) {
+      this.#moved()
+      return
+    }
+    if (await this.#isRefused(node)) return
+    if (!(await shared.probe(node))) return
+    await recovering((key) => nodes.ofKey(key) === node || !this.breakers.isOpen(nodes.ofKey(key)))
+    await shared.renewInFlight(node)
+    this.#recovering.add(node)
+    if (!(await this.#addBacklog(node))) return
+    this.breakers.close(node)
+  }
+
+  /**
+   * Slots may have other nodes now. Requests that were admitted while the old ones were away are added to these, before they decide
+   * about the next request.
+   */
+  #moved(): void {
+    const { nodes, redis } = this.#options
+    for (const node of this.breakers.openNodes())
+      if (!nodes.has(node)) this.breakers.close(node, node !== onlyNode)
+    const owed = this.backlog.nodes()
+    this.backlog.note(owed)
+    if (redis.status !== 'ready') return
+    for (const node of owed) if (!this.breakers.isOpen(node)) void this.#addBacklog(node)
+  }
+
+  /**
+   * Whether the node refuses a command that decisions need, such as one that its ACL denies. If so, opens the circuit
+   * breaker.
+   */
+  async #isRefused(node: string): Promise<boolean> {
+    const refusal = await this.#options.shared.findRefusal(node)
+    if (!refusal) return false
+    const { command, reply } = refusal
+    this.breakers.open(node, command === undefined ? reply : `${reply} (${command})`, reply)
+    return true
+  }
+
+  async #addBacklog(node: string): Promise<boolean> {
+    const isAdded = await this.backlog.addAt(node)
+    if (!isAdded && !(await this.#isRefused(node)) && !this.breakers.isOpen(node))
+      this.breakers.open(node, 'could not add the requests admitted during the outage')
+    return isAdded
+  }
+}
