@@ -12,7 +12,7 @@ import type { Charge, Limiter } from '../limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
 import { keyPrefixOf } from './redis/keys.ts'
 import { createRedisOperations, operatorTimeoutMs } from './redis/operations.ts'
-import { createLeasing, hasLease } from './leases/leasing.ts'
+import { hasLease, Leasing } from './leases/leasing.ts'
 import { createResetFeed } from './redis/feeds/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
 import { createMemoryPlans } from '../plans/stored-plans.ts'
@@ -131,7 +131,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   }
   const ask = (charges: readonly Charge[]): ReturnType<Limiter['decide']> =>
     overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges)
-  const leasing = createLeasing({
+  const leasing = new Leasing({
     store: redisWithFallback.shared.leaseStore,
     ask,
     now,

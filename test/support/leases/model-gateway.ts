@@ -1,6 +1,6 @@
 import type { Charge, Decision } from '../../../proxy/limits/limiter.ts'
 import type { LeaseStore } from '../../../proxy/limits/store/leases/lease-store.ts'
-import { createLeasing, type Leasing } from '../../../proxy/limits/store/leases/leasing.ts'
+import { Leasing } from '../../../proxy/limits/store/leases/leasing.ts'
 import { createOverLimitCache } from '../../../proxy/limits/store/over-limit-cache.ts'
 import { reservedUnits } from '../../../proxy/policy.ts'
 import type { ModelCounters, Window } from './model-counters.ts'
@@ -134,7 +134,7 @@ export class ModelGateway {
     }
     const overLimit = createOverLimitCache(1000, this.#time.now, this.#time.now)
     const isOver = (): boolean => incarnation !== this.#incarnation
-    return createLeasing({
+    return new Leasing({
       store: this.#defect(store),
       // As the limiter on Redis does.
       ask: (charges) => {
