@@ -2,8 +2,8 @@ import { setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { createBanning } from '../../proxy/limits/clients/banning.ts'
-import { createBanCounts } from '../../proxy/limits/clients/ban-counts.ts'
+import { Banning } from '../../proxy/limits/clients/banning.ts'
+import { BanCounts } from '../../proxy/limits/clients/ban-counts.ts'
 import { ClientEntries } from '../../proxy/limits/clients/client-entries.ts'
 import { idOf, partsOf, type Ban, type ClientEntry } from '../../proxy/limits/clients/client-entry.ts'
 import { createMemoryEntryStore, type EntryStore } from '../../proxy/limits/clients/entry-store.ts'
@@ -237,7 +237,7 @@ test('a ban is stored even if other replicas have just filled the table in Redis
 
 test('a refusal that was counted and not heard of is not the last that could ban', async () => {
   const redis = openRedis(await freshRedis())
-  const counts = createBanCounts({
+  const counts = new BanCounts({
     ban: { after: 3, forMs: 1000, maxMs: 2000, scope: 'rule' },
     windowMs: 60_000,
     redis,
@@ -258,7 +258,7 @@ test("refusals count for the rule's window, also where a burst makes that of the
   const rule =
     '{ name: a, match: GET /, algorithm: token-bucket, requests: 60, window: 1m, burst: 1, ban: { after: 3, for: 1h } }'
   const policies = loadWithFile(`limits: [${rule}]`).settings.rules.map(({ policy }) => policy)
-  const banning = createBanning({
+  const banning = new Banning({
     store: createMemoryEntryStore(new ClientEntries(now)),
     policies,
     redis,
@@ -285,7 +285,7 @@ test.each([
   const policies = loadWithFile(`limits: [${rule}]`).settings.rules.map(({ policy }) => policy)
   const bans: string[] = []
   let nowMs = 1_000
-  const banning = createBanning({
+  const banning = new Banning({
     store: createMemoryEntryStore(new ClientEntries(now)),
     policies,
     redis: isShared ? redis : undefined,
@@ -422,7 +422,7 @@ test('the rights in the docs are enough for bans and limits at run time, and nee
   expect(await store.remove('ban * 192.0.2.1')).toBe('done')
   expect(await store.put(ban('192.0.2.2'), 60_000)).toBe('done')
   expect(ids(await openReplica(redis))).toEqual(['ban * 192.0.2.2'])
-  const counts = createBanCounts({
+  const counts = new BanCounts({
     ban: { after: 2, forMs: 1000, maxMs: 2000, scope: 'rule' },
     windowMs: 60_000,
     redis,

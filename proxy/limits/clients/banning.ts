@@ -9,23 +9,11 @@ import type { BanCounts, BanTerms } from './ban-counts.ts'
 import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type TellOfBan } from './client-entry.ts'
 import type { EntryStore } from './entry-store.ts'
 
-/** A rule's ban at work: counts refusals, in the background, and bans clients with too many. */
-export type Banning = {
-  /** Called with each refusal under a policy that has a `ban`. */
-  refused(policy: Policy, partitionKey: string): void
-  /** The table of limits is another one now: whose policies stay, their refusals and bans stay counted. */
-  usePolicies(policies: readonly Policy[]): void
-  /** An operator has lifted a ban: the next one is a first one. Never rejects. */
-  forgive(policyName: string, partitionKey: string): Promise<void>
-}
-
-type WithBan = Policy & { readonly ban: BanPolicy }
-
 /**
- * @param options.redis where replicas count together; undefined: in this process
- * @param options.keyPrefix of `keyPrefixOf`
+ * @param redis where replicas count together; undefined: in this process
+ * @param keyPrefix of `keyPrefixOf`
  */
-export function createBanning(options: {
+export type BanningOptions = {
   readonly store: Pick<EntryStore, 'extend'>
   readonly policies: readonly Policy[]
   readonly redis: RedisClient | undefined
@@ -41,55 +29,71 @@ export function createBanning(options: {
   /** The time of day, in milliseconds since 1970. */
   readonly wallNow?: (() => number) | undefined
   readonly log: Log
-}): Banning {
-  const {
-    store,
-    redis,
-    keyPrefix,
-    isAnswering,
-    telemetry,
-    logAddresses,
-    onBan,
-    now,
-    wallNow = Date.now,
-    log,
-  } = options
-  let withBans = withBansOf(options.policies)
-  const counts = new Map<string, Promise<BanCounts>>()
+}
 
-  /** Loaded at the first refusal that counts: a gateway without them starts sooner. */
-  async function open(policy: WithBan): Promise<BanCounts> {
-    const { name } = policy
-    const { createBanCounts } = await import('./ban-counts.ts')
-    return createBanCounts({
-      ...termsOf(policy),
-      redis,
-      keyStart: `${keyPrefix}:ban:${name}`,
-      isAnswering,
-      now,
-    })
+type WithBan = Policy & { readonly ban: BanPolicy }
+
+/** Rules' bans at work: counts refusals, in the background, and bans clients with too many. */
+export class Banning {
+  readonly #options: BanningOptions
+  /** By name, those of the table that is in force. */
+  #withBans: ReadonlyMap<string, WithBan>
+  /** By name of the policy, from its first refusal on. */
+  readonly #counts = new Map<string, Promise<BanCounts>>()
+  #toldFullAtMs = -Infinity
+
+  constructor(options: BanningOptions) {
+    this.#options = options
+    this.#withBans = withBansOf(options.policies)
   }
 
-  function countsOf(policy: WithBan): Promise<BanCounts> {
-    const known = counts.get(policy.name)
-    if (known) return known
-    const opened = open(policy)
-    counts.set(policy.name, opened)
-    opened.catch(() => counts.delete(policy.name))
-    return opened
+  /** The table of limits is another one now: whose policies stay, their refusals and bans stay counted. */
+  usePolicies(policies: readonly Policy[]): void {
+    this.#withBans = withBansOf(policies)
+    for (const [name, opened] of this.#counts) {
+      const policy = this.#withBans.get(name)
+      if (!policy) this.#counts.delete(name)
+      else opened.then((known) => known.useTerms(termsOf(policy))).catch(() => undefined)
+    }
   }
 
-  async function count(policy: WithBan, partitionKey: string): Promise<void> {
+  /** Called with each refusal under a policy that has a `ban`. */
+  refused({ name }: Policy, partitionKey: string): void {
+    const policy = this.#withBans.get(name)
+    if (!policy) return
+    const { log } = this.#options
+    this.#count(policy, partitionKey).catch((err: unknown) => log.error({ err }, 'cannot ban a client'))
+  }
+
+  /** An operator has lifted a ban: the next one is a first one. Never rejects. */
+  async forgive(policyName: string, partitionKey: string): Promise<void> {
+    const { redis, log } = this.#options
+    const policy = this.#withBans.get(policyName)
+    if (!policy || !(redis || this.#counts.has(policyName))) return
+    try {
+      await (await this.#countsOf(policy)).forgive(partitionKey)
+    } catch (err) {
+      log.error({ err }, 'cannot forget the bans of a client')
+    }
+  }
+
+  async #count(policy: WithBan, partitionKey: string): Promise<void> {
+    const { wallNow = Date.now } = this.#options
     const windowMs = policy.calendar && windowFrom(policy, wallNow())
-    const times = await (await countsOf(policy)).countRefusal(partitionKey, windowMs)
-    if (times === 0) return
+    const times = await (await this.#countsOf(policy)).countRefusal(partitionKey, windowMs)
+    if (times > 0) await this.#ban(policy, partitionKey, times)
+  }
+
+  /** @param times bans of the client in a row, with this one */
+  async #ban(policy: WithBan, partitionKey: string, times: number): Promise<void> {
+    const { store, telemetry, onBan, logAddresses, log } = this.#options
     const { name, ban } = policy
     const forMs = banLengthMs(ban, times)
     const scope = ban.scope === 'rule' ? { policy: name } : { parts: partsOf(policy, partitionKey) }
     const entry = { kind: 'ban', ...scope, partitionKey, by: 'rule', times } as const
     const outcome = await store.extend(entry, forMs)
     if (outcome === 'full') {
-      tellFull(name)
+      this.#tellFull(name)
       return
     }
     telemetry.clientBanned(policy)
@@ -99,38 +103,39 @@ export function createBanning(options: {
     log.info({ client, policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
   }
 
-  let toldFullAtMs = -Infinity
-  function tellFull(policy: string): void {
+  /** Once a minute. */
+  #tellFull(policy: string): void {
+    const { now, log } = this.#options
     const nowMs = now()
-    if (nowMs - toldFullAtMs < 60_000) return
-    toldFullAtMs = nowMs
+    if (nowMs - this.#toldFullAtMs < 60_000) return
+    this.#toldFullAtMs = nowMs
     log.warn({ policy, most: MAX_RULE_BANS }, 'too many bans: clients are refused, but not banned')
   }
 
-  return {
-    usePolicies(policies) {
-      withBans = withBansOf(policies)
-      for (const [name, opened] of counts) {
-        const policy = withBans.get(name)
-        if (!policy) counts.delete(name)
-        else opened.then((known) => known.useTerms(termsOf(policy))).catch(() => undefined)
-      }
-    },
-    refused({ name }, partitionKey) {
-      const policy = withBans.get(name)
-      if (policy)
-        count(policy, partitionKey).catch((err: unknown) => log.error({ err }, 'cannot ban a client'))
-    },
-    async forgive(policyName, partitionKey) {
-      const policy = withBans.get(policyName)
-      if (!policy || !(redis || counts.has(policyName))) return
-      try {
-        await (await countsOf(policy)).forgive(partitionKey)
-      } catch (err) {
-        log.error({ err }, 'cannot forget the bans of a client')
-      }
-    },
+  #countsOf(policy: WithBan): Promise<BanCounts> {
+    const { name } = policy
+    const known = this.#counts.get(name)
+    if (known) return known
+    const opened = openCounts(policy, this.#options)
+    this.#counts.set(name, opened)
+    opened.catch(() => this.#counts.delete(name))
+    return opened
   }
+}
+
+/** Loaded at the first refusal that counts: a gateway without them starts sooner. */
+async function openCounts(
+  policy: WithBan,
+  { redis, keyPrefix, isAnswering, now }: BanningOptions,
+): Promise<BanCounts> {
+  const { BanCounts } = await import('./ban-counts.ts')
+  return new BanCounts({
+    ...termsOf(policy),
+    redis,
+    keyStart: `${keyPrefix}:ban:${policy.name}`,
+    isAnswering,
+    now,
+  })
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Log } from '../../../shared/log.ts'
 import type { RedisClient } from '../store/redis/run-script.ts'
 import type { Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
-import { createBanning, type Banning } from './banning.ts'
+import { Banning } from './banning.ts'
 import {
   kindOf,
   loggedClient,
@@ -73,7 +73,7 @@ export function createClientTable(
   const store = shared
     ? createRedisEntryStore({ entries, log, ...shared })
     : createMemoryEntryStore(entries, changed)
-  const banning = createBanning({
+  const banning = new Banning({
     store,
     policies,
     redis: shared?.redis,
