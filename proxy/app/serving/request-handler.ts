@@ -5,7 +5,7 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import { HeldBodyMemory } from '../../http/forward/body/held-body.ts'
 import type { ClientTable } from '../../limits/clients/client-table.ts'
 import { compileTableInSteps, type RequestTable } from '../../limits/request-table.ts'
-import { createWaiting, type Waiting } from '../../limits/waiting/waiting.ts'
+import { Waiting } from '../../limits/waiting/waiting.ts'
 import { maxDelayMs } from '../../policy.ts'
 import type { Geo } from '../../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
@@ -69,7 +69,7 @@ export type LiveHandler = {
 /** Composes the steps of a request by the settings. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
   const fixed = composeFixed(settings, deps)
-  const waiting = createWaiting(deps.now, deps.telemetry)
+  const waiting = new Waiting(deps.now, deps.telemetry)
   const delaying = waiting.delaying(deps.limiter)
   function* compose(
     next: GatewaySettings,

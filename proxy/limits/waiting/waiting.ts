@@ -6,13 +6,6 @@ import { delayMsOf } from './delay-of.ts'
 import { Places } from './places.ts'
 import { TurnQueue, type Waiter } from './turn-queue.ts'
 
-export type Waiting = {
-  /** A limiter whose decisions have a `turn` where the request has to wait. */
-  delaying(limiter: Limiter): Limiter
-  /** Whether a request with this charge would find a place to wait in this process, if it had to; true where none waits. */
-  readonly hasPlace: (charge: Charge) => boolean
-}
-
 /** A turn that the store has reserved. */
 type Reserved = { readonly charge: Charge; readonly reservation: Reservation; readonly delayMs: number }
 
@@ -20,119 +13,129 @@ type Reserved = { readonly charge: Charge; readonly reservation: Reservation; re
  * Lets requests wait for their turn, under rules with `over: { delay }`. The counters say when that is: they let a bucket be overdrawn by
  * as much as it gets back within `delay`, so that the one answer that counts a request says its turn, over all replicas. Here it waits.
  *
- * @param now milliseconds of a monotonic clock
+ * A request takes its places before it is decided, and leaves them when it is known not to wait, when its turn has come, or when
+ * its client has left.
  */
-export function createWaiting(
-  now: () => number,
-  telemetry: Pick<Telemetry, 'delayed' | 'observeTable'>,
-): Waiting {
-  const places = new Places()
+export class Waiting {
+  readonly #places = new Places()
   /** By policy and partition key, while requests wait. */
-  const queues = new Map<string, TurnQueue>()
-  telemetry.observeTable('waiting', () => places.readUse())
+  readonly #queues = new Map<string, TurnQueue>()
+  readonly #now: () => number
+  readonly #telemetry: Pick<Telemetry, 'delayed' | 'observeTable'>
 
-  function queueOf({ policy, partitionKey }: Charge, limiter: Limiter): TurnQueue {
-    const name = `${policy.name} ${partitionKey}`
-    const known = queues.get(name)
-    if (known) return known
-    const made = new TurnQueue(limiter, now, () => queues.delete(name))
-    queues.set(name, made)
-    return made
+  /** @param now milliseconds of a monotonic clock */
+  constructor(now: () => number, telemetry: Pick<Telemetry, 'delayed' | 'observeTable'>) {
+    this.#now = now
+    this.#telemetry = telemetry
+    telemetry.observeTable('waiting', () => this.#places.readUse())
   }
 
-  function leavePlaces(taken: readonly Charge[]): void {
-    for (const { policy, partitionKey } of taken) places.leave(policy.name, partitionKey)
+  /** Whether a request with this charge would find a place to wait in this process, if it had to; true where none waits. */
+  readonly hasPlace = (charge: Charge): boolean => {
+    const place = placeOf(charge)
+    return !place || this.#places.hasPlace(...place)
   }
 
-  /** @param taken charges with places, which are left when the wait is over */
-  function turnOf(
-    first: Reserved,
-    others: readonly Reserved[],
-    taken: readonly Charge[],
-    limiter: Limiter,
-  ): Turn {
-    const decidedAtMs = now()
-    const queue = queueOf(first.charge, limiter)
-    let onTurn: ((waitedMs: number) => void) | undefined
-    const waiter: Waiter = {
-      notBeforeMs: decidedAtMs + Math.max(0, ...others.map(({ delayMs }) => delayMs)),
-      onTurn() {
-        leavePlaces(taken)
-        const waitedMs = now() - decidedAtMs
-        telemetry.delayed(first.charge.policy, waitedMs)
-        onTurn?.(waitedMs)
-      },
-    }
-    queue.add(waiter, { dueMs: decidedAtMs + first.delayMs, reservation: first.reservation })
+  /** A limiter whose decisions have a `turn` where the request has to wait. */
+  delaying(limiter: Limiter): Limiter {
     return {
-      wait: (callback) => void (onTurn = callback),
-      leave() {
-        leavePlaces(taken)
-        queue.remove(waiter)
-        for (const { reservation } of others) limiter.settle(reservation, 0)
+      decide: (charges) => {
+        if (!charges.some(({ policy }) => maxDelayMs(policy) > 0)) return limiter.decide(charges)
+        const { asked, taken } = this.#takePlaces(charges)
+        const decision = limiter.decide(asked)
+        return decision instanceof Promise
+          ? decision.then((later) => this.#decided(charges, taken, later, limiter))
+          : this.#decided(charges, taken, decision, limiter)
       },
+      settle: (reservation, costUnits) => limiter.settle(reservation, costUnits),
     }
-  }
-
-  function decided(
-    charges: readonly Charge[],
-    taken: readonly Charge[],
-    decision: Decision,
-    limiter: Limiter,
-  ): Decision {
-    if (decision.outcome === 'unavailable') {
-      leavePlaces(taken)
-      return decision
-    }
-    const written = new Map(charges.map(({ policy }) => [withoutDelay(policy), policy]))
-    const asWritten = (policy: Policy): Policy => {
-      const { plan } = policy
-      if (plan === undefined || written.has(policy)) return written.get(policy) ?? policy
-      // The plan was read where it was counted.
-      for (const [asked, before] of written)
-        if (withPlan(asked, plan) === policy) return withPlan(before, plan)
-      return policy
-    }
-    const states = decision.states.map((state) => withoutTurn(state, asWritten(state.policy)))
-    if (decision.outcome === 'refused') {
-      leavePlaces(taken)
-      return { ...decision, states, refusedBy: asWritten(decision.refusedBy) }
-    }
-    const [first, ...others] = decision.states.flatMap(reservedBy).toSorted((a, b) => b.delayMs - a.delayMs)
-    if (first) return { ...decision, states, turn: turnOf(first, others, taken, limiter) }
-    leavePlaces(taken)
-    return { ...decision, states }
   }
 
   /** A request for which there is no place may pass, but not wait. */
-  function takePlaces(charges: readonly Charge[]): { asked: readonly Charge[]; taken: readonly Charge[] } {
+  #takePlaces(charges: readonly Charge[]): { asked: readonly Charge[]; taken: readonly Charge[] } {
     const taken: Charge[] = []
     const asked = charges.map((charge) => {
-      const asked = placeOf(charge)
-      if (!asked) return charge
-      if (!places.take(...asked)) return { ...charge, policy: withoutDelay(charge.policy) }
+      const place = placeOf(charge)
+      if (!place) return charge
+      if (!this.#places.take(...place)) return { ...charge, policy: withoutDelay(charge.policy) }
       taken.push(charge)
       return charge
     })
     return { asked, taken }
   }
 
-  return {
-    hasPlace(charge) {
-      const asked = placeOf(charge)
-      return !asked || places.hasPlace(...asked)
-    },
-    delaying: (limiter) => ({
-      decide(charges) {
-        if (!charges.some(({ policy }) => maxDelayMs(policy) > 0)) return limiter.decide(charges)
-        const { asked, taken } = takePlaces(charges)
-        const decision = limiter.decide(asked)
-        return decision instanceof Promise
-          ? decision.then((later) => decided(charges, taken, later, limiter))
-          : decided(charges, taken, decision, limiter)
+  #leavePlaces(taken: readonly Charge[]): void {
+    for (const { policy, partitionKey } of taken) this.#places.leave(policy.name, partitionKey)
+  }
+
+  /** @param taken charges with places */
+  #decided(
+    charges: readonly Charge[],
+    taken: readonly Charge[],
+    decision: Decision,
+    limiter: Limiter,
+  ): Decision {
+    if (decision.outcome === 'unavailable') {
+      this.#leavePlaces(taken)
+      return decision
+    }
+    const asWritten = writtenPolicies(charges)
+    const states = decision.states.map((state) => withoutTurn(state, asWritten(state.policy)))
+    if (decision.outcome === 'refused') {
+      this.#leavePlaces(taken)
+      return { ...decision, states, refusedBy: asWritten(decision.refusedBy) }
+    }
+    const [first, ...others] = decision.states.flatMap(reservedBy).toSorted((a, b) => b.delayMs - a.delayMs)
+    if (first) return { ...decision, states, turn: this.#turnOf(first, others, taken, limiter) }
+    this.#leavePlaces(taken)
+    return { ...decision, states }
+  }
+
+  /** @param taken charges with places, which are left when the wait is over */
+  #turnOf(first: Reserved, others: readonly Reserved[], taken: readonly Charge[], limiter: Limiter): Turn {
+    const decidedAtMs = this.#now()
+    const queue = this.#queueOf(first.charge, limiter)
+    let onTurn: ((waitedMs: number) => void) | undefined
+    const waiter: Waiter = {
+      notBeforeMs: decidedAtMs + Math.max(0, ...others.map(({ delayMs }) => delayMs)),
+      onTurn: () => {
+        this.#leavePlaces(taken)
+        const waitedMs = this.#now() - decidedAtMs
+        this.#telemetry.delayed(first.charge.policy, waitedMs)
+        onTurn?.(waitedMs)
       },
-      settle: (reservation, costUnits) => limiter.settle(reservation, costUnits),
-    }),
+    }
+    queue.add(waiter, { dueMs: decidedAtMs + first.delayMs, reservation: first.reservation })
+    return {
+      wait: (callback) => void (onTurn = callback),
+      leave: () => {
+        this.#leavePlaces(taken)
+        queue.remove(waiter)
+        for (const { reservation } of others) limiter.settle(reservation, 0)
+      },
+    }
+  }
+
+  #queueOf({ policy, partitionKey }: Charge, limiter: Limiter): TurnQueue {
+    const name = `${policy.name} ${partitionKey}`
+    const known = this.#queues.get(name)
+    if (known) return known
+    const made = new TurnQueue(limiter, this.#now, () => this.#queues.delete(name))
+    this.#queues.set(name, made)
+    return made
+  }
+}
+
+/** Returns which policy of these charges one is made of that was decided by: without its delay, or with the client's plan. */
+function writtenPolicies(charges: readonly Charge[]): (decided: Policy) => Policy {
+  const written = new Map(charges.map(({ policy }) => [withoutDelay(policy), policy]))
+  return (decided) => {
+    const { plan } = decided
+    if (plan === undefined || written.has(decided)) return written.get(decided) ?? decided
+    // The plan was read where it was counted.
+    for (const [asked, before] of written)
+      if (withPlan(asked, plan) === decided) return withPlan(before, plan)
+    return decided
   }
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
-import { createWaiting } from '../../../../proxy/limits/waiting/waiting.ts'
+import { Waiting } from '../../../../proxy/limits/waiting/waiting.ts'
 import type { Decision, Limiter, Turn } from '../../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
@@ -25,7 +25,7 @@ function open(isLate = false): {
   const counters = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => Date.now() })
   const passed: string[] = []
   const delays: number[] = []
-  const waiting = createWaiting(() => Date.now(), {
+  const waiting = new Waiting(() => Date.now(), {
     delayed: (_, durationMs) => void delays.push(durationMs),
     observeTable: () => undefined,
   })
