@@ -2,7 +2,7 @@ import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { compileAccountOverrides } from './clients/lists/account-overrides.ts'
 import { compileClientListsInSteps, type WrittenLists } from './clients/lists/client-lists.ts'
 import { compileConditionsInSteps } from './conditions/conditions.ts'
-import { createDevices, type Devices } from './keys/devices/devices.ts'
+import { Devices } from './keys/devices/devices.ts'
 import { hasBodyKey, type ListEntry, type Rule } from '../policy.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
 import type { Geo } from '../request/addresses/geo/geo.ts'
@@ -100,7 +100,7 @@ export function* compileTableInSteps(
 }
 
 function composeDevices(rules: readonly Rule[], secrets: readonly string[] = []): Devices | undefined {
-  return rules.some(({ policy }) => policy.device) ? createDevices({ secrets }) : undefined
+  return rules.some(({ policy }) => policy.device) ? new Devices({ secrets }) : undefined
 }
 
 function isAnybodyListed({ allowList, denyList, rules }: WrittenLists): boolean {

@@ -1,4 +1,4 @@
-import { createDevices } from '../../../proxy/limits/keys/devices/devices.ts'
+import { Devices } from '../../../proxy/limits/keys/devices/devices.ts'
 import { partitionKeysOf } from '../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../proxy/limits/keys/part-values.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
@@ -9,7 +9,7 @@ import { wallClockMs } from '../../support/calendar/wall-clock.ts'
 const largestBytes = 16 * 1024
 const whole = { largestBytes, onlyWhole: true } as const
 
-const devices = createDevices({ secrets: ['n'.repeat(40), 'o'.repeat(40)] })
+const devices = new Devices({ secrets: ['n'.repeat(40), 'o'.repeat(40)] })
 const policy = {
   ...makePolicy('account', 5, 60_000),
   partition: [{ kind: 'query', name: 'user' }],

@@ -18,13 +18,6 @@ type Answer = {
   readonly onIssued?: (policy: Policy) => void
 }
 
-export type Devices = {
-  /** Counts requests of devices that are known for their account by account and device; all others stay as they are. */
-  recognize(charges: readonly Charge[], source: KeySource): readonly Charge[]
-  /** The values of `Set-Cookie` for a response that says that somebody has signed in; none for any other. */
-  setCookies(charges: readonly Charge[], answer: Answer): readonly string[]
-}
-
 /** What the cookies of a request have under a policy. */
 type SentTokens = { readonly areSent: boolean; readonly usable: readonly SentToken[] }
 
@@ -37,96 +30,144 @@ const MAX_SKEW_SECONDS = 300
  */
 const MAX_COMPARISONS = 32
 
-/**
- * Knows devices by tokens in cookies, and keeps no state: gateways with the same secrets know the same devices.
- *
- * @param options.secrets one or two; the first makes tokens, all are accepted
- * @param options.wallClock milliseconds since 1970
- */
-export function createDevices(options: {
-  readonly secrets: readonly string[]
-  readonly wallClock?: () => number
-  readonly random?: (bytes: number) => Buffer
-}): Devices {
-  const { secrets, wallClock = Date.now, random = randomBytes } = options
-  const [newest = ''] = secrets
+/** Accounts and tokens of one request, read once for all its charges. */
+type Recognition = {
+  readonly source: KeySource
+  comparisonsLeft: number
+  readonly accounts: Map<Policy, ReadonlyMap<string, string>>
+  readonly tokens: Map<DevicePolicy, SentTokens>
+}
 
-  const nowSeconds = (): number => Math.floor(wallClock() / 1000)
+/** A cookie for a response: the texts of its new tokens, and of those that they replace. */
+type NewCookie = { device: DevicePolicy; readonly made: string[]; readonly replaced: Set<string> }
 
-  function isUnexpired({ seconds }: SentToken, { forMs }: DevicePolicy): boolean {
-    const age = nowSeconds() - seconds
-    return age >= -MAX_SKEW_SECONDS && age * 1000 < forMs
+/** Knows devices by tokens in cookies, and remembers none: gateways with the same secrets know the same devices. */
+export class Devices {
+  readonly #secrets: readonly string[]
+  readonly #wallClock: () => number
+  readonly #random: (bytes: number) => Buffer
+
+  /**
+   * @param options.secrets one or two; the first makes tokens, all are accepted
+   * @param options.wallClock milliseconds since 1970
+   */
+  constructor(options: {
+    readonly secrets: readonly string[]
+    readonly wallClock?: () => number
+    readonly random?: (bytes: number) => Buffer
+  }) {
+    this.#secrets = options.secrets
+    this.#wallClock = options.wallClock ?? Date.now
+    this.#random = options.random ?? randomBytes
   }
 
-  function tokensFor(device: DevicePolicy, cookies: string): SentTokens {
-    const sent = readTokens(cookies, device.cookie)
-    return { areSent: sent.length > 0, usable: sent.filter((token) => isUnexpired(token, device)) }
+  /** Counts requests of devices that are known for their account by account and device; all others stay as they are. */
+  recognize(charges: readonly Charge[], source: KeySource): readonly Charge[] {
+    if (!charges.some(({ policy }) => policy.device)) return charges
+    const recognition: Recognition = {
+      source,
+      comparisonsLeft: MAX_COMPARISONS,
+      accounts: new Map(),
+      tokens: new Map(),
+    }
+    return charges.map((charge) => this.#recognizeOne(charge, recognition))
   }
 
-  function findToken(
-    tokens: readonly SentToken[],
-    { policy, partitionKey }: Charge,
-    account: string,
-    budget: { left: number },
-  ): SentToken | undefined {
-    const subject = { rule: policy.name, partitionKey, account }
-    return tokens.find((token) => {
-      budget.left -= 1
-      return budget.left >= 0 && isMadeFor(token, subject, secrets)
+  /** The values of `Set-Cookie` for a response that says that somebody has signed in; none for any other. */
+  setCookies(charges: readonly Charge[], answer: Answer): readonly string[] {
+    const { cookies, isSecure } = answer
+    return Array.from(this.#newCookies(charges, answer), ([name, { device, made, replaced }]) => {
+      // Those of other accounts of the same browser stay.
+      const kept = readTokens(cookies, name).filter(
+        (token) => this.#isUnexpired(token, device) && !replaced.has(token.text),
+      )
+      const tokens = [...made, ...kept.map(({ text }) => text)]
+      return writeSetCookie(name, tokens, { maxAgeSeconds: Math.floor(device.forMs / 1000), isSecure })
     })
   }
 
-  return {
-    recognize(charges, source) {
-      if (!charges.some(({ policy }) => policy.device)) return charges
-      const cookies = source.headers.cookie ?? ''
-      const budget = { left: MAX_COMPARISONS }
-      const accountsOf = new Map<Policy, ReadonlyMap<string, string>>()
-      const tokensOf = new Map<DevicePolicy, SentTokens>()
-      return charges.map((charge) => {
-        const { policy, partitionKey } = charge
-        const { device } = policy
-        if (!device) return charge
-        const accounts = accountsOf.get(policy) ?? spelledAccounts(policy, source)
-        accountsOf.set(policy, accounts)
-        const account = accounts.get(partitionKey)
-        const tokens = tokensOf.get(device) ?? tokensFor(device, cookies)
-        tokensOf.set(device, tokens)
-        const token = account === undefined ? undefined : findToken(tokens.usable, charge, account, budget)
-        const outcome: DeviceOutcome = token ? 'known' : tokens.areSent ? 'unknown' : 'none'
-        return {
-          ...charge,
-          partitionKey: token ? keyOfDevice(partitionKey, token) : partitionKey,
-          device: { accountKey: partitionKey, account, outcome, ...(token && { token: token.text }) },
-        }
-      })
-    },
-    setCookies(charges, { status, cookies, isSecure, onIssued }) {
-      const byName = new Map<string, { device: DevicePolicy; made: string[]; replaced: Set<string> }>()
-      for (const charge of charges) {
-        const { policy, device: of } = charge
-        const { device } = policy
-        if (!device || !of || of.account === undefined || !isIn(device.status, status)) continue
-        // Which of several accounts somebody has signed in to is unknown.
-        if (charges.some((other) => other !== charge && other.policy.name === policy.name)) continue
-        const subject = { rule: policy.name, partitionKey: of.accountKey, account: of.account }
-        const cookie = byName.get(device.cookie) ?? { device, made: [], replaced: new Set() }
-        byName.set(device.cookie, cookie)
-        cookie.made.push(writeToken(newest, subject, nowSeconds(), random(16)))
-        onIssued?.(policy)
-        if (of.token !== undefined) cookie.replaced.add(of.token)
-        if (device.forMs > cookie.device.forMs) cookie.device = device
-      }
-      return [...byName].map(([name, { device, made, replaced }]) => {
-        // Those of other accounts of the same browser stay.
-        const kept = readTokens(cookies, name).filter(
-          (token) => isUnexpired(token, device) && !replaced.has(token.text),
-        )
-        const tokens = [...made, ...kept.map(({ text }) => text)]
-        return writeSetCookie(name, tokens, { maxAgeSeconds: Math.floor(device.forMs / 1000), isSecure })
-      })
-    },
+  #recognizeOne(charge: Charge, recognition: Recognition): Charge {
+    const { policy, partitionKey } = charge
+    const { device } = policy
+    if (!device) return charge
+    const account = accountsOf(policy, recognition).get(partitionKey)
+    const tokens = this.#tokensFor(device, recognition)
+    const token =
+      account === undefined ? undefined : this.#findToken(tokens.usable, charge, account, recognition)
+    const outcome: DeviceOutcome = token ? 'known' : tokens.areSent ? 'unknown' : 'none'
+    return {
+      ...charge,
+      partitionKey: token ? keyOfDevice(partitionKey, token) : partitionKey,
+      device: { accountKey: partitionKey, account, outcome, ...(token && { token: token.text }) },
+    }
   }
+
+  #tokensFor(device: DevicePolicy, { tokens, source }: Recognition): SentTokens {
+    const known = tokens.get(device)
+    if (known) return known
+    const sent = readTokens(source.headers.cookie ?? '', device.cookie)
+    const read = {
+      areSent: sent.length > 0,
+      usable: sent.filter((token) => this.#isUnexpired(token, device)),
+    }
+    tokens.set(device, read)
+    return read
+  }
+
+  #findToken(
+    tokens: readonly SentToken[],
+    { policy, partitionKey }: Charge,
+    account: string,
+    recognition: Recognition,
+  ): SentToken | undefined {
+    const subject = { rule: policy.name, partitionKey, account }
+    return tokens.find((token) => {
+      recognition.comparisonsLeft -= 1
+      return recognition.comparisonsLeft >= 0 && isMadeFor(token, subject, this.#secrets)
+    })
+  }
+
+  /** By name: of several policies with the same cookie it has the tokens of all, and lasts as long as the longest. */
+  #newCookies(charges: readonly Charge[], { status, onIssued }: Answer): Map<string, NewCookie> {
+    const byName = new Map<string, NewCookie>()
+    for (const charge of charges) {
+      const { policy, device: of } = charge
+      const { device } = policy
+      if (!device || !of || of.account === undefined || !isIn(device.status, status)) continue
+      // Which of several accounts somebody has signed in to is unknown.
+      if (charges.some((other) => other !== charge && other.policy.name === policy.name)) continue
+      const subject = { rule: policy.name, partitionKey: of.accountKey, account: of.account }
+      const cookie = byName.get(device.cookie) ?? { device, made: [], replaced: new Set() }
+      byName.set(device.cookie, cookie)
+      cookie.made.push(this.#makeToken(subject))
+      onIssued?.(policy)
+      if (of.token !== undefined) cookie.replaced.add(of.token)
+      if (device.forMs > cookie.device.forMs) cookie.device = device
+    }
+    return byName
+  }
+
+  #makeToken(subject: Parameters<typeof writeToken>[1]): string {
+    const [newest = ''] = this.#secrets
+    return writeToken(newest, subject, this.#nowSeconds(), this.#random(16))
+  }
+
+  #isUnexpired({ seconds }: SentToken, { forMs }: DevicePolicy): boolean {
+    const age = this.#nowSeconds() - seconds
+    return age >= -MAX_SKEW_SECONDS && age * 1000 < forMs
+  }
+
+  #nowSeconds(): number {
+    return Math.floor(this.#wallClock() / 1000)
+  }
+}
+
+function accountsOf(policy: Policy, { accounts, source }: Recognition): ReadonlyMap<string, string> {
+  const known = accounts.get(policy)
+  if (known) return known
+  const spelled = spelledAccounts(policy, source)
+  accounts.set(policy, spelled)
+  return spelled
 }
 
 /** Whoever signs in anew gets another device, and with it another counter: of the token only its id is used. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createDevices } from '../../../../../proxy/limits/keys/devices/devices.ts'
+import { Devices } from '../../../../../proxy/limits/keys/devices/devices.ts'
 import { readToken, writeToken } from '../../../../../proxy/limits/keys/devices/device-token.ts'
 import { readTokens } from '../../../../../proxy/limits/keys/devices/device-cookie.ts'
 import { partitionKeysOf } from '../../../../../proxy/limits/keys/partition-key.ts'
@@ -40,7 +40,7 @@ function sourceOf(query: string, cookies = '', headers: Record<string, string> =
 
 let nowMs = Date.UTC(2026, 0, 1)
 const secret = 's'.repeat(40)
-const devicesWith = (...secrets: string[]) => createDevices({ secrets, wallClock: () => nowMs })
+const devicesWith = (...secrets: string[]) => new Devices({ secrets, wallClock: () => nowMs })
 const devices = devicesWith(secret)
 
 function chargesOf(policy: Policy, source: KeySource): Charge[] {
