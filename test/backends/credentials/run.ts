@@ -8,7 +8,7 @@ import { compileClientLists } from '../../../proxy/limits/clients/lists/client-l
 import { unknownClient } from '../../../proxy/request/addresses/client-address.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { createTokenReader } from '../../../proxy/limits/keys/tokens/token-reader.ts'
-import { createTokenVerifier } from '../../../proxy/limits/keys/tokens/token-claims.ts'
+import { TokenVerifier } from '../../../proxy/limits/keys/tokens/token-claims.ts'
 import { seededRandom } from '../../support/random/seeded-random.ts'
 import { testSeed } from '../../support/random/seed.ts'
 import { installDebianPackages, installNpmPackages } from '../../support/run/packages.ts'
@@ -72,7 +72,7 @@ const policy: Policy = {
 }
 const reader = createTokenReader(
   [policy],
-  createTokenVerifier({
+  new TokenVerifier({
     keySet: { current: () => secret, keyMissing: () => undefined },
     isSecret: true,
     issuer: undefined,

@@ -12,15 +12,6 @@ export type Claims = ReadonlyMap<string, string> & { readonly details?: ClaimDet
 /** A token as it was sent: the signing input, and the characters of base64url after it, with which its signature begins. */
 export type SentToken = { readonly signed: string; readonly signature: string }
 
-export type TokenVerifier = {
-  /**
-   * What a token says; undefined where it cannot be verified. At once where the token was seen a moment ago, else a promise,
-   * which never rejects. A token that comes while it is being verified is not verified again.
-   */
-  claimsOf(token: SentToken): Claims | undefined | Promise<Claims | undefined>
-  readUse(): TableUse
-}
-
 /** How long a verified token is not looked at again, so that keys that are taken back end. */
 const TRUSTED_MS = 300_000
 
@@ -47,17 +38,13 @@ const SYMMETRIC = ['HS256', 'HS384', 'HS512']
 type Verified = { readonly signature: string; readonly claims: Claims; readonly endsAtMs: number }
 
 /**
- * Verifies JSON Web Tokens (RFC 7519): signature, algorithm, issuer and audience. `none` is not an algorithm. The times in it do not
- * matter: backends allow for clocks that differ, and some take a token that has expired for a new one. Verified tokens are
- * remembered, at most `capacity`, for five minutes or until the key set changes; those that are not valid until twice as many
- * have come.
- *
- * @param options.isSecret the key set is a shared secret
- * @param options.claims the names of those that rules count by
- * @param options.conditionClaims the names of those in conditions; of a token no more is kept
- * @param options.now milliseconds of the wall clock
+ * @param isSecret the key set is a shared secret
+ * @param claims the names of those that rules count by
+ * @param conditionClaims the names of those in conditions; of a token no more is kept
+ * @param capacity of the table of verified tokens
+ * @param now milliseconds of the wall clock
  */
-export function createTokenVerifier(options: {
+export type TokenVerifierOptions = {
   readonly keySet: Pick<KeySetSource, 'current' | 'keyMissing'>
   readonly isSecret: boolean
   readonly issuer: string | undefined
@@ -67,85 +54,121 @@ export function createTokenVerifier(options: {
   readonly capacity: number
   readonly telemetry: Pick<Telemetry, 'tokenRead'>
   readonly now: () => number
-}): TokenVerifier {
-  const { keySet, isSecret, telemetry, now, capacity } = options
-  const verified = new Map<string, Verified>()
-  const invalid = new RecentlySeen(capacity)
-  const pending = new Map<string, Promise<Claims | undefined>>()
-  let evictions = 0
-  let keysText: string | undefined
-  let chooseKeys: KeyChooser | undefined
+}
 
-  function currentKeys(): KeyChooser | undefined {
-    const text = keySet.current()
-    if (text === keysText) return chooseKeys
-    verified.clear()
-    invalid.clear()
-    pending.clear()
-    keysText = text
-    if (text === undefined) chooseKeys = undefined
-    else chooseKeys = isSecret ? chooseSecret(text) : chooseFrom(text)
-    return chooseKeys
+/**
+ * Verifies JSON Web Tokens (RFC 7519): signature, algorithm, issuer and audience. `none` is not an algorithm. The times in it do not
+ * matter: backends allow for clocks that differ, and some take a token that has expired for a new one. Verified tokens are
+ * remembered, at most `capacity`, for five minutes or until the key set changes; those that are not valid until twice as many
+ * have come.
+ */
+export class TokenVerifier {
+  readonly #options: TokenVerifierOptions
+  /** The key set that all below was verified by, and what chooses from it. */
+  #keysText: string | undefined
+  #chooseKeys: KeyChooser | undefined
+  readonly #verified = new Map<string, Verified>()
+  #evictions = 0
+  readonly #invalid: RecentlySeen
+  /** Tokens that are being verified. */
+  readonly #pending = new Map<string, Promise<Claims | undefined>>()
+
+  constructor(options: TokenVerifierOptions) {
+    this.#options = options
+    this.#invalid = new RecentlySeen(options.capacity)
   }
 
-  async function verify({ signed, signature }: SentToken, choose: KeyChooser): Promise<Claims | undefined> {
+  /**
+   * What a token says; undefined where it cannot be verified. At once where the token was seen a moment ago, else a promise,
+   * which never rejects. A token that comes while it is being verified is not verified again.
+   */
+  claimsOf(token: SentToken): Claims | undefined | Promise<Claims | undefined> {
+    const { telemetry } = this.#options
+    const choose = this.#currentKeys()
+    if (choose === undefined) {
+      telemetry.tokenRead('no-keys')
+      return undefined
+    }
+    const known = this.#findVerified(token)
+    if (known) {
+      telemetry.tokenRead('verified')
+      return known
+    }
+    const id = idOf(token.signed, token.signature)
+    if (this.#invalid.has(id)) {
+      telemetry.tokenRead('invalid')
+      return undefined
+    }
+    return this.#pending.get(id) ?? this.#begin(id, token, choose)
+  }
+
+  readUse(): TableUse {
+    return { size: this.#verified.size, capacity: this.#options.capacity, evictions: this.#evictions }
+  }
+
+  /** Where the key set has changed since, forgets what the one before has verified. */
+  #currentKeys(): KeyChooser | undefined {
+    const { keySet, isSecret } = this.#options
+    const text = keySet.current()
+    if (text === this.#keysText) return this.#chooseKeys
+    this.#verified.clear()
+    this.#invalid.clear()
+    this.#pending.clear()
+    this.#keysText = text
+    if (text === undefined) this.#chooseKeys = undefined
+    else this.#chooseKeys = isSecret ? chooseSecret(text) : chooseFrom(text)
+    return this.#chooseKeys
+  }
+
+  #findVerified({ signed, signature }: SentToken): Claims | undefined {
+    const id = idOf(signed)
+    const known = this.#verified.get(id)
+    if (!known) return undefined
+    if (known.endsAtMs <= this.#options.now()) {
+      this.#verified.delete(id)
+      return undefined
+    }
+    return signature.startsWith(known.signature) ? known.claims : undefined
+  }
+
+  #begin(id: string, token: SentToken, choose: KeyChooser): Promise<Claims | undefined> {
+    const verifying = this.#verify(token, choose).finally(() => {
+      if (this.#pending.get(id) === verifying) this.#pending.delete(id)
+    })
+    this.#pending.set(id, verifying)
+    return verifying
+  }
+
+  async #verify({ signed, signature }: SentToken, choose: KeyChooser): Promise<Claims | undefined> {
+    const { isSecret, keySet, telemetry } = this.#options
     const header = headerOf(signed)
     const allowed = isSecret ? SYMMETRIC : ASYMMETRIC
-    const keys = header && allowed.includes(header.alg) ? await choose(header) : []
+    const isAllowed = header !== undefined && allowed.includes(header.alg)
+    const keys = isAllowed ? await choose(header) : []
     for (const { key, signatureLength } of keys) {
       const own = signature.slice(0, signatureLength)
-      const payload = await payloadOf(`${signed}.${own}`, key, { ...options, algorithms: allowed })
+      const payload = await payloadOf(`${signed}.${own}`, key, { ...this.#options, algorithms: allowed })
       if (!payload) continue
-      const claims = pick(payload, options.claims, options.conditionClaims)
-      if (choose === chooseKeys) remember(signed, own, claims)
+      const claims = pick(payload, this.#options.claims, this.#options.conditionClaims)
+      if (choose === this.#chooseKeys) this.#remember(signed, own, claims)
       telemetry.tokenRead('verified')
       return claims
     }
-    const isUnknown = header !== undefined && allowed.includes(header.alg) && keys.length === 0
+    const isUnknown = isAllowed && keys.length === 0
     // A token that names no key may be signed with a new one.
     if (isUnknown || (keys.length > 0 && header?.kid === undefined && !isSecret)) keySet.keyMissing()
-    if (choose === chooseKeys && !isUnknown) invalid.add(idOf(signed, signature))
+    if (choose === this.#chooseKeys && !isUnknown) this.#invalid.add(idOf(signed, signature))
     telemetry.tokenRead(isUnknown ? 'unknown-key' : 'invalid')
     return undefined
   }
 
-  function remember(signed: string, signature: string, claims: Claims): void {
+  #remember(signed: string, signature: string, claims: Claims): void {
+    const { capacity, now } = this.#options
     const id = idOf(signed)
-    const [oldest] = verified.keys()
-    if (!verified.has(id) && verified.size >= capacity && oldest !== undefined && verified.delete(oldest))
-      evictions += 1
-    verified.set(id, { signature, claims, endsAtMs: now() + TRUSTED_MS })
-  }
-
-  return {
-    claimsOf(token) {
-      const choose = currentKeys()
-      if (choose === undefined) {
-        telemetry.tokenRead('no-keys')
-        return undefined
-      }
-      const { signed, signature } = token
-      const id = idOf(signed)
-      const known = verified.get(id)
-      if (known && known.endsAtMs <= now()) verified.delete(id)
-      else if (known && signature.startsWith(known.signature)) {
-        telemetry.tokenRead('verified')
-        return known.claims
-      }
-      const whole = idOf(signed, signature)
-      if (invalid.has(whole)) {
-        telemetry.tokenRead('invalid')
-        return undefined
-      }
-      const begun = pending.get(whole)
-      if (begun) return begun
-      const verifying = verify(token, choose).finally(() => {
-        if (pending.get(whole) === verifying) pending.delete(whole)
-      })
-      pending.set(whole, verifying)
-      return verifying
-    },
-    readUse: () => ({ size: verified.size, capacity, evictions }),
+    const [oldest] = this.#verified.keys()
+    const isFull = !this.#verified.has(id) && this.#verified.size >= capacity
+    if (isFull && oldest !== undefined && this.#verified.delete(oldest)) this.#evictions += 1
+    this.#verified.set(id, { signature, claims, endsAtMs: now() + TRUSTED_MS })
   }
 }
 

@@ -55,7 +55,7 @@ export async function createTokens(
   const { place, issuer, audience } = settings
   const { telemetry, log, now, wallNow } = options
   // A gateway without rules by tokens does not load the library.
-  const { createTokenVerifier } = await import('./token-claims.ts')
+  const { TokenVerifier } = await import('./token-claims.ts')
   const keySet =
     running && isDeepStrictEqual(running.place, place)
       ? running.keySet
@@ -63,8 +63,8 @@ export async function createTokens(
   const isSecret = place.kind === 'secret'
   const named = [...new Set(withConditions.flatMap(conditionClaims))]
   const reading = { keySet, isSecret, issuer, audience, claims, conditionClaims: named, now: wallNow }
-  const verifier = createTokenVerifier({ ...reading, capacity: VERIFIED_TOKENS, telemetry })
-  const uncounted = createTokenVerifier({
+  const verifier = new TokenVerifier({ ...reading, capacity: VERIFIED_TOKENS, telemetry })
+  const uncounted = new TokenVerifier({
     ...reading,
     capacity: ASKED_TOKENS,
     telemetry: { tokenRead: () => undefined },

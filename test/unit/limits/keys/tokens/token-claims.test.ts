@@ -1,11 +1,7 @@
 import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { exportJWK, SignJWT, UnsecuredJWT, type JWK, type JWTHeaderParameters } from 'jose'
 import { beforeEach, describe, expect, test } from 'vitest'
-import {
-  createTokenVerifier,
-  type SentToken,
-  type TokenVerifier,
-} from '../../../../../proxy/limits/keys/tokens/token-claims.ts'
+import { type SentToken, TokenVerifier } from '../../../../../proxy/limits/keys/tokens/token-claims.ts'
 
 // The attack: a token that somebody has made or changed, which would count as another client's, or as nobody's.
 
@@ -35,7 +31,7 @@ beforeEach(async () => {
 })
 
 function create(options: { isSecret?: boolean; capacity?: number } = {}): TokenVerifier {
-  return createTokenVerifier({
+  return new TokenVerifier({
     keySet: { current: () => text, keyMissing: () => (missing += 1) },
     isSecret: false,
     issuer: 'https://issuer.example',
