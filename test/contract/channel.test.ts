@@ -1,5 +1,5 @@
 import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limits/store/create-limiter.ts'
-import { serveLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
+import { ServedLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
 import type { LimiterPort } from '../../proxy/limits/store/workers/worker-messages.ts'
 import { limiterOptions } from '../support/limiter/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
@@ -24,7 +24,7 @@ describeLimiterContract('counters in the primary process, for two workers', (pol
   const embedded = createEmbeddedLimiter(limiterOptions({ now: () => nowMs, wallNow }))
   const workers = [0, 1].map(() => {
     const { worker, primary } = makePorts()
-    serveLimiter({ counters: embedded, policies, port: primary })
+    new ServedLimiter({ counters: embedded, policies, port: primary })
     return createWorkerLimiter(worker, limiterOptions({ storeTimeoutMs: 2000 }))
   })
   return Promise.resolve({

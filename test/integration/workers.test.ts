@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createWorkerLimiter } from '../../proxy/limits/store/create-limiter.ts'
-import { serveLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
+import { ServedLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
 import type { LimiterPort } from '../../proxy/limits/store/workers/worker-messages.ts'
 import {
   chargeAll,
@@ -61,7 +61,7 @@ describe('a primary process', () => {
   test('a primary process with another table does not decide for a rule that it does not know', async () => {
     let answer: (message: unknown) => void = () => undefined
     let ask: (message: unknown) => void = () => undefined
-    serveLimiter({
+    new ServedLimiter({
       counters: { decide: () => expect.unreachable(), settle: () => expect.unreachable() },
       policies: [login],
       port: { send: (message) => answer(message), listen: (receive) => void (ask = receive) },

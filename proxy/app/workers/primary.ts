@@ -16,7 +16,7 @@ import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { CounterAdmin } from '../../limits/store/counter-admin.ts'
 import { createEmbeddedLimiter } from '../../limits/store/create-limiter.ts'
-import { serveLimiter, tellReset, type ServedLimiter } from '../../limits/store/workers/primary-limiter.ts'
+import { ServedLimiter, tellReset } from '../../limits/store/workers/primary-limiter.ts'
 import { policiesOf, type Policy, type Rule } from '../../policy.ts'
 import { createMetrics } from '../../telemetry/metrics/metrics.ts'
 import { renderMetrics, watchProcess } from '../../telemetry/metrics/prometheus.ts'
@@ -123,7 +123,7 @@ export function composePrimary(
       tables.add(worker, () => {
         const inForce = reloader.current()
         if (counters) {
-          limiter = serveLimiter({ counters, policies: policiesOf(inForce.rules), port: portTo(worker) })
+          limiter = new ServedLimiter({ counters, policies: policiesOf(inForce.rules), port: portTo(worker) })
           served.add(limiter)
         }
         return inForce

@@ -6,7 +6,7 @@ import { toState, type CounterAdmin } from './counter-admin.ts'
 import { watchStore } from './redis/checks/store-watch.ts'
 import { createOverLimitCache } from './over-limit-cache.ts'
 import { RedisWithFallback } from './outage/redis-with-fallback.ts'
-import { createIpcLimiter, hearResets } from './workers/worker-limiter.ts'
+import { hearResets, IpcLimiter } from './workers/worker-limiter.ts'
 import type { LimiterPort } from './workers/worker-messages.ts'
 import type { Charge, Limiter } from '../limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
@@ -74,7 +74,7 @@ export function createLimiter(
 
 /**
  * Counters in this process: for a gateway that is one process and has no Redis, and for the primary process of one
- * whose workers ask it, through `serveLimiter`.
+ * whose workers ask it, through `ServedLimiter`.
  */
 export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
   const { storeMaxKeys, seed, now, wallNow, telemetry, forgotten } = options
@@ -194,7 +194,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
     forgotten(policyName, partitionKey)
   }
   hearResets(port, forget)
-  const channel = createIpcLimiter({
+  const channel = new IpcLimiter({
     port,
     timeoutMs: storeTimeoutMs,
     now,

@@ -1,6 +1,6 @@
 import cluster from 'node:cluster'
 import { createEmbeddedLimiter, createWorkerLimiter } from '../../../proxy/limits/store/create-limiter.ts'
-import { serveLimiter } from '../../../proxy/limits/store/workers/primary-limiter.ts'
+import { ServedLimiter } from '../../../proxy/limits/store/workers/primary-limiter.ts'
 import { chargeAll, countAllowed, decideAtOnce, limiterOptions, makePolicy } from './limiters.ts'
 
 /*
@@ -15,7 +15,7 @@ if (cluster.isPrimary) {
   const embedded = createEmbeddedLimiter(limiterOptions())
   for (let i = 0; i < workerCount; i++) {
     const worker = cluster.fork()
-    serveLimiter({
+    new ServedLimiter({
       counters: embedded,
       policies,
       port: { send: (message) => worker.send(message), listen: (receive) => worker.on('message', receive) },

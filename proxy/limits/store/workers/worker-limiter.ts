@@ -1,7 +1,7 @@
 import { readsStoredPlan } from '../../../policy/plans.ts'
 import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
 import { Batching } from '../batching.ts'
-import type { Charge, Limiter, Reservation } from '../../limiter.ts'
+import type { Charge, Decision, Reservation } from '../../limiter.ts'
 import type { DecisionHooks } from '../remote-counters.ts'
 import { readPlanNames } from '../store-replies.ts'
 import {
@@ -14,92 +14,109 @@ import {
   type Settlements,
 } from './worker-messages.ts'
 
-export type IpcLimiter = Limiter & { close(): void }
-
 /**
  * Maximum number of unanswered charges: some seconds of full load, and a few megabytes. It bounds the memory of a
  * worker whose primary process does not read its messages.
  */
 const UNANSWERED_MAX = 50_000
 
+/** A question that was sent: how to answer it, and the number of its charges. */
+type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly charges: number }
+
 /**
  * A worker's limiter where the counters are embedded: they are in the primary process, so that all workers enforce one
  * table exactly.
- *
- * @param options.timeoutMs after which a decision is made without the primary process
- * @param options.now milliseconds of a monotonic clock
  */
-export function createIpcLimiter(options: {
-  readonly port: LimiterPort
-  readonly timeoutMs: number
-  readonly now: () => number
-  readonly hooks: DecisionHooks
-}): IpcLimiter {
-  const { port } = options
-  const asked = new Map<number, Asked>()
-  let unanswered = 0
-  let lastId = 0
+export class IpcLimiter {
+  readonly #port: LimiterPort
+  readonly #batching: Batching
+  /** By their ids, the questions that are not answered; and the charges in all of them. */
+  readonly #asked = new Map<number, Asked>()
+  #unansweredCharges = 0
+  #lastId = 0
+  /** Of this turn of the event loop, sent as it ends. */
+  #settlements: Settlement[] = []
 
-  const settle = (id: number): Asked | undefined => {
-    const found = asked.get(id)
-    if (found && asked.delete(id)) unanswered -= found.charges
+  /**
+   * @param options.timeoutMs after which a decision is made without the primary process
+   * @param options.now milliseconds of a monotonic clock
+   */
+  constructor(options: {
+    readonly port: LimiterPort
+    readonly timeoutMs: number
+    readonly now: () => number
+    readonly hooks: DecisionHooks
+  }) {
+    this.#port = options.port
+    this.#port.listen((message) => {
+      if (isAnswer(message)) this.#takeAsked(message.id)?.resolve(message.reply)
+    })
+    this.#batching = new Batching({
+      ...options,
+      counters: {
+        batchSize: 1000,
+        isConnected: () => true,
+        // Requests in flight are over: nobody else would say so. What a worker counts by itself is never added to the primary's.
+        answeredLate: ({ charge, ticket }) => {
+          if (countsInFlight(charge.policy) && ticket !== undefined)
+            this.settle({ charge, units: 1, isLocal: false, ticket }, 0)
+        },
+        hasCountedNothing: () => true,
+        ask: (requests) => this.#ask(requests),
+      },
+    })
+  }
+
+  /** As `Limiter`. */
+  decide(charges: readonly Charge[]): Promise<Decision> {
+    return this.#batching.decide(charges)
+  }
+
+  /** As `Limiter`. */
+  settle({ charge, units, ticket }: Reservation, costUnits: number): void {
+    const { policy, partitionKey } = charge
+    if (this.#settlements.push([nameOf(policy), partitionKey, units, ticket, costUnits]) === 1)
+      setImmediate(() => this.#sendSettlements())
+  }
+
+  close(): void {
+    this.#batching.giveUp()
+  }
+
+  #ask(requests: readonly (readonly Charge[])[]): Promise<readonly unknown[]> {
+    return new Promise((resolve, reject) => {
+      const charges = requests.reduce((sum, request) => sum + request.length, 0)
+      if (this.#unansweredCharges + charges > UNANSWERED_MAX) {
+        reject(new Error(`${this.#unansweredCharges} requests to the primary process are unanswered`))
+        return
+      }
+      const id = ++this.#lastId
+      const question: Question = { limiter: 'ask', id, requests: requests.map(nameCharges) }
+      this.#asked.set(id, { resolve: (reply) => resolve(ofThoseThatTakeThem(requests, reply)), charges })
+      this.#unansweredCharges += charges
+      try {
+        this.#port.send(question)
+      } catch (error) {
+        this.#takeAsked(id)
+        reject(error instanceof Error ? error : new Error(String(error)))
+      }
+    })
+  }
+
+  #takeAsked(id: number): Asked | undefined {
+    const found = this.#asked.get(id)
+    if (found && this.#asked.delete(id)) this.#unansweredCharges -= found.charges
     return found
   }
-  port.listen((message) => {
-    if (isAnswer(message)) settle(message.id)?.resolve(message.reply)
-  })
 
-  let waiting: Settlement[] = []
-  const sendSettlements = (): void => {
-    const settlements: Settlements = { limiter: 'settle', settled: waiting }
-    waiting = []
+  #sendSettlements(): void {
+    const message: Settlements = { limiter: 'settle', settled: this.#settlements }
+    this.#settlements = []
     try {
-      port.send(settlements)
+      this.#port.send(message)
     } catch {
       // The primary process is gone, and its counters with it.
     }
-  }
-  const settleLater = ({ charge, units, ticket }: Reservation, costUnits: number): void => {
-    const { policy, partitionKey } = charge
-    if (waiting.push([nameOf(policy), partitionKey, units, ticket, costUnits]) === 1)
-      setImmediate(sendSettlements)
-  }
-
-  const batching = new Batching({
-    ...options,
-    counters: {
-      batchSize: 1000,
-      isConnected: () => true,
-      // Requests in flight are over: nobody else would say so. What a worker counts by itself is never added to the primary's.
-      answeredLate({ charge, ticket }) {
-        if (countsInFlight(charge.policy) && ticket !== undefined)
-          settleLater({ charge, units: 1, isLocal: false, ticket }, 0)
-      },
-      hasCountedNothing: () => true,
-      ask: (requests) =>
-        new Promise((resolve, reject) => {
-          const charges = requests.reduce((sum, request) => sum + request.length, 0)
-          if (unanswered + charges > UNANSWERED_MAX) {
-            reject(new Error(`${unanswered} requests to the primary process are unanswered`))
-            return
-          }
-          const id = ++lastId
-          const question: Question = { limiter: 'ask', id, requests: requests.map(nameCharges) }
-          asked.set(id, { resolve: (reply) => resolve(ofThoseThatTakeThem(requests, reply)), charges })
-          unanswered += charges
-          try {
-            port.send(question)
-          } catch (error) {
-            settle(id)
-            reject(error instanceof Error ? error : new Error(String(error)))
-          }
-        }),
-    },
-  })
-  return {
-    decide: (charges) => batching.decide(charges),
-    settle: settleLater,
-    close: () => batching.giveUp(),
   }
 }
 
@@ -112,8 +129,6 @@ export function hearResets(
     if (isResetMessage(message)) heard(message.policyName, message.partitionKey)
   })
 }
-
-type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly charges: number }
 
 function nameCharges(charges: readonly Charge[]): string[] {
   return charges.flatMap(({ policy, partitionKey, units }) => [

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
-import { serveLimiter, type ServedLimiter } from '../../../../proxy/limits/store/workers/primary-limiter.ts'
+import { ServedLimiter } from '../../../../proxy/limits/store/workers/primary-limiter.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import { doAtOnce } from '../../../../shared/steps.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
@@ -17,7 +17,7 @@ let receive: (message: unknown) => void
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] })
   counters = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => performance.now() })
-  served = serveLimiter({
+  served = new ServedLimiter({
     counters,
     policies: [limitTo(5)],
     port: { send: () => undefined, listen: (listener) => void (receive = listener) },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createIpcLimiter } from '../../../../proxy/limits/store/workers/worker-limiter.ts'
+import { IpcLimiter } from '../../../../proxy/limits/store/workers/worker-limiter.ts'
 import type { Decision } from '../../../../proxy/limits/limiter.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
@@ -13,7 +13,7 @@ test('sends a bounded number of messages to a primary process that does not answ
   const sent: Sent[] = []
   const reasons = new Set<string>()
   let receive: (message: unknown) => void = () => undefined
-  const limiter = createIpcLimiter({
+  const limiter = new IpcLimiter({
     port: {
       send: (message) => void sent.push(message as Sent),
       listen: (listener) => void (receive = listener),

@@ -1,0 +1,68 @@
+import type { Steps } from '../../../../shared/steps.ts'
+import { withoutDelay, type Policy } from '../../../policy.ts'
+import { withPlan, withQuota } from '../../algorithms/registry.ts'
+import { MAY_NOT_WAIT, nameOf } from './worker-messages.ts'
+
+/** How long requests may go on that began under a table that has been replaced; what they settle later is not heard. */
+const RETIRED_FOR_MS = 3_600_000
+
+/** All policies that a worker may name: those of the table in force, and for an hour those of the tables before it. */
+export class NamedPolicies {
+  readonly #byName: Map<string, Policy>
+  /** Those that a new table does not have, and since when: requests that began before still name them. */
+  readonly #retired = new Map<string, number>()
+
+  constructor(policies: readonly Policy[]) {
+    this.#byName = new Map(policies.map((policy) => [nameOf(policy), policy]))
+  }
+
+  /** The client's plan stands behind `~`, and a quota that was set at run time behind `=`. */
+  find(name: string): Policy | undefined {
+    if (name.endsWith(MAY_NOT_WAIT)) {
+      const policy = this.find(name.slice(0, -MAY_NOT_WAIT.length))
+      return policy && withoutDelay(policy)
+    }
+    const known = this.#byName.get(name)
+    if (known) return known
+    const [planned = '', quota] = name.split('=')
+    const [written = '', plan] = planned.split('~')
+    const ofRule = this.#byName.get(written)
+    const policy = ofRule && plan !== undefined ? withPlan(ofRule, plan) : ofRule
+    return policy && quota !== undefined ? withQuota(policy, Number(quota)) : policy
+  }
+
+  /**
+   * @param revised which of the policies are new or changed, by their names: the worker names these by the revision too
+   * @param isUsed whether a retired policy has to stay, whose hour is over
+   */
+  *replace(
+    policies: readonly Policy[],
+    revised: readonly string[],
+    revision: number,
+    isUsed: (policy: Policy) => boolean,
+  ): Steps<void> {
+    const nowMs = performance.now()
+    yield* this.#dropRetired(nowMs, isUsed)
+    const isRevised = new Set(revised)
+    const inForce = new Set(policies)
+    yield
+    for (const [name, policy] of this.#byName) {
+      if (!inForce.has(policy) && !this.#retired.has(name)) this.#retired.set(name, nowMs)
+      yield
+    }
+    for (const policy of policies) {
+      if (isRevised.has(nameOf(policy))) this.#byName.set(nameOf({ ...policy, revision }), policy)
+      yield
+    }
+  }
+
+  *#dropRetired(nowMs: number, isUsed: (policy: Policy) => boolean): Steps<void> {
+    for (const [name, retiredAtMs] of this.#retired) {
+      yield
+      const policy = this.#byName.get(name)
+      if (nowMs - retiredAtMs < RETIRED_FOR_MS || (policy && isUsed(policy))) continue
+      this.#retired.delete(name)
+      this.#byName.delete(name)
+    }
+  }
+}
