@@ -15,14 +15,25 @@ type WindowClockLua = string
 /** A window in Redis is an integer, the units counted, that expires when the window ends. */
 export function windowLua(clock: WindowClockLua): AlgorithmLua {
   return {
-    common: `${clock}
+    common: `${clock}${takeBackLua}`,
+    decide: countLua + undoLua,
+    settle: settleLua,
+    read: readLua,
+    add: addLua,
+  }
+}
+
+const takeBackLua = `
 local function takeBack(key, units)
   if units == 1 then must('DECR', key) else must('DECRBY', key, units) end
 end
-`,
-    // Counted up first and taken back if that was too much: two commands for an allowed request, the most frequent outcome by far, since
-    // the gateways themselves refuse clients known to be over the limit.
-    decide: `
+`
+
+/**
+ * Counted up first and taken back if that was too much: two commands for an allowed request, the most frequent outcome by far, since
+ * the gateways themselves refuse clients known to be over the limit.
+ */
+const countLua = `
 function algorithm.count(key, policy, units)
   if not readWindow(policy) then return nil, denied end
   units = tonumber(units)
@@ -43,14 +54,17 @@ function algorithm.count(key, policy, units)
   -- As text, so that every digit survives.
   return policy.quota - counted, left * 1000, policy.reserves and string.format('%.0f', ends)
 end
+`
 
+const undoLua = `
 function algorithm.undo(key, policy, units, remaining)
   units = tonumber(units)
   if remaining + units == policy.quota then must('DEL', key) else takeBack(key, units) end
   return remaining + units
 end
-`,
-    settle: `
+`
+
+const settleLua = `
 local function isOfSameWindow(ticket, running, policy)
   local mostLeft = ticket:match('^left (%S+)$')
   if mostLeft then return running <= tonumber(mostLeft) end
@@ -71,17 +85,19 @@ function algorithm.settle(key, policy, units, ticket)
   if units == 1 then counted = call('DECR', key) else counted = call('DECRBY', key, units) end
   if type(counted) == 'number' and counted <= 0 then call('DEL', key) end
 end
-`,
-    read: `
+`
+
+const readLua = `
 function algorithm.read(key)
   local counted = call('GET', key)
   if type(counted) == 'table' then return counted.err end
   if not counted then return 0, 0 end
   return tonumber(counted) or 'no number', math.max(0, call('PTTL', key)) * 1000
 end
-`,
-    // A running window keeps its end.
-    add: `
+`
+
+/** A running window keeps its end. */
+const addLua = `
 function algorithm.add(key, policy, values)
   local amount, leftMs = values[1], tonumber(values[2])
   if not readWindow(policy) or hasEnded(policy, leftMs) then return end
@@ -93,9 +109,7 @@ function algorithm.add(key, policy, values)
     if tostring(counted) == amount then call('DEL', key) else call('INCRBY', key, -amount) end
   end
 end
-`,
-  }
-}
+`
 
 /**
  * The ticket is when the window ends, in milliseconds of Redis's clock: the same to a few milliseconds whenever it is read. Without a

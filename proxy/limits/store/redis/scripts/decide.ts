@@ -27,19 +27,7 @@ local reply, tickets = {}, {}
 -- By charge: its policy, its units, and the state for taking it back.
 local policyOf, unitsOf, stateOf = {}, {}, {}
 
--- Takes back what the charges from first to last have counted; of those exceeded nothing is.
-local function undo(first, last)
-  for i = first, last do
-    local remaining = reply[2 * i - 1]
-    if remaining >= 0 then
-      local policy = policyOf[i]
-      local left, resetUs = policy.algorithm.undo(KEYS[i], policy, unitsOf[i], remaining, stateOf[i])
-      reply[2 * i - 1] = left
-      reply[2 * i] = resetUs or reply[2 * i]
-${plan?.undone ?? ''}    end
-  end
-end
-
+${undoLua(plan)}
 local i = 0
 while i < ${plan?.chargeCount ?? '#KEYS'} do
   local first, counted, refused = i + 1, 0, false
@@ -54,11 +42,7 @@ while i < ${plan?.chargeCount ?? '#KEYS'} do
 ${plan?.choose ?? ''}    policyOf[i], unitsOf[i] = policy, units
     if not failure then
       local left, resetUs
-${
-  plan?.count ??
-  `      left, resetUs, ticket, stateOf[i] = policy.algorithm.count(KEYS[i], policy, units)
-`
-}      failure = denied or not left and resetUs
+${plan?.count ?? countLua}      failure = denied or not left and resetUs
       if not failure then
         counted = i
         reply[2 * i - 1], reply[2 * i] = left, resetUs
@@ -75,14 +59,33 @@ ${
     end
   end
 end
-${
-  plan?.reply ??
-  `if not clockUs then return reply end
+${plan?.reply ?? replyLua}
+`
+
+function undoLua(plan?: typeof planLua): string {
+  return `-- Takes back what the charges from first to last have counted; of those exceeded nothing is.
+local function undo(first, last)
+  for i = first, last do
+    local remaining = reply[2 * i - 1]
+    if remaining >= 0 then
+      local policy = policyOf[i]
+      local left, resetUs = policy.algorithm.undo(KEYS[i], policy, unitsOf[i], remaining, stateOf[i])
+      reply[2 * i - 1] = left
+      reply[2 * i] = resetUs or reply[2 * i]
+${plan?.undone ?? ''}    end
+  end
+end
+`
+}
+
+/** Counts the charge `i`. */
+const countLua = `      left, resetUs, ticket, stateOf[i] = policy.algorithm.count(KEYS[i], policy, units)
+`
+
+const replyLua = `if not clockUs then return reply end
 reply[2 * #KEYS + 1] = clockUs
 for place, ticket in ipairs(tickets) do reply[2 * #KEYS + 1 + place] = ticket end
 return reply`
-}
-`
 
 const decideWith = byAlgorithms((chosen) => decideLua(chosen))
 const decideByPlansWith = byAlgorithms((chosen) => decideLua(chosen, planLua))
