@@ -58,7 +58,15 @@ export function createOverLimitCache(
         if (!entry) continue
         const nowMs = now()
         if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) continue
-        return { outcome: 'refused', refusedBy: charge.policy, states: statesAt(entry, nowMs, wallNow) }
+        const others = policiesOfOthers(entry, charges)
+        // Which of the clients under this policy are over its limit is known of those that were asked about.
+        if (others?.has(charge.policy)) continue
+        const states = statesAt(entry, nowMs, wallNow)
+        return {
+          outcome: 'refused',
+          refusedBy: charge.policy,
+          states: others ? statesWithout(others, states, charges) : states,
+        }
       }
       return undefined
     },
@@ -75,7 +83,8 @@ export function createOverLimitCache(
       // Another plan lets it through again at any time, too.
       if (refusedBy.plans && refusedBy.plans.claim === undefined) return
       const refusing = states.findIndex(({ policy, exceeded }) => exceeded && policy === refusedBy)
-      const charge = chargesOfStates(charges, states)[refusing]
+      const counted = chargesOfStates(charges, states)
+      const charge = counted[refusing]
       const state = states[refusing]
       if (!charge || !state) return
       // For a single request there may still be room.
@@ -85,7 +94,8 @@ export function createOverLimitCache(
       known.makeRoom(now())
       const policies = charges.map(({ policy }) => policy)
       const asked = policies.some((policy) => policy.plans) ? policies : undefined
-      known.set(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states, asked })
+      const keys = counted.length > 1 ? counted.map(({ partitionKey }) => partitionKey) : undefined
+      known.set(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states, keys, asked })
     },
 
     forget(policyName, partitionKey) {
@@ -107,6 +117,8 @@ type Entry = {
   readonly askedAtMs: number
   readonly endsAtMs: number
   readonly states: readonly PolicyState[]
+  /** The partition keys of the states; undefined where there is only one. */
+  readonly keys: readonly string[] | undefined
   /** Where the states may be of the policies of plans: those that were asked about. */
   readonly asked: readonly Policy[] | undefined
 }
@@ -116,6 +128,28 @@ function isAbout({ states, asked }: Entry, charges: readonly Charge[]): boolean 
   if (states.length !== charges.length) return false
   if (asked) return asked.every((policy, index) => policy === charges[index]?.policy)
   return states.every(({ policy }, index) => policy === charges[index]?.policy)
+}
+
+/** The policies under which a request counts for other clients than the one that was noted; undefined where there are none. */
+function policiesOfOthers({ keys }: Entry, charges: readonly Charge[]): ReadonlySet<Policy> | undefined {
+  let others: Set<Policy> | undefined
+  for (const [at, key] of (keys ?? []).entries()) {
+    const charge = charges[at]
+    if (charge && charge.partitionKey !== key) (others ??= new Set()).add(charge.policy)
+  }
+  return others
+}
+
+/**
+ * The states without those of these policies, and of plans: by their policies it is known which charges the states that are left belong
+ * to.
+ */
+function statesWithout(
+  others: ReadonlySet<Policy>,
+  states: readonly PolicyState[],
+  charges: readonly Charge[],
+): PolicyState[] {
+  return states.filter(({ policy }, at) => !others.has(policy) && policy === charges[at]?.policy)
 }
 
 /**

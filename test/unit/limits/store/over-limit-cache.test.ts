@@ -112,6 +112,36 @@ test('reports the states of the other policies, and an ended window as not begun
   })
 })
 
+test('tells nothing of a client under the other policies that the request does not count for', () => {
+  const cache = createCache(100)
+  const chargesOf = (key: string): Charge[] => [
+    { policy: wide, partitionKey: key },
+    { policy: login, partitionKey: 'ip:1' },
+  ]
+  noteRefusal(cache, chargesOf('key:a'), login, 5_000)
+  const state = { policy: login, exceeded: true, remaining: 0, resetMs: 5_000 }
+  expect(cache.findRefusal(chargesOf('key:a'))).toMatchObject({
+    states: [{ policy: wide, remaining: 40 }, state],
+  })
+  expect(cache.findRefusal(chargesOf('key:b'))).toEqual({
+    outcome: 'refused',
+    refusedBy: login,
+    states: [state],
+  })
+})
+
+test('does not take a client for another one that counts under the same policy', () => {
+  const cache = createCache(100)
+  const chargesOf = (...keys: string[]): Charge[] =>
+    keys.map((partitionKey) => ({ policy: login, partitionKey }))
+  const asked = chargesOf('user:over', 'user:other')
+  const states = [true, false].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 5_000 }))
+  cache.note(asked, { outcome: 'refused', refusedBy: login, states }, nowMs, Infinity)
+  expect(cache.findRefusal(asked)).toMatchObject({ states })
+  expect(cache.findRefusal(chargesOf('user:victim', 'user:over'))).toBeUndefined()
+  expect(cache.findRefusal(chargesOf('user:over', 'user:victim'))).toBeUndefined()
+})
+
 test('is bounded, and keeps the clients that were added last', () => {
   const cache = createCache(100)
   for (let i = 0; i < 1_000; i++) {
