@@ -4,8 +4,10 @@ import type { MeasuredAlgorithm } from './costs.ts'
 
 /** A set-up to simulate. All counters of a decision are on one node. */
 export type SetUp = {
-  /** Processes; each has a core and a connection to each node. */
+  /** Each is a process with a core and a connection to each node. */
   readonly gateways: number
+  /** Whether all gateways take turns in one process, as those that `observe` measures do. */
+  readonly areGatewaysInOneProcess?: boolean
   /** Redis masters. */
   readonly nodes: number
   readonly decisionsPerSecond: number

@@ -69,6 +69,8 @@ class Simulation {
   readonly #endUs: number
   readonly #oneWayUs: number
   #serving: Gateway[]
+  /** They have something to do when the turn of another gateway ends. */
+  readonly #waiting = new Set<Gateway>()
   #replaced = 0
   #arrived = 0
 
@@ -137,22 +139,35 @@ class Simulation {
     return nowUs + (-Math.log(1 - this.#random()) * 1e6) / decisionsPerSecond
   }
 
+  /** Requests that arrive at the same time are handled in the same turn of their gateway. */
   #arrive(nowUs: number): void {
-    const nextUs = this.#nextArrivalUs(nowUs)
+    const asked = new Set<Gateway>()
+    let nextUs: number
+    do {
+      nextUs = this.#nextArrivalUs(nowUs)
+      const gateway = this.#serving[Math.floor(this.#random() * this.#serving.length)]
+      if (!gateway) continue
+      gateway.inbox.push(this.#drawRequest(nowUs))
+      asked.add(gateway)
+    } while (nextUs <= nowUs)
     if (nextUs < this.#endUs) this.#events.add(nextUs, { kind: 'arrival' })
-    const gateway = this.#serving[Math.floor(this.#random() * this.#serving.length)]
-    if (!gateway) return
+    for (const gateway of asked) this.#runGateway(gateway, nowUs)
+  }
+
+  #drawRequest(nowUs: number): Request {
     const { tenants, nodes } = this.#setUp
     const isTenant = tenants !== undefined && this.#random() < tenants.share
     const tenant = isTenant ? Math.floor(this.#random() * tenants.count) : -1
     const node = isTenant ? tenant % nodes : Math.floor(this.#random() * nodes)
-    const request: Request = { arrivedUs: nowUs, tenant, node, wanted: 0 }
-    gateway.inbox.push(request)
-    this.#runGateway(gateway, nowUs)
+    return { arrivedUs: nowUs, tenant, node, wanted: 0 }
   }
 
   #runGateway(gateway: Gateway, nowUs: number): void {
     if (gateway.isRunning) return
+    if (this.#setUp.areGatewaysInOneProcess && this.#gateways.some(({ isRunning }) => isRunning)) {
+      this.#waiting.add(gateway)
+      return
+    }
     gateway.isRunning = true
     const { endUs, outcomes, sent } = gateway.runTurn(nowUs)
     this.#events.add(endUs, { kind: 'turn done', gateway, outcomes, sent })
@@ -174,7 +189,12 @@ class Simulation {
     for (const command of sent)
       this.#events.add(nowUs + this.#oneWayUs, { kind: 'at node', node: command.node, command })
     gateway.isRunning = false
-    if (gateway.inbox.length > 0) this.#runGateway(gateway, nowUs)
+    if (gateway.inbox.length > 0) this.#waiting.add(gateway)
+    for (const next of this.#waiting) {
+      this.#waiting.delete(next)
+      this.#runGateway(next, nowUs)
+      if (this.#setUp.areGatewaysInOneProcess) return
+    }
   }
 
   #reachNode(index: number, command: Command, nowUs: number): void {

@@ -68,6 +68,21 @@ test('a request that meets nobody takes a round trip, two turns of its gateway, 
   expect(latency.p50Us).toBeCloseTo(500 + (40 + 10) + 2 + (50 + 5 + 2), 0)
 })
 
+test('requests that arrive at the same time share a command', () => {
+  const arrivalsUs = [100, 100, 100, 5_000, 9_000, 9_000]
+  const one = { ...small, gateways: 1, nodes: 1, arrivalsUs }
+  expect(simulate(one, costs)).toMatchObject({ decided: 6, decisionsACommand: 2 })
+})
+
+test('gateways in one process take turns', () => {
+  const gateways = { ...small, gateways: 8, nodes: 1, roundTripUs: 1 }
+  const apart = simulate(gateways, costs)
+  const together = simulate({ ...gateways, areGatewaysInOneProcess: true }, costs)
+  expect(together.decided).toBe(apart.decided)
+  expect(together.decisionsACommand).toBeGreaterThanOrEqual(apart.decisionsACommand)
+  expect(together.latency.p99Us).toBeGreaterThan(apart.latency.p99Us)
+})
+
 test('Redis is as busy as the commands that it gets, and each gateway as its requests', () => {
   const awake = { ...costs, redis: { ...costs.redis, wakeUs: [{ idleUs: 1, us: 0 }] } }
   const { redisBusy, gatewayBusy, decisionsACommand, decided } = simulate({ ...small, seconds: 5 }, awake)
