@@ -4,6 +4,7 @@ import { listFilesOf } from '../config/clients/list-files.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { Names } from '../names/names.ts'
 import { renderMetrics } from '../telemetry/metrics/prometheus.ts'
+import { createLiveGeo } from './addresses/live-geo.ts'
 import { createLiveLists } from './addresses/live-lists.ts'
 import { composeAdmin } from './admin.ts'
 import { composeWebhooks } from './observe/webhooks.ts'
@@ -27,11 +28,14 @@ export async function composeGateway(
 ): Promise<Gateway> {
   if (!source) return composeWorker(settings, log, names)
   if (settings.workers === 1) return composeSingle(settings, log, source, names)
-  // Each worker reads the lists itself and logs that. Here they are read first, so that a mistake is reported once, and a copy is kept.
-  const keptLists = createLiveLists({ info: ignoreLine, warn: ignoreLine, error: ignoreLine })
-  const first = await keptLists.prepare(listFilesOf(settings))
-  first.commit()
-  return composePrimary(settings, log, { source, keptLists })
+  // Each worker reads these itself and logs that. Here they are read first, so that a mistake is reported once, and a copy is kept.
+  const silent = { info: ignoreLine, warn: ignoreLine, error: ignoreLine }
+  const kept = { lists: createLiveLists(silent), geo: createLiveGeo(silent) }
+  const lists = await kept.lists.prepare(listFilesOf(settings))
+  const geo = await kept.geo.prepare(settings.geoip)
+  lists.commit()
+  geo.commit()
+  return composePrimary(settings, log, { source, kept })
 }
 
 function ignoreLine(): void {

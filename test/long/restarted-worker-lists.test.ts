@@ -1,21 +1,27 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { send, startGateway } from '../support/gateway/gateway.ts'
+import { writeMmdb } from '../support/geo/mmdb.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { freePort } from '../support/network/ports.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// A worker reads lists of addresses itself. Where it starts while one has a mistake, it takes the list in force from its primary process:
-// without it a denyList would refuse nobody, and without workers nobody would be served.
+// A worker reads lists of addresses and GeoIP databases itself. Where it starts while one has a mistake, it takes the one in force from
+// its primary process: without it a denyList would refuse nobody, and without workers nobody would be served.
 
 async function startWithList(content: string) {
-  const { url } = await startBackend()
   const list = join(makeTemporaryDirectory(), 'vpn.txt')
-  const file = join(makeTemporaryDirectory(), 'sluice.yaml')
   writeFileSync(list, content)
-  writeFileSync(file, `denyList: [{ file: ${list} }]\nlimits: []\n`)
+  return { list, ...(await startTwo(`denyList: [{ file: ${list} }]\nlimits: []\n`)) }
+}
+
+/** A gateway of two workers. */
+async function startTwo(table: string) {
+  const { url } = await startBackend()
+  const file = join(makeTemporaryDirectory(), 'sluice.yaml')
+  writeFileSync(file, table)
   // One that the system chooses is another one when all workers have exited.
   const PORT = String(await freePort())
   const gateway = await startGateway({ UPSTREAM_URL: url, CONFIG_FILE: file, WORKERS: '2', PORT })
@@ -28,7 +34,7 @@ async function startWithList(content: string) {
   const statuses = async (...from: string[]) =>
     Promise.all(from.map(async (each) => (await send(gateway.port, 'GET', '/', { from: each })).status))
   await eventually('both workers listen', () => expect(listening()).toHaveLength(2))
-  return { list, gateway, listening, refusals, statuses }
+  return { gateway, listening, refusals, statuses }
 }
 
 test.each<[string, (list: string) => void]>([
@@ -64,4 +70,29 @@ test('the list in force is the last one that could be used, and one that was rel
   await eventually('both are back', () => expect(listening()).toHaveLength(4))
   for (let asked = 0; asked < 10; asked++)
     expect(await statuses('127.0.0.7', '127.0.0.8')).toEqual([200, 403])
+})
+
+test.each<[string, (file: string) => void]>([
+  ['is cut off', (file) => writeFileSync(file, readFileSync(file).subarray(0, 100))],
+  ['is gone', (file) => rmSync(file)],
+])('workers that are all restarted while a GeoIP file %s know the countries in force', async (_, spoil) => {
+  const country = join(makeTemporaryDirectory(), 'country.mmdb')
+  const write = (code: string): void =>
+    writeFileSync(country, writeMmdb({ '127.0.1.0/24': { country: { iso_code: code } } }))
+  write('DE')
+  const { gateway, listening, statuses } = await startTwo(`geoip: { country: ${country} }
+limits: [{ name: germany, match: '* /*', when: { country: DE }, requests: 1, window: 1h }]
+`)
+  expect(await statuses('127.0.1.1')).toEqual([200])
+  spoil(country)
+  for (const pid of listening()) process.kill(pid, 'SIGKILL')
+  await eventually('both are back', () => expect(listening()).toHaveLength(4))
+  for (let asked = 0; asked < 10; asked++)
+    expect(await statuses('127.0.1.1', '127.0.2.1')).toEqual([429, 200])
+  expect(gateway.process.output()).toContain('geoip database refused; keeping the one in force')
+
+  write('FR')
+  await eventually('both have the new database', async () => {
+    for (let asked = 0; asked < 10; asked++) expect(await statuses('127.0.1.1')).toEqual([200])
+  })
 })

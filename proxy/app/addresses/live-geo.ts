@@ -15,6 +15,8 @@ export type LiveGeo = {
    * @returns rejects with SettingsError where one cannot be used; `geo` is undefined without files
    */
   prepare(files: GeoFiles | undefined): Promise<PreparedGeo>
+  /** The file in force, to be kept for processes that cannot read it. */
+  readKept(location: string): Buffer | undefined
   close(): void
 }
 
@@ -28,28 +30,50 @@ type LiveFile = {
   readonly file: string
   readonly location: string
   database: Database
+  bytes: Buffer
   signature: string
   stop: (() => void) | undefined
 }
 type LiveFiles = ReadonlyMap<GeoField, LiveFile>
 
-/** Where a file that has changed cannot be used, the one in force stays, and the log says why. */
-export function createLiveGeo(log: Pick<Log, 'info' | 'error'>): LiveGeo {
+/**
+ * Where a file that has changed cannot be used, the one in force stays, and the log says why.
+ *
+ * @param others.askForKept for the first table: the file that is in force elsewhere, where this one cannot be used
+ */
+export function createLiveGeo(
+  log: Pick<Log, 'info' | 'error'>,
+  others: { readonly askForKept?: (location: string) => Promise<Buffer | undefined> } = {},
+): LiveGeo {
   let inForce: LiveFiles = new Map()
+  let isFirst = true
+
+  /** A new file; where this process starts, and it cannot be used, the one that is in force elsewhere. */
+  async function openNew(named: NamedFile, field: GeoField): Promise<OpenedFile> {
+    const signature = signatureOf(named.location)
+    try {
+      return await openFile(named.location, field)
+    } catch (error) {
+      const bytes = isFirst ? await others.askForKept?.(named.location) : undefined
+      if (!bytes) throw new SettingsError([`geoip.${field}: cannot use ${named.file}: ${reasonOf(error)}`])
+      logRefusal(named.file, error)
+      return { database: openDatabase(bytes, field), bytes, signature }
+    }
+  }
+
+  function logRefusal(file: string, error: unknown): void {
+    log.error({ file, reason: reasonOf(error) }, 'geoip database refused; keeping the one in force')
+  }
 
   async function readAgain(live: LiveFile, field: GeoField): Promise<void> {
     try {
       const read = await openFile(live.location, field)
       // Somebody has written it meanwhile: when it has come to rest, this is called again.
       if (read.signature !== signatureOf(live.location)) return
-      live.database = read.database
-      live.signature = read.signature
+      Object.assign(live, read)
       log.info({ file: live.file }, 'geoip database reloaded')
     } catch (error) {
-      log.error(
-        { file: live.file, reason: reasonOf(error) },
-        'geoip database refused; keeping the one in force',
-      )
+      logRefusal(live.file, error)
     }
   }
 
@@ -62,7 +86,7 @@ export function createLiveGeo(log: Pick<Log, 'info' | 'error'>): LiveGeo {
         const known = inForce.get(field)
         if (known?.location === named.location && known.signature === signatureOf(named.location))
           next.set(field, known)
-        else next.set(field, { ...named, ...(await openNamed(named, field)), stop: undefined })
+        else next.set(field, { ...named, ...(await openNew(named, field)), stop: undefined })
       }
       return {
         geo: next.size === 0 ? undefined : geoOf(next),
@@ -71,9 +95,11 @@ export function createLiveGeo(log: Pick<Log, 'info' | 'error'>): LiveGeo {
           for (const [field, live] of next)
             live.stop ??= watchFile(live.location, live.signature, () => void readAgain(live, field))
           inForce = next
+          isFirst = false
         },
       }
     },
+    readKept: (location) => [...inForce.values()].find((live) => live.location === location)?.bytes,
     close() {
       for (const live of inForce.values()) live.stop?.()
     },
@@ -86,22 +112,13 @@ export async function readGeo(files: GeoFiles | undefined): Promise<Geo | undefi
   return geo
 }
 
-type OpenedFile = { readonly database: Database; readonly signature: string }
-
-async function openNamed(
-  named: { readonly file: string; readonly location: string },
-  field: GeoField,
-): Promise<OpenedFile> {
-  try {
-    return await openFile(named.location, field)
-  } catch (error) {
-    throw new SettingsError([`geoip.${field}: cannot use ${named.file}: ${reasonOf(error)}`])
-  }
-}
+type NamedFile = { readonly file: string; readonly location: string }
+type OpenedFile = Pick<LiveFile, 'database' | 'bytes' | 'signature'>
 
 async function openFile(location: string, field: GeoField): Promise<OpenedFile> {
   const signature = signatureOf(location)
-  return { database: openDatabase(await readFile(location), field), signature }
+  const bytes = await readFile(location)
+  return { database: openDatabase(bytes, field), bytes, signature }
 }
 
 /** The key and the conditions of several rules ask about one address, one after another: the last answer is remembered. */

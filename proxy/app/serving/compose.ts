@@ -11,13 +11,13 @@ import { watchProcess, type MetricSnapshot } from '../../telemetry/metrics/prome
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
 import { composeCrowdsec, type Crowdsec } from '../addresses/crowdsec.ts'
-import type { KeptList } from '../addresses/live-lists.ts'
 import { composeCounting, type Counting } from '../counting.ts'
 import { explainHead } from '../explain/explain-head.ts'
 import { composeReplicaExchange } from '../observe/replicas.ts'
 import { composeTracing } from '../observe/tracing.ts'
 import { version } from '../observe/version.ts'
 import { composeNames } from '../upstreams/names.ts'
+import type { AskForKept } from '../workers/kept-files.ts'
 import { composeClientListener } from './client-listener.ts'
 import { rulesInForce } from './rules-in-force.ts'
 import { Serving, type ServingParts, type TableInForce } from './serving.ts'
@@ -42,8 +42,8 @@ export type Elsewhere = {
   readonly now?: () => number
   /** In a worker: the decisions of CrowdSec, which the primary process reads. */
   readonly crowdsec?: Crowdsec | undefined
-  /** In a worker: the list of addresses that is in force, where its file cannot be used. */
-  readonly askForKeptList?: (location: string) => Promise<KeptList | undefined>
+  /** In a worker: the list of addresses or the database that is in force, where its file cannot be used. */
+  readonly askForKept?: AskForKept
   /** Tells of bans and of the breaker, where somebody wants to know. */
   readonly notify?: Notify | undefined
 }
@@ -64,8 +64,8 @@ export async function composeServing(
   const crowdsec =
     settings.crowdsec && (elsewhere.crowdsec ?? composeCrowdsec(settings.crowdsec, { telemetry, log }))
   if (crowdsec) telemetry.observeTable('crowdsec', () => crowdsec.table.readUse())
-  const { askForKeptList } = elsewhere
-  const files = new TableFiles({ crowdsec, askForKeptList, telemetry, log, now })
+  const { askForKept } = elsewhere
+  const files = new TableFiles({ crowdsec, askForKept, telemetry, log, now })
   const read = await files.readFirst(settings)
   const tracing = await composeTracing(settings, telemetry, log)
   const throttledClients = createThrottledClients(THROTTLED_CLIENTS, elsewhere.now ?? now)

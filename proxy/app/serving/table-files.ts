@@ -6,7 +6,9 @@ import { createTokens, type Tokens } from '../../limits/keys/tokens/tokens.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Crowdsec } from '../addresses/crowdsec.ts'
 import { createLiveGeo, type LiveGeo } from '../addresses/live-geo.ts'
-import { createLiveLists, type KeptList, type LiveLists } from '../addresses/live-lists.ts'
+import { createLiveLists, type LiveLists } from '../addresses/live-lists.ts'
+import type { AskForKept } from '../workers/kept-files.ts'
+import { listOfFile } from '../workers/kept-lists.ts'
 import type { ReadFiles } from './request-handler.ts'
 import { rulesInForce } from './rules-in-force.ts'
 
@@ -15,7 +17,7 @@ const KEYS_AT_START_MS = 1_000
 
 export type TableFilesOptions = {
   readonly crowdsec: Crowdsec | undefined
-  readonly askForKeptList: ((location: string) => Promise<KeptList | undefined>) | undefined
+  readonly askForKept: AskForKept | undefined
   readonly telemetry: Telemetry
   readonly log: Log
   /** Monotonic milliseconds. */
@@ -38,10 +40,18 @@ export class TableFiles {
   #tokens: Tokens | undefined
 
   constructor(options: TableFilesOptions) {
-    const { crowdsec, askForKeptList: askForKept, telemetry, log } = options
+    const { crowdsec, askForKept, telemetry, log } = options
     this.#options = options
-    this.#lists = createLiveLists(log, { crowdsec: crowdsec?.table, askForKept })
-    this.#geo = createLiveGeo(log)
+    this.#lists = createLiveLists(log, {
+      crowdsec: crowdsec?.table,
+      async askForKept(location) {
+        const file = await askForKept?.('list', location)
+        return file && listOfFile(file)
+      },
+    })
+    this.#geo = createLiveGeo(log, {
+      askForKept: async (location) => (await askForKept?.('geoip', location))?.columns[0],
+    })
     telemetry.observeLists(() => this.#lists.readUse())
   }
 

@@ -17,10 +17,12 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import type { CounterAdmin } from '../../limits/store/counter-admin.ts'
 import { createEmbeddedLimiter } from '../../limits/store/create-limiter.ts'
 import { ServedLimiter, tellReset } from '../../limits/store/workers/primary-limiter.ts'
+import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
 import { policiesOf, type Policy, type Rule } from '../../policy.ts'
 import { createMetrics } from '../../telemetry/metrics/metrics.ts'
 import { renderMetrics, watchProcess } from '../../telemetry/metrics/prometheus.ts'
 import { composeCrowdsec } from '../addresses/crowdsec.ts'
+import type { LiveGeo } from '../addresses/live-geo.ts'
 import type { LiveLists } from '../addresses/live-lists.ts'
 import { composeAdmin } from '../admin.ts'
 import { clientTableOptions, counterOptions } from '../counting.ts'
@@ -30,22 +32,26 @@ import { createWorkerTables, type WorkerTables } from '../reload/worker-tables.t
 import { rulesInForce } from '../serving/rules-in-force.ts'
 import type { Gateway } from '../serving/serving.ts'
 import { version } from '../observe/version.ts'
-import { serveKeptLists } from './kept-lists.ts'
+import { serveKeptFiles, type KeptFile } from './kept-files.ts'
+import { fileOfList } from './kept-lists.ts'
 import { createWorkerProcesses, listWorkers, portTo } from './processes.ts'
 
 /** How long the primary process waits for a worker's figures. */
 const REPORT_TIMEOUT_MS = 1_000
 
+/** What workers read themselves, kept for those that cannot. */
+export type Kept = { readonly lists: LiveLists; readonly geo: LiveGeo }
+
 /**
  * The primary process of a gateway with several workers. It serves no clients: it starts the workers, restarts those
  * that exit, serves the admin listener for all of them, and without Redis keeps the counters for all of them.
  *
- * @param keptLists the lists of the settings, which this process has read
+ * @param kept the lists and databases of the settings, which this process has read
  */
 export function composePrimary(
   settings: GatewaySettings,
   log: Log,
-  { source, keptLists }: { readonly source: SettingsSource; readonly keptLists: LiveLists },
+  { source, kept }: { readonly source: SettingsSource; readonly kept: Kept },
 ): Gateway {
   const metrics = createMetrics({
     policies: [],
@@ -86,7 +92,7 @@ export function composePrimary(
   const reloader = createReloader({
     running: settings,
     source,
-    prepare: prepareAll({ tables, served, keptLists, useRules }),
+    prepare: prepareAll({ tables, served, kept, useRules }),
     changed: () => admin.tableChanged(),
     notify: webhooks?.notify,
     log,
@@ -128,7 +134,7 @@ export function composePrimary(
         }
         return inForce
       })
-      serveKeptLists((location) => keptLists.readKept(location), portTo(worker))
+      serveKept(kept, portTo(worker))
       if (counters) serveClientTable(clientTable, (name) => policyByName.get(name), portTo(worker))
       return () => {
         limiter?.close()
@@ -167,7 +173,8 @@ export function composePrimary(
       stopWatching()
       own.beginStopping()
       crowdsec?.close()
-      keptLists.close()
+      kept.lists.close()
+      kept.geo.close()
       await workers.stop()
       await Promise.all([admin.close(), webhooks?.close()])
     },
@@ -195,15 +202,16 @@ function operateHere(options: {
 function prepareAll(options: {
   readonly tables: WorkerTables
   readonly served: ReadonlySet<ServedLimiter>
-  readonly keptLists: LiveLists
+  readonly kept: Kept
   readonly useRules: (rules: readonly Rule[]) => Promise<void>
 }): (change: TableChange) => Promise<PreparedTable> {
-  const { tables, served, keptLists, useRules } = options
+  const { tables, served, kept, useRules } = options
   let revision = 0
   return async (change) => {
     const id = ++revision
     const { rules } = change.settings
-    const lists = await keptLists.prepare(listFilesOf(change.settings))
+    const lists = await kept.lists.prepare(listFilesOf(change.settings))
+    const geo = await kept.geo.prepare(change.settings.geoip)
     const prepared = await tables.prepare(change, id)
     return {
       ...prepared,
@@ -211,10 +219,24 @@ function prepareAll(options: {
         for (const each of served) await doInTurns(each.usePolicies(policiesOf(rules), change.revised, id))
         await prepared.commit()
         lists.commit()
+        geo.commit()
         await useRules(rulesInForce(change.settings))
       },
     }
   }
+}
+
+function serveKept({ lists, geo }: Kept, port: LimiterPort): void {
+  const readList = (location: string): KeptFile | undefined => {
+    const list = lists.readKept(location)
+    return list && fileOfList(list)
+  }
+  const readGeo = (location: string): KeptFile | undefined => {
+    const bytes = geo.readKept(location)
+    return bytes && { columns: [bytes] }
+  }
+  serveKeptFiles('list', readList, port)
+  serveKeptFiles('geoip', readGeo, port)
 }
 
 function byName(rules: readonly Rule[]): ReadonlyMap<string, Policy> {
