@@ -1,3 +1,4 @@
+import type { Policy } from '../../../policy.ts'
 import { chargesOfStates, type Charge, type Decision, type Limiter } from '../../limiter.ts'
 import { dropUnsettledReservations } from '../memory/limiter.ts'
 
@@ -20,11 +21,11 @@ export async function decidePartly(options: {
 }): Promise<Decision> {
   const { charges, asked, away, ask, settle, reserveWithout } = options
   const here = reserveWithout(away)
-  if (here.outcome !== 'allowed') return here
+  if (here.outcome !== 'allowed') return withoutSplitPolicies(here, away, asked)
   const there = await ask(asked)
   if (there.outcome !== 'allowed') {
     for (const { reservation } of here.states) if (reservation) settle(reservation, 0)
-    return there
+    return withoutSplitPolicies(there, asked, away)
   }
   const counted = [...chargesOfStates(asked, there.states), ...chargesOfStates(away, here.states)]
   const states = [...there.states, ...here.states]
@@ -34,4 +35,20 @@ export async function decidePartly(options: {
     states: charges.flatMap((charge) => stateOf.get(charge) ?? []),
     withoutStore: true,
   })
+}
+
+/**
+ * A decision about some of the charges, without the states of policies under which the request counts for other clients as well: it is by
+ * their policies that states are matched with the charges of the whole request, and a ban must not be for one of the others.
+ */
+function withoutSplitPolicies(
+  decision: Decision,
+  own: readonly Charge[],
+  others: readonly Charge[],
+): Decision {
+  if (decision.outcome === 'unavailable') return decision
+  const split = new Set<Policy | undefined>(others.map(({ policy }) => policy))
+  if (!own.some(({ policy }) => split.has(policy))) return decision
+  const counted = chargesOfStates(own, decision.states)
+  return { ...decision, states: decision.states.filter((_, at) => !split.has(counted[at]?.policy)) }
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { noteRefusal } from '../../../../proxy/limits/clients/banning.ts'
 import type { Charge, Decision, Reservation } from '../../../../proxy/limits/limiter.ts'
 import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { decidePartly } from '../../../../proxy/limits/store/outage/partly-away.ts'
@@ -62,4 +63,38 @@ test('Redis is not asked about a request that is refused here', async () => {
   for (let asked = 0; asked < 2; asked++) await decide(allowed)
   expect(await decide(allowed)).toMatchObject({ outcome: 'refused', refusedBy: far })
   expect(questions()).toBe(2)
+})
+
+test('nobody is banned for a client under the same policy whose node is the other one', async () => {
+  const banning = makePolicy('banning', 1, 60_000, { ban: { after: 1, forMs: 1, maxMs: 1, scope: 'rule' } })
+  const chargeOf = (partitionKey: string): Charge => ({ policy: banning, partitionKey })
+  const [victim, over] = [chargeOf('victim'), chargeOf('over')]
+  const charges = [victim, over]
+  const refusedOver: Decision = {
+    outcome: 'refused',
+    refusedBy: banning,
+    states: [{ policy: banning, exceeded: true, remaining: 0, resetMs: 60_000 }],
+  }
+  const passed: Decision = {
+    outcome: 'allowed',
+    states: [{ policy: banning, exceeded: false, remaining: 0, resetMs: 60_000 }],
+  }
+  for (const [asked, away, ask, here] of [
+    [[over], [victim], refusedOver, passed],
+    [[victim], [over], passed, refusedOver],
+  ] as const) {
+    const decision = await decidePartly({
+      charges,
+      asked,
+      away,
+      ask: () => ask,
+      settle: () => undefined,
+      reserveWithout: () => here,
+    })
+    const refused: string[] = []
+    expect(decision.outcome).toBe('refused')
+    if (decision.outcome === 'refused')
+      noteRefusal({ refused: (_policy, key) => void refused.push(key) }, charges, decision)
+    expect(refused).not.toContain('victim')
+  }
 })
