@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { watchForBusyMachine } from '../support/load/core-time.ts'
+import { watchForBusyMachine } from '../support/load/busy-machine.ts'
 import { beginLoad, compareCounts, watchSharing } from '../support/load/limiter-load.ts'
 import { chargeAll, makePolicy, startRedisLimiter, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { watchForBusyMachine } from '../support/load/core-time.ts'
+import { watchForBusyMachine } from '../support/load/busy-machine.ts'
 import { beginLoad, compareCounts } from '../support/load/limiter-load.ts'
 import {
   chargeAll,

@@ -17,7 +17,7 @@ import {
   uint32,
   type RawHttp2,
 } from '../support/http/raw-http2.ts'
-import { watchForBusyMachine } from '../support/load/core-time.ts'
+import { watchForBusyMachine } from '../support/load/busy-machine.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const settings = {
