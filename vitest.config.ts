@@ -93,7 +93,7 @@ export default defineConfig({
             'test/fault/{broken-replicas,leases,random,settled}.test.ts',
             'test/contract/redis-cluster.test.ts',
             'test/wire/random/*.test.ts',
-            'test/wire/{held-bodies,mutations}.test.ts',
+            'test/wire/{held-bodies,mutations,requests,responses}.test.ts',
             'test/e2e/{reload-whole,tunnels}.test.ts',
             'test/property/*.test.ts',
             'test/long/*.test.ts',

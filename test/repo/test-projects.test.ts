@@ -48,6 +48,7 @@ test.each([
   ['test/long/failover.test.ts', ['fault']],
   ['test/e2e/limits.test.ts', ['sockets']],
   ['test/wire/mutations.test.ts', ['sockets', 'fault']],
+  ['test/wire/requests.test.ts', ['sockets', 'fault']],
 ])('%s belongs to %s', (file, names) => {
   expect(projectsOf(file)).toEqual(names)
 })

@@ -157,11 +157,28 @@ function readChunks(text: string): { body: string; bytes: number } | undefined {
 export const waysOfSending = {
   whole: (bytes) => [bytes],
   'line by line': (bytes) => bytes.match(/[^\n]*\n|[^\n]+$/g) ?? [],
-  'byte by byte': (bytes) => Array.from(bytes),
+  'byte by byte': cutToBytes,
   'in random pieces': (bytes, random) => cutAtRandom(bytes, random),
 } satisfies Record<string, (bytes: string, random: () => number) => string[]>
 
 export type WayOfSending = keyof typeof waysOfSending
+
+/** Each single byte is a system call and a turn of the event loop for both sides: of half a million, ten seconds of CPU. */
+const SINGLE_BYTES_AT_EACH_END = 2048
+/** Shares no factor with the size of any buffer, so that its pieces end at each place of one. */
+const MIDDLE_PIECE = /[^]{1,7}/g
+
+/** Of long bytes those in the middle come in pieces of seven, but with the long tests. */
+function cutToBytes(bytes: string): string[] {
+  const isLong = bytes.length > 2 * SINGLE_BYTES_AT_EACH_END && process.env['PROPERTY_RUNS'] !== 'all'
+  if (!isLong) return Array.from(bytes)
+  const middle = bytes.slice(SINGLE_BYTES_AT_EACH_END, -SINGLE_BYTES_AT_EACH_END)
+  return [
+    ...Array.from(bytes.slice(0, SINGLE_BYTES_AT_EACH_END)),
+    ...(middle.match(MIDDLE_PIECE) ?? []),
+    ...Array.from(bytes.slice(-SINGLE_BYTES_AT_EACH_END)),
+  ]
+}
 
 function cutAtRandom(bytes: string, random: () => number): string[] {
   const pieces: string[] = []
