@@ -5,7 +5,10 @@ import { InPathOrder } from './test/tiers/in-path-order.ts'
 const setupFiles = ['test/support/run/after-file.ts']
 const globalSetup = ['test/support/run/global-setup.ts']
 
-/** About time, CPU or memory: alone on the machine, each in a process of its own. */
+/**
+ * About CPU or memory, and what a call takes: behind all others, each in a process of its own. They measure what they use themselves, or
+ * the fastest of many rounds, which a neighbour on the other core does not change.
+ */
 const timing = [
   'test/e2e/waiting-responses.test.ts',
   'test/property/{bounded-memory,cost-of-a-byte,credentials,endless-heads,key-values,target}.test.ts',
@@ -77,7 +80,8 @@ export default defineConfig({
           globalSetup,
           setupFiles,
           ...patience,
-          fileParallelism: false,
+          // No more than two cores have.
+          maxWorkers: 2,
           // Of the tests that start processes, which measure their own CPU time.
           maxConcurrency: 2,
           sequence: { groupOrder: 1 },
