@@ -173,6 +173,8 @@ const multipart: BodyRow = {
       '\r\n\r\n',
       '\r\n',
       `${disposition}"user\\.email";name*=''user.email\r\n\r\n`,
+      `${disposition}a; name*{n}="{n}user.email${'x'.repeat(200)}";`,
+      `${disposition}a; name*{n}=;`,
     ],
   ],
   atoms: [

@@ -50,7 +50,8 @@ function isSound(text: string, [boundary, ...others]: readonly string[]): boolea
   )
 }
 
-const disposition = /content-disposition[ \t]*:/gi
+/** To Werkzeug blanks of any kind, and line ends before them, may be behind the name of a header. */
+const disposition = /content-disposition[^\x21-\x7e]*:/gi
 const headerEnd = /\r?\n(?![ \t])|\r(?![\n \t])|$/g
 const crlfBlank = '\r\n\r\n'
 const blankLine = /\r?\n\r?\n|\r\r/g
@@ -114,7 +115,12 @@ class PartSearch {
       const end = Math.max(...places.map(({ headEnd }) => headEnd))
       if (!this.#mayRead(end - start)) continue
       // With the line end before the content.
-      if (isDamaged(text.slice(start, end + 2)) || places.some(({ content }) => this.#isBoundary(content)))
+      const head = text.slice(start, end + 2)
+      if (
+        isDamaged(head) ||
+        this.#boundaries.some((one) => head.includes(`\n--${one}`)) ||
+        places.some(({ content }) => this.#isBoundary(content))
+      )
         this.found.cutAll()
       const meant = this.#meantBy(text.slice(start, end))
       if (meant.size > 0)

@@ -83,7 +83,7 @@ function wordsIn(text: string): Words {
     width: new Places(text, /16|32/g),
     base64: new Places(text, /base64/gi),
     quoted: new Places(text, /quoted-printable/gi),
-    encoding: new Places(text, /content-transfer-encoding[ \t]*:[ \t]*(?!7bit|8bit|binary)/gi),
+    encoding: new Places(text, /content-transfer-encoding[^\x21-\x7e]*:[ \t]*(?!7bit|8bit|binary)/gi),
   }
 }
 

@@ -3,6 +3,8 @@ import { withoutEncodedWords } from '../part-texts.ts'
 /** So many are compared with each other, as most of them are the same. */
 export const FEW_NAMES = 8
 
+/** Characters of names in several pieces, each with those before it. */
+const MAX_CONTINUED = 4096
 /** Readings of the names in the head of one part. */
 const MAX_NAMES = 256
 
@@ -15,7 +17,7 @@ const usualHeader =
 const nameParameter =
   /n[\s"\\]*a[\s"\\]*m[\s"\\]*e[\s"\\]*(?:[*\d]+[\s"\\]*)?=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
 const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
-const namePiece = /name\*\d+\*?\s*=\s*("[^"]*"?|[^;]*)/gi
+const namePiece = /name\s*(?:\*\s*(\d*)\s*\*?)?\s*=\s*("[^"]*"?|[^;]*)/gi
 
 /** The line end before a line that PHP appends to the line before it, as it has no colon or begins with a blank. */
 const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
@@ -70,14 +72,34 @@ function namesInLines(header: string): readonly string[] | undefined {
     if (readings > MAX_NAMES) return undefined
   }
   if (!header.includes('*')) return names
-  // In several pieces (RFC 2231 section 3).
-  let continued = ''
-  for (let found = namePiece.exec(header); found; found = namePiece.exec(header))
-    continued += (found[1] ?? '').trim().replaceAll('"', '')
-  if (continued === '') return names
-  add(continued)
-  add(withoutLanguage(continued))
-  return readings > MAX_NAMES ? undefined : names
+  const continued = continuedNames(header)
+  for (const name of continued ?? []) {
+    add(name)
+    add(withoutLanguage(name))
+  }
+  return continued && readings <= MAX_NAMES ? names : undefined
+}
+
+/**
+ * Names in several pieces (RFC 2231 section 3), as they stand there, and by their numbers. To Werkzeug one without a
+ * number begins anew.
+ *
+ * @returns undefined where they are too long
+ */
+function continuedNames(header: string): readonly string[] | undefined {
+  const pieces: { readonly number: number; readonly text: string }[] = []
+  const names: string[] = []
+  let length = 0
+  for (let found = namePiece.exec(header); found; found = namePiece.exec(header)) {
+    const [, number = '', sent = ''] = found
+    const text = sent.trim().replaceAll('"', '')
+    names.push(number === '' ? text : (names.at(-1) ?? '') + text)
+    if (number !== '') pieces.push({ number: Number(number), text })
+    length += names.at(-1)?.length ?? 0
+    if (length > MAX_CONTINUED) return undefined
+  }
+  const ordered = pieces.toSorted((a, b) => a.number - b.number)
+  return [...names, ordered.map(({ text }) => text).join('')]
 }
 
 function unquoted(text: string): string {
@@ -90,7 +112,7 @@ function isQuote(code: number): boolean {
   return code === 0x22 || code === 0x27
 }
 
-/** The text of an extended value, behind its charset and its language. */
+/** The text of an extended value, behind its charset and, where there is one, its language. */
 function withoutLanguage(text: string): string {
-  return text.includes("'") ? text.replace(/^[^']*'[^']*'/, '') : text
+  return text.includes("'") ? text.replace(/^[^']*'(?:[^']*')?/, '') : text
 }

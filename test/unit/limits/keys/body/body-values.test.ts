@@ -214,12 +214,17 @@ test.each(['{"x":NaN,"email":"a\\n"}', '\ufeff{"email":"a\\t"}', '{"email\\n":"a
 
 test.each([
   ['Rack', '--b\r\nContent-Disposition: form-data; name="email"\n\n folded\r\n\r\na\r\n--b--'],
-  ['Rack', '--b\r\nContent-Disposition: form-data; name="email"\n\r\nx\r\n--b\r\nX: y\r\n\r\na\r\n--b--'],
   ['PHP', '--b\r\nContent-Disposition: form-data; name="email"\r\nX: y\na'],
   ['PHP', '--b\r\nContent-Disposition: form-data; na\nme="email"\r\n\r\na\r\n--b--'],
   ['PHP', '--b\r\nContent-Disposition: form-data; name=em\nail\r\n\r\na\r\n--b--'],
   ['PHP', '--b\r\nContent-Disposition: form-data; name=em\nail\r\nX: y\r\n\r\na\r\n--b--'],
   ['Django', "--b\r\nContent-Disposition: form-data; name*=UT F-8''email\r\nX: y\r\n\r\na\r\n--b--"],
+  ['Flask', '--b\r\nContent-Disposition: form-data; name* ="em"; name*1="ail"\r\n\r\na\r\n--b--\r\n'],
+  ['Flask', '--b\r\nContent-Disposition: form-data; name="em"; name*1="ail"\r\n\r\na\r\n--b--\r\n'],
+  ['Flask', '--b\r\nContent-Disposition\v: form-data; name="email"\r\n\r\na\r\n--b--\r\n'],
+  ['Flask', '--b\r\nContent-Disposition\r\n : form-data; name="email"\r\n\r\na\r\n--b--\r\n'],
+  ['email.message', '--b\r\nContent-Disposition: form-data; name*1="ail"; name*0="em"\r\n\r\na\r\n--b--\r\n'],
+  ['@fastify/busboy', "--b\r\nContent-Disposition: form-data; name*=UTF-8'email\r\n\r\na\r\n--b--\r\n"],
   ['PHP', '--b\r\nContent-Disposition: ; name== "email"\r\nContent-Type: text/plain\r\n\r\na\r\n--b--'],
 ])('the content of a part counts where only %s finds it: %j', (_, body) => {
   expect(counts(keysOf(body, ofB), 'a')[0]).toBe(1)
@@ -327,6 +332,8 @@ test.each([
   ['busboy', 'Content-Disposition: form-data; name="ema\r\n--bil"\r\n\r\nvictim'],
   ['busboy', 'Content-Disposition: form-data; name="email"\r\n\r\n--b\r\nvictim'],
   ['formidable', 'Content-Disposition: form-dat\r; name="email"\r\n\r\nvictim'],
+  ['Rack', 'Content-Disposition: form-data; name="email"\n\r\nx\r\n--b\r\nX: y\r\n\r\nvictim'],
+  ['Starlette', 'Content-Disposition: form-data; name="email"\r\nX: y\r\n--b\r\nvictim\r\n\r\n'],
   ['some', `Content-Disposition: form-data; x="${'x'.repeat(5000)}"; name="email"\r\n\r\nvictim`],
 ])('a part is refused if its head has no end, or another one, to %s: %j', (_, part) => {
   expect(keysOf(`--b\r\n${part}${decoy}`, ofB)).toBeUndefined()
