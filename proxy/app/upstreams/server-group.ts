@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs'
+import type { Log } from '../../../shared/log.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { Names } from '../../names/names.ts'
+import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { connectionOpener } from '../../http/upstream/open-connection.ts'
+import type { ServerPool } from '../../http/upstream/exchange.ts'
+import { NegotiatedPool } from '../../http/upstream/http2/negotiated-pool.ts'
+import { Http2Pool } from '../../http/upstream/http2/pool.ts'
+import { UpstreamPool, type PoolOptions } from '../../http/upstream/pool.ts'
+import { serverAddresses } from '../../http/upstream/servers/addresses.ts'
+import { createLeastConnections, createRoundRobin } from '../../http/upstream/servers/balancer.ts'
+import { createProbe } from '../../http/upstream/servers/probe.ts'
+import { describeServer } from '../../http/upstream/servers/report.ts'
+import { ResolvedGroup } from '../../http/upstream/servers/resolved-group.ts'
+import type { OnServerState, ServerPlace } from '../../http/upstream/servers/server.ts'
+
+/** The parts of a route that its connections depend on: not the requests that it matches. */
+export type ServedRoute = Omit<
+  UpstreamRoute,
+  'hosts' | 'paths' | 'stripPrefix' | 'onlyOver' | 'requestHeaders'
+>
+
+export type GroupOptions = {
+  readonly telemetry: Telemetry
+  readonly names: Names
+  readonly log: Log
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+/** Makes the group of servers of a route, which opens no connection before a request, or `start`. */
+export function groupMaker(
+  settings: GatewaySettings,
+  { telemetry, names, log, now }: GroupOptions,
+): (route: ServedRoute) => ResolvedGroup {
+  const { upstreamCaFile } = settings
+  const authorities = upstreamCaFile === undefined ? undefined : readFileSync(upstreamCaFile)
+  return (route) => {
+    const { name, upstream, balance, health, upstreamHost: host } = route
+    const trusted = route.authorities === undefined ? authorities : Buffer.from(route.authorities)
+    const openerTo =
+      ({ url, address }: ServerPlace): Opener =>
+      (protocols) =>
+        connectionOpener(url, { authorities: trusted, address, lookup: names.lookup, protocols })
+    const probed = health && telemetry.ofUpstream(name)
+    return new ResolvedGroup({
+      urls: upstream.map((url) => new URL(url)),
+      pick: balance === 'round-robin' ? createRoundRobin() : createLeastConnections(Math.random),
+      lookUp: async (hostname) => {
+        const { addresses, forMs } = await names.resolve(hostname)
+        return { addresses: serverAddresses(addresses), forMs }
+      },
+      open: (place) => createPool(settings, place.url, { opener: openerTo(place), now }),
+      health: health && {
+        ...health,
+        probe: createProbe({ path: health.path, host }, (place) => openerTo(place)(['h2', 'http/1.1'])),
+        onProbed: (hasPassed) => probed?.upstreamProbed(hasPassed),
+        random: Math.random,
+      },
+      onState: createServerLog(log, name),
+      now,
+    })
+  }
+}
+
+/** Logs when a server goes out of use, and when it comes back. */
+function createServerLog(log: Log, upstream: string): OnServerState {
+  return (server, reason) => {
+    const { state, url, ...where } = describeServer(upstream, server)
+    const about = { ...where, server: url, reason }
+    if (state === 'available') log.info(about, 'server is available again')
+    else log.warn(about, `server is ${state}: it gets requests only while no other server is available`)
+  }
+}
+
+/** Opens a connection to a server, offering these protocols where it is by TLS. */
+type Opener = (protocols?: readonly string[]) => ReturnType<typeof connectionOpener>
+
+/** The connections to one server: HTTP/1.1, HTTP/2 with `h2c:`, or with TLS what the server chooses. */
+function createPool(
+  settings: GatewaySettings,
+  { protocol }: URL,
+  { opener, now }: { readonly opener: Opener; readonly now: () => number },
+): ServerPool {
+  const options = {
+    connectMs: settings.upstreamConnectTimeoutMs,
+    firstByteMs: settings.upstreamTimeoutMs,
+    idleMs: settings.upstreamIdleTimeoutMs,
+    maxConnections: settings.upstreamConnections,
+    maxQueued: settings.upstreamQueue,
+    queueMs: settings.upstreamConnectTimeoutMs,
+    maxAgeMs: settings.upstreamMaxAgeMs,
+    maxRequests: settings.upstreamMaxRequests,
+    now,
+    random: Math.random,
+  }
+  const createHttp1 = (open: PoolOptions['open']): UpstreamPool =>
+    new UpstreamPool({
+      ...options,
+      open,
+      maxStreams: settings.upstreamStreams,
+    })
+  if (protocol === 'http:') return createHttp1(opener())
+  if (protocol === 'h2c:') return new Http2Pool({ ...options, open: opener(), scheme: 'http' })
+  return new NegotiatedPool(
+    (onError) => {
+      const open = opener()
+      return createHttp1((ready) => open(ready).once('error', onError))
+    },
+    { ...options, open: opener(['h2', 'http/1.1']), scheme: 'https' },
+  )
+}
