@@ -1,0 +1,114 @@
+import { showValue, type Place } from '../../../shared/settings/problems.ts'
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import type { SettingsOf } from '../../../shared/settings/table.ts'
+import type { Rule } from '../../policy.ts'
+import { meantNetwork, sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
+import { warnOfIdleGeo } from '../clients/geoip.ts'
+import { defaultName, findNearNames } from '../file/config-file.ts'
+import { placeOfRule, type FileReading } from '../file/schema.ts'
+import type { gatewayTable } from '../settings-table.ts'
+import { warnOfEverybody } from './client-lists.ts'
+import { warnOfCosts } from './costly-rules.ts'
+import { warnOfBodyKeys } from './decisions.ts'
+import { warnOfIdleSecret } from './devices.ts'
+import {
+  warnOfIdleLeases,
+  warnOfIdleRules,
+  warnOfIdleSettings,
+  warnOfIdleTimezone,
+  warnOfIdleTokens,
+} from './idle-settings.ts'
+import { warnOfIdleRoutes, warnOfShortDelays } from './over.ts'
+import { warnOfLowPlans } from './plans.ts'
+import { warnOfChosenKeys } from './table.ts'
+
+type Values = SettingsOf<typeof gatewayTable>
+
+/** Valid settings, and where they are from. */
+export type Loaded = {
+  readonly env: NodeJS.ProcessEnv
+  /** The folder in which the file is looked for. */
+  readonly cwd: string
+  /** Of the file; undefined where there is none. */
+  readonly path: string | undefined
+  /** The path as it was given, for messages. */
+  readonly name: string
+  readonly file: FileReading | undefined
+  readonly read: ReadSettings<typeof gatewayTable>
+  readonly values: Values
+  /** The rules of the file; undefined where the built-in table applies. */
+  readonly written: readonly Rule[] | undefined
+  /** The rules in force. */
+  readonly rules: readonly Rule[]
+}
+
+/** Warns of valid settings that are probably mistakes. */
+export function findWarnings(loaded: Loaded): string[] {
+  const { env, cwd, path, file, read, values, rules } = loaded
+  return [
+    ...(path === undefined ? warnOfNearNames(cwd) : []),
+    ...warnOfDisabling(env['RATE_LIMITING_DISABLED']),
+    ...warnOfTrust(values, read.placeOf('trustedProxies')),
+    ...(file ? warnOfFile(file, loaded) : []),
+    ...warnOfIdleSecret(rules, values, read.placeOf('deviceSecret')),
+    ...(file?.values.geoip ? warnOfIdleGeo(rules, file.values.geoip, file.source.placeOf) : []),
+    ...warnOfIdleSettings(read),
+    ...warnOfIdleTimezone(rules, read),
+  ]
+}
+
+function warnOfFile(file: FileReading, { name, values, written }: Loaded): string[] {
+  const { placeOf } = file.source
+  const { routes } = file.values
+  const ofRoute = (index: number): Place => placeOf(['routes', index, 'onlyOver'])
+  const ofRule = placeOfRule(file)
+  if (!written)
+    return [
+      ...(values.rateLimitingDisabled ? [] : [warnOfBuiltInTable(name, file)]),
+      ...warnOfEverybody(file.values, placeOf),
+      ...warnOfIdleRoutes(routes, [], ofRoute),
+    ]
+  return [
+    ...warnOfEverybody(file.values, placeOf),
+    ...warnOfChosenKeys(written, ofRule),
+    ...warnOfCosts(written, ofRule),
+    ...warnOfBodyKeys(written, values.decisionsPort, ofRule),
+    ...warnOfIdleRoutes(routes, written, ofRoute),
+    ...warnOfShortDelays(written, ofRule),
+    ...warnOfLowPlans(written, ofRule),
+    ...warnOfIdleLeases(written, values.redisUrl, ofRule),
+    ...warnOfIdleRules(written, ofRule),
+    ...(file.values.jwt ? warnOfIdleTokens(written, placeOf(['jwt'])) : []),
+  ]
+}
+
+function warnOfDisabling(text: string | undefined): string[] {
+  if (!text || text === '0') return []
+  if (text === '1') return ['RATE_LIMITING_DISABLED: 1, rate limiting is off until a restart without it']
+  return [`RATE_LIMITING_DISABLED: got ${showValue(text)}, only 1 turns rate limiting off: it stays on`]
+}
+
+/** A file without limits is probably a mistake: most people write one to have limits of their own. */
+function warnOfBuiltInTable(name: string, { source }: FileReading): string {
+  const what = Object.keys(source.given).length === 0 ? 'is empty' : 'has no limits'
+  return `${name}: ${what}, the built-in table of limits applies`
+}
+
+function warnOfNearNames(cwd: string): string[] {
+  return findNearNames(cwd).map((name) => `${name}: ignored, the settings file must be named ${defaultName}`)
+}
+
+function warnOfTrust({ trustedProxies, clientAddressHeader }: Values, { label }: Place): string[] {
+  const everyone = trustedProxies.filter((range) => range.endsWith('/0'))
+  const misspelled = sortTrustedProxies(trustedProxies).hosts.flatMap((host) => {
+    const meant = meantNetwork(host)
+    return meant === undefined
+      ? []
+      : [`${label}: ${host} is looked up as the name of a host, did you mean ${meant}?`]
+  })
+  const warnings = everyone.map(
+    (range) =>
+      `${label}: ${range} trusts everybody: every client can choose its address with ${clientAddressHeader}`,
+  )
+  return [...warnings, ...misspelled]
+}

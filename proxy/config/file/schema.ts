@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import type { Reading } from '../../../shared/settings/settings.ts'
+import { fileFields } from '../../../shared/settings/table.ts'
+import type { PlaceOfRule } from '../checks/table.ts'
+import { clientList } from '../clients/client-list.ts'
+import { crowdsec } from '../clients/crowdsec.ts'
+import { geoip } from '../clients/geoip.ts'
+import { tokenSettings } from '../clients/token-settings.ts'
+import { preset } from '../presets.ts'
+import { cors } from '../replies/cors.ts'
+import { refusal } from '../replies/refusal.ts'
+import { requestHeaders } from '../routes/request-headers.ts'
+import { routes } from '../routes/routes.ts'
+import { limits } from '../rules/limits.ts'
+import { gatewayTable } from '../settings-table.ts'
+import { webhooks } from '../webhooks/webhooks.ts'
+
+/** `sluice.yaml`, as written: the fields of the settings table and the limits. */
+export const configFileSchema = z
+  .strictObject({
+    ...fileFields(gatewayTable),
+    allowList: clientList
+      .optional()
+      .meta({ description: 'Clients that no rule counts or refuses, by address or secret header.' }),
+    denyList: clientList
+      .optional()
+      .meta({ description: 'Clients whose requests are answered 403 before any rule applies.' }),
+    crowdsec: crowdsec
+      .optional()
+      .meta({ description: 'CrowdSec whose decisions deny clients: its local API.' }),
+    cors: cors
+      .optional()
+      .meta({ description: 'Lets scripts of other origins read responses of the gateway itself.' }),
+    refusal: refusal
+      .optional()
+      .meta({ description: 'Response to requests that a rule refuses, unless the rule has one of its own.' }),
+    jwt: tokenSettings
+      .optional()
+      .meta({ description: 'How to verify the tokens that rules count by (key: jwt:CLAIM).' }),
+    geoip: geoip.optional().meta({
+      description: 'Databases in MMDB format with the countries and the autonomous systems of addresses.',
+    }),
+    webhooks: webhooks.optional().meta({
+      description: 'Receivers of events: bans, outages of Redis, settings that are wrong.',
+    }),
+    preset: preset.optional().meta({
+      description:
+        'Limits that come with the gateway, by name, or several of them. Rules in limits come first, and replace those of the same name.',
+    }),
+    requestHeaders: requestHeaders
+      .optional()
+      .meta({ description: 'Headers that every backend gets. A client cannot send them.' }),
+    routes: routes.optional(),
+    limits: limits.optional(),
+  })
+  .meta({ title: 'sluice.yaml', description: 'Settings and limits of the Sluice gateway.' })
+
+/** The file, and its valid values. */
+export type FileReading = Reading<z.output<typeof configFileSchema>>
+
+/** Where the fields of its rules are. */
+export function placeOfRule({ source }: FileReading): PlaceOfRule {
+  return (index, field) => source.placeOf(['limits', index, field])
+}
