@@ -67,47 +67,85 @@ class LiveList implements AddressList {
   }
 }
 
-/**
- * Reads one list at a time, in a thread. Where a list that has changed cannot be used, the one in force stays, and the log says why.
- *
- * @param others.crowdsec is handed on with the lists
- * @param others.askForKept for the first table: the list that is in force elsewhere, where the file cannot be used
- */
+export type OtherLists = {
+  /** Handed on with the lists. */
+  readonly crowdsec?: AddressList | undefined
+  /** For the first table: the list that is in force elsewhere, where the file cannot be used. */
+  readonly askForKept?: ((location: string) => Promise<KeptList | undefined>) | undefined
+}
+
+/** Reads one list at a time, in a thread. Where a list that has changed cannot be used, the one in force stays, and the log says why. */
 export function createLiveLists(
   log: Pick<Log, 'info' | 'warn' | 'error'>,
-  others: {
-    readonly crowdsec?: AddressList | undefined
-    readonly askForKept?: ((location: string) => Promise<KeptList | undefined>) | undefined
-  } = {},
+  others: OtherLists = {},
 ): LiveLists {
-  const { crowdsec, askForKept } = others
-  let isFirst = true
-  let inForce: ReadonlyMap<string, LiveList> = new Map()
-  let last: Promise<unknown> = Promise.resolve()
+  return new ListsInForce(log, others)
+}
 
-  function inTurn<Result>(task: () => Promise<Result>): Promise<Result> {
-    const result = last.then(task)
-    last = result.catch(() => undefined)
+class ListsInForce implements LiveLists {
+  readonly #log: Pick<Log, 'info' | 'warn' | 'error'>
+  readonly #others: OtherLists
+  /** No table has been in force yet. */
+  #isFirst = true
+  /** By the location of the file. */
+  #inForce: ReadonlyMap<string, LiveList> = new Map()
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(log: Pick<Log, 'info' | 'warn' | 'error'>, others: OtherLists) {
+    this.#log = log
+    this.#others = others
+  }
+
+  prepare(files: readonly ListFile[]): Promise<PreparedLists> {
+    return this.#inTurn(() => this.#prepare(files))
+  }
+
+  readKept(location: string): KeptList | undefined {
+    const list = this.#inForce.get(location)
+    if (!list) return undefined
+    const { content, lastRightAtMs } = list
+    return { data: content.ranges.data, entries: content.entries, readAtMs: lastRightAtMs }
+  }
+
+  readUse(): readonly ListUse[] {
+    return [...this.#inForce.values()].map(({ file, content, isLastRight, lastRightAtMs }) => ({
+      list: file,
+      entries: content.entries,
+      isLastRight,
+      lastRightAtMs,
+    }))
+  }
+
+  close(): void {
+    for (const list of this.#inForce.values()) list.stop?.()
+  }
+
+  #inTurn<Result>(task: () => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(task)
+    this.#last = result.catch(() => undefined)
     return result
   }
 
-  async function read({ file, location }: ListFile): Promise<Content> {
+  async #read({ file, location }: ListFile): Promise<Content> {
     const signature = signatureOf(location)
     const found = await readOrExplain(file, location)
     if (!('data' in found)) throw new SettingsError(problemsOfList(file, found))
-    if (found.everybody !== undefined) log.warn(warnOfEverybody(file, found.everybody))
+    if (found.everybody !== undefined) this.#log.warn(warnOfEverybody(file, found.everybody))
     return { ranges: new SortedRanges(found.data), entries: found.entries, signature }
   }
 
   /** A new list; where this process starts, and its file has a mistake, the one that is in force elsewhere. */
-  async function readNew(file: ListFile): Promise<LiveList> {
+  async #readNew(file: ListFile): Promise<LiveList> {
     const signature = signatureOf(file.location)
     try {
-      return new LiveList(file.file, await read(file))
+      return new LiveList(file.file, await this.#read(file))
     } catch (error) {
-      const kept = isFirst && error instanceof SettingsError ? await askForKept?.(file.location) : undefined
+      const kept =
+        this.#isFirst && error instanceof SettingsError
+          ? await this.#others.askForKept?.(file.location)
+          : undefined
       if (!kept) throw error
-      logRefusal(file.file, error)
+      this.#logRefusal(file.file, error)
       const ranges = new SortedRanges(kept.data)
       const list = new LiveList(file.file, { ranges, entries: kept.entries, signature })
       list.isLastRight = false
@@ -116,40 +154,40 @@ export function createLiveLists(
     }
   }
 
-  function logRefusal(list: string, error: unknown): void {
+  #logRefusal(list: string, error: unknown): void {
     const mistakes = error instanceof SettingsError ? error.problems : [String(error)]
-    log.error(
+    this.#log.error(
       { list, mistakes: mistakes.slice(0, MISTAKES_IN_LOG) },
       'list of addresses refused; keeping the one in force',
     )
   }
 
-  async function readAgain(list: LiveList, location: string): Promise<void> {
+  async #readAgain(list: LiveList, location: string): Promise<void> {
     try {
-      const content = await read({ file: list.file, location })
+      const content = await this.#read({ file: list.file, location })
       // Somebody has written it meanwhile: when it has come to rest, this is called again.
       if (content.signature !== signatureOf(location) || content.signature === list.content.signature) return
       list.use(content)
-      log.info({ list: list.file, entries: content.entries }, 'list of addresses reloaded')
+      this.#log.info({ list: list.file, entries: content.entries }, 'list of addresses reloaded')
     } catch (error) {
       list.isLastRight = false
-      logRefusal(list.file, error)
+      this.#logRefusal(list.file, error)
     }
   }
 
-  async function prepare(files: readonly ListFile[]): Promise<PreparedLists> {
+  async #prepare(files: readonly ListFile[]): Promise<PreparedLists> {
     const next = new Map<string, LiveList>()
     const changed = new Map<LiveList, Content>()
     const problems: string[] = []
     for (const file of files) {
-      const list = inForce.get(file.location)
+      const list = this.#inForce.get(file.location)
       if (list?.content.signature === signatureOf(file.location)) {
         next.set(file.location, list)
         continue
       }
       try {
-        if (list) changed.set(list, await read(file))
-        next.set(file.location, list ?? (await readNew(file)))
+        if (list) changed.set(list, await this.#read(file))
+        next.set(file.location, list ?? (await this.#readNew(file)))
       } catch (error) {
         if (!(error instanceof SettingsError)) throw error
         problems.push(...error.problems)
@@ -157,45 +195,25 @@ export function createLiveLists(
     }
     if (problems.length > 0) throw new SettingsError(problems)
     return {
-      lists: listsOf(next, crowdsec),
-      commit() {
-        for (const [location, list] of inForce) if (!next.has(location)) list.stop?.()
+      lists: listsOf(next, this.#others.crowdsec),
+      commit: () => {
+        for (const [location, list] of this.#inForce) if (!next.has(location)) list.stop?.()
         for (const { file, location } of files) {
           const list = next.get(location)
-          if (list) begin(list, file, location, changed.get(list))
+          if (list) this.#begin(list, file, location, changed.get(list))
         }
-        inForce = next
-        isFirst = false
+        this.#inForce = next
+        this.#isFirst = false
       },
     }
   }
 
-  function begin(list: LiveList, file: string, location: string, changed: Content | undefined): void {
+  #begin(list: LiveList, file: string, location: string, changed: Content | undefined): void {
     list.file = file
     if (changed) list.use(changed)
     list.stop ??= watchFile(location, list.content.signature, () => {
-      void inTurn(() => readAgain(list, location))
+      void this.#inTurn(() => this.#readAgain(list, location))
     })
-  }
-
-  return {
-    prepare: (files) => inTurn(() => prepare(files)),
-    readKept(location) {
-      const list = inForce.get(location)
-      if (!list) return undefined
-      const { content, lastRightAtMs } = list
-      return { data: content.ranges.data, entries: content.entries, readAtMs: lastRightAtMs }
-    },
-    readUse: () =>
-      [...inForce.values()].map(({ file, content, isLastRight, lastRightAtMs }) => ({
-        list: file,
-        entries: content.entries,
-        isLastRight,
-        lastRightAtMs,
-      })),
-    close() {
-      for (const list of inForce.values()) list.stop?.()
-    },
   }
 }
 
