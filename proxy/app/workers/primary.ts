@@ -1,45 +1,38 @@
+import type { Worker } from 'node:cluster'
 import { randomUUID } from 'node:crypto'
-import { setImmediate } from 'node:timers/promises'
 import type { Log } from '../../../shared/log.ts'
 import { doInTurns } from '../../../shared/steps.ts'
 import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts'
-import { createClientOperations, type ClientOperations } from '../../admin/client-operations.ts'
-import { combineHealth, createHealth } from '../../admin/health.ts'
+import { combineHealth, createHealth, type Health } from '../../admin/health.ts'
 import { createWorkersOperations } from '../../admin/worker-clients.ts'
 import { createWorkerReports } from '../../admin/worker-reports.ts'
-import type { ClientEntry, EntryId } from '../../limits/clients/client-entry.ts'
-import { DecisionBroadcast } from '../../limits/clients/crowdsec/worker-decisions.ts'
-import { createClientTable, type ClientTable } from '../../limits/clients/client-table.ts'
-import { serveClientTable, tellEntry } from '../../limits/clients/worker-entries.ts'
 import { listFilesOf } from '../../config/clients/list-files.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import type { CounterAdmin } from '../../limits/store/counter-admin.ts'
-import { createEmbeddedLimiter } from '../../limits/store/create-limiter.ts'
-import { ServedLimiter, tellReset } from '../../limits/store/workers/primary-limiter.ts'
+import { DecisionBroadcast } from '../../limits/clients/crowdsec/worker-decisions.ts'
 import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
-import { policiesOf, type Policy, type Rule } from '../../policy.ts'
 import { createMetrics } from '../../telemetry/metrics/metrics.ts'
 import { renderMetrics, watchProcess } from '../../telemetry/metrics/prometheus.ts'
-import { composeCrowdsec } from '../addresses/crowdsec.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { composeCrowdsec, type Crowdsec } from '../addresses/crowdsec.ts'
 import type { LiveGeo } from '../addresses/live-geo.ts'
 import type { LiveLists } from '../addresses/live-lists.ts'
 import { composeAdmin } from '../admin.ts'
-import { clientTableOptions, counterOptions } from '../counting.ts'
 import { composeWebhooks, hearWorkers } from '../observe/webhooks.ts'
-import { createReloader, type PreparedTable, type SettingsSource } from '../reload/reloader.ts'
+import { version } from '../observe/version.ts'
+import { createReloader, type PreparedTable, type Reloader, type SettingsSource } from '../reload/reloader.ts'
 import { createWorkerTables, type WorkerTables } from '../reload/worker-tables.ts'
 import { rulesInForce } from '../serving/rules-in-force.ts'
-import type { Gateway } from '../serving/serving.ts'
-import { version } from '../observe/version.ts'
+import type { Gateway, Listening } from '../serving/serving.ts'
 import { serveKeptFiles, type KeptFile } from './kept-files.ts'
 import { fileOfList } from './kept-lists.ts'
-import { createWorkerProcesses, listWorkers, portTo } from './processes.ts'
+import { PrimaryCounting } from './primary-counting.ts'
+import { createWorkerProcesses, listWorkers, portTo, type WorkerProcesses } from './processes.ts'
 
 /** How long the primary process waits for a worker's figures. */
 const REPORT_TIMEOUT_MS = 1_000
 
-/** What workers read themselves, kept for those that cannot. */
+/** Files that workers read themselves, kept for those that cannot. */
 export type Kept = { readonly lists: LiveLists; readonly geo: LiveGeo }
 
 /**
@@ -63,16 +56,113 @@ export function composePrimary(
   const { telemetry } = metrics
   const webhooks = composeWebhooks(settings, log)
   webhooks?.observe(telemetry)
-  const hear = webhooks && hearWorkers(webhooks.notify)
-  const counters =
-    settings.redisUrl === undefined
-      ? createEmbeddedLimiter(counterOptions(settings, log, telemetry, tellWorkers))
-      : undefined
-  const clientTable = createClientTable(
-    clientTableOptions(settings, log, telemetry, webhooks?.notify),
-    undefined,
-    tellWorkersOfEntry,
-  )
+  const notify = webhooks?.notify
+  const counting = new PrimaryCounting(settings, { log, telemetry, notify })
+  const { crowdsec, decisions } = composeDecisionBroadcast(settings, telemetry, log)
+  const reports = createWorkerReports(REPORT_TIMEOUT_MS)
+  const health = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
+  const tables = createWorkerTables()
+  const reloader = createReloader({
+    ...{ running: settings, source, notify, log },
+    prepare: prepareAll({ tables, counting, kept, telemetry }),
+    changed: () => admin.tableChanged(),
+  })
+  const admin = composeAdmin(settings, log, {
+    clients: counting.operations(createWorkersOperations(reports.askClients)),
+    reloader,
+    readActivities: () => reports.readActivities(),
+    readHealth: async () => combineHealth(health.read().status, await reports.readHealth()),
+    readMetrics: async () => renderMetrics([await metrics.takeSnapshot(), ...(await reports.readMetrics())]),
+  })
+  const hear = notify && hearWorkers(notify)
+  const workers = createWorkerProcesses({
+    settings,
+    gatewayId: randomUUID(),
+    isServing: () => health.read().status === 'ready',
+    onStart(worker) {
+      reports.add(worker)
+      hear?.(worker)
+      decisions?.add(portTo(worker))
+      return serveWorker(worker, { tables, reloader, kept, counting })
+    },
+    log,
+  })
+  const stopWatching = source.watch(() => void reloader.reload('file'))
+  return new Primary(settings, {
+    ...{ admin, crowdsec, health, kept, log, reloader, stopWatching, telemetry, workers },
+    closeWebhooks: () => webhooks?.close(),
+  })
+}
+
+type PrimaryParts = {
+  readonly admin: ReturnType<typeof composeAdmin>
+  readonly crowdsec: Crowdsec | undefined
+  readonly health: Health
+  readonly kept: Kept
+  readonly log: Log
+  readonly reloader: Reloader
+  readonly stopWatching: () => void
+  readonly telemetry: Telemetry
+  readonly workers: WorkerProcesses
+  readonly closeWebhooks: () => Promise<void> | undefined
+}
+
+class Primary implements Gateway {
+  readonly #settings: GatewaySettings
+  readonly #parts: PrimaryParts
+
+  constructor(settings: GatewaySettings, parts: PrimaryParts) {
+    this.#settings = settings
+    this.#parts = parts
+  }
+
+  #isStopping(): boolean {
+    return this.#parts.health.read().status === 'stopping'
+  }
+
+  reload(): void {
+    // The workers have the certificate.
+    if (this.#settings.tlsCertFile !== undefined)
+      for (const worker of listWorkers()) worker.process.kill('SIGHUP')
+    void this.#parts.reloader.reload('signal')
+  }
+
+  async listen(): Promise<Listening | undefined> {
+    const { admin, health, log, telemetry, workers } = this.#parts
+    const adminPort = await admin.listen()
+    if (this.#isStopping()) return undefined
+    const ports = await workers.start().catch((error: unknown) => {
+      // Workers that were told to stop do not listen any more.
+      if (this.#isStopping()) return undefined
+      throw error
+    })
+    // It may also have begun to stop as the last worker was about to listen.
+    if (!ports || this.#isStopping()) return undefined
+    health.markReady()
+    // A worker that exited while others were still starting has not been restarted yet.
+    workers.restartDead()
+    handleUncaughtExceptions(log, () => telemetry.errorCaught('process'))
+    return { ...ports, adminPort }
+  }
+
+  async close(): Promise<void> {
+    const { admin, crowdsec, health, kept, stopWatching, workers, closeWebhooks } = this.#parts
+    stopWatching()
+    health.beginStopping()
+    crowdsec?.close()
+    kept.lists.close()
+    kept.geo.close()
+    await workers.stop()
+    await Promise.all([admin.close(), closeWebhooks()])
+  }
+}
+
+/** The decisions of CrowdSec, which this process reads and tells the workers. */
+function composeDecisionBroadcast(
+  settings: GatewaySettings,
+  telemetry: Telemetry,
+  log: Log,
+): { readonly crowdsec: Crowdsec | undefined; readonly decisions: DecisionBroadcast | undefined } {
   const crowdsec =
     settings.crowdsec &&
     composeCrowdsec(settings.crowdsec, {
@@ -82,145 +172,58 @@ export function composePrimary(
     })
   const decisions =
     crowdsec && new DecisionBroadcast(crowdsec.table, () => listWorkers().map((worker) => portTo(worker)))
-  const reports = createWorkerReports(REPORT_TIMEOUT_MS)
-  const own = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
-  const isStopping = (): boolean => own.read().status === 'stopping'
-  const asked = createWorkersOperations(reports.askClients)
-  const onReset = (): void => telemetry.clientReset()
-  const tables = createWorkerTables()
-  const served = new Set<ServedLimiter>()
-  const reloader = createReloader({
-    running: settings,
-    source,
-    prepare: prepareAll({ tables, served, kept, useRules }),
-    changed: () => admin.tableChanged(),
-    notify: webhooks?.notify,
-    log,
-  })
-  let policyByName = byName(settings.rules)
-  async function useRules(rules: readonly Rule[]): Promise<void> {
-    policyByName = byName(rules)
-    await setImmediate()
-    if (counters) await doInTurns(counters.useTable(policiesOf(rules)))
-    await setImmediate()
-    const policies = rules.map(({ policy }) => policy)
-    clientTable.usePolicies(policies)
-    // Requests take routes in the workers only.
-    await doInTurns(telemetry.tableChanged(policies, []))
-  }
-  const admin = composeAdmin(settings, log, {
-    clients: counters
-      ? operateHere({ counters, clientTable, asked, onReset, logAddresses: settings.logAddresses, log })
-      : asked,
-    reloader,
-    readActivities: () => reports.readActivities(),
-    readHealth: async () => combineHealth(own.read().status, await reports.readHealth()),
-    readMetrics: async () => renderMetrics([await metrics.takeSnapshot(), ...(await reports.readMetrics())]),
-  })
-  const workers = createWorkerProcesses({
-    settings,
-    gatewayId: randomUUID(),
-    isServing: () => own.read().status === 'ready',
-    onStart(worker) {
-      reports.add(worker)
-      hear?.(worker)
-      decisions?.add(portTo(worker))
-      let limiter: ServedLimiter | undefined
-      tables.add(worker, () => {
-        const inForce = reloader.current()
-        if (counters) {
-          limiter = new ServedLimiter({ counters, policies: policiesOf(inForce.rules), port: portTo(worker) })
-          served.add(limiter)
-        }
-        return inForce
-      })
-      serveKept(kept, portTo(worker))
-      if (counters) serveClientTable(clientTable, (name) => policyByName.get(name), portTo(worker))
-      return () => {
-        limiter?.close()
-        if (limiter) served.delete(limiter)
-      }
-    },
-    log,
-  })
-
-  const stopWatching = source.watch(() => void reloader.reload('file'))
-
-  return {
-    reload() {
-      // The workers have the certificate.
-      if (settings.tlsCertFile !== undefined)
-        for (const worker of listWorkers()) worker.process.kill('SIGHUP')
-      void reloader.reload('signal')
-    },
-    async listen() {
-      const adminPort = await admin.listen()
-      if (isStopping()) return undefined
-      const ports = await workers.start().catch((error: unknown) => {
-        // Workers that were told to stop do not listen any more.
-        if (isStopping()) return undefined
-        throw error
-      })
-      // It may also have begun to stop as the last worker was about to listen.
-      if (!ports || isStopping()) return undefined
-      own.markReady()
-      // A worker that exited while others were still starting has not been restarted yet.
-      workers.restartDead()
-      handleUncaughtExceptions(log, () => telemetry.errorCaught('process'))
-      return { ...ports, adminPort }
-    },
-    async close() {
-      stopWatching()
-      own.beginStopping()
-      crowdsec?.close()
-      kept.lists.close()
-      kept.geo.close()
-      await workers.stop()
-      await Promise.all([admin.close(), webhooks?.close()])
-    },
-  }
+  return { crowdsec, decisions }
 }
 
-/** Operations for operators if this process has the counters. Facts that only workers know are asked of them. */
-function operateHere(options: {
-  readonly counters: CounterAdmin
-  readonly clientTable: ClientTable
-  readonly asked: ClientOperations
-  readonly onReset: () => void
-  readonly logAddresses: boolean
-  readonly log: Log
-}): ClientOperations {
-  const { asked, ...own } = options
-  return {
-    ...createClientOperations({ ...own, limited: { list: () => [] } }),
-    listLimited: (policyName, limit) => asked.listLimited(policyName, limit),
-    explain: (request) => asked.explain(request),
-  }
+/** Serves a worker that has been forked. Returns how to end that when it has exited. */
+function serveWorker(
+  worker: Worker,
+  parts: {
+    readonly tables: WorkerTables
+    readonly reloader: Reloader
+    readonly kept: Kept
+    readonly counting: PrimaryCounting
+  },
+): () => void {
+  const { tables, reloader, kept, counting } = parts
+  const port = portTo(worker)
+  const counters = counting.serveCounters(port)
+  tables.add(worker, () => {
+    const inForce = reloader.current()
+    counters.begin(inForce.rules)
+    return inForce
+  })
+  serveKept(kept, port)
+  counting.serveEntries(port)
+  return () => counters.end()
 }
 
 /** All workers take a new table, or none; then this process frees what it has no use for any more. */
 function prepareAll(options: {
   readonly tables: WorkerTables
-  readonly served: ReadonlySet<ServedLimiter>
+  readonly counting: PrimaryCounting
   readonly kept: Kept
-  readonly useRules: (rules: readonly Rule[]) => Promise<void>
+  readonly telemetry: Telemetry
 }): (change: TableChange) => Promise<PreparedTable> {
-  const { tables, served, kept, useRules } = options
+  const { tables, counting, kept, telemetry } = options
   let revision = 0
   return async (change) => {
     const id = ++revision
-    const { rules } = change.settings
     const lists = await kept.lists.prepare(listFilesOf(change.settings))
     const geo = await kept.geo.prepare(change.settings.geoip)
     const prepared = await tables.prepare(change, id)
     return {
       ...prepared,
       async commit() {
-        for (const each of served) await doInTurns(each.usePolicies(policiesOf(rules), change.revised, id))
+        await counting.prepareWorkers(change, id)
         await prepared.commit()
         lists.commit()
         geo.commit()
-        await useRules(rulesInForce(change.settings))
+        const rules = rulesInForce(change.settings)
+        await counting.useRules(rules)
+        // Requests take routes in the workers only.
+        const policies = rules.map(({ policy }) => policy)
+        await doInTurns(telemetry.tableChanged(policies, []))
       },
     }
   }
@@ -237,17 +240,4 @@ function serveKept({ lists, geo }: Kept, port: LimiterPort): void {
   }
   serveKeptFiles('list', readList, port)
   serveKeptFiles('geoip', readGeo, port)
-}
-
-function byName(rules: readonly Rule[]): ReadonlyMap<string, Policy> {
-  return new Map(rules.map(({ policy }) => [policy.name, policy]))
-}
-
-/** A client was reset in this process, which has the counters: tells the workers to drop their caches of it. */
-function tellWorkers(policyName: string | undefined, partitionKey: string): void {
-  for (const worker of listWorkers()) tellReset(portTo(worker), policyName, partitionKey)
-}
-
-function tellWorkersOfEntry(id: EntryId, entry: ClientEntry | undefined, leftMs: number): void {
-  for (const worker of listWorkers()) tellEntry(portTo(worker), id, entry, leftMs)
 }

@@ -1,0 +1,123 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Log } from '../../../shared/log.ts'
+import { doInTurns } from '../../../shared/steps.ts'
+import { createClientOperations, type ClientOperations } from '../../admin/client-operations.ts'
+import type { TableChange } from '../../config/reload/table-change.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { ClientEntry, EntryId } from '../../limits/clients/client-entry.ts'
+import { createClientTable, type ClientTable } from '../../limits/clients/client-table.ts'
+import { serveClientTable, tellEntry } from '../../limits/clients/worker-entries.ts'
+import { createEmbeddedLimiter } from '../../limits/store/create-limiter.ts'
+import { ServedLimiter, tellReset } from '../../limits/store/workers/primary-limiter.ts'
+import { policiesOf, type Policy, type Rule } from '../../policy.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
+import { clientTableOptions, counterOptions } from '../counting.ts'
+import { listWorkers, portTo } from './processes.ts'
+
+type WorkerPort = ReturnType<typeof portTo>
+
+export type PrimaryCountingOptions = {
+  readonly log: Log
+  readonly telemetry: Telemetry
+  readonly notify: Notify | undefined
+}
+
+/** The counters, bans and overrides of all workers, in the primary process; with Redis they are there. */
+export class PrimaryCounting {
+  readonly #settings: GatewaySettings
+  readonly #options: PrimaryCountingOptions
+  /** Undefined with Redis. */
+  readonly #counters: ReturnType<typeof createEmbeddedLimiter> | undefined
+  readonly #clientTable: ClientTable
+  readonly #served = new Set<ServedLimiter>()
+  #policyByName: ReadonlyMap<string, Policy>
+
+  constructor(settings: GatewaySettings, options: PrimaryCountingOptions) {
+    const { log, telemetry, notify } = options
+    this.#settings = settings
+    this.#options = options
+    this.#counters =
+      settings.redisUrl === undefined
+        ? createEmbeddedLimiter(counterOptions(settings, log, telemetry, tellWorkers))
+        : undefined
+    this.#clientTable = createClientTable(
+      clientTableOptions(settings, log, telemetry, notify),
+      undefined,
+      tellWorkersOfEntry,
+    )
+    this.#policyByName = byName(settings.rules)
+  }
+
+  /**
+   * The operations for operators. Without counters here, and for facts that only workers know, those of the workers.
+   *
+   * @param asked asks the workers
+   */
+  operations(asked: ClientOperations): ClientOperations {
+    if (!this.#counters) return asked
+    const { telemetry, log } = this.#options
+    return {
+      ...createClientOperations({
+        counters: this.#counters,
+        clientTable: this.#clientTable,
+        limited: { list: () => [] },
+        onReset: () => telemetry.clientReset(),
+        logAddresses: this.#settings.logAddresses,
+        log,
+      }),
+      listLimited: (policyName, limit) => asked.listLimited(policyName, limit),
+      explain: (request) => asked.explain(request),
+    }
+  }
+
+  /** Serves the counters to a worker, from when it has its first table. Returns how to begin and how to end that. */
+  serveCounters(port: WorkerPort): { begin(rules: readonly Rule[]): void; end(): void } {
+    const counters = this.#counters
+    let limiter: ServedLimiter | undefined
+    return {
+      begin: (rules) => {
+        if (!counters) return
+        limiter = new ServedLimiter({ counters, policies: policiesOf(rules), port })
+        this.#served.add(limiter)
+      },
+      end: () => {
+        limiter?.close()
+        if (limiter) this.#served.delete(limiter)
+      },
+    }
+  }
+
+  /** Serves bans and overrides to a worker. */
+  serveEntries(port: WorkerPort): void {
+    if (this.#counters) serveClientTable(this.#clientTable, (name) => this.#policyByName.get(name), port)
+  }
+
+  /** Workers count by the rules of another table from now on. @param id of the change */
+  async prepareWorkers({ settings, revised }: TableChange, id: number): Promise<void> {
+    for (const limiter of this.#served)
+      await doInTurns(limiter.usePolicies(policiesOf(settings.rules), revised, id))
+  }
+
+  /** Other rules are in force: frees the state of those before. */
+  async useRules(rules: readonly Rule[]): Promise<void> {
+    this.#policyByName = byName(rules)
+    await setImmediate()
+    if (this.#counters) await doInTurns(this.#counters.useTable(policiesOf(rules)))
+    await setImmediate()
+    this.#clientTable.usePolicies(rules.map(({ policy }) => policy))
+  }
+}
+
+function byName(rules: readonly Rule[]): ReadonlyMap<string, Policy> {
+  return new Map(rules.map(({ policy }) => [policy.name, policy]))
+}
+
+/** A client was reset in this process, which has the counters: tells the workers to drop their caches of it. */
+function tellWorkers(policyName: string | undefined, partitionKey: string): void {
+  for (const worker of listWorkers()) tellReset(portTo(worker), policyName, partitionKey)
+}
+
+function tellWorkersOfEntry(id: EntryId, entry: ClientEntry | undefined, leftMs: number): void {
+  for (const worker of listWorkers()) tellEntry(portTo(worker), id, entry, leftMs)
+}
