@@ -13,6 +13,11 @@ const RETRY_MS = 10
 /** How long the exit of the process may wait for a slow reader. */
 const EXIT_WAIT_MS = 500
 
+/** @param onDropped called with the number of lines that were lost, once lines can be written again */
+export function createStdoutWriter(onDropped: (lines: number) => void): LineWriter {
+  return new StdoutWriter(onDropped)
+}
+
 /**
  * Writes lines to standard output, in order, those of one turn of the event loop together. If a pipe or socket is full
  * because its reader is slow or hangs, lines are buffered, up to a bound, and the caller is not blocked. Lines still buffered
@@ -21,94 +26,96 @@ const EXIT_WAIT_MS = 500
  * pino's own destination cannot do all of this: synchronous, a reader that hangs blocks the process; asynchronous, the last
  * lines are out of order, lines of two workers get mixed, and at exit it waits in an endless loop for a reader that has exited
  * (`flushSync` of sonic-boom 4).
- *
- * @param onDropped called with the number of lines that were lost, once lines can be written again
  */
-export function createStdoutWriter(onDropped: (lines: number) => void): LineWriter {
+class StdoutWriter implements LineWriter {
   // Accessing `process.stdout` makes a pipe or socket non-blocking, so that writing to a full one fails instead of blocking.
-  const { fd } = process.stdout
+  readonly #fd = process.stdout.fd
+  readonly #onDropped: (lines: number) => void
   /** Whole lines, except that the first chunk may be the rest of one that was written in part. */
-  const chunks: Buffer[] = []
-  let lastLines = ''
-  let lastBytes = 0
-  let waitingBytes = 0
-  let dropped = 0
-  let isScheduled = false
-  let isGone = false
-  let isEndAwaited = false
+  readonly #chunks: Buffer[] = []
+  #lastLines = ''
+  #lastBytes = 0
+  #waitingBytes = 0
+  #dropped = 0
+  #isScheduled = false
+  #isGone = false
+  #isEndAwaited = false
 
-  const closeChunk = (): void => {
-    if (lastBytes > 0) chunks.push(Buffer.from(lastLines))
-    lastLines = ''
-    lastBytes = 0
+  constructor(onDropped: (lines: number) => void) {
+    this.#onDropped = onDropped
+  }
+
+  write(line: string): void {
+    if (this.#isGone) return
+    const bytes = Buffer.byteLength(line)
+    if (this.#waitingBytes + bytes > WAITING_MAX_BYTES) {
+      this.#dropped++
+      return
+    }
+    if (this.#lastBytes + bytes > CHUNK_MAX_BYTES) this.#closeChunk()
+    this.#lastLines += line
+    this.#lastBytes += bytes
+    this.#waitingBytes += bytes
+
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(this.#advanceUntilEmpty)
+    if (this.#isEndAwaited) return
+    this.#isEndAwaited = true
+    process.once('exit', () => this.#finish())
+  }
+
+  #closeChunk(): void {
+    if (this.#lastBytes > 0) this.#chunks.push(Buffer.from(this.#lastLines))
+    this.#lastLines = ''
+    this.#lastBytes = 0
+  }
+
+  readonly #advanceUntilEmpty = (): void => {
+    this.#advance()
+    if (this.#chunks.length > 0) {
+      setTimeout(this.#advanceUntilEmpty, RETRY_MS).unref()
+      return
+    }
+    this.#isScheduled = false
+    if (this.#dropped > 0) this.#reportDropped()
   }
 
   /** Writes as much as possible without blocking. */
-  const advance = (): void => {
-    closeChunk()
+  #advance(): void {
+    this.#closeChunk()
     let wholeChunks = 0
-    for (const chunk of chunks) {
-      const count = tryWrite(fd, chunk)
+    for (const chunk of this.#chunks) {
+      const count = tryWrite(this.#fd, chunk)
       if (count === 'gone') {
-        isGone = true
-        chunks.length = 0
+        this.#isGone = true
+        this.#chunks.length = 0
         return
       }
-      waitingBytes -= count
+      this.#waitingBytes -= count
       if (count < chunk.length) {
-        chunks[wholeChunks] = chunk.subarray(count)
+        this.#chunks[wholeChunks] = chunk.subarray(count)
         break
       }
       wholeChunks++
     }
-    chunks.splice(0, wholeChunks)
+    this.#chunks.splice(0, wholeChunks)
   }
 
-  const advanceUntilEmpty = (): void => {
-    advance()
-    if (chunks.length > 0) {
-      setTimeout(advanceUntilEmpty, RETRY_MS).unref()
-      return
-    }
-    isScheduled = false
-    if (dropped > 0) reportDropped()
+  #reportDropped(): void {
+    const lines = this.#dropped
+    this.#dropped = 0
+    this.#onDropped(lines)
   }
 
-  const reportDropped = (): void => {
-    const lines = dropped
-    dropped = 0
-    onDropped(lines)
-  }
-
-  const finish = (): void => {
+  /** The process exits: waits a moment for a slow reader. */
+  #finish(): void {
     const clock = new Int32Array(new SharedArrayBuffer(4))
     for (let waitedMs = 0; waitedMs < EXIT_WAIT_MS; waitedMs += RETRY_MS) {
-      advance()
-      if (chunks.length === 0) return
+      this.#advance()
+      if (this.#chunks.length === 0) return
       Atomics.wait(clock, 0, 0, RETRY_MS)
     }
-  }
-
-  return {
-    write(line) {
-      if (isGone) return
-      const bytes = Buffer.byteLength(line)
-      if (waitingBytes + bytes > WAITING_MAX_BYTES) {
-        dropped++
-        return
-      }
-      if (lastBytes + bytes > CHUNK_MAX_BYTES) closeChunk()
-      lastLines += line
-      lastBytes += bytes
-      waitingBytes += bytes
-
-      if (isScheduled) return
-      isScheduled = true
-      setImmediate(advanceUntilEmpty)
-      if (isEndAwaited) return
-      isEndAwaited = true
-      process.once('exit', finish)
-    },
   }
 }
 
