@@ -3,8 +3,9 @@ import { createServer } from '../../shared/node-http.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
 import { createClientRoutes } from '../admin/api/api-clients.ts'
-import { createEntryRoutes } from '../admin/api/api-entries.ts'
+import { createBanRoutes } from '../admin/api/api-bans.ts'
 import { createExplainRoutes } from '../admin/api/api-explain.ts'
+import { createOverrideRoutes } from '../admin/api/api-overrides.ts'
 import { createPlanRoutes } from '../admin/api/api-plans.ts'
 import { createReloadRoutes } from '../admin/api/api-reload.ts'
 import { createApiRoutes, type ApiAnswer, type ApiRoutes } from '../admin/api/api.ts'
@@ -104,7 +105,8 @@ function composeRoutes(settings: GatewaySettings, { clients, reloader, readHealt
       readHealth,
     }),
     ...createClientRoutes({ limitsEnabled, rules, addresses, clients }),
-    ...createEntryRoutes({ policies, addresses, entries: clients.entries }),
+    ...createBanRoutes({ policies, addresses, entries: clients.entries }),
+    ...createOverrideRoutes({ policies, addresses, entries: clients.entries }),
     ...createPlanRoutes({ policies, addresses, plans: clients.plans }),
     ...createExplainRoutes({ rules, upstreamHost: settings.upstreamUrl.host, clients }),
     ...createReloadRoutes(() => reloader.reload('api')),

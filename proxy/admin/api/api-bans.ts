@@ -1,0 +1,113 @@
+import type { ErrorReply } from '../../../shared/error-replies.ts'
+import { entryId, idOf, type Ban, type TimedEntry } from '../../limits/clients/client-entry.ts'
+import type { Policy } from '../../policy.ts'
+import { toSeconds } from './api-values.ts'
+import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
+import { banned, entriesQuery, unbanned } from './bodies.ts'
+import { chargesOfClient, describeKey, keysOfClient } from './client-name.ts'
+import { failureOf, isError, policyOf, type About, type EntryRoutesOptions } from './entry-request.ts'
+import { readBody, readQuery } from './read-body.ts'
+
+/**
+ * The API for bans; the formats are in docs/operations.md. As in the rest of the API a client is named in the body only.
+ */
+export function createBanRoutes(options: EntryRoutesOptions): ApiRoutes {
+  const bans = new BanApi(options)
+  return new Map<ApiPath, ApiRoute>([
+    ['/api/bans', { GET: (query) => bans.list(query) }],
+    ['/api/clients/ban', { POST: (_query, body) => bans.ban(body) }],
+    ['/api/clients/unban', { POST: (_query, body) => bans.unban(body) }],
+  ])
+}
+
+class BanApi {
+  readonly #options: EntryRoutesOptions
+  readonly #byName: ReadonlyMap<string, Policy>
+
+  constructor(options: EntryRoutesOptions) {
+    this.#options = options
+    this.#byName = new Map(options.policies.map((policy) => [policy.name, policy]))
+  }
+
+  async list(query: URLSearchParams): Promise<unknown> {
+    const read = readQuery(entriesQuery, query)
+    if ('error' in read) return read.error
+    const bans = (await this.#options.entries.list('ban')).filter(isBan)
+    return { total: bans.length, bans: bans.slice(0, read.value.limit).map(describeBan) }
+  }
+
+  async ban(body: unknown): Promise<unknown> {
+    const read = readBody(banned, body)
+    if ('error' in read) return read.error
+    const { reason, for: forMs } = read.value
+    const bans = this.#bansOf(read.value, reason)
+    if (isError(bans)) return bans
+    for (const entry of bans) {
+      const failure = failureOf(await this.#options.entries.put(entry, forMs))
+      if (failure) return failure
+    }
+    return { banned: bans.map((entry) => describeBan({ id: idOf(entry), entry, leftMs: forMs })) }
+  }
+
+  async unban(body: unknown): Promise<unknown> {
+    const read = readBody(unbanned, body)
+    if ('error' in read) return read.error
+    const { client, policy: name } = read.value
+    const bans = this.#bansOf(read.value, undefined)
+    if (isError(bans)) return bans
+    const meant: Ban[] = [...bans]
+    if (name === undefined) meant.push(...(await this.#bansUnderRules(client)))
+    const lifted: object[] = []
+    for (const entry of meant) {
+      const { policy, partitionKey } = entry
+      const outcome = await this.#options.entries.remove(idOf(entry))
+      const failure = failureOf(outcome)
+      if (failure) return failure
+      if (outcome === 'done') lifted.push({ client: describeKey(partitionKey), policy: policy ?? null })
+    }
+    return { unbanned: lifted }
+  }
+
+  /** Bans under each rule: of rules that ban also those that the process that is asked may not have heard of yet. */
+  async #bansUnderRules(client: unknown): Promise<Ban[]> {
+    const { policies, addresses, entries } = this.#options
+    const charges = chargesOfClient(client, undefined, policies, addresses)
+    if (isError(charges)) return []
+    const listed = new Set((await entries.list('ban')).map(({ id }) => id))
+    return charges
+      .filter(
+        ({ policy, partitionKey }) => policy.ban || listed.has(entryId('ban', policy.name, partitionKey)),
+      )
+      .map(({ policy, partitionKey }) => ({ kind: 'ban', policy: policy.name, partitionKey, by: 'rule' }))
+  }
+
+  #bansOf(fields: About, reason: string | undefined): readonly Ban[] | ErrorReply {
+    const { policies, addresses } = this.#options
+    const policy = policyOf(fields, this.#byName)
+    if (isError(policy)) return policy
+    const said = { by: 'operator', ...(reason !== undefined && { reason }) } as const
+    if (!policy) {
+      const keys = keysOfClient(fields.client, policies, addresses)
+      return isError(keys) ? keys : keys.map((key) => ({ kind: 'ban', ...key, ...said }))
+    }
+    const charges = chargesOfClient(fields.client, policy, policies, addresses)
+    if (isError(charges)) return charges
+    return charges.map(({ partitionKey }) => ({ kind: 'ban', policy: policy.name, partitionKey, ...said }))
+  }
+}
+
+function isBan(timed: TimedEntry): timed is TimedEntry<Ban> {
+  return timed.entry.kind === 'ban'
+}
+
+function describeBan({ entry, leftMs }: TimedEntry<Ban>): object {
+  const { policy, partitionKey, by, reason, times } = entry
+  return {
+    client: describeKey(partitionKey),
+    policy: policy ?? null,
+    expiresSeconds: toSeconds(leftMs),
+    by,
+    ...(times !== undefined && { times }),
+    ...(reason !== undefined && { reason }),
+  }
+}
