@@ -3,7 +3,7 @@ import { describeKey } from '../../admin/api/client-name.ts'
 import { maxDelayMs, type CalendarWindow, type OverPolicy } from '../../policy.ts'
 import type { ClientRow } from './client-table.ts'
 import type { LineCounts } from './logs/read-logs.ts'
-import type { RuleTally, Tally } from './simulation.ts'
+import type { RuleTally, Tally } from './simulation/tally.ts'
 import type { Series } from './time-series.ts'
 
 /** The result of applying a table to a log. */

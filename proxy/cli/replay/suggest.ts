@@ -4,7 +4,8 @@ import { takesUnits } from '../../limits/algorithms/registry.ts'
 import type { Policy } from '../../policy.ts'
 import type { ClientRow } from './client-table.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
-import type { Simulation, Tally } from './simulation.ts'
+import type { Simulation } from './simulation/simulation.ts'
+import type { Tally } from './simulation/tally.ts'
 
 /** Limits that would have refused at most a share of the clients. */
 export type Suggestion = {

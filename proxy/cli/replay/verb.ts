@@ -14,7 +14,7 @@ import { showProgress } from './progress.ts'
 import { openLog } from './logs/read-lines.ts'
 import { createLineCounts, readLogs, type LineCounts } from './logs/read-logs.ts'
 import { makeReport, type Report } from './report.ts'
-import { simulate, type Simulation } from './simulation.ts'
+import { simulate, type Simulation } from './simulation/simulation.ts'
 import { createSuggester, FITTED_PART, type Suggestion } from './suggest.ts'
 
 export type ReplayOptions = ConfigOption & {

@@ -1,14 +1,14 @@
-import { windowFrom } from '../../limits/algorithms/calendar/calendar-windows.ts'
-import { ClientEntries } from '../../limits/clients/client-entries.ts'
+import { windowFrom } from '../../../limits/algorithms/calendar/calendar-windows.ts'
+import { ClientEntries } from '../../../limits/clients/client-entries.ts'
 import {
   banLengthMs,
   idOf,
   MAX_RULE_BANS,
   partsOf,
   type ClientEntry,
-} from '../../limits/clients/client-entry.ts'
-import { TwoGenerations } from '../../limits/store/two-generations.ts'
-import type { Policy } from '../../policy.ts'
+} from '../../../limits/clients/client-entry.ts'
+import { TwoGenerations } from '../../../limits/store/two-generations.ts'
+import type { Policy } from '../../../policy.ts'
 
 /** The bans of rules on a log's own clock. */
 export type LogBans = {

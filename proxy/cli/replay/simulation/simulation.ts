@@ -1,0 +1,231 @@
+import { composeAddresses } from '../../../app/addresses/trusted-proxies.ts'
+import type { GatewaySettings } from '../../../config/settings.ts'
+import { noteRefusal } from '../../../limits/clients/banning.ts'
+import { Settlement } from '../../../limits/costs/settlement.ts'
+import { decideRequest } from '../../../limits/decide.ts'
+import { countsNothing, createUnservedRequest, noEntries } from '../../../limits/explain/unserved-request.ts'
+import type { Charge, Decision } from '../../../limits/limiter.ts'
+import { compileTable, type RequestTable } from '../../../limits/request-table.ts'
+import { compileRules } from '../../../limits/rules/rule-table.ts'
+import { createMemoryLimiter } from '../../../limits/store/memory/limiter.ts'
+import type { AskedRequest, DecisionTable, Verdict } from '../../../limits/verdict.ts'
+import { requestedUnits, type Policy, type Rule } from '../../../policy.ts'
+import type { Geo } from '../../../request/addresses/geo/geo.ts'
+import type { AddressLists } from '../../../request/addresses/lists/address-lists.ts'
+import { readListsOf } from '../../settings/read-lists.ts'
+import { readExcluded, type Excluded } from '../excluded.ts'
+import { Heap } from '../heap.ts'
+import type { LoggedRequest } from '../logs/logged-request.ts'
+import { headOf, toClientRequest } from '../messages.ts'
+import { createLogBans, type LogBans } from './bans.ts'
+import { OutcomeCounter, type Outcome, type Tally } from './tally.ts'
+
+export type Simulation = {
+  readonly tally: Tally
+  /** In the order of their times. */
+  readonly add: (request: LoggedRequest) => Outcome
+}
+
+/** Of the tables of clients and counters. */
+const SEED = 1
+
+/**
+ * Takes requests through the rules and the counters of a gateway with these settings, on the log's own clock.
+ *
+ * @param proxies those that are trusted: networks
+ * @param defaultHost the host of requests whose log line does not have it
+ * @param excluded clients whose requests are left out
+ * @param lists those that the settings name; unless given, they are read
+ * @param geo the databases that they name
+ */
+export function simulate(
+  settings: GatewaySettings,
+  proxies: readonly string[],
+  defaultHost: string | undefined,
+  excluded: Excluded = readExcluded([]),
+  lists: AddressLists = readListsOf(settings).lists,
+  geo?: Geo,
+): Simulation {
+  const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }), lists, geo)
+  const replay = new LogReplay(table, settings.storeMaxKeys, defaultHost, excluded)
+  return { tally: replay.tally, add: (request) => replay.add(request) }
+}
+
+/** The requests of a log on their way through a table, on the log's own clock. */
+class LogReplay {
+  readonly #table: RequestTable
+  readonly #defaultHost: string | undefined
+  readonly #excluded: Excluded
+  readonly #counter: OutcomeCounter
+  readonly #limiter: ReturnType<typeof createMemoryLimiter>
+  readonly #bans: LogBans
+  readonly #inForce: Omit<DecisionTable, 'limiter'>
+  /** Rules of some hosts, without their hosts. */
+  readonly #withoutHosts: ReturnType<typeof compileRules>
+  readonly #haveHosts: boolean
+  readonly #haveRequestedUnits: boolean
+  /** Events to come: ends of requests in flight, whose cost is known then. */
+  readonly #pending = new Heap<() => void>()
+  #clockMs = 0
+
+  constructor(table: RequestTable, maxKeys: number, defaultHost: string | undefined, excluded: Excluded) {
+    const now = (): number => this.#clockMs
+    const ofSomeHosts = table.written.filter(({ hosts }) => hosts !== undefined)
+    this.#table = table
+    this.#defaultHost = defaultHost
+    this.#excluded = excluded
+    this.#counter = new OutcomeCounter(table.written, SEED)
+    this.#limiter = createMemoryLimiter({ maxKeys, seed: SEED, now, wallNow: now })
+    this.#bans = createLogBans(now)
+    this.#inForce = {
+      ...table,
+      entries: this.#bans.entries,
+      tokens: undefined,
+      devices: undefined,
+      readsBodies: false,
+    }
+    this.#withoutHosts = compileRules(ofSomeHosts.map(withoutHosts))
+    this.#haveHosts = ofSomeHosts.length > 0
+    this.#haveRequestedUnits = table.written.some(({ policy }) => requestedUnits(policy) !== undefined)
+  }
+
+  get tally(): Tally {
+    return this.#counter.tally
+  }
+
+  add(logged: LoggedRequest): Outcome {
+    const outcome = this.#take(logged)
+    this.#counter.end(outcome, this.#clockMs)
+    return outcome
+  }
+
+  #take(logged: LoggedRequest): Outcome {
+    const host = this.#defaultHost
+    const request = logged.host === undefined && host !== undefined ? { ...logged, host } : logged
+    const isLate = request.timeMs < this.#clockMs
+    this.#goOnTo(Math.max(this.#clockMs, request.timeMs))
+    this.#counter.begin(request.timeMs, isLate)
+    const peer = this.#table.addresses.readPeer(request.ip)
+    if (!peer) return this.#counter.reject('no client address')
+    return this.#act(request, createUnservedRequest(toClientRequest(request), peer, this.#table.head))
+  }
+
+  /** Moves the clock, and ends the requests that end until then. */
+  #goOnTo(nowMs: number): void {
+    while (this.#pending.firstMs <= nowMs) {
+      this.#clockMs = Math.max(this.#clockMs, this.#pending.firstMs)
+      this.#pending.pop()?.()
+    }
+    this.#clockMs = nowMs
+  }
+
+  #act(logged: LoggedRequest, asked: AskedRequest): Outcome {
+    const counter = this.#counter
+    const verdict = decideAtOnce(asked, { ...this.#inForce, limiter: this.#countingFor(asked) })
+    if (verdict.outcome === 'rejected' && verdict.reason !== 'ambiguous-key')
+      return counter.reject(verdict.why)
+    if (this.#isListed(asked)) return counter.exclude()
+    switch (verdict.outcome) {
+      case 'denied':
+        return counter.deny()
+      case 'answered':
+        return 'passed'
+      case 'banned':
+        // By its address, before any rule was looked at.
+        if (asked.charges.length === 0)
+          decideAtOnce(asked, { ...this.#inForce, entries: noEntries, limiter: countsNothing })
+        else this.#noteUnknowns(logged, asked)
+        if (this.#hasExcludedKey(asked)) return counter.exclude()
+        return counter.countBanned(this.#unitsOf(asked.charges), this.#clockMs)
+      case 'rejected':
+        this.#noteUnknowns(logged, asked)
+        return counter.reject(verdict.why)
+      case 'allowed':
+      case 'refused':
+      case 'unavailable':
+        this.#noteUnknowns(logged, asked)
+        if (this.#hasExcludedKey(asked)) return counter.exclude()
+        return this.#note(logged, this.#unitsOf(asked.charges), verdict)
+      case 'forward':
+      case 'busy':
+      case 'gone':
+        this.#noteUnknowns(logged, asked)
+        return 'passed'
+    }
+  }
+
+  /** Counts, unless the client is left out. */
+  #countingFor(asked: AskedRequest): DecisionTable['limiter'] {
+    return {
+      decide: (charges) => {
+        const isLeftOut = this.#isListed(asked) || this.#hasExcludedKey(asked)
+        return (isLeftOut ? countsNothing : this.#limiter).decide(this.#unitsOf(charges))
+      },
+    }
+  }
+
+  #isListed({ clientAddress, request }: AskedRequest): boolean {
+    return this.#excluded.lists.allows(clientAddress, request)
+  }
+
+  #hasExcludedKey({ charges }: AskedRequest): boolean {
+    return charges.some(({ partitionKey }) => this.#excluded.keys.has(partitionKey))
+  }
+
+  /** Where the body of the request says its units, a log does not know them. */
+  #unitsOf(charges: readonly Charge[]): readonly Charge[] {
+    return this.#haveRequestedUnits ? charges.map(withKnownUnits) : charges
+  }
+
+  #noteUnknowns(logged: LoggedRequest, { request, head, applying }: AskedRequest): void {
+    // Rules of some hosts might have matched.
+    if (head && request.httpVersion === '1.0' && this.#haveHosts) {
+      const matched = this.#withoutHosts.match(head.target, logged.method, {}, head.host)
+      this.#counter.noteUnknown(matched, logged)
+    }
+    this.#counter.noteUnknown(applying, logged)
+  }
+
+  #note(logged: LoggedRequest, charges: readonly Charge[], decision: Decision): Outcome {
+    this.#counter.count(charges, decision, this.#clockMs)
+    if (decision.outcome === 'refused') {
+      noteRefusal({ refused: (...client) => this.#noteRefusal(...client) }, charges, decision)
+      return 'refused'
+    }
+    if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
+      return 'passed'
+    const settlement = new Settlement({ limiter: this.#limiter, ...settlesSilently }, decision.states)
+    this.#pending.push(this.#clockMs + (logged.durationMs ?? 0), () => {
+      if (logged.status !== undefined) settlement.onHead(headOf(logged.status))
+      settlement.finish()
+    })
+    return 'passed'
+  }
+
+  #noteRefusal(policy: Policy, partitionKey: string): void {
+    if (this.#bans.refused(policy, partitionKey)) this.#counter.noteBan(policy)
+  }
+}
+
+/** A log does not have the cost of requests: rules that read it are not replayed. */
+const settlesSilently = {
+  limitHeaders: (): string[] => [],
+  onUnread: (): void => undefined,
+  requestBytes: (): number => 0,
+}
+
+/** Nothing of a log is waited for: neither tokens nor bodies nor Redis. */
+function decideAtOnce(asked: AskedRequest, table: DecisionTable): Verdict {
+  const verdict = decideRequest(asked, table)
+  if (verdict instanceof Promise) throw new Error('a logged request cannot be decided at once')
+  return verdict
+}
+
+function withoutHosts({ policy, match, except }: Rule): Rule {
+  return { policy, match, except }
+}
+
+function withKnownUnits(charge: Charge): Charge {
+  const requested = requestedUnits(charge.policy)
+  return requested ? { ...charge, units: requested.otherwise ?? 1 } : charge
+}
