@@ -5,18 +5,11 @@ import type { UpstreamChannel, UpstreamExchange, UpstreamRequest } from './excha
 import { UpstreamFailure, type FailureKind } from './failure.ts'
 import { shareMemory } from './open-connection.ts'
 import { RequestWriter } from './request-writer.ts'
+import { ResponseDeadline, type UpstreamTimeouts } from './response-deadline.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response/response-head.ts'
 import { ResponseParser, type ResponseSink } from './response/response-parser.ts'
 import type { Unanswered } from './keep-alive/unanswered.ts'
 import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
-
-/** Timeouts for the backend, in milliseconds. */
-export type UpstreamTimeouts = {
-  /** From the request's last byte to the head of the response, or to the next interim response. */
-  readonly firstByteMs: number
-  /** Between two pieces of a response, while the client takes them. */
-  readonly idleMs: number
-}
 
 /** Callbacks of a connection to its pool. */
 export type ConnectionOwner = {
@@ -44,13 +37,10 @@ const responseAfterResetMs = 1_000
 /**
  * A connection to the backend: one exchange at a time and no pipelining, so that a lost connection fails one request
  * only.
- *
- * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
 export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
-  readonly #timeouts: UpstreamTimeouts
   readonly #life: ConnectionLife
   readonly #now: () => number
   readonly #writer: RequestWriter
@@ -80,8 +70,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   #reusable = true
   #closesAfterResponse = false
   #gone = false
-  #deadline = Number.POSITIVE_INFINITY
-  #deadlineKind: FailureKind = 'timeout'
+  readonly #deadline: ResponseDeadline
 
   constructor(
     socket: Socket,
@@ -92,7 +81,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   ) {
     this.socket = socket
     this.#owner = owner
-    this.#timeouts = timeouts
+    this.#deadline = new ResponseDeadline(timeouts, now)
     this.#writer = new RequestWriter(socket)
     this.#parser = new ResponseParser()
     this.#life = life
@@ -118,7 +107,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#requestSent = false
     this.#responseDone = false
     this.#writer.begin()
-    this.#deadline = Number.POSITIVE_INFINITY
+    this.#deadline.clear()
     this.#parser.expect(exchange.method, this)
     try {
       exchange.start(this)
@@ -154,27 +143,26 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#requestSent = true
     if (this.#exchange) this.#owner.onRequestSent(this.#exchange)
     if (this.#answered) return
-    this.#sentAtMs = this.#now()
-    this.#waitUntil(this.#sentAtMs + this.#timeouts.firstByteMs, 'timeout')
+    this.#sentAtMs = this.#deadline.awaitAnswer()
   }
 
   /** The backend has stopped taking the request's body, or goes on taking it. */
   requestStalled(stalled: boolean): void {
     if (this.#answered) return
-    if (stalled) this.#wait(this.#timeouts.firstByteMs, 'timeout')
-    else this.#deadline = Number.POSITIVE_INFINITY
+    if (stalled) this.#deadline.awaitAnswer()
+    else this.#deadline.clear()
   }
 
   /** Stops reading the response until `resume`: the client is slower than the backend. */
   pause(): void {
     this.socket.pause()
-    this.#deadline = Number.POSITIVE_INFINITY
+    this.#deadline.clear()
   }
 
   resume(): void {
     if (this.#gone) return
     this.socket.resume()
-    this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+    this.#deadline.awaitMore()
   }
 
   /** Fails the exchange in progress with an exception that it threw. */
@@ -189,8 +177,8 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   /** Called by the sweep: ends the connection when what it waits for is overdue. */
   expire(nowMs: number): void {
-    if (nowMs < this.#deadline || this.#kept) return
-    if (this.#exchange) this.#fail(this.#deadlineKind, 'the backend did not answer in time')
+    if (!this.#deadline.isOver(nowMs) || this.#kept) return
+    if (this.#exchange) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
     else this.destroy()
   }
 
@@ -202,9 +190,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   onInformation(head: ResponseHead): void {
     this.#noteAnswer()
     this.#informed = true
-    // The backend is at work: it has as long again (RFC 2518 section 10.1).
-    if (this.#deadline !== Number.POSITIVE_INFINITY && this.#deadlineKind === 'timeout')
-      this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    this.#deadline.awaitAnswerAgain()
     this.#exchange?.onInformation(head)
   }
 
@@ -232,7 +218,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     const exchange = this.#exchange
     this.#exchange = undefined
     this.#responseDone = true
-    this.#deadline = Number.POSITIVE_INFINITY
+    this.#deadline.clear()
     // The response ended before its request was sent: the connection cannot be reused, as the rest would be read as the next.
     this.#reusable = persistent && this.#requestSent && this.takesRequest && !this.#closesAfterResponse
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
@@ -300,7 +286,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     }
     if (this.#gone) return
     if (this.#responseDone) this.release()
-    else if (this.#answered && !this.socket.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+    else if (this.#answered && !this.socket.isPaused()) this.#deadline.awaitMore()
   }
 
   readonly #onSocketEnd = (): void => {
@@ -328,7 +314,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     if (this.#exchange && !this.socket.destroyed && !this.#writer.isUnwritten) {
       readOnAfterError(this.socket)
       this.takesRequest = false
-      if (!this.#answered) this.#wait(responseAfterResetMs, 'reset')
+      if (!this.#answered) this.#deadline.awaitWithin(responseAfterResetMs, 'reset')
     } else {
       if (!this.#exchange && !this.#gone) this.#owner.onClosedIdle(this)
       this.#fail('reset', error.message)
@@ -356,17 +342,8 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     if (!this.#reusable || idleUntilMs === undefined || !this.socket.readable) return this.destroy()
     // Reading may have been paused for a slow client in the same read that completed the response.
     if (this.socket.isPaused()) this.socket.resume()
-    this.#deadline = idleUntilMs
+    this.#deadline.keepUntil(idleUntilMs)
     this.#owner.onFree(this)
-  }
-
-  #wait(durationMs: number, kind: FailureKind): void {
-    this.#waitUntil(this.#now() + durationMs, kind)
-  }
-
-  #waitUntil(deadlineMs: number, kind: FailureKind): void {
-    this.#deadline = deadlineMs
-    this.#deadlineKind = kind
   }
 
   #fail(kind: FailureKind, message: string, cause?: unknown): void {

@@ -1,6 +1,6 @@
 import { connect, constants, type ClientHttp2Session } from 'node:http2'
 import type { Duplex } from 'node:stream'
-import type { UpstreamTimeouts } from '../connection.ts'
+import type { UpstreamTimeouts } from '../response-deadline.ts'
 import type { UpstreamExchange } from '../exchange.ts'
 import type { FailureKind } from '../failure.ts'
 import { UpstreamStream, type StreamOwner } from './stream.ts'

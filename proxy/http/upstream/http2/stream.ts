@@ -1,10 +1,10 @@
 import { constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import type { Writable } from 'node:stream'
-import type { UpstreamTimeouts } from '../connection.ts'
 import type { UpstreamChannel, UpstreamExchange, UpstreamRequest } from '../exchange.ts'
 import { UpstreamFailure, type FailureKind } from '../failure.ts'
 import { ResponseSyntaxError } from '../response/response-head.ts'
 import { InterimBytes } from '../response/interim-bytes.ts'
+import { ResponseDeadline, type UpstreamTimeouts } from '../response-deadline.ts'
 import { listBytes, readResponseHead, requestFields } from './fields.ts'
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants
@@ -25,11 +25,7 @@ export type StreamOwner = {
   onClosed(stream: UpstreamStream): void
 }
 
-/**
- * One exchange on an HTTP/2 stream.
- *
- * The pool checks deadlines periodically, so that no request needs a timer of its own.
- */
+/** One exchange on an HTTP/2 stream. */
 export class UpstreamStream implements UpstreamChannel {
   readonly client: string
   /** More of the request can be sent. */
@@ -37,8 +33,7 @@ export class UpstreamStream implements UpstreamChannel {
   /** The backend does not read the request body. */
   isStalled = false
   readonly #owner: StreamOwner
-  readonly #timeouts: UpstreamTimeouts
-  readonly #now: () => number
+  readonly #deadline: ResponseDeadline
   #exchange: UpstreamExchange | undefined
   #stream: ClientHttp2Stream | undefined
   #streamId: number | undefined
@@ -50,15 +45,12 @@ export class UpstreamStream implements UpstreamChannel {
   #requestSent = false
   /** Bytes of the body that are still to come; undefined where the backend has not said. */
   #left: number | undefined
-  #deadline = Number.POSITIVE_INFINITY
-  #deadlineKind: FailureKind = 'timeout'
 
   constructor(exchange: UpstreamExchange, owner: StreamOwner, timeouts: UpstreamTimeouts, now: () => number) {
     this.#exchange = exchange
     this.client = exchange.client
     this.#owner = owner
-    this.#timeouts = timeouts
-    this.#now = now
+    this.#deadline = new ResponseDeadline(timeouts, now)
   }
 
   /** The exchange has been told how it ended. */
@@ -116,25 +108,25 @@ export class UpstreamStream implements UpstreamChannel {
   requestSent(): void {
     this.#requestSent = true
     this.isStalled = false
-    if (!this.#answered) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    if (!this.#answered) this.#deadline.awaitAnswer()
   }
 
   requestStalled(stalled: boolean): void {
     this.isStalled = stalled
     if (this.#answered) return
-    if (stalled) this.#wait(this.#timeouts.firstByteMs, 'timeout')
-    else this.#deadline = Number.POSITIVE_INFINITY
+    if (stalled) this.#deadline.awaitAnswer()
+    else this.#deadline.clear()
   }
 
   pause(): void {
     this.#stream?.pause()
-    this.#deadline = Number.POSITIVE_INFINITY
+    this.#deadline.clear()
   }
 
   resume(): void {
     if (!this.#exchange) return
     this.#stream?.resume()
-    this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+    this.#deadline.awaitMore()
   }
 
   failFor(error: unknown): void {
@@ -147,7 +139,7 @@ export class UpstreamStream implements UpstreamChannel {
 
   /** Called by the sweep: gives up when what it waits for is overdue. */
   expire(nowMs: number): void {
-    if (nowMs >= this.#deadline) this.#fail(this.#deadlineKind, 'the backend did not answer in time')
+    if (this.#deadline.isOver(nowMs)) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
   }
 
   /** The session is gone, and `close` of its streams may be lost with it. */
@@ -158,8 +150,7 @@ export class UpstreamStream implements UpstreamChannel {
   #onInformation(raw: readonly string[]): void {
     if (!this.#exchange) return
     this.#interim.add(listBytes(raw))
-    // The backend is at work: it has as long again.
-    if (this.#deadline !== Number.POSITIVE_INFINITY) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    this.#deadline.awaitAnswerAgain()
     this.#exchange.onInformation(readResponseHead(raw))
   }
 
@@ -169,7 +160,7 @@ export class UpstreamStream implements UpstreamChannel {
     const { framing, status } = head
     if (framing.kind === 'length' && method !== 'HEAD' && status !== 304) this.#left = framing.bytes
     this.#answered = true
-    this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+    this.#deadline.awaitMore()
     this.#exchange.onHead(head)
     // The part of the body that came with the head is passed on first, so that both are written at once.
     setImmediate(() => this.#guard(() => this.#exchange?.onPause()))
@@ -179,7 +170,7 @@ export class UpstreamStream implements UpstreamChannel {
     if (!this.#exchange) return
     if (this.#left !== undefined && (this.#left -= chunk.length) < 0)
       throw new ResponseSyntaxError('body longer than its Content-Length')
-    if (!this.#stream?.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+    if (!this.#stream?.isPaused()) this.#deadline.awaitMore()
     this.#exchange.onBody(chunk, false)
   }
 
@@ -188,7 +179,7 @@ export class UpstreamStream implements UpstreamChannel {
     if (!this.#answered || !this.#hasWholeResponse || (this.#left !== undefined && this.#left > 0)) return
     const exchange = this.#exchange
     this.#exchange = undefined
-    this.#deadline = Number.POSITIVE_INFINITY
+    this.#deadline.clear()
     // The backend has answered without the rest of the request.
     if (!this.#requestSent) {
       this.takesRequest = false
@@ -244,11 +235,6 @@ export class UpstreamStream implements UpstreamChannel {
     }
   }
 
-  #wait(durationMs: number, kind: FailureKind): void {
-    this.#deadline = this.#now() + durationMs
-    this.#deadlineKind = kind
-  }
-
   #fail(
     kind: FailureKind,
     message: string,
@@ -258,7 +244,7 @@ export class UpstreamStream implements UpstreamChannel {
     if (!exchange) return
     this.#exchange = undefined
     this.takesRequest = false
-    this.#deadline = Number.POSITIVE_INFINITY
+    this.#deadline.clear()
     const stream = this.#stream
     if (stream && !stream.closed && !stream.destroyed) {
       this.#owner.onReset(kind)

@@ -1,0 +1,68 @@
+import type { FailureKind } from './failure.ts'
+
+/** Timeouts for the backend, in milliseconds. */
+export type UpstreamTimeouts = {
+  /** From the request's last byte to the head of the response, or to the next interim response. */
+  readonly firstByteMs: number
+  /** Between two pieces of a response, while the client takes them. */
+  readonly idleMs: number
+}
+
+/**
+ * The time until which the backend must send the next part of a response, or read more of a request. The pool checks it
+ * periodically, so that no request needs a timer of its own.
+ */
+export class ResponseDeadline {
+  readonly #timeouts: UpstreamTimeouts
+  readonly #now: () => number
+  #atMs = Number.POSITIVE_INFINITY
+  #kind: FailureKind = 'timeout'
+
+  /** @param now monotonic milliseconds */
+  constructor(timeouts: UpstreamTimeouts, now: () => number) {
+    this.#timeouts = timeouts
+    this.#now = now
+  }
+
+  /** The failure of an exchange for which it has passed. */
+  get kind(): FailureKind {
+    return this.#kind
+  }
+
+  isOver(nowMs: number): boolean {
+    return nowMs >= this.#atMs
+  }
+
+  /** The backend must begin to answer, or read more of the request. Returns when that begins. */
+  awaitAnswer(): number {
+    const nowMs = this.#now()
+    this.#atMs = nowMs + this.#timeouts.firstByteMs
+    this.#kind = 'timeout'
+    return nowMs
+  }
+
+  /** An interim response has come: the backend is at work, and has as long again (RFC 2518 section 10.1). */
+  awaitAnswerAgain(): void {
+    if (this.#atMs !== Number.POSITIVE_INFINITY && this.#kind === 'timeout') this.awaitAnswer()
+  }
+
+  /** More of the response must come. */
+  awaitMore(): void {
+    this.awaitWithin(this.#timeouts.idleMs, 'idle-timeout')
+  }
+
+  awaitWithin(durationMs: number, kind: FailureKind): void {
+    this.#atMs = this.#now() + durationMs
+    this.#kind = kind
+  }
+
+  /** No exchange is in progress: the connection is kept until then. */
+  keepUntil(atMs: number): void {
+    this.#atMs = atMs
+  }
+
+  /** Nothing is awaited of the backend. */
+  clear(): void {
+    this.#atMs = Number.POSITIVE_INFINITY
+  }
+}
