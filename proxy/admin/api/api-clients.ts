@@ -4,7 +4,7 @@ import type { AddressReader } from '../../request/addresses/client-address.ts'
 import { compileClientLists } from '../../limits/clients/lists/client-lists.ts'
 import { sumThrottled, type ThrottledClient } from '../../limits/clients/throttled-clients.ts'
 import type { Charge } from '../../limits/limiter.ts'
-import { partName, writePattern, type ListEntry, type Rule } from '../../policy.ts'
+import { partName, writePattern, type ListEntry, type Policy, type Rule } from '../../policy.ts'
 import { writeCondition } from '../../policy/written-conditions.ts'
 import { planSource } from '../../policy/plans.ts'
 import { toSeconds } from './api-values.ts'
@@ -16,32 +16,89 @@ import { describeState } from './client-state.ts'
 import { readBody, readQuery } from './read-body.ts'
 import { describeReplicas } from '../replicas/report.ts'
 
+export type ClientRoutesOptions = {
+  readonly limitsEnabled: boolean
+  /** The rules in force: none with limiting switched off. */
+  readonly rules: readonly Rule[]
+  /** How clients are counted by their addresses. */
+  readonly addresses: AddressReader
+  readonly clients: ClientOperations
+}
+
 /**
  * The API for limits and clients; the formats are in docs/operations.md. A client is named in the body, never in the
  * path or the query: those end up in logs and histories, and a client's name may be a secret.
- *
- * @param options.rules the rules in force: none with limiting switched off
- * @param options.addresses how clients are counted by their addresses
  */
-export function createClientRoutes(options: {
-  readonly limitsEnabled: boolean
-  readonly rules: readonly Rule[]
-  readonly addresses: AddressReader
-  readonly clients: ClientOperations
-}): ApiRoutes {
-  const { limitsEnabled, rules, addresses, clients } = options
-  const policies = rules.map(({ policy }) => policy)
-  const byName = new Map(policies.map((policy) => [policy.name, policy]))
-  /** Described when somebody asks: of ten thousand rules it takes time, and the table has just been put in force. */
-  let table: object | undefined
+export function createClientRoutes(options: ClientRoutesOptions): ApiRoutes {
+  const api = new ClientApi(options)
+  return new Map<ApiPath, ApiRoute>([
+    ['/api/limits', { GET: () => api.describeLimits() }],
+    ['/api/clients/inspect', { POST: (_query, body) => api.inspect(body) }],
+    ['/api/clients/reset', { POST: (_query, body) => api.reset(body) }],
+    ['/api/clients/limited', { GET: (query) => api.listLimited(query) }],
+    ['/api/replicas', { GET: () => api.listReplicas() }],
+  ])
+}
 
-  const readCharges = (body: unknown): readonly Charge[] | ErrorReply => {
+class ClientApi {
+  readonly #options: ClientRoutesOptions
+  readonly #policies: readonly Policy[]
+  readonly #byName: ReadonlyMap<string, Policy>
+  /** Described when somebody asks: of ten thousand rules it takes time, and the table has just been put in force. */
+  #limits: object | undefined
+
+  constructor(options: ClientRoutesOptions) {
+    this.#options = options
+    this.#policies = options.rules.map(({ policy }) => policy)
+    this.#byName = new Map(this.#policies.map((policy) => [policy.name, policy]))
+  }
+
+  describeLimits(): object {
+    const { limitsEnabled, rules } = this.#options
+    return (this.#limits ??= { limitsEnabled, limits: rules.map(describeRule) })
+  }
+
+  async inspect(body: unknown): Promise<unknown> {
+    const charges = this.#readCharges(body)
+    if (!isCharges(charges)) return charges
+    const states = await this.#options.clients.inspect(charges)
+    return { states: states.map((state, at) => describeState(state, charges[at]?.partitionKey)) }
+  }
+
+  async reset(body: unknown): Promise<unknown> {
+    const { clients } = this.#options
+    const charges = this.#readCharges(body)
+    if (!isCharges(charges)) return charges
+    const before = await clients.inspect(charges)
+    const outcome = await clients.reset(charges)
+    if (outcome === 'unavailable') return errors.storeAway
+    if (outcome === 'uncertain') return errors.resetUncertain
+    const counted = before.flatMap(({ policy, used }) => (used === 0 ? [] : policy.name))
+    return { reset: charges.map(({ policy }) => policy.name), counted }
+  }
+
+  async listLimited(query: URLSearchParams): Promise<unknown> {
+    const read = readQuery(limitedQuery, query)
+    if ('error' in read) return read.error
+    const { policy: policyName, limit } = read.value
+    if (policyName !== undefined && !this.#byName.has(policyName)) return errors.noSuchPolicy
+    const { scope, limited } = await listEverywhere(this.#options.clients, policyName, limit)
+    return { scope, clients: limited.map(describeLimited) }
+  }
+
+  async listReplicas(): Promise<object> {
+    const replicas = await this.#options.clients.readReplicas()
+    return { scope: replicas ? 'all' : 'replica', replicas: replicas ? describeReplicas(replicas) : [] }
+  }
+
+  #readCharges(body: unknown): readonly Charge[] | ErrorReply {
+    const { rules, addresses } = this.#options
     const read = readBody(question, body)
     if ('error' in read) return read.error
     const { policy: name, client } = read.value
-    const policy = name === undefined ? undefined : byName.get(name)
+    const policy = name === undefined ? undefined : this.#byName.get(name)
     if (name !== undefined && !policy) return errors.noSuchPolicy
-    const charges = chargesOfClient(client, policy, policies, addresses)
+    const charges = chargesOfClient(client, policy, this.#policies, addresses)
     if (!isCharges(charges)) return charges
     const charged = new Set(charges.map((charge) => charge.policy))
     const request = requestOfClient(client, policy, addresses)
@@ -51,61 +108,6 @@ export function createClientRoutes(options: {
       request,
     )
   }
-
-  return new Map<ApiPath, ApiRoute>([
-    ['/api/limits', { GET: () => (table ??= { limitsEnabled, limits: rules.map(describeRule) }) }],
-    [
-      '/api/clients/inspect',
-      {
-        POST: async (_query, body) => {
-          const charges = readCharges(body)
-          if (!isCharges(charges)) return charges
-          const states = await clients.inspect(charges)
-          return { states: states.map((state, at) => describeState(state, charges[at]?.partitionKey)) }
-        },
-      },
-    ],
-    [
-      '/api/clients/reset',
-      {
-        POST: async (_query, body) => {
-          const charges = readCharges(body)
-          if (!isCharges(charges)) return charges
-          const before = await clients.inspect(charges)
-          const outcome = await clients.reset(charges)
-          if (outcome === 'unavailable') return errors.storeAway
-          if (outcome === 'uncertain') return errors.resetUncertain
-          const counted = before.flatMap(({ policy, used }) => (used === 0 ? [] : policy.name))
-          return { reset: charges.map(({ policy }) => policy.name), counted }
-        },
-      },
-    ],
-    [
-      '/api/clients/limited',
-      {
-        GET: async (query) => {
-          const read = readQuery(limitedQuery, query)
-          if ('error' in read) return read.error
-          const { policy: policyName, limit } = read.value
-          if (policyName !== undefined && !byName.has(policyName)) return errors.noSuchPolicy
-          const { scope, limited } = await listEverywhere(clients, policyName, limit)
-          return { scope, clients: limited.map(describeLimited) }
-        },
-      },
-    ],
-    [
-      '/api/replicas',
-      {
-        GET: async () => {
-          const replicas = await clients.readReplicas()
-          return {
-            scope: replicas ? 'all' : 'replica',
-            replicas: replicas ? describeReplicas(replicas) : [],
-          }
-        },
-      },
-    ],
-  ])
 }
 
 /** The charges that the client would make, with its numbers of requests where an override of the table names it. */

@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import type { Charge } from '../../limits/limiter.ts'
-import type { PlanStore } from '../../limits/plans/plan-store.ts'
+import type { PlanOwner, PlanStore } from '../../limits/plans/plan-store.ts'
 import type { Policy } from '../../policy.ts'
 import { planKeyName } from '../../policy/plan-key-name.ts'
 import { readsStoredPlan } from '../../policy/plans.ts'
@@ -10,93 +10,118 @@ import { entriesQuery, planned } from './bodies.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
 import { readBody, readQuery } from './read-body.ts'
 
+export type PlanRoutesOptions = {
+  /** The policies of the rules in force. */
+  readonly policies: readonly Policy[]
+  /** How clients are counted by their addresses. */
+  readonly addresses: AddressReader
+  readonly plans: PlanStore
+}
+
 /**
  * The API for plans that were set for clients; the formats are in docs/operations.md. A plan is that of a client, under all rules with
  * `plan: store` that count by the same key: the same value of another key is another client.
- *
- * @param options.policies the policies of the rules in force
- * @param options.addresses how clients are counted by their addresses
  */
-export function createPlanRoutes(options: {
-  readonly policies: readonly Policy[]
-  readonly addresses: AddressReader
-  readonly plans: PlanStore
-}): ApiRoutes {
-  const { policies, addresses, plans } = options
-  const reading = policies.filter(readsStoredPlan)
+export function createPlanRoutes(options: PlanRoutesOptions): ApiRoutes {
+  const api = new PlanApi(options)
+  return new Map<ApiPath, ApiRoute>([
+    ['/api/clients/plan', { POST: (_query, body) => api.plan(body) }],
+    ['/api/plans', { GET: (query) => api.list(query) }],
+  ])
+}
 
-  function readCharges(client: unknown, name: string | undefined): readonly Charge[] | ErrorReply {
-    const policy = name === undefined ? undefined : policies.find((each) => each.name === name)
-    if (name !== undefined && !policy) return errors.noSuchPolicy
-    if (reading.length === 0 || (policy && !readsStoredPlan(policy))) return errors.noStoredPlans
-    return chargesOfClient(client, policy, reading, addresses)
+/** A client under the key of some rules, and those rules. */
+type Owned = { readonly owner: PlanOwner; readonly policies: readonly string[] }
+
+class PlanApi {
+  readonly #options: PlanRoutesOptions
+  /** Those whose plan is set for clients. */
+  readonly #reading: readonly Policy[]
+
+  constructor(options: PlanRoutesOptions) {
+    this.#options = options
+    this.#reading = options.policies.filter(readsStoredPlan)
   }
 
-  async function plan(body: unknown): Promise<unknown> {
+  async list(query: URLSearchParams): Promise<unknown> {
+    const read = readQuery(entriesQuery, query)
+    if ('error' in read) return read.error
+    const list = await this.#options.plans.list(read.value.limit)
+    if (list === 'unavailable') return errors.storeAwayUnchanged
+    return {
+      complete: list.isAll,
+      plans: list.plans.map(({ partitionKey, keyName, plan }) => ({
+        client: describeKey(partitionKey),
+        keyedBy: keyName,
+        policies: this.#reading.filter((each) => planKeyName(each) === keyName).map((each) => each.name),
+        plan,
+      })),
+    }
+  }
+
+  /** Sets, removes or tells the plan of a client. */
+  async plan(body: unknown): Promise<unknown> {
     const read = readBody(planned, body)
     if ('error' in read) return read.error
     const { client, policy, plan: name } = read.value
-    const charges = readCharges(client, policy)
+    const charges = this.#readCharges(client, policy)
     if (!isCharges(charges)) return charges
     if (typeof name === 'string' && !charges.some((charge) => hasPlan(charge, name))) return errors.noSuchPlan
-    const byKey = Map.groupBy(charges, ({ policy }) => planKeyName(policy))
+    const byKey = Map.groupBy(charges, ({ policy: each }) => planKeyName(each))
     // A hash says for whom, and not by which key.
     if (typeof name === 'string' && isId(client) && byKey.size > 1) return errors.planKeyUnclear
-    const owned = [...byKey].flatMap(([keyName, part]) =>
-      [...Map.groupBy(part, ({ partitionKey }) => partitionKey)].map(([partitionKey, its]) => ({
-        owner: { partitionKey, keyName },
-        policies: its.map((charge) => charge.policy.name),
-      })),
-    )
+    const owned = [...byKey].flatMap(([keyName, part]) => ownersOf(keyName, part))
+    const changed = name === undefined ? false : await this.#set(owned, name ?? undefined)
+    if (typeof changed !== 'boolean') return changed
+    const clients = await this.#describe(owned)
+    if (clients) return { clients, changed }
+    return name === undefined ? errors.storeAwayUnchanged : errors.changeUncertain
+  }
+
+  #readCharges(client: unknown, name: string | undefined): readonly Charge[] | ErrorReply {
+    const { policies, addresses } = this.#options
+    const policy = name === undefined ? undefined : policies.find((each) => each.name === name)
+    if (name !== undefined && !policy) return errors.noSuchPolicy
+    if (this.#reading.length === 0 || (policy && !readsStoredPlan(policy))) return errors.noStoredPlans
+    return chargesOfClient(client, policy, this.#reading, addresses)
+  }
+
+  /** Returns whether that has changed anything. @param plan undefined removes it */
+  async #set(owned: readonly Owned[], plan: string | undefined): Promise<boolean | ErrorReply> {
     let changed = false
-    if (name !== undefined) {
-      for (const { owner } of owned) {
-        const outcome = await plans.set(owner, name ?? undefined)
-        if (outcome === 'full') return errors.tooManyPlans
-        if (outcome === 'unavailable') return errors.storeAwayUnchanged
-        if (outcome === 'uncertain') return errors.changeUncertain
-        changed ||= outcome === 'done'
-      }
+    for (const { owner } of owned) {
+      const outcome = await this.#options.plans.set(owner, plan)
+      if (outcome === 'full') return errors.tooManyPlans
+      if (outcome === 'unavailable') return errors.storeAwayUnchanged
+      if (outcome === 'uncertain') return errors.changeUncertain
+      changed ||= outcome === 'done'
     }
+    return changed
+  }
+
+  /** Undefined where the store is unavailable. */
+  async #describe(owned: readonly Owned[]): Promise<readonly object[] | undefined> {
     const clients: object[] = []
-    for (const { owner, policies: counting } of owned) {
-      const stored = await plans.get(owner)
-      if (stored === 'unavailable')
-        return name === undefined ? errors.storeAwayUnchanged : errors.changeUncertain
+    for (const { owner, policies } of owned) {
+      const stored = await this.#options.plans.get(owner)
+      if (stored === 'unavailable') return undefined
       clients.push({
         client: describeKey(owner.partitionKey),
         keyedBy: owner.keyName,
-        policies: counting,
+        policies,
         plan: stored.plan ?? null,
         key: stored.key ?? null,
       })
     }
-    return { clients, changed }
+    return clients
   }
+}
 
-  return new Map<ApiPath, ApiRoute>([
-    ['/api/clients/plan', { POST: (_query, body) => plan(body) }],
-    [
-      '/api/plans',
-      {
-        GET: async (query) => {
-          const read = readQuery(entriesQuery, query)
-          if ('error' in read) return read.error
-          const list = await plans.list(read.value.limit)
-          if (list === 'unavailable') return errors.storeAwayUnchanged
-          return {
-            complete: list.isAll,
-            plans: list.plans.map(({ partitionKey, keyName, plan }) => ({
-              client: describeKey(partitionKey),
-              keyedBy: keyName,
-              policies: reading.filter((each) => planKeyName(each) === keyName).map((each) => each.name),
-              plan,
-            })),
-          }
-        },
-      },
-    ],
-  ])
+function ownersOf(keyName: string, charges: readonly Charge[]): Owned[] {
+  return [...Map.groupBy(charges, ({ partitionKey }) => partitionKey)].map(([partitionKey, its]) => ({
+    owner: { partitionKey, keyName },
+    policies: its.map(({ policy }) => policy.name),
+  }))
 }
 
 function hasPlan({ policy: { plans } }: Charge, name: string): boolean {
