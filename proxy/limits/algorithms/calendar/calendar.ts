@@ -1,6 +1,6 @@
 import { MAX_QUOTA, type CalendarUnit } from '../../../policy.ts'
 import type { Algorithm } from '../algorithm.ts'
-import { createWindowCounts } from '../fixed/counts.ts'
+import { WindowCounts } from '../fixed/counts.ts'
 import { createCalendarClock } from './clock.ts'
 import { calendarInRedis } from './redis.ts'
 
@@ -34,6 +34,6 @@ export const calendar: Algorithm = {
     },
   },
   memoryTables: (maxKeys) => ({ calendar: maxKeys }),
-  createCounts: (options) => createWindowCounts(options, 'calendar', createCalendarClock(options.wallNow)),
+  createCounts: (options) => new WindowCounts(options, 'calendar', createCalendarClock(options.wallNow)),
   redis: calendarInRedis,
 }

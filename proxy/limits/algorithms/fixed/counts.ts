@@ -1,8 +1,9 @@
 import { settlesByResponse, type Policy } from '../../../policy.ts'
-import type { Charge, PolicyState } from '../../limiter.ts'
-import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
+import type { TableUse } from '../../../telemetry/telemetry.ts'
+import type { Charge, PolicyState, Reservation } from '../../limiter.ts'
+import type { CounterReading, MemoryCounts, MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
-import { SlotPool } from '../slots/slot-pool.ts'
+import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 
 const MAX_COUNT = 0xffff_ffff
 
@@ -94,79 +95,92 @@ class Windows {
   }
 }
 
-/**
- * Counts in windows. The ticket is the end of the window, by its clock.
- *
- * @param tableName as which the metrics show it
- */
-export function createWindowCounts(
-  options: MemoryOptions,
-  tableName: string,
-  clock: WindowClock,
-): MemoryCounts {
-  const windows = new Windows(options, clock)
-  const { slots } = windows
-  return {
-    slots,
+/** Counts in windows. The ticket is the end of the window, by its clock. */
+export class WindowCounts implements MemoryCounts {
+  readonly slots: SlotPool
+  readonly #windows: Windows
+  readonly #clock: WindowClock
+  readonly #tableName: string
+  readonly #maxKeys: number
 
-    exceeds(table, charge, units, nowMs) {
-      const slot = windows.find(table, charge, clock.readTime(nowMs))
-      return (slot === NONE ? 0 : windows.countOf(slot)) + units > charge.policy.quota
-    },
+  /** @param tableName as which the metrics show it */
+  constructor(options: MemoryOptions, tableName: string, clock: WindowClock) {
+    this.#windows = new Windows(options, clock)
+    this.slots = this.#windows.slots
+    this.#clock = clock
+    this.#tableName = tableName
+    this.#maxKeys = options.maxKeys
+  }
 
-    charge(table, charge, units, nowMs, counts, pendingSync): PolicyState {
-      const { policy } = charge
-      const timeMs = clock.readTime(nowMs)
-      let slot = windows.find(table, charge, timeMs)
-      let used = slot === NONE ? 0 : windows.countOf(slot)
-      const exceeded = used + units > policy.quota
-      const isCounted = counts && !exceeded
-      if (isCounted) {
-        if (slot === NONE) slot = windows.begin(table, charge, nowMs, timeMs)
-        windows.add(slot, units, pendingSync)
-        used += units
-      }
-      const remaining = Math.max(0, policy.quota - used)
-      const end = slot === NONE ? clock.windowEnd(policy, timeMs) : windows.endOf(slot)
-      const state = { policy, exceeded, remaining, resetMs: end - timeMs }
-      if (!isCounted || (!pendingSync && !settlesByResponse(policy))) return state
-      return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: end } }
-    },
+  exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean {
+    const slot = this.#windows.find(table, charge, this.#clock.readTime(nowMs))
+    return (slot === NONE ? 0 : this.#windows.countOf(slot)) + units > charge.policy.quota
+  }
 
-    giveBack(table, { charge, isLocal, ticket }, units, nowMs) {
-      const timeMs = clock.readTime(nowMs)
-      const slot = windows.find(table, charge, timeMs)
-      if (units < 0)
-        windows.add(slot === NONE ? windows.begin(table, charge, nowMs, timeMs) : slot, -units, isLocal)
-      else if (slot !== NONE && windows.endOf(slot) === ticket) windows.takeBack(table, slot, units, isLocal)
-    },
+  charge(
+    table: number,
+    charge: Charge,
+    units: number,
+    nowMs: number,
+    counts: boolean,
+    pendingSync: boolean,
+  ): PolicyState {
+    const windows = this.#windows
+    const { policy } = charge
+    const timeMs = this.#clock.readTime(nowMs)
+    let slot = windows.find(table, charge, timeMs)
+    let used = slot === NONE ? 0 : windows.countOf(slot)
+    const exceeded = used + units > policy.quota
+    const isCounted = counts && !exceeded
+    if (isCounted) {
+      if (slot === NONE) slot = windows.begin(table, charge, nowMs, timeMs)
+      windows.add(slot, units, pendingSync)
+      used += units
+    }
+    const remaining = Math.max(0, policy.quota - used)
+    const end = slot === NONE ? this.#clock.windowEnd(policy, timeMs) : windows.endOf(slot)
+    const state = { policy, exceeded, remaining, resetMs: end - timeMs }
+    if (!isCounted || (!pendingSync && !settlesByResponse(policy))) return state
+    return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: end } }
+  }
 
-    read(table, charge, nowMs) {
-      const timeMs = clock.readTime(nowMs)
-      const slot = windows.find(table, charge, timeMs)
-      if (slot === NONE) return undefined
-      return { used: windows.countOf(slot), resetMs: windows.endOf(slot) - timeMs }
-    },
+  giveBack(table: number, { charge, isLocal, ticket }: Reservation, units: number, nowMs: number): void {
+    const windows = this.#windows
+    const timeMs = this.#clock.readTime(nowMs)
+    const slot = windows.find(table, charge, timeMs)
+    if (units < 0)
+      windows.add(slot === NONE ? windows.begin(table, charge, nowMs, timeMs) : slot, -units, isLocal)
+    else if (slot !== NONE && windows.endOf(slot) === ticket) windows.takeBack(table, slot, units, isLocal)
+  }
 
-    takePending: (limit, nowMs, isAsked) =>
-      slots.takePending(
-        limit,
-        (slot) => {
-          const amount = slots.pendingSync(slot)
-          slots.setPending(slot, 0)
-          const isRunning = windows.endOf(slot) > clock.readTime(nowMs)
-          return isRunning ? { endsAtMs: windows.endsAtMs(slot), counted: [amount] } : undefined
-        },
-        isAsked,
-      ),
+  read(table: number, charge: Charge, nowMs: number): CounterReading {
+    const timeMs = this.#clock.readTime(nowMs)
+    const slot = this.#windows.find(table, charge, timeMs)
+    if (slot === NONE) return undefined
+    return { used: this.#windows.countOf(slot), resetMs: this.#windows.endOf(slot) - timeMs }
+  }
 
-    takeBackPending(table, charge, nowMs) {
-      const slot = windows.find(table, charge, clock.readTime(nowMs))
-      return slot !== NONE && windows.takeOnePending(slot)
-    },
+  takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): readonly PendingSlot[] {
+    const windows = this.#windows
+    return this.slots.takePending(
+      limit,
+      (slot) => {
+        const amount = this.slots.pendingSync(slot)
+        this.slots.setPending(slot, 0)
+        const isRunning = windows.endOf(slot) > this.#clock.readTime(nowMs)
+        return isRunning ? { endsAtMs: windows.endsAtMs(slot), counted: [amount] } : undefined
+      },
+      isAsked,
+    )
+  }
 
-    readUse: () => ({
-      [tableName]: { size: slots.size, capacity: options.maxKeys, evictions: slots.evictions },
-    }),
+  takeBackPending(table: number, charge: Charge, nowMs: number): boolean {
+    const slot = this.#windows.find(table, charge, this.#clock.readTime(nowMs))
+    return slot !== NONE && this.#windows.takeOnePending(slot)
+  }
+
+  readUse(): Readonly<Record<string, TableUse>> {
+    const { size, evictions } = this.slots
+    return { [this.#tableName]: { size, capacity: this.#maxKeys, evictions } }
   }
 }

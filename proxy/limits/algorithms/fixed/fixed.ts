@@ -1,7 +1,7 @@
 import { MAX_QUOTA } from '../../../policy.ts'
 import { countedInWindows } from '../algorithm-rule.ts'
 import type { Algorithm } from '../algorithm.ts'
-import { createWindowCounts, fromFirstRequest } from './counts.ts'
+import { WindowCounts, fromFirstRequest } from './counts.ts'
 import { fixedInRedis } from './redis.ts'
 
 /** A window begins with a client's first request and ends after its length. */
@@ -18,6 +18,6 @@ export const fixed: Algorithm = {
     toQuota: countedInWindows,
   },
   memoryTables: (maxKeys) => ({ counters: maxKeys }),
-  createCounts: (options) => createWindowCounts(options, 'counters', fromFirstRequest),
+  createCounts: (options) => new WindowCounts(options, 'counters', fromFirstRequest),
   redis: fixedInRedis,
 }

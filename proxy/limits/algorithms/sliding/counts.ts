@@ -1,78 +1,98 @@
 import { settlesByResponse } from '../../../policy.ts'
-import type { Charge, PolicyState } from '../../limiter.ts'
-import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
+import type { TableUse } from '../../../telemetry/telemetry.ts'
+import type { Charge, PolicyState, Reservation } from '../../limiter.ts'
+import type { ClientSlots, CounterReading, MemoryCounts, MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
+import type { PendingSlot } from '../slots/slot-pool.ts'
 import { AdmissionTimes } from './admission-times.ts'
 
 /** Counts in sliding windows. Each unit is remembered by its time, which is the ticket of its charge. */
-export function createSlidingCounts(
-  { maxKeys, seed, shardOf }: MemoryOptions,
-  timeCapacity: number,
-): MemoryCounts {
-  const times = new AdmissionTimes(maxKeys, timeCapacity, seed, shardOf)
-  const { slots } = times
+export class SlidingCounts implements MemoryCounts {
+  readonly slots: ClientSlots & { readonly size: number; readonly evictions: number }
+  readonly #times: AdmissionTimes
+  readonly #maxKeys: number
+  readonly #timeCapacity: number
 
-  function find(table: number, { policy, partitionKey }: Charge, nowMs: number): number {
-    return times.find(table, partitionKey, policy.windowMs, nowMs)
+  constructor({ maxKeys, seed, shardOf }: MemoryOptions, timeCapacity: number) {
+    this.#times = new AdmissionTimes(maxKeys, timeCapacity, seed, shardOf)
+    this.slots = this.#times.slots
+    this.#maxKeys = maxKeys
+    this.#timeCapacity = timeCapacity
   }
 
-  return {
-    slots,
+  exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean {
+    return this.#usedIn(this.#find(table, charge, nowMs)) + units > charge.policy.quota
+  }
 
-    exceeds(table, charge, units, nowMs) {
-      const slot = find(table, charge, nowMs)
-      return (slot === NONE ? 0 : times.count(slot)) + units > charge.policy.quota
-    },
+  charge(
+    table: number,
+    charge: Charge,
+    units: number,
+    nowMs: number,
+    counts: boolean,
+    pendingSync: boolean,
+  ): PolicyState {
+    const times = this.#times
+    const { policy, partitionKey } = charge
+    const { quota, windowMs } = policy
+    let slot = this.#find(table, charge, nowMs)
+    const exceeded = this.#usedIn(slot) + units > quota
+    const isCounted = counts && !exceeded
+    for (let unit = 0; isCounted && unit < units; unit++) {
+      slot = times.admit(table, partitionKey, windowMs, nowMs)
+      if (pendingSync) times.markPending(slot)
+    }
+    const used = this.#usedIn(slot)
+    const remaining = Math.max(0, quota - used)
+    const resetMs = used === 0 ? windowMs : times.leavesAtMs(slot, windowMs) - nowMs
+    return isCounted && (pendingSync || settlesByResponse(policy))
+      ? {
+          policy,
+          exceeded,
+          remaining,
+          resetMs,
+          reservation: { charge, units, isLocal: pendingSync, ticket: nowMs },
+        }
+      : { policy, exceeded, remaining, resetMs }
+  }
 
-    charge(table, charge, units, nowMs, counts, pendingSync): PolicyState {
-      const { policy, partitionKey } = charge
-      const { quota, windowMs } = policy
-      let slot = find(table, charge, nowMs)
-      const exceeded = (slot === NONE ? 0 : times.count(slot)) + units > quota
-      const isCounted = counts && !exceeded
-      for (let unit = 0; isCounted && unit < units; unit++) {
-        slot = times.admit(table, partitionKey, windowMs, nowMs)
-        if (pendingSync) times.markPending(slot)
-      }
-      const used = slot === NONE ? 0 : times.count(slot)
-      const remaining = Math.max(0, quota - used)
-      const resetMs = used === 0 ? windowMs : times.leavesAtMs(slot, windowMs) - nowMs
-      return isCounted && (pendingSync || settlesByResponse(policy))
-        ? {
-            policy,
-            exceeded,
-            remaining,
-            resetMs,
-            reservation: { charge, units, isLocal: pendingSync, ticket: nowMs },
-          }
-        : { policy, exceeded, remaining, resetMs }
-    },
+  giveBack(table: number, { charge, isLocal, ticket }: Reservation, units: number, nowMs: number): void {
+    for (let unit = 0; unit < units; unit++) {
+      const slot = this.#find(table, charge, nowMs)
+      if (slot === NONE) return
+      this.#times.remove(table, slot, Number(ticket), isLocal)
+    }
+  }
 
-    giveBack(table, { charge, isLocal, ticket }, units, nowMs) {
-      for (let unit = 0; unit < units; unit++) {
-        const slot = find(table, charge, nowMs)
-        if (slot === NONE) return
-        times.remove(table, slot, Number(ticket), isLocal)
-      }
-    },
+  read(table: number, charge: Charge, nowMs: number): CounterReading {
+    const slot = this.#find(table, charge, nowMs)
+    const used = this.#usedIn(slot)
+    if (used === 0) return undefined
+    return { used, resetMs: this.#times.leavesAtMs(slot, charge.policy.windowMs) - nowMs }
+  }
 
-    read(table, charge, nowMs) {
-      const slot = find(table, charge, nowMs)
-      const used = slot === NONE ? 0 : times.count(slot)
-      if (used === 0) return undefined
-      return { used, resetMs: times.leavesAtMs(slot, charge.policy.windowMs) - nowMs }
-    },
+  takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): PendingSlot[] {
+    return this.#times.takePending(limit, nowMs, isAsked)
+  }
 
-    takePending: (limit, nowMs, isAsked) => times.takePending(limit, nowMs, isAsked),
+  takeBackPending(table: number, charge: Charge, nowMs: number): boolean {
+    const slot = this.#find(table, charge, nowMs)
+    return slot !== NONE && this.#times.unmarkPending(slot)
+  }
 
-    takeBackPending(table, charge, nowMs) {
-      const slot = find(table, charge, nowMs)
-      return slot !== NONE && times.unmarkPending(slot)
-    },
+  readUse(): Readonly<Record<string, TableUse>> {
+    const { size, evictions } = this.slots
+    return {
+      sliding: { size, capacity: this.#maxKeys, evictions },
+      'sliding-times': { size: this.#times.timeSize, capacity: this.#timeCapacity, evictions: 0 },
+    }
+  }
 
-    readUse: () => ({
-      sliding: { size: slots.size, capacity: maxKeys, evictions: slots.evictions },
-      'sliding-times': { size: times.timeSize, capacity: timeCapacity, evictions: 0 },
-    }),
+  #find(table: number, { policy, partitionKey }: Charge, nowMs: number): number {
+    return this.#times.find(table, partitionKey, policy.windowMs, nowMs)
+  }
+
+  #usedIn(slot: number): number {
+    return slot === NONE ? 0 : this.#times.count(slot)
   }
 }

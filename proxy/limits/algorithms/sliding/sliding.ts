@@ -1,6 +1,6 @@
 import { countedInWindows } from '../algorithm-rule.ts'
 import type { Algorithm } from '../algorithm.ts'
-import { createSlidingCounts } from './counts.ts'
+import { SlidingCounts } from './counts.ts'
 import { slidingInRedis } from './redis.ts'
 
 /** Times for each client there may be: with its share of them a client costs less than 200 bytes. */
@@ -43,7 +43,7 @@ export const sliding: Algorithm = {
     },
   },
   memoryTables: (maxKeys) => ({ sliding: maxKeys, 'sliding-times': timeCapacity(maxKeys) }),
-  createCounts: (options) => createSlidingCounts(options, timeCapacity(options.maxKeys)),
+  createCounts: (options) => new SlidingCounts(options, timeCapacity(options.maxKeys)),
   redis: slidingInRedis,
 }
 

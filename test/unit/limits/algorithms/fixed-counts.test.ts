@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createWindowCounts, fromFirstRequest } from '../../../../proxy/limits/algorithms/fixed/counts.ts'
+import { WindowCounts, fromFirstRequest } from '../../../../proxy/limits/algorithms/fixed/counts.ts'
 import { KeyIndex, NONE } from '../../../../proxy/limits/algorithms/slots/key-index.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
 
@@ -46,7 +46,7 @@ test('counts as a plain list would, with any requests, at any times, in any room
       fc.array(step, { maxLength: 200 }),
       fc.integer(),
       (room, steps, seed) => {
-        const counts = createWindowCounts({ maxKeys: room, seed }, 'counters', fromFirstRequest)
+        const counts = new WindowCounts({ maxKeys: room, seed }, 'counters', fromFirstRequest)
         const naive = new NaivePool(room)
         let nowMs = 0
         for (const [index, { table, key, afterMs }] of steps.entries()) {
@@ -64,7 +64,7 @@ test('counts as a plain list would, with any requests, at any times, in any room
 })
 
 test('keeps a count at the largest number that it can hold', () => {
-  const counts = createWindowCounts({ maxKeys: 1, seed: 1 }, 'counters', fromFirstRequest)
+  const counts = new WindowCounts({ maxKeys: 1, seed: 1 }, 'counters', fromFirstRequest)
   const charge = { policy: makePolicy('any', quota, 1000), partitionKey: 'a' }
   const reservation = { charge, units: 1, isLocal: true, ticket: 1000 }
   counts.giveBack(0, reservation, -(2 ** 32 - 2), 0)
