@@ -10,7 +10,7 @@ import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
  * more than was in it. So those of one window length are kept in the order of their last changes; the first of them is mostly
  * the first to be full.
  */
-export class Debts {
+export class Buckets {
   /** The pending sync of a slot is a part of its debt. */
   readonly slots: SlotPool
   readonly #debtsMs: Float64Array

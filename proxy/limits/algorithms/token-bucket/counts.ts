@@ -1,8 +1,10 @@
 import { maxDelayMs, settlesByResponse, type Policy } from '../../../policy.ts'
-import type { Charge, PolicyState, Ticket } from '../../limiter.ts'
+import type { TableUse } from '../../../telemetry/telemetry.ts'
+import type { Charge, PolicyState, Reservation, Ticket } from '../../limiter.ts'
 import type { CounterReading, MemoryCounts, MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
-import { Debts } from './debts.ts'
+import type { PendingSlot, SlotPool } from '../slots/slot-pool.ts'
+import { Buckets } from './buckets.ts'
 
 /** Rounding error of sums of fractions of a millisecond, far below a millisecond. */
 const ROUNDING_MS = 1e-5
@@ -12,73 +14,103 @@ const ROUNDING_MS = 1e-5
  * time in which an empty one fills up. The ticket is when a reservation was taken, when it will have run out of the bucket, since
  * when that was not full, and the units refunded since then.
  */
-export function createBucketCounts({ maxKeys, seed, shardOf }: MemoryOptions): MemoryCounts {
-  const debts = new Debts(maxKeys, seed, shardOf)
-  const { slots } = debts
+export class BucketCounts implements MemoryCounts {
+  readonly slots: SlotPool
+  readonly #buckets: Buckets
+  readonly #maxKeys: number
 
-  function debtOf(table: number, { partitionKey }: Charge, nowMs: number): number {
-    const slot = debts.find(table, partitionKey, nowMs)
-    return slot === NONE ? 0 : debts.debtMs(slot, nowMs)
+  constructor({ maxKeys, seed, shardOf }: MemoryOptions) {
+    this.#buckets = new Buckets(maxKeys, seed, shardOf)
+    this.slots = this.#buckets.slots
+    this.#maxKeys = maxKeys
   }
 
-  const isOver = ({ policy }: Charge, debtMs: number): boolean =>
-    debtMs > policy.windowMs + maxDelayMs(policy) + ROUNDING_MS
-
-  return {
-    slots,
-
-    exceeds: (table, charge, units, nowMs) =>
-      isOver(charge, debtOf(table, charge, nowMs) + units * unitMs(charge)),
-
-    charge(table, charge, units, nowMs, counts, pendingSync): PolicyState {
-      const { policy, partitionKey } = charge
-      const amountMs = units * unitMs(charge)
-      const debtMs = debtOf(table, charge, nowMs)
-      const exceeded = isOver(charge, debtMs + amountMs)
-      if (!counts || exceeded)
-        return stateOf(
-          charge,
-          debtMs,
-          exceeded ? debtMs + amountMs - policy.windowMs - maxDelayMs(policy) : undefined,
-        )
-      const slot = debts.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
-      if (pendingSync) debts.addPending(slot, amountMs)
-      const state = stateOf(charge, debts.debtMs(slot, nowMs))
-      if (!pendingSync && !settlesByResponse(policy) && maxDelayMs(policy) === 0) return state
-      const place = [nowMs, nowMs + debts.debtMs(slot, nowMs), debts.sinceMs(slot), debts.givenBackMs(slot)]
-      return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: place.join(':') } }
-    },
-
-    giveBack(table, { charge, isLocal, ticket }, units, nowMs) {
-      const { policy, partitionKey } = charge
-      const amountMs = units * unitMs(charge)
-      if (units < 0) {
-        const changed = debts.take(table, partitionKey, policy.windowMs, -amountMs, nowMs)
-        if (isLocal) debts.addPending(changed, -amountMs)
-        return
-      }
-      const slot = debts.find(table, partitionKey, nowMs)
-      if (slot === NONE) return
-      // Others wait for turns behind it, which would become those of new requests too.
-      if (isFollowed(policy, debts.debtMs(slot, nowMs), ticket, nowMs)) return
-      const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
-      // Without the reservation the bucket would be this much fuller at least: the time since may have been lost on a full one.
-      const surelyMs = amountMs - (nowMs - takenAtMs)
-      // Or so much of it has not run out: units refunded meanwhile may have been taken before it.
-      const leftMs =
-        debts.sinceMs(slot) === sinceMs ? untilMs - (debts.givenBackMs(slot) - givenBackMs) - nowMs : 0
-      const maxMs = isLocal ? Math.min(amountMs, slots.pendingSync(slot)) : amountMs
-      const backMs = Math.min(maxMs, Math.max(0, leftMs, surelyMs))
-      if (backMs === 0) return
-      if (isLocal) debts.addPending(slot, -backMs)
-      debts.giveBack(table, slot, backMs, nowMs)
-    },
-
-    read: (table, charge, nowMs) => debtReading(charge.policy, debtOf(table, charge, nowMs)),
-    takePending: (limit, nowMs, isAsked) => debts.takePending(limit, nowMs, isAsked),
-    takeBackPending: () => false,
-    readUse: () => ({ buckets: { size: slots.size, capacity: maxKeys, evictions: slots.evictions } }),
+  exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean {
+    return isOver(charge, this.#debtOf(table, charge, nowMs) + units * unitMs(charge))
   }
+
+  charge(
+    table: number,
+    charge: Charge,
+    units: number,
+    nowMs: number,
+    counts: boolean,
+    pendingSync: boolean,
+  ): PolicyState {
+    const buckets = this.#buckets
+    const { policy, partitionKey } = charge
+    const amountMs = units * unitMs(charge)
+    const debtMs = this.#debtOf(table, charge, nowMs)
+    if (isOver(charge, debtMs + amountMs))
+      return stateOf(charge, debtMs, debtMs + amountMs - policy.windowMs - maxDelayMs(policy))
+    if (!counts) return stateOf(charge, debtMs)
+    const slot = buckets.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
+    if (pendingSync) buckets.addPending(slot, amountMs)
+    const state = stateOf(charge, buckets.debtMs(slot, nowMs))
+    if (!pendingSync && !settlesByResponse(policy) && maxDelayMs(policy) === 0) return state
+    const untilMs = nowMs + buckets.debtMs(slot, nowMs)
+    const ticket = [nowMs, untilMs, buckets.sinceMs(slot), buckets.givenBackMs(slot)].join(':')
+    return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket } }
+  }
+
+  giveBack(table: number, reservation: Reservation, units: number, nowMs: number): void {
+    const buckets = this.#buckets
+    const { charge, isLocal, ticket } = reservation
+    const { policy, partitionKey } = charge
+    const amountMs = units * unitMs(charge)
+    if (units < 0) {
+      const changed = buckets.take(table, partitionKey, policy.windowMs, -amountMs, nowMs)
+      if (isLocal) buckets.addPending(changed, -amountMs)
+      return
+    }
+    const slot = buckets.find(table, partitionKey, nowMs)
+    if (slot === NONE) return
+    // Others wait for turns behind it, which would become those of new requests too.
+    if (isFollowed(policy, buckets.debtMs(slot, nowMs), ticket, nowMs)) return
+    const maxMs = isLocal ? Math.min(amountMs, this.slots.pendingSync(slot)) : amountMs
+    const backMs = Math.min(maxMs, this.#unusedMs(slot, ticket, amountMs, nowMs))
+    if (backMs === 0) return
+    if (isLocal) buckets.addPending(slot, -backMs)
+    buckets.giveBack(table, slot, backMs, nowMs)
+  }
+
+  read(table: number, charge: Charge, nowMs: number): CounterReading {
+    return debtReading(charge.policy, this.#debtOf(table, charge, nowMs))
+  }
+
+  takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): PendingSlot[] {
+    return this.#buckets.takePending(limit, nowMs, isAsked)
+  }
+
+  takeBackPending(): boolean {
+    return false
+  }
+
+  readUse(): Readonly<Record<string, TableUse>> {
+    const { size, evictions } = this.slots
+    return { buckets: { size, capacity: this.#maxKeys, evictions } }
+  }
+
+  #debtOf(table: number, { partitionKey }: Charge, nowMs: number): number {
+    const slot = this.#buckets.find(table, partitionKey, nowMs)
+    return slot === NONE ? 0 : this.#buckets.debtMs(slot, nowMs)
+  }
+
+  /** How much of a reservation can be given back: as far as the bucket would be fuller without it. */
+  #unusedMs(slot: number, ticket: Ticket, amountMs: number, nowMs: number): number {
+    const buckets = this.#buckets
+    const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
+    // Without the reservation the bucket would be this much fuller at least: the time since may have been lost on a full one.
+    const surelyMs = amountMs - (nowMs - takenAtMs)
+    // Or so much of it has not run out: units refunded meanwhile may have been taken before it.
+    const leftMs =
+      buckets.sinceMs(slot) === sinceMs ? untilMs - (buckets.givenBackMs(slot) - givenBackMs) - nowMs : 0
+    return Math.max(0, leftMs, surelyMs)
+  }
+}
+
+function isOver({ policy }: Charge, debtMs: number): boolean {
+  return debtMs > policy.windowMs + maxDelayMs(policy) + ROUNDING_MS
 }
 
 /** Whether requests wait, and the reservation is not the last of them. */

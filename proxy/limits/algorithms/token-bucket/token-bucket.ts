@@ -1,7 +1,7 @@
 import { MAX_QUOTA } from '../../../policy.ts'
 import { writtenMs } from '../algorithm-rule.ts'
 import type { Algorithm } from '../algorithm.ts'
-import { createBucketCounts } from './counts.ts'
+import { BucketCounts } from './counts.ts'
 import { bucketInRedis } from './redis.ts'
 
 /** The longest that an empty bucket may take to be full: as long as the longest window. */
@@ -43,6 +43,6 @@ export const tokenBucket: Algorithm = {
     }),
   },
   memoryTables: (maxKeys) => ({ buckets: maxKeys }),
-  createCounts: createBucketCounts,
+  createCounts: (options) => new BucketCounts(options),
   redis: bucketInRedis,
 }
