@@ -90,13 +90,7 @@ export function createMemoryLimiter(options: {
         : decide(tables, charges, now(), false),
     decidePendingSync: (charges) => dropUnsettledReservations(decide(tables, charges, now(), true)),
     reservePendingSync: (charges) => decide(tables, charges, now(), true),
-    settle(reservation, costUnits) {
-      const { charge, units } = reservation
-      const isOver = countsInFlight(charge.policy)
-      if (!isOver && units === costUnits) return
-      const { counts, table } = placeOf(tables, charge.policy)
-      counts.giveBack(table, reservation, isOver ? units : units - costUnits, now())
-    },
+    settle: (reservation, costUnits) => settle(tables, reservation, costUnits, now()),
     addInFlight({ policy, partitionKey }) {
       const { counts, table } = placeOf(tables, policy)
       counts.add?.(table, { policy, partitionKey })
@@ -105,10 +99,7 @@ export function createMemoryLimiter(options: {
       const { counts, table } = placeOf(tables, charge.policy)
       counts.giveBack(table, { charge, units: 1, isLocal: false, ticket: 0 }, 1, now())
     },
-    hasPending: (isAsked) =>
-      tables.allCounts.some(({ slots }) =>
-        isAsked ? Iterator.from(slots.pendingShards()).some(isAsked) : slots.pendingSize > 0,
-      ),
+    hasPending: (isAsked) => hasPending(tables, isAsked),
     takeBackPending(charge) {
       if (takesUnits(charge.policy)) return false
       const { counts, table } = placeOf(tables, charge.policy)
@@ -122,20 +113,9 @@ export function createMemoryLimiter(options: {
       const { counts, table } = placeOf(tables, charge.policy)
       return counts.read(table, charge, now())
     },
-    forget(policyName, partitionKey) {
-      for (const [table, policy] of tables.policies.entries()) {
-        if (!policy || (policyName !== undefined && policy.name !== policyName)) continue
-        for (const { slots } of tables.allCounts) slots.forget(table, partitionKey)
-      }
-    },
+    forget: (policyName, partitionKey) => forget(tables, policyName, partitionKey),
     useTable: (policies) => tables.change(policies),
-    tables: new Map(
-      algorithms.flatMap((algorithm) =>
-        Object.keys(algorithm.memoryTables(options.maxKeys)).map(
-          (name) => [name, () => tables.readUse(algorithm, name)] as const,
-        ),
-      ),
-    ),
+    tables: usesByName(tables, options.maxKeys),
   }
 }
 
@@ -178,6 +158,37 @@ function findRefusing(tables: PolicyTables, charges: readonly Charge[], nowMs: n
     if (refuses && counts.exceeds(table, charge, unitsOf(charge), nowMs)) return policy
   }
   return undefined
+}
+
+function settle(tables: PolicyTables, reservation: Reservation, costUnits: number, nowMs: number): void {
+  const { charge, units } = reservation
+  const isOver = countsInFlight(charge.policy)
+  if (!isOver && units === costUnits) return
+  const { counts, table } = placeOf(tables, charge.policy)
+  counts.giveBack(table, reservation, isOver ? units : units - costUnits, nowMs)
+}
+
+function forget(tables: PolicyTables, policyName: string | undefined, partitionKey: string): void {
+  for (const [table, policy] of tables.policies.entries()) {
+    if (!policy || (policyName !== undefined && policy.name !== policyName)) continue
+    for (const { slots } of tables.allCounts) slots.forget(table, partitionKey)
+  }
+}
+
+function usesByName(tables: PolicyTables, maxKeys: number): MemoryLimiter['tables'] {
+  return new Map(
+    algorithms.flatMap((algorithm) =>
+      Object.keys(algorithm.memoryTables(maxKeys)).map(
+        (name) => [name, () => tables.readUse(algorithm, name)] as const,
+      ),
+    ),
+  )
+}
+
+function hasPending({ allCounts }: PolicyTables, isAsked: ((shard: number) => boolean) | undefined): boolean {
+  return allCounts.some(({ slots }) =>
+    isAsked ? Iterator.from(slots.pendingShards()).some(isAsked) : slots.pendingSize > 0,
+  )
 }
 
 function takePending(
