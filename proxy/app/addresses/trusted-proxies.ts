@@ -1,7 +1,7 @@
 import type { Log } from '../../../shared/log.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Names } from '../../names/names.ts'
-import { createTrustedHosts, type TrustedHosts } from '../../request/addresses/trusted-hosts.ts'
+import { TrustedHosts } from '../../request/addresses/trusted-hosts.ts'
 import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import { createAddressReader, type AddressReader } from '../../request/addresses/client-address.ts'
 
@@ -14,7 +14,7 @@ export function composeTrustedProxies(
   const lookup = async (host: string): Promise<readonly string[]> => (await names.resolve(host)).addresses
   return {
     ranges,
-    hosts: hosts.length === 0 ? undefined : createTrustedHosts({ hosts, lookup, now, log }),
+    hosts: hosts.length === 0 ? undefined : new TrustedHosts({ hosts, lookup, now, log }),
   }
 }
 

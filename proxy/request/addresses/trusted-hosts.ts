@@ -1,15 +1,6 @@
 import type { Log } from '../../../shared/log.ts'
 import { formatAddress, parseAddress } from './ip-address.ts'
 
-/** The addresses of proxies that are named by their hosts, looked up beside the requests. */
-export type TrustedHosts = {
-  /** @param address its canonical text */
-  has(address: string): boolean
-  /** Resolves when each name has been looked up, or after the given time. */
-  ready(timeoutMs: number): Promise<void>
-  close(): void
-}
-
 /** How often a name is looked up: after an answer, and without one. */
 const RENEW_MS = 60_000
 const RETRY_MS = 5_000
@@ -34,95 +25,125 @@ type Host = {
 }
 
 /**
- * Looks up names of hosts at start and again each minute, or every five seconds where there was no answer. A name that
- * does not exist has no addresses, so that nobody is trusted for it; where its server does not answer, it keeps those that
- * it had for five minutes. A name is not looked up again before its last lookup has come to an end.
- *
- * @param options.lookup resolves to a name's addresses
- * @param options.now milliseconds of a monotonic clock
+ * The addresses of proxies that are named by their hosts, looked up beside the requests: at start and again each minute, or every
+ * five seconds where there was no answer. A name that does not exist has no addresses, so that nobody is trusted for it; where its
+ * server does not answer, it keeps those that it had for five minutes. A name is not looked up again before its last lookup has
+ * come to an end.
  */
-export function createTrustedHosts(options: {
-  readonly hosts: readonly string[]
-  readonly lookup: (host: string) => Promise<readonly string[]>
-  readonly now: () => number
-  readonly log: Log
-}): TrustedHosts {
-  const { lookup, now, log } = options
-  const hosts = options.hosts.map((name): Host => {
-    return { name, addresses: new Set(), isPending: false, answeredMs: -Infinity, dueMs: now(), failure: '' }
-  })
-  let all: ReadonlySet<string> = new Set()
-  let isClosed = false
+export class TrustedHosts {
+  readonly #lookup: (host: string) => Promise<readonly string[]>
+  readonly #now: () => number
+  readonly #log: Log
+  readonly #hosts: readonly Host[]
+  /** The addresses of all hosts. */
+  #all: ReadonlySet<string> = new Set()
+  readonly #first: Promise<unknown>
+  readonly #timer: NodeJS.Timeout
+  #isClosed = false
 
-  function setAddresses(host: Host, addresses: ReadonlySet<string>): void {
-    const isSame = addresses.size === host.addresses.size && addresses.isSubsetOf(host.addresses)
-    if (isSame) return
-    host.addresses = addresses
-    all = new Set(hosts.flatMap((other) => [...other.addresses]))
-    log.info(
-      { host: host.name, addresses: [...addresses] },
-      'trusted proxies: the addresses of a host have changed',
-    )
+  /**
+   * @param options.lookup resolves to a name's addresses
+   * @param options.now milliseconds of a monotonic clock
+   */
+  constructor(options: {
+    readonly hosts: readonly string[]
+    readonly lookup: (host: string) => Promise<readonly string[]>
+    readonly now: () => number
+    readonly log: Log
+  }) {
+    const { hosts, lookup, now, log } = options
+    this.#lookup = lookup
+    this.#now = now
+    this.#log = log
+    this.#hosts = hosts.map((name): Host => {
+      return {
+        name,
+        addresses: new Set(),
+        isPending: false,
+        answeredMs: -Infinity,
+        dueMs: now(),
+        failure: '',
+      }
+    })
+    this.#first = this.#look()
+    this.#timer = setInterval(() => void this.#look(), RETRY_MS).unref()
   }
 
-  function fail(host: Host, error: unknown): void {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
-    if (noSuchHost.has(code)) setAddresses(host, new Set())
-    if (code === host.failure) return
-    host.failure = code
-    const trusted =
-      host.addresses.size === 0 ? 'nobody is trusted for it' : 'its last addresses stay trusted for a while'
-    log.warn(
-      { host: host.name, reason: code },
-      `trusted proxies: the name of a host does not resolve, ${trusted}`,
-    )
+  /** @param address its canonical text */
+  has(address: string): boolean {
+    return this.#all.has(address)
   }
 
-  async function renew(host: Host): Promise<void> {
+  /** Resolves when each name has been looked up, or after the given time. */
+  async ready(timeoutMs: number): Promise<void> {
+    let limit: NodeJS.Timeout | undefined
+    const timeout = new Promise((resolve) => (limit = setTimeout(resolve, timeoutMs)))
+    await Promise.race([this.#first, timeout])
+    clearTimeout(limit)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+  }
+
+  /** Expires addresses that no answer has confirmed, and looks up the names that are due. */
+  #look(): Promise<unknown> {
+    const nowMs = this.#now()
+    for (const host of this.#hosts)
+      if (nowMs - host.answeredMs >= KEEP_MS) this.#setAddresses(host, new Set())
+    const due = this.#hosts.filter((host) => !host.isPending && nowMs >= host.dueMs)
+    return Promise.all(due.map((host) => this.#renew(host)))
+  }
+
+  async #renew(host: Host): Promise<void> {
     host.isPending = true
     try {
-      const found = await lookup(host.name)
-      if (isClosed) return
-      const addresses = new Set(found.slice(0, MAX_ADDRESSES).flatMap(canonical))
-      if (found.length > MAX_ADDRESSES)
-        log.warn(
-          { host: host.name },
-          `trusted proxies: only ${MAX_ADDRESSES} addresses of a host are trusted`,
-        )
-      host.answeredMs = now()
-      host.dueMs = now() + RENEW_MS
-      host.failure = ''
-      setAddresses(host, addresses)
+      const found = await this.#lookup(host.name)
+      if (!this.#isClosed) this.#found(host, found)
     } catch (error) {
-      if (isClosed) return
-      host.dueMs = now() + RETRY_MS
-      fail(host, error)
+      if (!this.#isClosed) this.#failed(host, error)
     } finally {
       host.isPending = false
     }
   }
 
-  /** Expires addresses that no answer has confirmed, and looks up the names that are due. */
-  function look(): Promise<unknown> {
-    for (const host of hosts) if (now() - host.answeredMs >= KEEP_MS) setAddresses(host, new Set())
-    return Promise.all(hosts.filter((host) => !host.isPending && now() >= host.dueMs).map(renew))
+  #found(host: Host, found: readonly string[]): void {
+    const addresses = new Set(found.slice(0, MAX_ADDRESSES).flatMap(canonical))
+    if (found.length > MAX_ADDRESSES)
+      this.#log.warn(
+        { host: host.name },
+        `trusted proxies: only ${MAX_ADDRESSES} addresses of a host are trusted`,
+      )
+    host.answeredMs = this.#now()
+    host.dueMs = this.#now() + RENEW_MS
+    host.failure = ''
+    this.#setAddresses(host, addresses)
   }
 
-  const first = look()
-  const timer = setInterval(() => void look(), RETRY_MS).unref()
+  #failed(host: Host, error: unknown): void {
+    host.dueMs = this.#now() + RETRY_MS
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    if (noSuchHost.has(code)) this.#setAddresses(host, new Set())
+    if (code === host.failure) return
+    host.failure = code
+    const trusted =
+      host.addresses.size === 0 ? 'nobody is trusted for it' : 'its last addresses stay trusted for a while'
+    this.#log.warn(
+      { host: host.name, reason: code },
+      `trusted proxies: the name of a host does not resolve, ${trusted}`,
+    )
+  }
 
-  return {
-    has: (address) => all.has(address),
-    async ready(timeoutMs) {
-      let limit: NodeJS.Timeout | undefined
-      const timeout = new Promise((resolve) => (limit = setTimeout(resolve, timeoutMs)))
-      await Promise.race([first, timeout])
-      clearTimeout(limit)
-    },
-    close() {
-      isClosed = true
-      clearInterval(timer)
-    },
+  #setAddresses(host: Host, addresses: ReadonlySet<string>): void {
+    const isSame = addresses.size === host.addresses.size && addresses.isSubsetOf(host.addresses)
+    if (isSame) return
+    host.addresses = addresses
+    this.#all = new Set(this.#hosts.flatMap((other) => [...other.addresses]))
+    this.#log.info(
+      { host: host.name, addresses: [...addresses] },
+      'trusted proxies: the addresses of a host have changed',
+    )
   }
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createAddressReader } from '../../../../proxy/request/addresses/client-address.ts'
-import { createTrustedHosts, type TrustedHosts } from '../../../../proxy/request/addresses/trusted-hosts.ts'
+import { TrustedHosts } from '../../../../proxy/request/addresses/trusted-hosts.ts'
 import { recordLog } from '../../../support/limiter/limiters.ts'
 import { peerAt } from '../../../support/network/peer-at.ts'
 
@@ -24,7 +24,7 @@ afterEach(() => void vi.useRealTimers())
 function start(answers: Record<string, Answer>) {
   const asked: string[] = []
   const { log, lines } = recordLog()
-  const hosts = createTrustedHosts({
+  const hosts = new TrustedHosts({
     hosts: Object.keys(answers),
     async lookup(host) {
       asked.push(host)
