@@ -1,22 +1,7 @@
+import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import type { FindAddresses, Found } from './find-addresses.ts'
 import { NameError } from './name-error.ts'
-
-/**
- * The addresses of names, for all connections of this process. Connections need not wait for a name server: a known address is
- * used, and renewed in the background when its TTL is over. Each name has one lookup at a time, and an unanswered name does not
- * delay others.
- */
-export type Names = {
-  /** Replaces `dns.lookup`, with the same arguments, for `net.connect` and everything built on it. */
-  readonly lookup: LookupFunction
-  /**
-   * An answer whose time is not over: the last one, or that of a lookup which this begins or joins.
-   *
-   * @returns rejects with a NameError
-   */
-  resolve(name: string): Promise<Found>
-}
 
 /** A name without an address is looked up again after so long at the earliest. */
 const RETRY_MS = 1_000
@@ -52,17 +37,58 @@ type Entry = {
 }
 
 /**
- * @param options.find looks a name up now
- * @param options.now monotonic milliseconds
+ * The addresses of names, for all connections of this process. Connections need not wait for a name server: a known address is
+ * used, and renewed in the background when its TTL is over. Each name has one lookup at a time, and an unanswered name does not
+ * delay others.
  */
-export function createNames(options: { readonly find: FindAddresses; readonly now: () => number }): Names {
-  const { find, now } = options
-  const entries = new Map<string, Entry>()
+export class Names {
+  readonly #find: FindAddresses
+  readonly #now: () => number
+  readonly #entries = new Map<string, Entry>()
 
-  function entryOf(name: string): Entry {
-    const known = entries.get(name)
+  /**
+   * @param options.find looks a name up now
+   * @param options.now monotonic milliseconds
+   */
+  constructor(options: { readonly find: FindAddresses; readonly now: () => number }) {
+    this.#find = options.find
+    this.#now = options.now
+  }
+
+  /** Replaces `dns.lookup`, with the same arguments, for `net.connect` and everything built on it. */
+  readonly lookup: LookupFunction = (name, { all, family }, callback) => {
+    const entry = this.#entryOf(name)
+    const answer = (): void => {
+      const found = addressesOf(entry, family)
+      const [first] = found
+      if (!first) callback(entry.failure ?? new NameError('ENOTFOUND', name), all ? [] : '')
+      else if (all) callback(null, found)
+      else callback(null, first.address, first.family)
+    }
+    const waiting = this.#ready(name, entry)
+    // Outside of the promise, so that what the callback throws is the exception of the connection that it opens.
+    if (waiting) void waiting.then(() => process.nextTick(answer))
+    else process.nextTick(answer)
+  }
+
+  /**
+   * An answer whose time is not over: the last one, or that of a lookup which this begins or joins.
+   *
+   * @returns rejects with a NameError
+   */
+  async resolve(name: string): Promise<Found> {
+    const entry = this.#entryOf(name)
+    if (entry.pending || this.#now() >= entry.dueMs) await this.#lookUp(name, entry)
+    if (entry.failure) throw entry.failure
+    const { addresses } = entry.found ?? { addresses: [] }
+    if (addresses.length === 0) throw new NameError('ENOTFOUND', name)
+    return { addresses, forMs: Math.max(0, entry.dueMs - this.#now()) }
+  }
+
+  #entryOf(name: string): Entry {
+    const known = this.#entries.get(name)
     if (known) return known
-    if (entries.size >= MAX_NAMES) dropOldest(entries)
+    if (this.#entries.size >= MAX_NAMES) dropOldest(this.#entries)
     const entry: Entry = {
       found: undefined,
       failure: undefined,
@@ -71,71 +97,49 @@ export function createNames(options: { readonly find: FindAddresses; readonly no
       pending: undefined,
       pendingSinceMs: 0,
     }
-    entries.set(name, entry)
+    this.#entries.set(name, entry)
     return entry
   }
 
-  async function renew(name: string, entry: Entry): Promise<void> {
+  /** Resolves when the entry says what the connection is opened by. Undefined: it does already. */
+  #ready(name: string, entry: Entry): Promise<void> | undefined {
+    const known = entry.found !== undefined && this.#now() < entry.usableUntilMs
+    if (this.#now() < entry.dueMs + (known ? RENEWAL_MS : 0)) return undefined
+    const pending = this.#lookUp(name, entry)
+    if (!known) return pending
+    const patienceMs = entry.pendingSinceMs + PATIENCE_MS - this.#now()
+    return patienceMs > 0 ? atMost(patienceMs, pending) : undefined
+  }
+
+  #lookUp(name: string, entry: Entry): Promise<void> {
+    if (entry.pending) return entry.pending
+    entry.pendingSinceMs = this.#now()
+    entry.pending = this.#renew(name, entry)
+    return entry.pending
+  }
+
+  async #renew(name: string, entry: Entry): Promise<void> {
     try {
-      entry.found = await find(name)
+      entry.found = await this.#find(name)
       entry.failure = undefined
-      entry.dueMs = now() + entry.found.forMs
+      entry.dueMs = this.#now() + entry.found.forMs
       entry.usableUntilMs = entry.dueMs + STALE_MS
     } catch (error) {
       entry.failure = error instanceof NameError ? error : new NameError('EAI_AGAIN', name, error)
       // The address may soon be another's. Where there was no answer, nothing has been said of it.
       if (entry.failure.code === 'ENOTFOUND') entry.found = undefined
-      entry.dueMs = now() + (entry.found ? RETRY_KNOWN_MS : RETRY_MS)
+      entry.dueMs = this.#now() + (entry.found ? RETRY_KNOWN_MS : RETRY_MS)
     }
     entry.pending = undefined
   }
+}
 
-  function lookUp(name: string, entry: Entry): Promise<void> {
-    if (entry.pending) return entry.pending
-    entry.pendingSinceMs = now()
-    entry.pending = renew(name, entry)
-    return entry.pending
-  }
-
-  /** Resolves when the entry says what the connection is opened by. Undefined: it does already. */
-  function ready(name: string, entry: Entry): Promise<void> | undefined {
-    const known = entry.found !== undefined && now() < entry.usableUntilMs
-    if (now() < entry.dueMs + (known ? RENEWAL_MS : 0)) return undefined
-    const pending = lookUp(name, entry)
-    if (!known) return pending
-    const patienceMs = entry.pendingSinceMs + PATIENCE_MS - now()
-    return patienceMs > 0 ? atMost(patienceMs, pending) : undefined
-  }
-
-  const lookup: LookupFunction = (name, { all, family }, callback) => {
-    const entry = entryOf(name)
-    const answer = (): void => {
-      const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : 0
-      const found = (entry.found?.addresses ?? [])
-        .map((address) => ({ address, family: isIP(address) }))
-        .filter((each) => wanted === 0 || each.family === wanted)
-      const [first] = found
-      if (!first) callback(entry.failure ?? new NameError('ENOTFOUND', name), all ? [] : '')
-      else if (all) callback(null, found)
-      else callback(null, first.address, first.family)
-    }
-    const waiting = ready(name, entry)
-    // Outside of the promise, so that what the callback throws is the exception of the connection that it opens.
-    if (waiting) void waiting.then(() => process.nextTick(answer))
-    else process.nextTick(answer)
-  }
-
-  return {
-    lookup,
-    async resolve(name) {
-      const entry = entryOf(name)
-      if (entry.pending || now() >= entry.dueMs) await lookUp(name, entry)
-      if (entry.failure) throw entry.failure
-      const { addresses } = entry.found ?? { addresses: [] }
-      if (addresses.length === 0) throw new NameError('ENOTFOUND', name)
-      return { addresses, forMs: Math.max(0, entry.dueMs - now()) }
-    },
-  }
+/** @param family as `dns.lookup` takes it: 0 or undefined for both */
+function addressesOf({ found }: Entry, family: LookupOptions['family']): LookupAddress[] {
+  const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : 0
+  return (found?.addresses ?? [])
+    .map((address) => ({ address, family: isIP(address) }))
+    .filter((each) => wanted === 0 || each.family === wanted)
 }
 
 function dropOldest(entries: Map<string, Entry>): void {

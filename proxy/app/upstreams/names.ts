@@ -2,13 +2,13 @@ import dns from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { syncBuiltinESMExports } from 'node:module'
 import { createFinder } from '../../names/find-addresses.ts'
-import { createNames, type Names } from '../../names/names.ts'
+import { Names } from '../../names/names.ts'
 
 const { lookup: systemLookup } = dns
 
 /** The resolver of names for this process. */
 export function composeNames(): Names {
-  return createNames({ find: createFinder(), now: () => performance.now() })
+  return new Names({ find: createFinder(), now: () => performance.now() })
 }
 
 /**

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Found } from '../../../proxy/names/find-addresses.ts'
 import { NameError } from '../../../proxy/names/name-error.ts'
-import { createNames, type Names } from '../../../proxy/names/names.ts'
+import { Names } from '../../../proxy/names/names.ts'
 
 type Pending = {
   readonly name: string
@@ -16,7 +16,7 @@ function setUp(): { names: Names; pending: Pending[]; clock: { ms: number } } {
     new Promise((resolve, reject) =>
       pending.push({ name, answer: resolve, fail: (code) => reject(new NameError(code, name)) }),
     )
-  return { names: createNames({ find, now: () => clock.ms }), pending, clock }
+  return { names: new Names({ find, now: () => clock.ms }), pending, clock }
 }
 
 const found = (...addresses: string[]): Found => ({ addresses, forMs: 10_000 })
