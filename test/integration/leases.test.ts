@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Charge } from '../../proxy/limits/limiter.ts'
-import { createRedisLeaseStore } from '../../proxy/limits/store/redis/settling/lease-store.ts'
+import { RedisLeaseStore } from '../../proxy/limits/store/redis/settling/lease-store.ts'
 import { giveBackLeasesScript } from '../../proxy/limits/store/redis/scripts/lease.ts'
 import { createDescriber } from '../../proxy/limits/store/redis/keys.ts'
 import { LEASE_MS, MAX_LEASE_AGE_MS, type Lease } from '../../proxy/limits/store/leases/lease-store.ts'
@@ -56,7 +56,7 @@ test('Redis leases, takes back and keeps at a reset what the model says', async 
   const limiter = await openAnsweringLimiter(url)
   const { client } = limiter.connection
   const describe = createDescriber('sluice:1')
-  const store = createRedisLeaseStore({
+  const store = new RedisLeaseStore({
     redis: client,
     describe: ({ policy }) => describe(policy),
     isAnswering: () => true,

@@ -18,7 +18,7 @@ import { createRedisNodes, type RedisNodes } from './nodes.ts'
 import type { RedisClient, RedisNode } from './run-script.ts'
 import { CountedPolicies } from './scripts/counted-policies.ts'
 import { InFlightRequests } from './settling/in-flight.ts'
-import { createRedisLeaseStore } from './settling/lease-store.ts'
+import { RedisLeaseStore } from './settling/lease-store.ts'
 import { createRepayment, type AddOnce } from './settling/repayment.ts'
 import { createSettling, type Settling } from './settling/settling.ts'
 
@@ -121,7 +121,7 @@ export class RedisLimiter {
     this.#settling = createSettling({ redis, describe: ({ charge }) => describe(charge.policy) })
     this.#probes = probes
     this.#batching = new Batching({ counters: this.#counters(), timeoutMs, now, hooks: this.#batchHooks() })
-    this.leaseStore = createRedisLeaseStore(ofCharge)
+    this.leaseStore = new RedisLeaseStore(ofCharge)
     this.addOnce = createRepayment({
       redis,
       keyPrefix,

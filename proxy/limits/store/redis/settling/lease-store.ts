@@ -15,27 +15,61 @@ const REPLIED = 5
  * Takes units ahead from the counters in Redis, and gives them back: those of a turn of the event loop in one command. In a cluster each
  * is a command of its own, as a command reaches one node only.
  */
-export function createRedisLeaseStore(options: {
-  readonly redis: RedisClient
-  readonly describe: (charge: Charge) => RedisPolicy
+export class RedisLeaseStore implements LeaseStore {
   readonly isAnswering: LeaseStore['isAnswering']
-}): LeaseStore {
-  const { redis, describe, isAnswering } = options
-  let wanted: Wanted[] = []
-  let unused: Unused[] = []
+  readonly #redis: RedisClient
+  readonly #describe: (charge: Charge) => RedisPolicy
+  /** Those of this turn. */
+  #wanted: Wanted[] = []
+  #unused: Unused[] = []
 
-  /** Sends the parts that fit into a command each. */
-  function send<Item>(items: readonly Item[], sendPart: (part: readonly Item[]) => void): void {
-    const size = redis.isCluster ? 1 : LEASES_IN_COMMAND
-    inOneWrite(redis, () => {
-      for (let at = 0; at < items.length; at += size) sendPart(items.slice(at, at + size))
+  constructor(options: {
+    readonly redis: RedisClient
+    readonly describe: (charge: Charge) => RedisPolicy
+    readonly isAnswering: LeaseStore['isAnswering']
+  }) {
+    this.#redis = options.redis
+    this.#describe = options.describe
+    this.isAnswering = options.isAnswering
+  }
+
+  take(charge: Charge, units: () => WantedUnits): Promise<Lease> {
+    return new Promise((taken, failed) => {
+      this.#wanted.push({ charge, wanted: units, taken, failed })
+      this.#sendLater()
     })
   }
 
-  async function ask(part: readonly Wanted[]): Promise<void> {
+  giveBack(charge: Charge, lease: Lease, units: number): void {
+    this.#unused.push({ charge, lease, units })
+    this.#sendLater()
+  }
+
+  flush(): void {
+    const [wanted, unused] = [this.#wanted, this.#unused]
+    this.#wanted = []
+    this.#unused = []
+    // Units that are given back first can be taken again.
+    if (this.#redis.status === 'ready') this.#inParts(unused, (part) => this.#sendUnused(part))
+    this.#inParts(wanted, (part) => void this.#ask(part))
+  }
+
+  #sendLater(): void {
+    if (this.#wanted.length + this.#unused.length === 1) setImmediate(() => this.flush())
+  }
+
+  /** Calls back with parts that fit into a command each. */
+  #inParts<Item>(items: readonly Item[], send: (part: readonly Item[]) => void): void {
+    const size = this.#redis.isCluster ? 1 : LEASES_IN_COMMAND
+    inOneWrite(this.#redis, () => {
+      for (let at = 0; at < items.length; at += size) send(items.slice(at, at + size))
+    })
+  }
+
+  async #ask(part: readonly Wanted[]): Promise<void> {
     try {
-      if (!part.every(({ charge }) => isAnswering(charge))) throw new Error('not connected')
-      const reply = await run(takeLeasesScript, part, (policy, { charge, wanted }) => {
+      if (!part.every(({ charge }) => this.isAnswering(charge))) throw new Error('not connected')
+      const reply = await this.#run(takeLeasesScript, part, (policy, { charge, wanted }) => {
         const { units, share, min } = wanted()
         return {
           keys: [keyOf(policy, charge.partitionKey), leasedKeyOf(policy, charge.partitionKey)],
@@ -53,15 +87,15 @@ export function createRedisLeaseStore(options: {
     }
   }
 
-  function tell(part: readonly Unused[]): void {
+  #sendUnused(part: readonly Unused[]): void {
     // After an error it is unknown whether the command was executed, so it is not sent again.
-    run(giveBackLeasesScript, part, (policy, { charge, lease, units }) => ({
+    this.#run(giveBackLeasesScript, part, (policy, { charge, lease, units }) => ({
       keys: [keyOf(policy, charge.partitionKey)],
       values: [lease.ticket, lease.takenAtUs, String(units)],
     })).catch(() => undefined)
   }
 
-  function run<Item extends { readonly charge: Charge }>(
+  #run<Item extends { readonly charge: Charge }>(
     script: RedisScript,
     part: readonly Item[],
     argumentsOf: (policy: RedisPolicy, item: Item) => Arguments,
@@ -70,39 +104,12 @@ export function createRedisLeaseStore(options: {
     const keys: string[] = []
     const values: string[] = []
     for (const item of part) {
-      const policy = describe(item.charge)
+      const policy = this.#describe(item.charge)
       const made = argumentsOf(policy, item)
       keys.push(...made.keys)
       values.push(policies.numberOf(policy), ...made.values)
     }
-    return runScript(redis, script, keys.length, [...keys, ...policies.toArguments(), ...values])
-  }
-
-  function sendAll(): void {
-    const [asked, told] = [wanted, unused]
-    wanted = []
-    unused = []
-    // Units that are given back first can be taken again.
-    if (redis.status === 'ready') send(told, tell)
-    send(asked, (part) => void ask(part))
-  }
-
-  function sendLater(): void {
-    if (wanted.length + unused.length === 1) setImmediate(sendAll)
-  }
-
-  return {
-    isAnswering,
-    take: (charge, units) =>
-      new Promise((taken, failed) => {
-        wanted.push({ charge, wanted: units, taken, failed })
-        sendLater()
-      }),
-    giveBack(charge, lease, units) {
-      unused.push({ charge, lease, units })
-      sendLater()
-    },
-    flush: sendAll,
+    return runScript(this.#redis, script, keys.length, [...keys, ...policies.toArguments(), ...values])
   }
 }
 
