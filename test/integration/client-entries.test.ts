@@ -7,7 +7,7 @@ import { BanCounts } from '../../proxy/limits/clients/ban-counts.ts'
 import { ClientEntries } from '../../proxy/limits/clients/client-entries.ts'
 import { idOf, partsOf, type Ban, type ClientEntry } from '../../proxy/limits/clients/client-entry.ts'
 import { createMemoryEntryStore, type EntryStore } from '../../proxy/limits/clients/entry-store.ts'
-import { createRedisEntryStore } from '../../proxy/limits/clients/redis-entry-store.ts'
+import { RedisEntryStore } from '../../proxy/limits/clients/redis-entry-store.ts'
 import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
 import type { RedisClient } from '../../proxy/limits/store/redis/run-script.ts'
 import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
@@ -41,7 +41,7 @@ async function openReplica(redis: RedisClient): Promise<Replica> {
   const entries = new ClientEntries(now)
   const state = { isAnswering: true }
   const isAnswering = (): boolean => state.isAnswering
-  const store = createRedisEntryStore({
+  const store = new RedisEntryStore({
     entries,
     redis,
     keyPrefix: 'sluice:1',

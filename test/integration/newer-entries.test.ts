@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { ClientEntries } from '../../proxy/limits/clients/client-entries.ts'
-import { createRedisEntryStore } from '../../proxy/limits/clients/redis-entry-store.ts'
+import { RedisEntryStore } from '../../proxy/limits/clients/redis-entry-store.ts'
 import { recordLog } from '../support/limiter/limiters.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
@@ -28,7 +28,7 @@ test.for([
   const entries = new ClientEntries(() => performance.now())
   const { log, lines } = recordLog()
   const options = { entries, redis, keyPrefix: 'sluice:1', isAnswering: () => true, timeoutMs: 5_000, log }
-  const store = createRedisEntryStore(options)
+  const store = new RedisEntryStore(options)
   onTestFinished(() => store.close())
   await store.ready()
   expect(entries.list('ban').map(({ id: found }) => found)).toEqual(['ban * 192.0.2.1'])

@@ -13,7 +13,7 @@ import {
 } from './client-entry.ts'
 import { ClientEntries } from './client-entries.ts'
 import { createMemoryEntryStore, type EntryOutcome } from './entry-store.ts'
-import { createRedisEntryStore } from './redis-entry-store.ts'
+import { RedisEntryStore } from './redis-entry-store.ts'
 
 /** Clients that are banned, or have another limit, at run time. */
 export type ClientTable = {
@@ -71,7 +71,7 @@ export function createClientTable(
   let policies = startPolicies
   observeEntries(telemetry, entries)
   const store = shared
-    ? createRedisEntryStore({ entries, log, ...shared })
+    ? new RedisEntryStore({ entries, log, ...shared })
     : createMemoryEntryStore(entries, changed)
   const banning = new Banning({
     store,

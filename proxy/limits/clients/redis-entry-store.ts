@@ -1,7 +1,7 @@
 import type { Log } from '../../../shared/log.ts'
 import { within } from '../../../shared/within.ts'
 import { reasonOf } from '../store/redis/errors.ts'
-import { createPoll } from '../store/redis/feeds/poll.ts'
+import { createPoll, type Poll } from '../store/redis/feeds/poll.ts'
 import { runScript, script, type RedisClient } from '../store/redis/run-script.ts'
 import {
   idOf,
@@ -14,6 +14,7 @@ import {
 } from './client-entry.ts'
 import type { ClientEntries } from './client-entries.ts'
 import type { EntryOutcome, EntryStore } from './entry-store.ts'
+import { PendingBans } from './pending-bans.ts'
 
 const NOT_UNDERSTOOD =
   'some bans or overrides in Redis are not in force here: another version of the gateway has written them'
@@ -28,159 +29,163 @@ const READY_MS = 1000
  * - `<prefix>:{clients}`: a hash of all entries: when each ends, by the clock of Redis, and its JSON
  * - `<prefix>:{clients}:ban`, `<prefix>:{clients}:override`: sorted sets of their ids by their ends
  * - `<prefix>:{clients}:changes`: a sorted set of ids by their last change, in microseconds of the clock of Redis
- *
- * @param options.keyPrefix of `keyPrefixOf`
- * @param options.isAnswering whether there is any use in asking
- * @param options.timeoutMs for each change
  */
-export function createRedisEntryStore(options: {
-  readonly entries: ClientEntries
-  readonly redis: RedisClient
-  readonly keyPrefix: string
-  readonly isAnswering: (key: string) => boolean
-  readonly timeoutMs: number
-  readonly log: Log
-}): EntryStore {
-  const { entries, redis, isAnswering, timeoutMs, log } = options
-  const entriesKey = `${options.keyPrefix}:{clients}`
-  const changesKey = `${entriesKey}:changes`
+export class RedisEntryStore implements EntryStore {
+  /** The copy. */
+  readonly #entries: ClientEntries
+  readonly #redis: RedisClient
+  readonly #entriesKey: string
+  readonly #changesKey: string
+  readonly #isAnswering: (key: string) => boolean
+  readonly #timeoutMs: number
+  readonly #log: Log
+  readonly #poll: Poll
   /** The last change that has been read; undefined: everything must be read. */
-  let lastChange: string | undefined
+  #lastChange: string | undefined
   /** Whether there was an entry that this version does not know, which is logged once. */
-  let isNotUnderstood = false
-  /** Bans that were made while Redis was away, and when they end. */
-  const pendingSync = new Map<EntryId, { readonly entry: ClientEntry; readonly endsAtMs: number }>()
+  #isNotUnderstood = false
+  readonly #pendingBans = new PendingBans()
 
-  async function look(): Promise<void> {
-    const reply = await runScript(redis, readChangesScript, 2, [entriesKey, changesKey, lastChange ?? ''])
-    if (!isChanges(reply)) throw new TypeError('unexpected reply from Redis: no changes')
-    const [change, nowMs, isAll, ...rest] = reply
-    if (isAll === 1) entries.clear()
-    for (let at = 0; at < rest.length; at += 2) apply(String(rest[at]), rest[at + 1], Number(nowMs))
-    lastChange = change
-    if (pendingSync.size > 0) await syncPending()
+  /**
+   * @param options.keyPrefix of `keyPrefixOf`
+   * @param options.isAnswering whether there is any use in asking
+   * @param options.timeoutMs for each change
+   */
+  constructor(options: {
+    readonly entries: ClientEntries
+    readonly redis: RedisClient
+    readonly keyPrefix: string
+    readonly isAnswering: (key: string) => boolean
+    readonly timeoutMs: number
+    readonly log: Log
+  }) {
+    this.#entries = options.entries
+    this.#redis = options.redis
+    this.#entriesKey = `${options.keyPrefix}:{clients}`
+    this.#changesKey = `${this.#entriesKey}:changes`
+    this.#isAnswering = options.isAnswering
+    this.#timeoutMs = options.timeoutMs
+    this.#log = options.log
+    this.#poll = createPoll({
+      look: () => this.#look(),
+      isAnswering: () => this.#isAnswering(this.#entriesKey),
+      key: this.#entriesKey,
+      failed: 'cannot read bans and overrides in Redis',
+      log: this.#log,
+    })
   }
 
-  function apply(id: EntryId, text: unknown, redisNowMs: number): void {
+  async put(entry: ClientEntry, forMs: number): Promise<EntryOutcome> {
+    const outcome = await this.#attempt(() => this.#write(entry, forMs))
+    if (outcome === 'done') {
+      this.#pendingBans.delete(idOf(entry))
+      this.#entries.set(entry, forMs)
+    }
+    return outcome
+  }
+
+  async extend(entry: ClientEntry, forMs: number): Promise<EntryOutcome> {
+    const entries = this.#entries
+    if (entries.leftMs(idOf(entry)) >= forMs) return 'done'
+    if (entry.kind === 'ban') this.#removeAll(entries.makeRoomFor(entry))
+    if (!entries.set(entry, forMs, MAX_RULE_BANS)) return 'full'
+    const outcome = await this.#extendThere(entry, forMs)
+    if (outcome === 'full') entries.delete(idOf(entry))
+    else if (outcome !== 'done') this.#pendingBans.add(entry, forMs)
+    return outcome
+  }
+
+  async remove(id: EntryId): Promise<EntryOutcome> {
+    const outcome = await this.#attempt(() => this.#change(id, MAX_ENTRIES))
+    if (outcome !== 'done' && outcome !== 'absent') return outcome
+    const isPending = this.#pendingBans.delete(id)
+    this.#entries.delete(id)
+    return isPending ? 'done' : outcome
+  }
+
+  ready(): Promise<void> {
+    return within(READY_MS, this.#poll.catchUp()).catch(() => undefined)
+  }
+
+  close(): void {
+    this.#poll.close()
+  }
+
+  async #look(): Promise<void> {
+    const keysAndLast = [this.#entriesKey, this.#changesKey, this.#lastChange ?? '']
+    const reply = await runScript(this.#redis, readChangesScript, 2, keysAndLast)
+    if (!isChanges(reply)) throw new TypeError('unexpected reply from Redis: no changes')
+    const [change, nowMs, isAll, ...rest] = reply
+    if (isAll === 1) this.#entries.clear()
+    for (let at = 0; at < rest.length; at += 2) this.#apply(String(rest[at]), rest[at + 1], Number(nowMs))
+    this.#lastChange = change
+    await this.#pendingBans.writeAll((entry, leftMs) => {
+      this.#entries.set(entry, leftMs)
+      return this.#write(entry, leftMs, 'extend')
+    })
+  }
+
+  #apply(id: EntryId, text: unknown, redisNowMs: number): void {
     const [, endsAt, json] = (typeof text === 'string' && /^(\d+) (.*)$/s.exec(text)) || []
     const entry = json === undefined ? undefined : readEntry(parse(json))
     const leftMs = Number(endsAt) - redisNowMs
-    if (entry && leftMs > 0 && idOf(entry) === id) return void entries.set(entry, leftMs)
-    if (json !== undefined && leftMs > 0 && !isNotUnderstood) {
-      isNotUnderstood = true
-      log.warn({ key: entriesKey }, NOT_UNDERSTOOD)
+    if (entry && leftMs > 0 && idOf(entry) === id) return void this.#entries.set(entry, leftMs)
+    if (json !== undefined && leftMs > 0 && !this.#isNotUnderstood) {
+      this.#isNotUnderstood = true
+      this.#log.warn({ key: this.#entriesKey }, NOT_UNDERSTOOD)
     }
     // It was removed, also from the pending writes.
-    pendingSync.delete(id)
-    entries.delete(id)
+    this.#pendingBans.delete(id)
+    this.#entries.delete(id)
   }
 
-  async function syncPending(): Promise<void> {
-    for (const [id, ban] of [...pendingSync]) {
-      // While the one before was written somebody may have lifted or changed this one.
-      if (pendingSync.get(id) !== ban) continue
-      const leftMs = ban.endsAtMs - performance.now()
-      if (leftMs > 0) {
-        entries.set(ban.entry, leftMs)
-        await write(ban.entry, leftMs, 'extend')
-      }
-      if (pendingSync.get(id) === ban) pendingSync.delete(id)
-    }
-  }
-
-  /** At most as many as the table itself can have. */
-  function saveLater(entry: ClientEntry, forMs: number): void {
-    const nowMs = performance.now()
-    if (pendingSync.size >= MAX_RULE_BANS)
-      for (const [id, { endsAtMs }] of pendingSync) if (endsAtMs <= nowMs) pendingSync.delete(id)
-    const [oldest] = pendingSync.keys()
-    if (pendingSync.size >= MAX_RULE_BANS && oldest !== undefined) pendingSync.delete(oldest)
-    pendingSync.set(idOf(entry), { entry, endsAtMs: nowMs + forMs })
-  }
-
-  async function change(id: EntryId, most: number, ...values: readonly string[]): Promise<EntryOutcome> {
-    const keys = [entriesKey, changesKey, `${entriesKey}:${kindOf(id)}`]
-    const reply = await within(
-      timeoutMs,
-      runScript(redis, changeScript, keys.length, [...keys, id, String(most), ...values]),
-    )
-    return reply === 'full' || reply === 'absent' ? reply : 'done'
-  }
-
-  function write(entry: ClientEntry, forMs: number, ...how: readonly 'extend'[]): Promise<EntryOutcome> {
-    const most = how.length > 0 ? MAX_RULE_BANS : MAX_ENTRIES
-    return change(idOf(entry), most, String(Math.ceil(forMs)), JSON.stringify(entry), ...how)
+  async #extendThere(entry: ClientEntry, forMs: number): Promise<EntryOutcome> {
+    const extend = (): Promise<EntryOutcome> => this.#attempt(() => this.#write(entry, forMs, 'extend'))
+    const outcome = await extend()
+    if (outcome !== 'full') return outcome
+    // Other replicas have made bans of which this one has not heard.
+    this.#entries.delete(idOf(entry))
+    const evicted = this.#entries.evictBans()
+    this.#entries.set(entry, forMs, MAX_RULE_BANS)
+    if (evicted.length === 0) return 'full'
+    this.#removeAll(evicted)
+    return extend()
   }
 
   /**
    * An entry accepted here is accepted everywhere. Commands are executed in their order, so there is room for one that is written
    * after it.
    */
-  function removeAll(ids: readonly EntryId[]): void {
+  #removeAll(ids: readonly EntryId[]): void {
     for (const id of ids) {
-      pendingSync.delete(id)
-      void attempt(() => change(id, MAX_ENTRIES))
+      this.#pendingBans.delete(id)
+      void this.#attempt(() => this.#change(id, MAX_ENTRIES))
     }
   }
 
-  async function extendThere(entry: ClientEntry, forMs: number): Promise<EntryOutcome> {
-    const extend = (): Promise<EntryOutcome> => attempt(() => write(entry, forMs, 'extend'))
-    const outcome = await extend()
-    if (outcome !== 'full') return outcome
-    // Other replicas have made bans of which this one has not heard.
-    entries.delete(idOf(entry))
-    const evicted = entries.evictBans()
-    entries.set(entry, forMs, MAX_RULE_BANS)
-    if (evicted.length === 0) return 'full'
-    removeAll(evicted)
-    return extend()
+  #write(entry: ClientEntry, forMs: number, ...how: readonly 'extend'[]): Promise<EntryOutcome> {
+    const most = how.length > 0 ? MAX_RULE_BANS : MAX_ENTRIES
+    return this.#change(idOf(entry), most, String(Math.ceil(forMs)), JSON.stringify(entry), ...how)
   }
 
-  async function attempt(action: () => Promise<EntryOutcome>): Promise<EntryOutcome> {
-    if (!isAnswering(entriesKey)) return 'unavailable'
+  /** Puts an entry, or without `values` removes it, as `changeScript` says. */
+  async #change(id: EntryId, most: number, ...values: readonly string[]): Promise<EntryOutcome> {
+    const keys = [this.#entriesKey, this.#changesKey, `${this.#entriesKey}:${kindOf(id)}`]
+    const reply = await within(
+      this.#timeoutMs,
+      runScript(this.#redis, changeScript, keys.length, [...keys, id, String(most), ...values]),
+    )
+    return reply === 'full' || reply === 'absent' ? reply : 'done'
+  }
+
+  async #attempt(action: () => Promise<EntryOutcome>): Promise<EntryOutcome> {
+    if (!this.#isAnswering(this.#entriesKey)) return 'unavailable'
     try {
       return await action()
     } catch (error) {
-      log.error({ reason: reasonOf(error) }, 'Redis did not confirm a ban or an override')
+      this.#log.error({ reason: reasonOf(error) }, 'Redis did not confirm a ban or an override')
       return 'uncertain'
     }
-  }
-
-  const poll = createPoll({
-    look,
-    isAnswering: () => isAnswering(entriesKey),
-    key: entriesKey,
-    failed: 'cannot read bans and overrides in Redis',
-    log,
-  })
-
-  return {
-    async put(entry, forMs) {
-      const outcome = await attempt(() => write(entry, forMs))
-      if (outcome === 'done') {
-        pendingSync.delete(idOf(entry))
-        entries.set(entry, forMs)
-      }
-      return outcome
-    },
-    async extend(entry, forMs) {
-      if (entries.leftMs(idOf(entry)) >= forMs) return 'done'
-      if (entry.kind === 'ban') removeAll(entries.makeRoomFor(entry))
-      if (!entries.set(entry, forMs, MAX_RULE_BANS)) return 'full'
-      const outcome = await extendThere(entry, forMs)
-      if (outcome === 'full') entries.delete(idOf(entry))
-      else if (outcome !== 'done') saveLater(entry, forMs)
-      return outcome
-    },
-    async remove(id) {
-      const outcome = await attempt(() => change(id, MAX_ENTRIES))
-      if (outcome !== 'done' && outcome !== 'absent') return outcome
-      const isPendingSync = pendingSync.delete(id)
-      entries.delete(id)
-      return isPendingSync ? 'done' : outcome
-    },
-    ready: () => within(READY_MS, poll.catchUp()).catch(() => undefined),
-    close: () => poll.close(),
   }
 }
 
