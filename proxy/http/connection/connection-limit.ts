@@ -2,6 +2,7 @@ import { Socket, type Server } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import type { Log } from '../../../shared/log.ts'
 import type { ConnectionAddresses } from '../message/messages.ts'
+import { resetSocket } from '../message/reset-socket.ts'
 import { paceLines } from '../../telemetry/paced-lines.ts'
 import type { EvictedConnection, Telemetry } from '../../telemetry/telemetry.ts'
 import { ClientCounts } from './client-counts.ts'
@@ -206,7 +207,7 @@ class LimitedConnections implements ConnectionLimit {
     // With a GOAWAY, so that the client knows that nothing is in flight (RFC 9113 section 6.8).
     if (http2) http2.leave()
     // An aborted response must not look complete.
-    else if (state === 'busy' && !secured) socket.resetAndDestroy()
+    else if (state === 'busy' && !secured) resetSocket(socket)
     else socket.destroy()
   }
 }

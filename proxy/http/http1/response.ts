@@ -3,6 +3,7 @@ import { STATUS_CODES } from '../../../shared/node-http.ts'
 import { acceptsTrailers } from '../fields/trailers.ts'
 import { ClientResponse } from '../message/client-response.ts'
 import { currentDate } from '../message/date.ts'
+import { resetSocket } from '../message/reset-socket.ts'
 import type { Output } from './output.ts'
 import type { Http1Request } from './request.ts'
 
@@ -139,7 +140,7 @@ export class Http1Response extends ClientResponse {
     // A reset, because to an HTTP/1.0 client an orderly close would mean that the body is complete. TLS says so by an
     // alert, which `destroy` does not send (RFC 9112 section 9.8).
     if (socket instanceof TLSSocket) socket.destroy()
-    else if (!socket.destroyed) socket.resetAndDestroy()
+    else resetSocket(socket)
   }
 
   breakOffConnection(): void {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { resetSocket } from '../../../proxy/http/message/reset-socket.ts'
 import { freePort } from './ports.ts'
 import { atEndOfFile } from '../run/at-end.ts'
 
@@ -151,7 +152,7 @@ export async function startRelay(targetPort: number): Promise<Relay> {
       endPause()
       pause = new Promise((resolve) => (endPause = resolve))
       if (next.kind !== 'pause') endPause()
-      if (!next.kind.startsWith('swallow')) endAll(reset, ({ lossy }) => lossy.size > 0)
+      if (!next.kind.startsWith('swallow')) endAll(resetSocket, ({ lossy }) => lossy.size > 0)
       if (next.kind === 'refuse' && !wasRefusing) {
         server.close()
         endAll(destroy)
@@ -159,7 +160,7 @@ export async function startRelay(targetPort: number): Promise<Relay> {
       if (next.kind !== 'refuse' && wasRefusing) await listen()
     },
     cut: () => endAll(destroy),
-    reset: () => endAll(reset),
+    reset: () => endAll(resetSocket),
     strand() {
       for (const { lossy } of links) lossy.add('requests').add('replies')
     },
@@ -176,10 +177,6 @@ export async function startRelay(targetPort: number): Promise<Relay> {
 
 function destroy(socket: Socket): void {
   socket.destroy()
-}
-
-function reset(socket: Socket): void {
-  socket.resetAndDestroy()
 }
 
 /** Writes, and waits where the other side does not take it. */
