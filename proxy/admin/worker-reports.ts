@@ -63,48 +63,97 @@ export type WorkerReports = {
   readonly askClients: AskWorkers
 }
 
+/** @param timeoutMs for an answer */
+export function createWorkerReports(timeoutMs: number): WorkerReports {
+  return new AskedWorkers(timeoutMs)
+}
+
 /**
  * prom-client's own collection from workers is not used: one worker that ends or hangs while it is asked makes it fail
  * after five seconds, it keeps such a request for ever, and with a worker that is replaced its counters run backwards.
- *
- * @param timeoutMs for an answer
  */
-export function createWorkerReports(timeoutMs: number): WorkerReports {
-  const workers = new Set<Worker>()
-  const open = new Map<number, OpenQuestion>()
-  const snapshots = new Map<Worker, MetricSnapshot>()
-  let ended: Promise<MetricSnapshot> = Promise.resolve([])
-  let lastId = 0
+class AskedWorkers implements WorkerReports {
+  readonly #timeoutMs: number
+  readonly #workers = new Set<Worker>()
+  /** Questions that are not answered yet, by their ids. */
+  readonly #open = new Map<number, OpenQuestion>()
+  /** The last snapshot of each worker. */
+  readonly #snapshots = new Map<Worker, MetricSnapshot>()
+  /** The sum of the last snapshots of workers that have ended. */
+  #ended: Promise<MetricSnapshot> = Promise.resolve([])
+  #lastId = 0
 
-  const receive = (worker: Worker, message: unknown): void => {
-    if (!isAnswer(message) || !workers.has(worker)) return
-    if (message.what === 'metrics') snapshots.set(worker, message.value)
-    open.get(message.id)?.answered(worker, message)
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
   }
 
-  const remove = (worker: Worker): void => {
-    workers.delete(worker)
-    const last = snapshots.get(worker)
-    snapshots.delete(worker)
-    if (last) ended = ended.then((sum) => sumCounters([sum, last]))
-    for (const question of open.values()) question.leaves(worker)
+  add(worker: Worker): void {
+    this.#workers.add(worker)
+    worker.on('message', (message: unknown) => this.#receive(worker, message))
+    worker.once('exit', () => this.#remove(worker))
   }
 
-  const ask = (asked: Asked, whom: Iterable<Worker> = workers): Promise<Answer[]> =>
-    new Promise((resolve) => {
-      const id = ++lastId
+  async readMetrics(): Promise<MetricSnapshot[]> {
+    await this.#ask({ what: 'metrics' })
+    const past = this.#ended
+    const present = [...this.#snapshots.values()]
+    return [...present, await past]
+  }
+
+  async readHealth(): Promise<HealthReport[]> {
+    const answers = await this.#ask({ what: 'health' })
+    return answers.flatMap((answer) => (answer.what === 'health' ? [answer.value] : []))
+  }
+
+  async readActivities(): Promise<Activity[]> {
+    const answers = await this.#ask({ what: 'activity' })
+    return answers.flatMap((answer) => (answer.what === 'activity' ? [answer.value] : []))
+  }
+
+  readonly askClients: AskWorkers = async (question, whom) => {
+    if (whom === 'all') return this.#askClients(question)
+    for (const worker of [...this.#workers]) {
+      const answers = await this.#askClients(question, [worker])
+      if (answers.length > 0) return answers
+    }
+    return []
+  }
+
+  async #askClients(question: ClientsQuestion, whom?: Iterable<Worker>): Promise<ClientsAnswer[]> {
+    const answers = await this.#ask({ what: 'clients', question }, whom)
+    return answers.flatMap((answer) => (answer.what === 'clients' ? [answer.value] : []))
+  }
+
+  #receive(worker: Worker, message: unknown): void {
+    if (!isAnswer(message) || !this.#workers.has(worker)) return
+    if (message.what === 'metrics') this.#snapshots.set(worker, message.value)
+    this.#open.get(message.id)?.answered(worker, message)
+  }
+
+  #remove(worker: Worker): void {
+    this.#workers.delete(worker)
+    const last = this.#snapshots.get(worker)
+    this.#snapshots.delete(worker)
+    if (last) this.#ended = this.#ended.then((sum) => sumCounters([sum, last]))
+    for (const question of this.#open.values()) question.leaves(worker)
+  }
+
+  /** Resolves with the answers that come in time. */
+  #ask(asked: Asked, whom: Iterable<Worker> = this.#workers): Promise<Answer[]> {
+    return new Promise((resolve) => {
+      const id = ++this.#lastId
       const waitingFor = new Set(whom)
       const answers: Answer[] = []
       const settle = (): void => {
         clearTimeout(timer)
-        open.delete(id)
+        this.#open.delete(id)
         resolve(answers)
       }
       const leaves = (worker: Worker): void => {
         if (waitingFor.delete(worker) && waitingFor.size === 0) settle()
       }
-      const timer = setTimeout(settle, timeoutMs)
-      open.set(id, {
+      const timer = setTimeout(settle, this.#timeoutMs)
+      this.#open.set(id, {
         leaves,
         answered(worker, answer) {
           answers.push(answer)
@@ -116,39 +165,6 @@ export function createWorkerReports(timeoutMs: number): WorkerReports {
       // A worker about to end has a closed channel already.
       for (const worker of [...waitingFor]) worker.send(question, (error) => error && leaves(worker))
     })
-
-  return {
-    add(worker) {
-      workers.add(worker)
-      worker.on('message', (message: unknown) => receive(worker, message))
-      worker.once('exit', () => remove(worker))
-    },
-    async readMetrics() {
-      await ask({ what: 'metrics' })
-      const past = ended
-      const present = [...snapshots.values()]
-      return [...present, await past]
-    },
-    async readHealth() {
-      const answers = await ask({ what: 'health' })
-      return answers.flatMap((answer) => (answer.what === 'health' ? [answer.value] : []))
-    },
-    async readActivities() {
-      const answers = await ask({ what: 'activity' })
-      return answers.flatMap((answer) => (answer.what === 'activity' ? [answer.value] : []))
-    },
-    async askClients(question, whom) {
-      const clientAnswers = async (asked?: Iterable<Worker>): Promise<ClientsAnswer[]> => {
-        const answers = await ask({ what: 'clients', question }, asked)
-        return answers.flatMap((answer) => (answer.what === 'clients' ? [answer.value] : []))
-      }
-      if (whom === 'all') return clientAnswers()
-      for (const worker of [...workers]) {
-        const answers = await clientAnswers([worker])
-        if (answers.length > 0) return answers
-      }
-      return []
-    },
   }
 }
 

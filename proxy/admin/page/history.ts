@@ -31,9 +31,6 @@ export type HistoryReport = {
 type Row = { readonly counts: [Float64Array, Float64Array, Float64Array]; lastUsed: number }
 
 /**
- * Rows are rings: step `n` is at `n % STEPS`. A process that is started anew counts from 0 again, so differences below
- * 0 are taken for none.
- *
  * @param readActivities of all processes of the gateway; it is read every ten seconds, and before each report
  * @param wallNow milliseconds since the epoch
  */
@@ -41,81 +38,103 @@ export function createHistory(
   readActivities: () => Promise<readonly Activity[]>,
   wallNow: () => number,
 ): History {
-  const rows = new Map<string, Row>()
-  let before: ReadonlyMap<string, Counts> = new Map()
-  let last = Math.floor(wallNow() / STEP_MS)
-  const started = last
-  let sampling: Promise<void> | undefined
+  return new RecentHistory(readActivities, wallNow)
+}
 
-  /** The ring's slots for steps that begin now hold values from fifteen minutes ago. */
-  function advance(step: number): void {
-    const passed = Math.min(STEPS, step - last)
-    if (passed <= 0) return
-    for (const [name, { counts, lastUsed }] of rows) {
-      if (step - lastUsed >= STEPS) rows.delete(name)
-      for (let at = step - passed + 1; at <= step; at++) for (const ring of counts) ring[at % STEPS] = 0
-    }
-    last = step
+/**
+ * Rows are rings: step `n` is at `n % STEPS`. A process that is started anew counts from 0 again, so differences below
+ * 0 are taken for none.
+ */
+class RecentHistory implements History {
+  readonly #readActivities: () => Promise<readonly Activity[]>
+  readonly #wallNow: () => number
+  readonly #rows = new Map<string, Row>()
+  /** The counts of the last sample. */
+  #before: ReadonlyMap<string, Counts> = new Map()
+  readonly #started: number
+  #last: number
+  #sampling: Promise<void> | undefined
+  readonly #timer: NodeJS.Timeout
+
+  constructor(readActivities: () => Promise<readonly Activity[]>, wallNow: () => number) {
+    this.#readActivities = readActivities
+    this.#wallNow = wallNow
+    this.#started = this.#last = this.#readStep()
+    this.#timer = setInterval(() => void this.sample().catch(() => undefined), STEP_MS).unref()
   }
 
-  function add(name: string, differences: Counts): void {
-    let row = rows.get(name)
-    if (!row) {
-      if (rows.size >= MAX_RULES) return
-      row = { counts: [ring(), ring(), ring()], lastUsed: last }
-      rows.set(name, row)
+  /** One at a time, so that a later reading is not taken for an earlier one. */
+  sample(): Promise<void> {
+    this.#sampling ??= this.#takeSample().finally(() => (this.#sampling = undefined))
+    return this.#sampling
+  }
+
+  read(): HistoryReport {
+    const last = this.#last
+    const first = Math.max(this.#started, last - STEPS + 1)
+    const sums = Array.from(this.#rows, ([name, { counts }]) => ({ name, counts, sum: total(counts) }))
+    const sent = sums.sort((a, b) => b.sum - a.sum).slice(0, MAX_SENT)
+    const steps = Array.from({ length: last - first + 1 }, (_, index) => (first + index) % STEPS)
+    const unroll = (each: Float64Array): number[] => steps.map((at) => each[at] ?? 0)
+    return {
+      stepSeconds: STEP_MS / 1000,
+      first,
+      last,
+      rules: sent.map(({ name, counts: [allowed, refused, shadow] }) => {
+        return [name, unroll(allowed), unroll(refused), unroll(shadow)] as const
+      }),
     }
-    row.lastUsed = last
-    const at = last % STEPS
-    for (const [index, each] of row.counts.entries()) each[at] = (each[at] ?? 0) + (differences[index] ?? 0)
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  #readStep(): number {
+    return Math.floor(this.#wallNow() / STEP_MS)
+  }
+
+  async #takeSample(): Promise<void> {
+    const activities = await this.#readActivities()
+    this.#advance(this.#readStep())
+    this.#before = await doInTurns(this.#addAll(sumActivities(activities).decisions))
+  }
+
+  /** The ring's slots for steps that begin now hold values from fifteen minutes ago. */
+  #advance(step: number): void {
+    const passed = Math.min(STEPS, step - this.#last)
+    if (passed <= 0) return
+    for (const [name, { counts, lastUsed }] of this.#rows) {
+      if (step - lastUsed >= STEPS) this.#rows.delete(name)
+      for (let at = step - passed + 1; at <= step; at++) for (const ring of counts) ring[at % STEPS] = 0
+    }
+    this.#last = step
   }
 
   /** In turns: with ten thousand rules it takes longer than a request should wait. */
-  function* addAll(decisions: Activity['decisions']): Steps<ReadonlyMap<string, Counts>> {
+  *#addAll(decisions: Activity['decisions']): Steps<ReadonlyMap<string, Counts>> {
     const counted = new Map<string, Counts>()
     for (const [name, outcomes] of decisions) {
       const counts = countsOf(outcomes)
       counted.set(name, counts)
-      const past = before.get(name)
+      const past = this.#before.get(name)
       const differences = counts.map((count, index) => Math.max(0, count - (past?.[index] ?? 0)))
-      if (differences.some((count) => count > 0)) add(name, differences)
+      if (differences.some((count) => count > 0)) this.#add(name, differences)
       yield
     }
     return counted
   }
 
-  async function takeSample(): Promise<void> {
-    const activities = await readActivities()
-    advance(Math.floor(wallNow() / STEP_MS))
-    before = await doInTurns(addAll(sumActivities(activities).decisions))
-  }
-
-  /** One at a time, so that a later reading is not taken for an earlier one. */
-  function sample(): Promise<void> {
-    sampling ??= takeSample().finally(() => (sampling = undefined))
-    return sampling
-  }
-
-  const timer = setInterval(() => void sample().catch(() => undefined), STEP_MS).unref()
-
-  return {
-    sample,
-    read() {
-      const first = Math.max(started, last - STEPS + 1)
-      const sums = Array.from(rows, ([name, { counts }]) => ({ name, counts, sum: total(counts) }))
-      const sent = sums.sort((a, b) => b.sum - a.sum).slice(0, MAX_SENT)
-      const steps = Array.from({ length: last - first + 1 }, (_, index) => (first + index) % STEPS)
-      const unroll = (each: Float64Array): number[] => steps.map((at) => each[at] ?? 0)
-      return {
-        stepSeconds: STEP_MS / 1000,
-        first,
-        last,
-        rules: sent.map(({ name, counts: [allowed, refused, shadow] }) => {
-          return [name, unroll(allowed), unroll(refused), unroll(shadow)] as const
-        }),
-      }
-    },
-    close: () => clearInterval(timer),
+  #add(name: string, differences: Counts): void {
+    let row = this.#rows.get(name)
+    if (!row) {
+      if (this.#rows.size >= MAX_RULES) return
+      row = { counts: [ring(), ring(), ring()], lastUsed: this.#last }
+      this.#rows.set(name, row)
+    }
+    row.lastUsed = this.#last
+    const at = this.#last % STEPS
+    for (const [index, each] of row.counts.entries()) each[at] = (each[at] ?? 0) + (differences[index] ?? 0)
   }
 }
 

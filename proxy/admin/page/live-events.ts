@@ -13,88 +13,99 @@ export type LiveEvents = {
   follow(request: IncomingMessage, response: ServerResponse): boolean
 }
 
+export type LiveEventsOptions = {
+  /** The data of an event; called once for all listeners. */
+  readonly readStatus: () => Promise<object>
+  readonly readHistory: () => Promise<object>
+  readonly log: Log
+}
+
+export function createLiveEvents(options: LiveEventsOptions): LiveEvents {
+  return new EventBroadcast(options)
+}
+
 /**
  * Server-sent events (HTML, section 9.2): first one `history` event for each listener, then twice a second one `status` event
  * with everything, so that a listener that missed some, or comes again, needs none of them. Ids go on from `Last-Event-ID`,
  * also of a gateway that was restarted since. While nobody listens nothing is read.
- *
- * @param options.readStatus what an event has; called once for all listeners
  */
-export function createLiveEvents(options: {
-  readonly readStatus: () => Promise<object>
-  readonly readHistory: () => Promise<object>
-  readonly log: Log
-}): LiveEvents {
-  const { readStatus, readHistory, log } = options
-  const listeners = new Set<ServerResponse>()
+class EventBroadcast implements LiveEvents {
+  readonly #options: LiveEventsOptions
+  readonly #listeners = new Set<ServerResponse>()
   /** Those whose past has not been read yet: it comes first. */
-  const ungreeted = new Set<ServerResponse>()
-  let timer: NodeJS.Timeout | undefined
-  let lastId = 0
-  let isReading = false
+  readonly #ungreeted = new Set<ServerResponse>()
+  #timer: NodeJS.Timeout | undefined
+  #lastId = 0
+  #isReading = false
 
-  const sendAll = (text: string): void => {
-    for (const listener of listeners) {
-      if (!ungreeted.has(listener) && listener.writableLength < MAX_UNREAD_BYTES) listener.write(text)
-    }
+  constructor(options: LiveEventsOptions) {
+    this.#options = options
   }
 
-  const tick = async (): Promise<void> => {
-    if (isReading) {
-      sendAll(': waiting\n\n')
-      return
+  follow(request: IncomingMessage, response: ServerResponse): boolean {
+    if (this.#listeners.size >= MAX_LISTENERS) return false
+    this.#lastId = Math.max(this.#lastId, readId(request.headers['last-event-id']))
+    response.writeHead(200, {
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Accel-Buffering': 'no',
+    })
+    if (request.method === 'HEAD') {
+      response.end()
+      return true
     }
-    isReading = true
-    try {
-      const data = JSON.stringify(await readStatus())
-      sendAll(`id: ${++lastId}\nevent: status\ndata: ${data}\n\n`)
-    } catch (err) {
-      log.error({ err }, 'cannot read the status for the page')
-      sendAll(': no status\n\n')
-    } finally {
-      isReading = false
-    }
+    response.write('retry: 1000\n\n')
+    this.#listeners.add(response)
+    this.#ungreeted.add(response)
+    response.once('close', () => this.#leave(response))
+    this.#timer ??= setInterval(() => void this.#tick(), INTERVAL_MS)
+    void this.#greet(response)
+    return true
+  }
+
+  #leave(response: ServerResponse): void {
+    this.#listeners.delete(response)
+    if (this.#listeners.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   /** The history, then the current state. */
-  const greet = async (listener: ServerResponse): Promise<void> => {
+  async #greet(listener: ServerResponse): Promise<void> {
+    const { readHistory, log } = this.#options
     try {
       listener.write(`event: history\ndata: ${JSON.stringify(await readHistory())}\n\n`)
     } catch (err) {
       log.error({ err }, 'cannot read the history for the page')
     } finally {
-      ungreeted.delete(listener)
+      this.#ungreeted.delete(listener)
     }
-    await tick()
+    await this.#tick()
   }
 
-  return {
-    follow(request, response) {
-      if (listeners.size >= MAX_LISTENERS) return false
-      lastId = Math.max(lastId, readId(request.headers['last-event-id']))
-      response.writeHead(200, {
-        'Content-Type': 'text/event-stream',
-        'Cache-Control': 'no-store',
-        'X-Content-Type-Options': 'nosniff',
-        'X-Accel-Buffering': 'no',
-      })
-      if (request.method === 'HEAD') {
-        response.end()
-        return true
-      }
-      response.write('retry: 1000\n\n')
-      listeners.add(response)
-      ungreeted.add(response)
-      response.once('close', () => {
-        listeners.delete(response)
-        if (listeners.size > 0) return
-        clearInterval(timer)
-        timer = undefined
-      })
-      timer ??= setInterval(() => void tick(), INTERVAL_MS)
-      void greet(response)
-      return true
-    },
+  async #tick(): Promise<void> {
+    const { readStatus, log } = this.#options
+    if (this.#isReading) {
+      this.#sendAll(': waiting\n\n')
+      return
+    }
+    this.#isReading = true
+    try {
+      const data = JSON.stringify(await readStatus())
+      this.#sendAll(`id: ${++this.#lastId}\nevent: status\ndata: ${data}\n\n`)
+    } catch (err) {
+      log.error({ err }, 'cannot read the status for the page')
+      this.#sendAll(': no status\n\n')
+    } finally {
+      this.#isReading = false
+    }
+  }
+
+  #sendAll(text: string): void {
+    for (const listener of this.#listeners) {
+      if (!this.#ungreeted.has(listener) && listener.writableLength < MAX_UNREAD_BYTES) listener.write(text)
+    }
   }
 }
 
