@@ -54,7 +54,7 @@ export function createClientOperations(options: {
   readonly log: Log
 }): Omit<ClientOperations, 'explain'> {
   const { counters, clientTable, limited, replicas, onReset, logAddresses, log } = options
-  const named = (partitionKey: string | undefined): { client: string | undefined } => ({
+  const who: Who = (partitionKey) => ({
     client: partitionKey === undefined ? undefined : loggedClient(partitionKey, logAddresses),
   })
   const { entries, operations } = clientTable
@@ -72,41 +72,14 @@ export function createClientOperations(options: {
         }
       })
     },
-    entries: {
-      list: (kind) => operations.list(kind),
-      async put(entry, forMs) {
-        const outcome = await operations.put(entry, forMs)
-        log.info(
-          { ...named(entry.partitionKey), ...whatOf(entry), forSeconds: forMs / 1000, outcome },
-          `${said[entry.kind]} by an operator`,
-        )
-        return outcome
-      },
-      async remove(id) {
-        const outcome = await operations.remove(id)
-        if (outcome !== 'absent')
-          log.info({ ...named(partitionKeyOf(id)), outcome }, `${removed[kindOf(id)]} by an operator`)
-        return outcome
-      },
-    },
-    plans: {
-      ...counters.plans,
-      async set(owner, plan) {
-        const outcome = await counters.plans.set(owner, plan)
-        if (outcome !== 'absent')
-          log.info(
-            { ...named(owner.partitionKey), keyedBy: owner.keyName, plan, outcome },
-            `plan of a client ${plan === undefined ? 'removed' : 'set'} by an operator`,
-          )
-        return outcome
-      },
-    },
+    entries: loggedEntries(operations, who, log),
+    plans: loggedPlans(counters.plans, who, log),
     async reset(charges) {
       const outcome = await counters.reset(charges)
       const [first, ...others] = charges
       const what = first && others.length === 0 ? { policy: first.policy.name } : { policies: charges.length }
       // All charges are of one client; only a rule that counts by something else has another key for it.
-      log.info({ ...named(first?.partitionKey), ...what, outcome }, 'client reset by an operator')
+      log.info({ ...who(first?.partitionKey), ...what, outcome }, 'client reset by an operator')
       if (outcome === 'done') onReset()
       return outcome
     },
@@ -114,6 +87,45 @@ export function createClientOperations(options: {
       return Promise.resolve(withLabels(limited.list(policyName, limit), entries))
     },
     readReplicas: () => replicas?.read() ?? Promise.resolve(undefined),
+  }
+}
+
+/** The client of a log line. */
+type Who = (partitionKey: string | undefined) => { readonly client: string | undefined }
+
+function loggedEntries(operations: EntryOperations, who: Who, log: Log): EntryOperations {
+  return {
+    list: (kind) => operations.list(kind),
+    async put(entry, forMs) {
+      const outcome = await operations.put(entry, forMs)
+      log.info(
+        { ...who(entry.partitionKey), ...whatOf(entry), forSeconds: forMs / 1000, outcome },
+        `${said[entry.kind]} by an operator`,
+      )
+      return outcome
+    },
+    async remove(id) {
+      const outcome = await operations.remove(id)
+      if (outcome !== 'absent')
+        log.info({ ...who(partitionKeyOf(id)), outcome }, `${removed[kindOf(id)]} by an operator`)
+      return outcome
+    },
+  }
+}
+
+function loggedPlans(plans: PlanStore, who: Who, log: Log): PlanStore {
+  return {
+    get: (owner) => plans.get(owner),
+    list: (limit) => plans.list(limit),
+    async set(owner, plan) {
+      const outcome = await plans.set(owner, plan)
+      if (outcome !== 'absent')
+        log.info(
+          { ...who(owner.partitionKey), keyedBy: owner.keyName, plan, outcome },
+          `plan of a client ${plan === undefined ? 'removed' : 'set'} by an operator`,
+        )
+      return outcome
+    },
   }
 }
 
