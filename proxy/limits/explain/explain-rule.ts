@@ -94,7 +94,7 @@ export function explainRule(
   }
   const override = policy.override === undefined ? undefined : policy.override + 1
   const whys = [
-    ...(override === undefined ? [] : [`override ${override} has the client`]),
+    ...(override === undefined ? overridesOfSome(ofRule) : [`override ${override} has the client`]),
     ...(unread === undefined ? [] : [unreadText[unread]]),
     ...deviceTexts(charges.filter((charge) => charge.policy.name === policy.name)),
   ]
@@ -122,6 +122,18 @@ function overrideOfAccount({ overrides = [] }: Rule, charges: readonly Charge[])
   if (first === undefined || others.some((other) => other !== first)) return undefined
   const { accounts, policy } = overrides[first] ?? {}
   return accounts ? policy : undefined
+}
+
+/** The overrides of single clients of a batch, with their quotas: the rule's own holds for the others. */
+function overridesOfSome(charges: readonly Charge[]): string[] {
+  const byOverride = Map.groupBy(charges, ({ policy }) => policy.override)
+  return [...byOverride].flatMap(([override, [first, ...others]]) =>
+    override === undefined || !first
+      ? []
+      : [
+          `override ${override + 1} (${first.policy.quota} requests) has ${others.length + 1} of its ${charges.length} clients`,
+        ],
+  )
 }
 
 /** A member that is certain, though the body is not, counts as well. */

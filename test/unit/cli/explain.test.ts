@@ -191,6 +191,23 @@ limits:
     expect(account?.keys).toContain('192.0.2.1')
   })
 
+  test('tell which overrides have the clients of a batch', async () => {
+    const rule = `{ name: account, match: POST /login, key: 'body:email', requests: 5, window: 15m, overrides: [
+      { clients: [{ 'body:email': a@x }], requests: 20 }, { clients: [{ 'body:email': b@x }, { 'body:email': c@x }], requests: 30 }] }`
+    const table = loadWithFile(`limits: [${rule}]`).settings
+    const ask = async (...emails: string[]) => {
+      const body = JSON.stringify(emails.map((email) => ({ email })))
+      const head = 'POST /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\r\n'
+      return ruleOf(await explainRequest(table, head, '192.0.2.1', body), 'account')
+    }
+    expect(await ask('a@x', 'b@x', 'c@x', 'd@x')).toMatchObject({
+      requests: 5,
+      why: 'override 1 (20 requests) has 1 of its 4 clients; override 2 (30 requests) has 2 of its 4 clients',
+    })
+    expect(await ask('b@x', 'c@x')).toMatchObject({ requests: 30, why: 'override 2 has the client' })
+    expect(await ask('d@x', 'e@x')).not.toHaveProperty('why')
+  })
+
   test('an account that can be read in too many ways is rejected', async () => {
     const email = Array.from({ length: 9 }, (_, i) => `u${i}`)
     expect(await explainBody(JSON.stringify({ email: { $in: email } }))).toMatchObject({ outcome: 'limited' })
