@@ -36,73 +36,84 @@ type LiveFile = {
 }
 type LiveFiles = ReadonlyMap<GeoField, LiveFile>
 
-/**
- * Where a file that has changed cannot be used, the one in force stays, and the log says why.
- *
- * @param others.askForKept for the first table: the file that is in force elsewhere, where this one cannot be used
- */
-export function createLiveGeo(
-  log: Pick<Log, 'info' | 'error'>,
-  others: { readonly askForKept?: (location: string) => Promise<Buffer | undefined> } = {},
-): LiveGeo {
-  let inForce: LiveFiles = new Map()
-  let isFirst = true
+export type OtherGeo = {
+  /** For the first table: the file that is in force elsewhere, where this one cannot be used. */
+  readonly askForKept?: (location: string) => Promise<Buffer | undefined>
+}
+
+/** Where a file that has changed cannot be used, the one in force stays, and the log says why. */
+export function createLiveGeo(log: Pick<Log, 'info' | 'error'>, others: OtherGeo = {}): LiveGeo {
+  return new GeoInForce(log, others)
+}
+
+class GeoInForce implements LiveGeo {
+  readonly #log: Pick<Log, 'info' | 'error'>
+  readonly #others: OtherGeo
+  /** No table has been in force yet. */
+  #isFirst = true
+  #inForce: LiveFiles = new Map()
+
+  constructor(log: Pick<Log, 'info' | 'error'>, others: OtherGeo) {
+    this.#log = log
+    this.#others = others
+  }
+
+  async prepare(files: GeoFiles = {}): Promise<PreparedGeo> {
+    const next = new Map<GeoField, LiveFile>()
+    for (const field of ['country', 'asn'] as const) {
+      const named = files[field]
+      if (!named) continue
+      const known = this.#inForce.get(field)
+      if (known?.location === named.location && known.signature === signatureOf(named.location))
+        next.set(field, known)
+      else next.set(field, { ...named, ...(await this.#openNew(named, field)), stop: undefined })
+    }
+    return { geo: next.size === 0 ? undefined : geoOf(next), commit: () => this.#commit(next) }
+  }
+
+  readKept(location: string): Buffer | undefined {
+    return [...this.#inForce.values()].find((live) => live.location === location)?.bytes
+  }
+
+  close(): void {
+    for (const live of this.#inForce.values()) live.stop?.()
+  }
+
+  #commit(next: LiveFiles): void {
+    for (const [field, live] of this.#inForce) if (next.get(field) !== live) live.stop?.()
+    for (const [field, live] of next)
+      live.stop ??= watchFile(live.location, live.signature, () => void this.#readAgain(live, field))
+    this.#inForce = next
+    this.#isFirst = false
+  }
 
   /** A new file; where this process starts, and it cannot be used, the one that is in force elsewhere. */
-  async function openNew(named: NamedFile, field: GeoField): Promise<OpenedFile> {
+  async #openNew(named: NamedFile, field: GeoField): Promise<OpenedFile> {
     const signature = signatureOf(named.location)
     try {
       return await openFile(named.location, field)
     } catch (error) {
-      const bytes = isFirst ? await others.askForKept?.(named.location) : undefined
+      const bytes = this.#isFirst ? await this.#others.askForKept?.(named.location) : undefined
       if (!bytes) throw new SettingsError([`geoip.${field}: cannot use ${named.file}: ${reasonOf(error)}`])
-      logRefusal(named.file, error)
+      this.#logRefusal(named.file, error)
       return { database: openDatabase(bytes, field), bytes, signature }
     }
   }
 
-  function logRefusal(file: string, error: unknown): void {
-    log.error({ file, reason: reasonOf(error) }, 'geoip database refused; keeping the one in force')
-  }
-
-  async function readAgain(live: LiveFile, field: GeoField): Promise<void> {
+  async #readAgain(live: LiveFile, field: GeoField): Promise<void> {
     try {
       const read = await openFile(live.location, field)
       // Somebody has written it meanwhile: when it has come to rest, this is called again.
       if (read.signature !== signatureOf(live.location)) return
       Object.assign(live, read)
-      log.info({ file: live.file }, 'geoip database reloaded')
+      this.#log.info({ file: live.file }, 'geoip database reloaded')
     } catch (error) {
-      logRefusal(live.file, error)
+      this.#logRefusal(live.file, error)
     }
   }
 
-  return {
-    async prepare(files = {}) {
-      const next = new Map<GeoField, LiveFile>()
-      for (const field of ['country', 'asn'] as const) {
-        const named = files[field]
-        if (!named) continue
-        const known = inForce.get(field)
-        if (known?.location === named.location && known.signature === signatureOf(named.location))
-          next.set(field, known)
-        else next.set(field, { ...named, ...(await openNew(named, field)), stop: undefined })
-      }
-      return {
-        geo: next.size === 0 ? undefined : geoOf(next),
-        commit() {
-          for (const [field, live] of inForce) if (next.get(field) !== live) live.stop?.()
-          for (const [field, live] of next)
-            live.stop ??= watchFile(live.location, live.signature, () => void readAgain(live, field))
-          inForce = next
-          isFirst = false
-        },
-      }
-    },
-    readKept: (location) => [...inForce.values()].find((live) => live.location === location)?.bytes,
-    close() {
-      for (const live of inForce.values()) live.stop?.()
-    },
+  #logRefusal(file: string, error: unknown): void {
+    this.#log.error({ file, reason: reasonOf(error) }, 'geoip database refused; keeping the one in force')
   }
 }
 
