@@ -19,34 +19,7 @@ export function createCredentials(
   log: Log,
 ): ReadCredentials {
   const { redisFolder, secretFiles } = settings
-  /** The last error of each file, by the variable that names it, so that it is logged once. */
-  const told = new Map<string, string>()
-  const warn = (file: string, reason: string): void => {
-    if (told.get(file) === reason) return
-    told.set(file, reason)
-    log.warn({ file, reason }, 'cannot use this file for Redis; keeping its previous contents')
-  }
-
-  function reread<Value>(
-    file: string,
-    path: string | undefined,
-    first: Value,
-    read: (path: string) => Value,
-  ) {
-    let last = first
-    return (): Value => {
-      if (path === undefined) return last
-      try {
-        // To open a pipe again would wait for whoever writes to it.
-        if (!statSync(path).isFile()) return last
-        last = read(path)
-        told.delete(file)
-      } catch (error) {
-        warn(file, reasonOf(error))
-      }
-      return last
-    }
-  }
+  const files = new RereadFiles(log)
 
   function readLogin(path: string): Pick<RedisAddress, 'username' | 'password' | 'options'> {
     const read = addressOf(readSecretFile(path))
@@ -56,12 +29,17 @@ export function createCredentials(
     return read
   }
 
-  const login = reread('REDIS_URL_FILE', secretFiles.get('REDIS_URL_FILE'), address, readLogin)
+  const login = files.reader('REDIS_URL_FILE', secretFiles.get('REDIS_URL_FILE'), address, readLogin)
   const readBytes = (path: string): Buffer => readFileSync(path)
   const pem = (option: 'ca' | 'cert' | 'key') => {
     const name = address.options[option]
     const path = name === undefined ? undefined : resolve(redisFolder, name)
-    return reread(`REDIS_URL, ${option}`, path, path === undefined ? undefined : readBytes(path), readBytes)
+    return files.reader(
+      `REDIS_URL, ${option}`,
+      path,
+      path === undefined ? undefined : readBytes(path),
+      readBytes,
+    )
   }
   const [ca, cert, key] = [pem('ca'), pem('cert'), pem('key')]
   return () => {
@@ -75,5 +53,44 @@ export function createCredentials(
       sentinelUsername: options.sentinelUsername,
       sentinelPassword: options.sentinelPassword,
     }
+  }
+}
+
+/** Files that are read again each time. One that cannot be read, or is invalid, keeps its last value. */
+class RereadFiles {
+  readonly #log: Log
+  /** The last error of each file, by the variable that names it, so that it is logged once. */
+  readonly #told = new Map<string, string>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** @param file the variable that names it, for the log */
+  reader<Value>(
+    file: string,
+    path: string | undefined,
+    first: Value,
+    read: (path: string) => Value,
+  ): () => Value {
+    let last = first
+    return () => {
+      if (path === undefined) return last
+      try {
+        // To open a pipe again would wait for whoever writes to it.
+        if (!statSync(path).isFile()) return last
+        last = read(path)
+        this.#told.delete(file)
+      } catch (error) {
+        this.#warn(file, reasonOf(error))
+      }
+      return last
+    }
+  }
+
+  #warn(file: string, reason: string): void {
+    if (this.#told.get(file) === reason) return
+    this.#told.set(file, reason)
+    this.#log.warn({ file, reason }, 'cannot use this file for Redis; keeping its previous contents')
   }
 }
