@@ -23,6 +23,17 @@ export type ReplicaExchange = {
   close(): void
 }
 
+export type ExchangeOptions = SharedBy & {
+  /** Names the gateway that this process is one of. */
+  readonly gateway: string
+  readonly readOwn: () => Omit<ReplicaReport, 'gateway'>
+  readonly log: Log
+}
+
+export function createReplicaExchange(options: ExchangeOptions): ReplicaExchange {
+  return new RedisExchange(options)
+}
+
 /**
  * Reports of all processes on one Redis. Each looks four times a second whether somebody asks, and writes its own only then:
  * requests cost nothing more, and nobody is connected to anybody. Keys, all in one slot of a cluster, which end by themselves:
@@ -30,33 +41,65 @@ export type ReplicaExchange = {
  * - `<prefix>:{replicas}:asked`: there while somebody asks
  * - `<prefix>:{replicas}`: a hash of reports: when each was written, by the clock of Redis, and its JSON
  * - `<prefix>:{replicas}:ends`: a sorted set of the processes by when their reports end
- *
- * @param options.gateway names the gateway that this process is one of
  */
-export function createReplicaExchange(
-  options: SharedBy & {
-    readonly gateway: string
-    readonly readOwn: () => Omit<ReplicaReport, 'gateway'>
-    readonly log: Log
-  },
-): ReplicaExchange {
-  const { redis, isAnswering, timeoutMs, gateway, readOwn, log } = options
-  const reportsKey = `${options.keyPrefix}:{replicas}`
-  const askedKey = `${reportsKey}:asked`
-  const keys = [reportsKey, `${reportsKey}:ends`, askedKey]
-  const id = randomUUID()
-  let reading: Promise<Replicas | undefined> | undefined
-  let failure = ''
+class RedisExchange implements ReplicaExchange {
+  readonly #options: ExchangeOptions
+  readonly #reportsKey: string
+  readonly #askedKey: string
+  /** Of this process. */
+  readonly #id = randomUUID()
+  readonly #poll: ReturnType<typeof createPoll>
+  #reading: Promise<Replicas | undefined> | undefined
+  /** Why the reports could not be read the last time; empty where they could. */
+  #failure = ''
 
-  function report(...asking: readonly string[]): Promise<unknown> {
-    const text = writeReport({ ...readOwn(), gateway })
-    const bounds = [String(REPORT_LASTS_MS), String(MAX_REPORTS)]
-    return runScript(redis, reportScript, keys.length, [...keys, id, ...bounds, text, ...asking])
+  constructor(options: ExchangeOptions) {
+    this.#options = options
+    this.#reportsKey = `${options.keyPrefix}:{replicas}`
+    this.#askedKey = `${this.#reportsKey}:asked`
+    const { redis, isAnswering, log } = options
+    this.#poll = createPoll({
+      look: async () => {
+        if ((await redis.get(this.#askedKey)) !== null) await this.#report()
+      },
+      isAnswering: () => isAnswering(this.#reportsKey),
+      key: this.#reportsKey,
+      failed: 'cannot report to other replicas',
+      log,
+    })
+  }
+
+  read(): Promise<Replicas | undefined> {
+    return (this.#reading ??= this.#readAll().finally(() => (this.#reading = undefined)))
+  }
+
+  close(): void {
+    this.#poll.close()
+  }
+
+  async #readAll(): Promise<Replicas | undefined> {
+    const { isAnswering, gateway, log } = this.#options
+    if (!isAnswering(this.#reportsKey)) return undefined
+    try {
+      let answer = await this.#ask()
+      if (!answer.wasAsked) {
+        await setTimeout(FIRST_REPORTS_MS)
+        answer = await this.#ask()
+      }
+      this.#failure = ''
+      return { own: gateway, reports: answer.reports }
+    } catch (error) {
+      const reason = reasonOf(error)
+      // The page asks twice a second.
+      if (reason !== this.#failure) log.warn({ reason }, 'cannot read the reports of other replicas in Redis')
+      this.#failure = reason
+      return undefined
+    }
   }
 
   /** Whether others were asked before this, and what they have said. */
-  async function ask(): Promise<{ wasAsked: boolean; reports: ReplicaReport[] }> {
-    const reply = await within(timeoutMs, report(String(ASKED_LASTS_MS)))
+  async #ask(): Promise<{ wasAsked: boolean; reports: ReplicaReport[] }> {
+    const reply = await within(this.#options.timeoutMs, this.#report(String(ASKED_LASTS_MS)))
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: no reports')
     const [nowMs, wasAsked, ...rest] = reply as readonly unknown[]
     const reports: ReplicaReport[] = []
@@ -68,38 +111,12 @@ export function createReplicaExchange(
     return { wasAsked: wasAsked === 1, reports }
   }
 
-  async function readAll(): Promise<Replicas | undefined> {
-    if (!isAnswering(reportsKey)) return undefined
-    try {
-      let answer = await ask()
-      if (!answer.wasAsked) {
-        await setTimeout(FIRST_REPORTS_MS)
-        answer = await ask()
-      }
-      failure = ''
-      return { own: gateway, reports: answer.reports }
-    } catch (error) {
-      const reason = reasonOf(error)
-      // The page asks twice a second.
-      if (reason !== failure) log.warn({ reason }, 'cannot read the reports of other replicas in Redis')
-      failure = reason
-      return undefined
-    }
-  }
-
-  const poll = createPoll({
-    async look() {
-      if ((await redis.get(askedKey)) !== null) await report()
-    },
-    isAnswering: () => isAnswering(reportsKey),
-    key: reportsKey,
-    failed: 'cannot report to other replicas',
-    log,
-  })
-
-  return {
-    read: () => (reading ??= readAll().finally(() => (reading = undefined))),
-    close: () => poll.close(),
+  #report(...asking: readonly string[]): Promise<unknown> {
+    const { redis, readOwn, gateway } = this.#options
+    const keys = [this.#reportsKey, `${this.#reportsKey}:ends`, this.#askedKey]
+    const text = writeReport({ ...readOwn(), gateway })
+    const bounds = [String(REPORT_LASTS_MS), String(MAX_REPORTS)]
+    return runScript(redis, reportScript, keys.length, [...keys, this.#id, ...bounds, text, ...asking])
   }
 }
 
