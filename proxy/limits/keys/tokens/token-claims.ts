@@ -4,7 +4,13 @@ import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
 import { claimDetails, type ClaimDetails } from './claim-details.ts'
 import type { KeySetSource } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
-import { chooseFrom, chooseSecret, type KeyChooser, type VerificationKey } from './verification-keys.ts'
+import {
+  chooseFrom,
+  chooseSecret,
+  MAX_KEYS,
+  type KeyChooser,
+  type VerificationKey,
+} from './verification-keys.ts'
 
 /** The claims of a verified token that rules count by; `details` where conditions of rules name claims. */
 export type Claims = ReadonlyMap<string, string> & { readonly details?: ClaimDetails }
@@ -64,6 +70,7 @@ export type TokenVerifierOptions = {
  */
 export class TokenVerifier {
   readonly #options: TokenVerifierOptions
+  readonly #algorithms: string[]
   /** The key set that all below was verified by, and what chooses from it. */
   #keysText: string | undefined
   #chooseKeys: KeyChooser | undefined
@@ -75,6 +82,7 @@ export class TokenVerifier {
 
   constructor(options: TokenVerifierOptions) {
     this.#options = options
+    this.#algorithms = options.isSecret ? SYMMETRIC : ASYMMETRIC
     this.#invalid = new RecentlySeen(options.capacity)
   }
 
@@ -100,6 +108,15 @@ export class TokenVerifier {
       return undefined
     }
     return this.#pending.get(id) ?? this.#begin(id, token, choose)
+  }
+
+  /**
+   * Whether the tokens of one request would need more signature checks than a single token ever does. A request with made-up tokens
+   * would otherwise cost a multiple, also where it is refused. Tokens seen a moment ago need none.
+   */
+  async needTooManyChecks(tokens: readonly SentToken[]): Promise<boolean> {
+    const checks = await Promise.all(tokens.map((token) => this.#countChecks(token)))
+    return checks.reduce((sum, each) => sum + each, 0) > MAX_KEYS
   }
 
   readUse(): TableUse {
@@ -131,6 +148,22 @@ export class TokenVerifier {
     return signature.startsWith(known.signature) ? known.claims : undefined
   }
 
+  async #countChecks(token: SentToken): Promise<number> {
+    const choose = this.#currentKeys()
+    if (choose === undefined || this.#findVerified(token)) return 0
+    const id = idOf(token.signed, token.signature)
+    if (this.#invalid.has(id) || this.#pending.has(id)) return 0
+    const { keys } = await this.#keysFor(token, choose)
+    return keys.length
+  }
+
+  /** The header of a token, and the keys that may have signed it: undefined and none where its algorithm is not allowed. */
+  async #keysFor({ signed }: SentToken, choose: KeyChooser): Promise<FoundKeys> {
+    const header = headerOf(signed)
+    if (header === undefined || !this.#algorithms.includes(header.alg)) return { header: undefined, keys: [] }
+    return { header, keys: await choose(header) }
+  }
+
   #begin(id: string, token: SentToken, choose: KeyChooser): Promise<Claims | undefined> {
     const verifying = this.#verify(token, choose).finally(() => {
       if (this.#pending.get(id) === verifying) this.#pending.delete(id)
@@ -139,22 +172,21 @@ export class TokenVerifier {
     return verifying
   }
 
-  async #verify({ signed, signature }: SentToken, choose: KeyChooser): Promise<Claims | undefined> {
+  async #verify(token: SentToken, choose: KeyChooser): Promise<Claims | undefined> {
     const { isSecret, keySet, telemetry } = this.#options
-    const header = headerOf(signed)
-    const allowed = isSecret ? SYMMETRIC : ASYMMETRIC
-    const isAllowed = header !== undefined && allowed.includes(header.alg)
-    const keys = isAllowed ? await choose(header) : []
+    const { signed, signature } = token
+    const { header, keys } = await this.#keysFor(token, choose)
+    const checks = { ...this.#options, algorithms: this.#algorithms }
     for (const { key, signatureLength } of keys) {
       const own = signature.slice(0, signatureLength)
-      const payload = await payloadOf(`${signed}.${own}`, key, { ...this.#options, algorithms: allowed })
+      const payload = await payloadOf(`${signed}.${own}`, key, checks)
       if (!payload) continue
       const claims = pick(payload, this.#options.claims, this.#options.conditionClaims)
       if (choose === this.#chooseKeys) this.#remember(signed, own, claims)
       telemetry.tokenRead('verified')
       return claims
     }
-    const isUnknown = isAllowed && keys.length === 0
+    const isUnknown = header !== undefined && keys.length === 0
     // A token that names no key may be signed with a new one.
     if (isUnknown || (keys.length > 0 && header?.kid === undefined && !isSecret)) keySet.keyMissing()
     if (choose === this.#chooseKeys && !isUnknown) this.#invalid.add(idOf(signed, signature))
@@ -176,7 +208,11 @@ function idOf(...parts: readonly string[]): string {
   return hash('sha256', parts.join('.'), 'base64url')
 }
 
-function headerOf(signed: string): { readonly alg: string; readonly kid: unknown } | undefined {
+type Header = { readonly alg: string; readonly kid: unknown }
+
+type FoundKeys = { readonly header: Header | undefined; readonly keys: readonly VerificationKey[] }
+
+function headerOf(signed: string): Header | undefined {
   try {
     const { alg, kid } = decodeProtectedHeader(`${signed}.`)
     return alg === undefined ? undefined : { alg, kid }

@@ -1,10 +1,13 @@
 import { linesOf } from '../../../http/message/headers.ts'
-import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { findTokens, MAX_TOKENS, type SpelledToken } from '../../../http/fields/json-web-tokens.ts'
 import type { ClientRequest } from '../../../http/message/messages.ts'
 import { singleParts, type Policy } from '../../../policy.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'
 
-/** What verified tokens of a request say, each once; `too-many`: there is no telling which of them the backend takes. */
+/**
+ * What verified tokens of a request say, each once; `too-many`: more than are looked at, or more signatures than are checked, so
+ * that there is no telling which of them the backend takes.
+ */
 export type ReadClaims = readonly Claims[] | 'too-many'
 
 /** Reads the tokens of a request, where a rule counts by what they say. */
@@ -45,19 +48,24 @@ export function createTokenReader(
       if (!applying.some((policy) => needing.has(policy))) return undefined
       const tokens = findTokens(linesOf(rawHeaders, 'authorization').join(', '))
       if (tokens.length > MAX_TOKENS) return 'too-many'
-      const read = tokens.map((token) => verifier.claimsOf(token))
-      return read.some((claims) => claims instanceof Promise) ? later(read) : present(read)
+      if (tokens.length > 1) return readSeveral(tokens, verifier)
+      const [token] = tokens
+      const claims = token && verifier.claimsOf(token)
+      return claims instanceof Promise ? claims.then(present) : present(claims)
     },
   }
 }
 
-type Reading = Claims | undefined | Promise<Claims | undefined>
-
-async function later(read: readonly Reading[]): Promise<ReadClaims | undefined> {
-  return present(await Promise.all(read.map(async (claims) => claims)))
+async function readSeveral(
+  tokens: readonly SpelledToken[],
+  verifier: TokenVerifier,
+): Promise<ReadClaims | undefined> {
+  if (await verifier.needTooManyChecks(tokens)) return 'too-many'
+  const read = await Promise.all(tokens.map(async (token) => verifier.claimsOf(token)))
+  const verified = read.filter((claims) => claims !== undefined)
+  return verified.length === 0 ? undefined : verified
 }
 
-function present(read: readonly Reading[]): ReadClaims | undefined {
-  const claims = read.flatMap((each) => (each === undefined || each instanceof Promise ? [] : [each]))
-  return claims.length === 0 ? undefined : claims
+function present(claims: Claims | undefined): ReadClaims | undefined {
+  return claims && [claims]
 }

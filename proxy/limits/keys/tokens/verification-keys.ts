@@ -13,8 +13,8 @@ export type KeyChooser = (header: {
   readonly kid: unknown
 }) => Promise<readonly VerificationKey[]>
 
-/** Keys that are tried at most: a token that names none costs as many verifications. */
-const MAX_KEYS = 8
+/** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
+export const MAX_KEYS = 8
 
 /** Bytes of a signature, where the algorithm alone says it (RFC 7518 section 3.1, RFC 8037 section 3.1). */
 const signatureBytes: Readonly<Record<string, number>> = {
