@@ -11,7 +11,7 @@ import type { LimiterPort } from './workers/worker-messages.ts'
 import type { Charge, Limiter } from '../limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
 import { keyPrefixOf } from './redis/keys.ts'
-import { createRedisOperations, operatorTimeoutMs } from './redis/operations.ts'
+import { operatorTimeoutMs, RedisOperations } from './redis/operations.ts'
 import { hasLease, Leasing } from './leases/leasing.ts'
 import { createResetFeed } from './redis/feeds/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
@@ -150,6 +150,17 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     now,
     log,
   })
+  const operations = new RedisOperations({
+    redis,
+    keyPrefix,
+    timeoutMs: operatorTimeoutMs(storeTimeoutMs),
+    wallNow,
+    redisWithFallback,
+    overLimit,
+    resetFeed,
+    forget,
+    log,
+  })
   const watch = watchStore({ redis, keyPrefix, isAnswering: () => redis.status === 'ready', log, telemetry })
   observeMemory(telemetry, redisWithFallback.local)
   telemetry.observeTable('over-limit', () => overLimit.readUse())
@@ -164,17 +175,10 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
       leasing.giveBackAll()
       return redisWithFallback.local.useTable(policies)
     },
-    ...createRedisOperations({
-      redis,
-      keyPrefix,
-      timeoutMs: operatorTimeoutMs(storeTimeoutMs),
-      wallNow,
-      redisWithFallback,
-      overLimit,
-      resetFeed,
-      forget,
-      log,
-    }),
+    plans: operations.plans,
+    inspect: (charges) => operations.inspect(charges),
+    reset: (charges) => operations.reset(charges),
+    forget,
     close() {
       leasing.giveBackAll()
       watch.close()

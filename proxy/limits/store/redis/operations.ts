@@ -1,18 +1,20 @@
 import type { Log } from '../../../../shared/log.ts'
 import { within } from '../../../../shared/within.ts'
 import type { CounterReading } from '../../algorithms/memory-counts.ts'
-import { toState, type CounterAdmin, type CounterState } from '../counter-admin.ts'
+import { toState, type CounterAdmin, type CounterState, type ResetOutcome } from '../counter-admin.ts'
 import type { OverLimitCache } from '../over-limit-cache.ts'
 import type { RedisWithFallback } from '../outage/redis-with-fallback.ts'
 import type { Charge } from '../../limiter.ts'
+import type { Policy } from '../../../policy.ts'
 import { planKeyName } from '../../../policy/plan-key-name.ts'
 import { readsStoredPlan } from '../../../policy/plans.ts'
+import type { PlanStore } from '../../plans/plan-store.ts'
 import { withStoredPlan } from '../../plans/stored-plans.ts'
 import { countsInFlight, lendsUnits } from '../../algorithms/registry.ts'
-import { createDescriber, keyOf, leasedKeyOf } from './keys.ts'
+import { createDescriber, keyOf, leasedKeyOf, type RedisPolicy } from './keys.ts'
 import type { ResetFeed } from './feeds/reset-feed.ts'
 import { reasonOf } from './errors.ts'
-import { createRedisPlans } from './plans.ts'
+import { RedisPlans } from './plans.ts'
 import { runScript, type RedisClient } from './run-script.ts'
 import { PolicyArguments } from './scripts/policy-arguments.ts'
 import { resetLeasedScript } from './scripts/lease.ts'
@@ -31,12 +33,10 @@ export function operatorTimeoutMs(storeTimeoutMs: number): number {
 const COUNTERS_IN_COMMAND = 256
 
 /**
- * Inspects and resets counters in Redis for operators.
- *
- * @param options.keyPrefix of `keyPrefixOf`
- * @param options.timeoutMs of `operatorTimeoutMs`
+ * @param keyPrefix of `keyPrefixOf`
+ * @param timeoutMs of `operatorTimeoutMs`
  */
-export function createRedisOperations(options: {
+export type RedisOperationsOptions = {
   readonly redis: RedisClient
   readonly keyPrefix: string
   readonly timeoutMs: number
@@ -46,37 +46,67 @@ export function createRedisOperations(options: {
   readonly resetFeed: Pick<ResetFeed, 'announce' | 'key'>
   readonly forget: CounterAdmin['forget']
   readonly log: Log
-}): CounterAdmin {
-  const { redis, redisWithFallback, overLimit, resetFeed, forget, log, timeoutMs } = options
-  const describe = createDescriber(options.keyPrefix, options.wallNow)
+}
 
-  function counterKey({ policy, partitionKey }: Charge): string {
-    return keyOf(describe(policy), partitionKey)
+/** Inspects and resets counters in Redis for operators. */
+export class RedisOperations implements Omit<CounterAdmin, 'forget'> {
+  readonly plans: PlanStore
+  readonly #options: RedisOperationsOptions
+  readonly #describe: (policy: Policy) => RedisPolicy
+
+  constructor(options: RedisOperationsOptions) {
+    const { keyPrefix, wallNow, redisWithFallback } = options
+    this.#options = options
+    this.#describe = createDescriber(keyPrefix, wallNow)
+    this.plans = new RedisPlans({
+      ...options,
+      isAnswering: (key) => redisWithFallback.isAnswering(key),
+      areAllAnswering: () => redisWithFallback.storeState() === 'available',
+    })
   }
 
-  const isAnswering = (key: string): boolean => redisWithFallback.isAnswering(key)
-  const isCounterAnswering = (charge: Charge): boolean => isAnswering(counterKey(charge))
-
-  const plans = createRedisPlans({
-    ...options,
-    isAnswering,
-    areAllAnswering: () => redisWithFallback.storeState() === 'available',
-  })
-
-  /** The charge with the plan of its client; without Redis that has none. */
-  async function withPlanOf(charge: Charge): Promise<Charge> {
-    if (!readsStoredPlan(charge.policy)) return charge
-    const read = await plans.get({ partitionKey: charge.partitionKey, keyName: planKeyName(charge.policy) })
-    return read === 'unavailable' ? charge : withStoredPlan(charge, read.plan)
+  async inspect(charges: readonly Charge[]): Promise<CounterState[]> {
+    const { timeoutMs, log } = this.#options
+    const answering = charges.filter((charge) => this.#isAnswering(charge))
+    try {
+      const parts = inCommands(answering).map((part) => this.#readPart(part))
+      const states = new Map((await within(timeoutMs, Promise.all(parts))).flat())
+      return charges.map((charge) => states.get(charge) ?? this.#readLocally(charge))
+    } catch (error) {
+      log.warn({ reason: reasonOf(error) }, 'cannot read counters from Redis')
+      return charges.map((charge) => this.#readLocally(charge))
+    }
   }
 
-  async function resetPart(charges: readonly Charge[]): Promise<void> {
+  async reset(charges: readonly Charge[]): Promise<ResetOutcome> {
+    const { redisWithFallback, resetFeed, timeoutMs, forget, log } = this.#options
+    const areAnswering = charges.every((charge) => this.#isAnswering(charge))
+    if (!areAnswering || !redisWithFallback.isAnswering(resetFeed.key)) return 'unavailable'
+    try {
+      await within(timeoutMs, this.#deleteAndAnnounce(charges))
+      return 'done'
+    } catch (error) {
+      log.error({ reason: reasonOf(error) }, 'Redis did not confirm a client reset')
+      return 'uncertain'
+    } finally {
+      for (const { policy, partitionKey } of charges) forget(policy.name, partitionKey)
+    }
+  }
+
+  /** Counters are deleted before other processes forget what they have cached, as otherwise they would cache it again. */
+  async #deleteAndAnnounce(charges: readonly Charge[]): Promise<void> {
+    await Promise.all(inCommands(charges.filter(isCounted)).map((part) => this.#resetPart(part)))
+    await this.#options.resetFeed.announce(charges)
+  }
+
+  async #resetPart(charges: readonly Charge[]): Promise<void> {
+    const { redis } = this.#options
     const policies = new PolicyArguments()
     const keys: string[] = []
     const numbers: string[] = []
     const others: string[] = []
     for (const { policy, partitionKey } of charges) {
-      const described = describe(policy)
+      const described = this.#describe(policy)
       if (lendsUnits(described.algorithm)) {
         keys.push(keyOf(described, partitionKey), leasedKeyOf(described, partitionKey))
         numbers.push(policies.numberOf(described))
@@ -89,80 +119,65 @@ export function createRedisOperations(options: {
     ])
   }
 
-  async function readPart(asked: readonly Charge[]): Promise<(readonly [Charge, CounterState])[]> {
-    const states = await read(asked)
+  async #readPart(asked: readonly Charge[]): Promise<(readonly [Charge, CounterState])[]> {
+    const states = await this.#read(asked)
     return states.flatMap((state, i) => (asked[i] ? [[asked[i], state] as const] : []))
   }
 
-  async function read(asked: readonly Charge[]): Promise<CounterState[]> {
-    const charges = await Promise.all(asked.map(withPlanOf))
+  async #read(asked: readonly Charge[]): Promise<CounterState[]> {
+    const charges = await Promise.all(asked.map((charge) => this.#withPlanOf(charge)))
     const policies = new PolicyArguments()
-    const numbers = charges.map(({ policy }) => policies.numberOf(describe(policy)))
-    const keys = charges.map(counterKey)
+    const numbers = charges.map(({ policy }) => policies.numberOf(this.#describe(policy)))
+    const keys = charges.map((charge) => this.#counterKey(charge))
     const args = [...keys, ...policies.toArguments(), ...numbers]
-    const reply = await runScript(redis, readScript, keys.length, args)
+    const reply = await runScript(this.#options.redis, readScript, keys.length, args)
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
     const values = reply as readonly unknown[]
-    return charges.map((charge, i) => {
-      const used = values[2 * i]
-      // The key does not hold a counter: decisions about it are made locally too.
-      if (typeof used !== 'number') return readLocally(charge)
-      const state = toState(charge.policy, 'store', toReading(used, Number(values[2 * i + 1]) / 1000))
-      // Where Redis has lost its counter, the client is refused on all the same.
-      return (state.used ?? 0) < charge.policy.quota ? (knownOverLimit(charge) ?? state) : state
-    })
+    return charges.map((charge, i) => this.#stateOf(charge, values[2 * i], values[2 * i + 1]))
   }
 
-  /** A client that this process refuses without asking Redis. */
-  function knownOverLimit(charge: Charge): CounterState | undefined {
-    const { policy } = charge
-    const resetMs = overLimit.findOverLimit(charge)
-    return resetMs === undefined ? undefined : { policy, source: 'local', used: policy.quota, resetMs }
+  /**
+   * @param used as `readScript` replies: not a number where the key does not hold a counter
+   * @param resetUs microseconds
+   */
+  #stateOf(charge: Charge, used: unknown, resetUs: unknown): CounterState {
+    // Decisions about a broken counter are made locally too.
+    if (typeof used !== 'number') return this.#readLocally(charge)
+    const state = toState(charge.policy, 'store', toReading(used, Number(resetUs) / 1000))
+    // Where Redis has lost its counter, the client is refused on all the same.
+    return (state.used ?? 0) < charge.policy.quota ? (this.#knownOverLimit(charge) ?? state) : state
   }
 
-  function readLocally(charge: Charge): CounterState {
+  /** The charge with the plan of its client; without Redis that has none. */
+  async #withPlanOf(charge: Charge): Promise<Charge> {
+    const { policy, partitionKey } = charge
+    if (!readsStoredPlan(policy)) return charge
+    const read = await this.plans.get({ partitionKey, keyName: planKeyName(policy) })
+    return read === 'unavailable' ? charge : withStoredPlan(charge, read.plan)
+  }
+
+  #readLocally(charge: Charge): CounterState {
     const { policy } = charge
-    const known = knownOverLimit(charge)
+    const known = this.#knownOverLimit(charge)
     if (known) return known
-    if (policy.onStoreError === 'local') return toState(policy, 'local', redisWithFallback.local.read(charge))
+    if (policy.onStoreError === 'local')
+      return toState(policy, 'local', this.#options.redisWithFallback.local.read(charge))
     return { policy, source: 'none', used: undefined, resetMs: undefined }
   }
 
-  return {
-    plans,
-    async inspect(charges) {
-      const answering = charges.filter(isCounterAnswering)
-      try {
-        const read = await within(timeoutMs, Promise.all(inCommands(answering).map(readPart)))
-        const states = new Map(read.flat())
-        return charges.map((charge) => states.get(charge) ?? readLocally(charge))
-      } catch (error) {
-        log.warn({ reason: reasonOf(error) }, 'cannot read counters from Redis')
-        return charges.map(readLocally)
-      }
-    },
+  /** A client that this process refuses without asking Redis. */
+  #knownOverLimit(charge: Charge): CounterState | undefined {
+    const { policy } = charge
+    const resetMs = this.#options.overLimit.findOverLimit(charge)
+    return resetMs === undefined ? undefined : { policy, source: 'local', used: policy.quota, resetMs }
+  }
 
-    async reset(charges) {
-      if (!isAnswering(resetFeed.key) || !charges.every(isCounterAnswering)) return 'unavailable'
-      try {
-        // Counters are deleted before other processes forget what they have cached, as otherwise they would cache it
-        // again.
-        await within(
-          timeoutMs,
-          Promise.all(inCommands(charges.filter(isCounted)).map(resetPart)).then(() =>
-            resetFeed.announce(charges),
-          ),
-        )
-        return 'done'
-      } catch (error) {
-        log.error({ reason: reasonOf(error) }, 'Redis did not confirm a client reset')
-        return 'uncertain'
-      } finally {
-        for (const { policy, partitionKey } of charges) forget(policy.name, partitionKey)
-      }
-    },
+  #isAnswering(charge: Charge): boolean {
+    return this.#options.redisWithFallback.isAnswering(this.#counterKey(charge))
+  }
 
-    forget,
+  #counterKey({ policy, partitionKey }: Charge): string {
+    return keyOf(this.#describe(policy), partitionKey)
   }
 }
 

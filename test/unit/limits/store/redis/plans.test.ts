@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createRedisPlans } from '../../../../../proxy/limits/store/redis/plans.ts'
+import { RedisPlans } from '../../../../../proxy/limits/store/redis/plans.ts'
 import type { RedisClient } from '../../../../../proxy/limits/store/redis/run-script.ts'
 import { recordLog } from '../../../../support/limiter/limiters.ts'
 
@@ -12,7 +12,7 @@ function plansWith(readSecond: () => Promise<string | null>) {
     get: (key: string) => (key === keys[1] ? readSecond() : Promise.resolve('pro')),
   }
   const { log } = recordLog()
-  return createRedisPlans({
+  return new RedisPlans({
     redis: redis as unknown as RedisClient,
     keyPrefix: 'sluice:1',
     isAnswering: () => true,
