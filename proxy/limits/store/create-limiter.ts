@@ -4,7 +4,7 @@ import type { Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { toState, type CounterAdmin } from './counter-admin.ts'
 import { watchStore } from './redis/checks/store-watch.ts'
-import { createOverLimitCache } from './over-limit-cache.ts'
+import { OverLimitCache } from './over-limit-cache.ts'
 import { RedisWithFallback } from './outage/redis-with-fallback.ts'
 import { hearResets, IpcLimiter } from './workers/worker-limiter.ts'
 import type { LimiterPort } from './workers/worker-messages.ts'
@@ -110,7 +110,7 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
 function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
   const { storeTimeoutMs, namespace, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten } = options
   const keyPrefix = keyPrefixOf(namespace)
-  const overLimit = createOverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
+  const overLimit = new OverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
   const redisWithFallback = new RedisWithFallback({
     redis,
     keyPrefix,

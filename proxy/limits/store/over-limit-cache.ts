@@ -5,113 +5,6 @@ import type { TableUse } from '../../telemetry/telemetry.ts'
 import { chargesOfStates, type Charge, type Decision, type PolicyState } from '../limiter.ts'
 import { TwoGenerations } from './two-generations.ts'
 
-export type OverLimitCache = {
-  /** The refusal, if one of the charges is known to be over the limit of an enforced policy; otherwise undefined. */
-  findRefusal(charges: readonly Charge[]): Decision | undefined
-  /**
-   * Milliseconds until a client that is over the limit of a policy has requests left; undefined for any other client.
-   */
-  findOverLimit(charge: Charge): number | undefined
-  /**
-   * Takes note of a refusal by the shared counters, until its window ends, and for no longer than `knownForMs`.
-   * `askedAtMs` is earlier than the instant its states refer to.
-   */
-  note(
-    charges: readonly Charge[],
-    refusal: Decision & { outcome: 'refused' },
-    askedAtMs: number,
-    knownForMs: number,
-  ): void
-  /**
-   * Forgets a client under the policy of this name, or under all, so that the shared counters are asked again. A refusal
-   * that was asked for before is not noted any more: it may be older than what made the caller forget.
-   */
-  forget(policyName: string | undefined, partitionKey: string): void
-  /** Forgets all clients, likewise. */
-  clear(): void
-  readUse(): TableUse
-}
-
-/**
- * Clients that the shared counters have refused. Until their window ends they are refused without asking again, so that
- * an attacker costs a map lookup, and Redis nothing.
- *
- * Their number is bounded (`TwoGenerations`). An entry that is dropped too early costs one more round trip to Redis.
- *
- * @param maxEntries the most clients known at once, at least 2
- * @param now milliseconds of a monotonic clock
- * @param wallNow the time of day, in milliseconds since 1970
- */
-export function createOverLimitCache(
-  maxEntries: number,
-  now: () => number,
-  wallNow: () => number = Date.now,
-): OverLimitCache {
-  const known = new TwoGenerations<Policy, Entry>(maxEntries)
-  let forgottenAtMs = -Infinity
-
-  return {
-    findRefusal(charges) {
-      if (known.size === 0) return undefined
-      for (const charge of charges) {
-        const entry = known.find(charge.policy, charge.partitionKey)
-        if (!entry) continue
-        const nowMs = now()
-        if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) continue
-        const others = policiesOfOthers(entry, charges)
-        // Which of the clients under this policy are over its limit is known of those that were asked about.
-        if (others?.has(charge.policy)) continue
-        const states = statesAt(entry, nowMs, wallNow)
-        return {
-          outcome: 'refused',
-          refusedBy: charge.policy,
-          states: others ? statesWithout(others, states, charges) : states,
-        }
-      }
-      return undefined
-    },
-
-    findOverLimit({ policy, partitionKey }) {
-      const leftMs = (known.find(policy, partitionKey)?.endsAtMs ?? -Infinity) - now()
-      return leftMs > 0 ? leftMs : undefined
-    },
-
-    note(charges, refusal, askedAtMs, knownForMs) {
-      // A refund, or a lower cost, lets the client through again at any time.
-      if (askedAtMs <= forgottenAtMs || isReserved(refusal.refusedBy) || refusal.refusedBy.cost) return
-      const { refusedBy, states } = refusal
-      // Another plan lets it through again at any time, too.
-      if (refusedBy.plans && refusedBy.plans.claim === undefined) return
-      const refusing = states.findIndex(({ policy, exceeded }) => exceeded && policy === refusedBy)
-      const counted = chargesOfStates(charges, states)
-      const charge = counted[refusing]
-      const state = states[refusing]
-      if (!charge || !state) return
-      // For a single request there may still be room.
-      if ((charge.units ?? 1) > 1) return
-      // Counted from the question, which came before the instant of the answer: never a millisecond too long.
-      const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)
-      known.makeRoom(now())
-      const policies = charges.map(({ policy }) => policy)
-      const asked = policies.some((policy) => policy.plans) ? policies : undefined
-      const keys = counted.length > 1 ? counted.map(({ partitionKey }) => partitionKey) : undefined
-      known.set(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states, keys, asked })
-    },
-
-    forget(policyName, partitionKey) {
-      forgottenAtMs = now()
-      known.deleteKey(({ name }) => policyName === undefined || name === policyName, partitionKey)
-    },
-
-    clear() {
-      forgottenAtMs = now()
-      known.clear()
-    },
-
-    readUse: () => known.readUse(),
-  }
-}
-
 /** A refusal by the shared counters, with the states of the request's other policies for the response headers. */
 type Entry = {
   readonly askedAtMs: number
@@ -121,6 +14,117 @@ type Entry = {
   readonly keys: readonly string[] | undefined
   /** Where the states may be of the policies of plans: those that were asked about. */
   readonly asked: readonly Policy[] | undefined
+}
+
+/**
+ * Clients that the shared counters have refused. Until their window ends they are refused without asking again, so that
+ * an attacker costs a map lookup, and Redis nothing.
+ *
+ * Their number is bounded (`TwoGenerations`). An entry that is dropped too early costs one more round trip to Redis.
+ */
+export class OverLimitCache {
+  readonly #known: TwoGenerations<Policy, Entry>
+  readonly #now: () => number
+  readonly #wallNow: () => number
+  /** When a client was last forgotten: a refusal that was asked for before may be older than the reason for that. */
+  #forgottenAtMs = -Infinity
+
+  /**
+   * @param maxEntries the most clients known at once, at least 2
+   * @param now milliseconds of a monotonic clock
+   * @param wallNow the time of day, in milliseconds since 1970
+   */
+  constructor(maxEntries: number, now: () => number, wallNow: () => number = Date.now) {
+    this.#known = new TwoGenerations(maxEntries)
+    this.#now = now
+    this.#wallNow = wallNow
+  }
+
+  /** The refusal, if one of the charges is known to be over the limit of an enforced policy; otherwise undefined. */
+  findRefusal(charges: readonly Charge[]): Decision | undefined {
+    if (this.#known.size === 0) return undefined
+    for (const charge of charges) {
+      const entry = this.#known.find(charge.policy, charge.partitionKey)
+      const refusal = entry && this.#refusalOf(entry, charge.policy, charges)
+      if (refusal) return refusal
+    }
+    return undefined
+  }
+
+  /**
+   * Milliseconds until a client that is over the limit of a policy has requests left; undefined for any other client.
+   */
+  findOverLimit({ policy, partitionKey }: Charge): number | undefined {
+    const leftMs = (this.#known.find(policy, partitionKey)?.endsAtMs ?? -Infinity) - this.#now()
+    return leftMs > 0 ? leftMs : undefined
+  }
+
+  /**
+   * Takes note of a refusal by the shared counters, until its window ends, and for no longer than `knownForMs`.
+   * `askedAtMs` is earlier than the instant its states refer to.
+   */
+  note(
+    charges: readonly Charge[],
+    { refusedBy, states }: Decision & { outcome: 'refused' },
+    askedAtMs: number,
+    knownForMs: number,
+  ): void {
+    if (askedAtMs <= this.#forgottenAtMs || mayPassSooner(refusedBy)) return
+    const refusing = states.findIndex(({ policy, exceeded }) => exceeded && policy === refusedBy)
+    const counted = chargesOfStates(charges, states)
+    const charge = counted[refusing]
+    const state = states[refusing]
+    if (!charge || !state) return
+    // For a single request there may still be room.
+    if ((charge.units ?? 1) > 1) return
+    // Counted from the question, which came before the instant of the answer: never a millisecond too long.
+    const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)
+    this.#known.makeRoom(this.#now())
+    const policies = charges.map(({ policy }) => policy)
+    const asked = policies.some((policy) => policy.plans) ? policies : undefined
+    const keys = counted.length > 1 ? counted.map(({ partitionKey }) => partitionKey) : undefined
+    this.#known.set(refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states, keys, asked })
+  }
+
+  /**
+   * Forgets a client under the policy of this name, or under all, so that the shared counters are asked again. A refusal
+   * that was asked for before is not noted any more.
+   */
+  forget(policyName: string | undefined, partitionKey: string): void {
+    this.#forgottenAtMs = this.#now()
+    this.#known.deleteKey(({ name }) => policyName === undefined || name === policyName, partitionKey)
+  }
+
+  /** Forgets all clients, likewise. */
+  clear(): void {
+    this.#forgottenAtMs = this.#now()
+    this.#known.clear()
+  }
+
+  readUse(): TableUse {
+    return this.#known.readUse()
+  }
+
+  /** @returns undefined where the entry has ended, or says too little about these charges */
+  #refusalOf(entry: Entry, refusedBy: Policy, charges: readonly Charge[]): Decision | undefined {
+    const nowMs = this.#now()
+    if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) return undefined
+    const others = policiesOfOthers(entry, charges)
+    // Which of the clients under this policy are over its limit is known of those that were asked about.
+    if (others?.has(refusedBy)) return undefined
+    const states = statesAt(entry, nowMs, this.#wallNow)
+    return {
+      outcome: 'refused',
+      refusedBy,
+      states: others ? statesWithout(others, states, charges) : states,
+    }
+  }
+}
+
+/** Whether a client over the limit may pass before the window ends: after a refund, with a lower cost, or with another plan. */
+function mayPassSooner(policy: Policy): boolean {
+  const readsPlan = policy.plans !== undefined && policy.plans.claim === undefined
+  return isReserved(policy) || policy.cost !== undefined || readsPlan
 }
 
 /** Another request of the same client may match other policies, whose states are not known here. */

@@ -1,7 +1,7 @@
 import type { Charge, Decision } from '../../../proxy/limits/limiter.ts'
 import type { LeaseStore } from '../../../proxy/limits/store/leases/lease-store.ts'
 import { Leasing } from '../../../proxy/limits/store/leases/leasing.ts'
-import { createOverLimitCache } from '../../../proxy/limits/store/over-limit-cache.ts'
+import { OverLimitCache } from '../../../proxy/limits/store/over-limit-cache.ts'
 import { reservedUnits } from '../../../proxy/policy.ts'
 import type { ModelCounters, Window } from './model-counters.ts'
 import type { VirtualTime } from './virtual-time.ts'
@@ -132,7 +132,7 @@ export class ModelGateway {
       giveBack: (...given) => send(() => this.#counters.giveBack(...given), nothing, nothing),
       flush: nothing,
     }
-    const overLimit = createOverLimitCache(1000, this.#time.now, this.#time.now)
+    const overLimit = new OverLimitCache(1000, this.#time.now, this.#time.now)
     const isOver = (): boolean => incarnation !== this.#incarnation
     return new Leasing({
       store: this.#defect(store),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createOverLimitCache, type OverLimitCache } from '../../../../proxy/limits/store/over-limit-cache.ts'
+import { OverLimitCache } from '../../../../proxy/limits/store/over-limit-cache.ts'
 import type { Charge, Decision, PolicyState } from '../../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
@@ -11,7 +11,7 @@ let nowMs = 0
 
 function createCache(maxEntries: number): OverLimitCache {
   nowMs = 1_000
-  return createOverLimitCache(maxEntries, () => nowMs)
+  return new OverLimitCache(maxEntries, () => nowMs)
 }
 
 function refusalOf(
@@ -33,7 +33,7 @@ function noteRefusal(cache: OverLimitCache, charges: readonly Charge[], by: Poli
 
 test('tells of the border of a window of the calendar that has ended since', () => {
   const atMs = Date.parse('2027-02-01T00:00:10Z')
-  const cache = createOverLimitCache(
+  const cache = new OverLimitCache(
     100,
     () => nowMs,
     () => atMs,
