@@ -82,9 +82,24 @@ function describeHandle(handle: object): string {
   if (handle instanceof Server) return `server at ${JSON.stringify(handle.address())}`
   if (handle instanceof Socket) {
     const { localAddress, localPort, remoteAddress, remotePort } = handle
-    if (remoteAddress === undefined)
-      return `socket, ${handle.connecting ? 'connecting' : 'a pipe or closing'}`
+    if (remoteAddress === undefined) return describeUnconnected(handle)
     return `socket from ${localAddress}:${localPort} to ${remoteAddress}:${remotePort}`
   }
   return handle.constructor.name
+}
+
+/** A pipe to a child process, a socket that is not connected yet, or one that is not any more. */
+function describeUnconnected(socket: Socket): string {
+  const { connecting, destroyed, readableEnded, writableEnded, localPort, bytesRead, bytesWritten } = socket
+  const state = Object.entries({
+    connecting,
+    destroyed,
+    readableEnded,
+    writableEnded,
+    paused: socket.isPaused(),
+  })
+    .filter(([, is]) => is)
+    .map(([name]) => name)
+  const what = localPort === undefined ? 'a pipe' : `of port ${localPort} without a peer`
+  return `socket, ${[what, ...state, `${bytesRead} bytes read`, `${bytesWritten} written`].join(', ')}`
 }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { watch } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { checkNothingLeft } from '../../support/leaks/check.ts'
 import { listResources } from '../../support/leaks/resources.ts'
@@ -25,6 +25,20 @@ const closedByCheck: Readonly<Record<string, Leak>> = {
       server.close()
     },
     named: /(?:socket from 127\.0\.0\.1:\d+ to 127\.0\.0\.1:\d+\s*){2}/,
+  },
+  'a socket that does not read and has lost its peer': {
+    async leave() {
+      const server = createServer().listen(0, '127.0.0.1')
+      const accepted = once(server, 'connection')
+      await once(server, 'listening')
+      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause()
+      const [[peer]] = (await Promise.all([accepted, once(socket, 'connect')])) as [[Socket], unknown]
+      peer.resetAndDestroy()
+      await once(peer, 'close')
+      await new Promise((resolve) => server.close(resolve))
+      expect(socket.destroyed).toBe(false)
+    },
+    named: /socket, of port \d+ without a peer, paused, 0 bytes read, 0 written/,
   },
   'a child process': {
     leave: () => spawn(process.execPath, ['-e', 'setInterval(() => 0, 1000)'], { stdio: 'ignore' }),
