@@ -6,6 +6,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { freePort } from '../support/network/ports.ts'
+import { watchForBusyMachine } from '../support/load/busy-machine.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { runClient } from './client.ts'
@@ -52,6 +53,7 @@ test('an operator sees clients refused by another replica, lets them in everywhe
   }
   const [first, second] = [await startGateway(env), await startGateway(env)]
   const args = [token, String(first.port), String(second.port)]
+  const judge = watchForBusyMachine()
   const seen = await runClient('page.js', pageOf(first), args)
   expect(seen).toEqual({
     health: 'Healthy',
@@ -67,7 +69,7 @@ test('an operator sees clients refused by another replica, lets them in everywhe
     problems: [],
     elsewhere: [],
   })
-  expect((seen as { shownAfterMs: number }).shownAfterMs).toBeLessThan(1_000)
+  judge('a refused client is shown', (seen as { shownAfterMs: number }).shownAfterMs, 1_000)
 })
 
 test('the page goes on when its gateway was restarted', async () => {
