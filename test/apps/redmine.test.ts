@@ -6,6 +6,7 @@ import { authorityFile } from '../support/network/certificates.ts'
 import { atEndOfFile } from '../support/run/at-end.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { curl, type CurlReply } from './curl.ts'
+import { countRefusals, letIn } from './refusals.ts'
 import { run } from './run.ts'
 import { startServer } from './server.ts'
 import { setStage, type Way } from './stage.ts'
@@ -21,11 +22,34 @@ const attachmentFile = join(work, 'attachment')
 writeFileSync(attachmentFile, attachment)
 
 test.for(all)('projects, issues, attachments and wiki pages by the API, $name', async (way) => {
-  const identifier = `p-${all.indexOf(way)}`
+  await useApi(way, `p-${all.indexOf(way)}`, curl)
+})
+
+test.for(ways)('a program that repeats refused requests does nothing twice, $name', async (way) => {
+  const identifier = `tight-${all.indexOf(way)}`
+  const before = await countRefusals(way, 'tight')
+  await useApi(way, identifier, async (to, path, args) => {
+    const send = (): Promise<CurlReply> => curl(to, path, ['--user-agent', 'tight', ...args])
+    const reply = await send()
+    if (reply.status !== 429) return reply
+    await letIn(to, 'tight')
+    return send()
+  })
+  expect((await countRefusals(way, 'tight')) - before).toBeGreaterThan(1)
+  const { body } = await ask(way, 'GET', `/issues.json?status_id=*&project_id=${identifier}`)
+  expect(body).toMatchObject({ total_count: 0 })
+  expect((await ask(way, 'GET', `/projects/${identifier}/wiki/index.json`)).body).toMatchObject({
+    wiki_pages: [{ title: 'Über_uns', version: 1 }],
+  })
+})
+
+/** Does what a client of the API does, and looks whether all of it is there. */
+async function useApi(way: Way, identifier: string, request: Request): Promise<void> {
   const project = { name: `${way.name} ü`, identifier, enabled_module_names: ['issue_tracking', 'wiki'] }
+  const ask = (...asked: AskArguments): ReturnType<typeof askRedmine> => askRedmine(request, ...asked)
   const created = await ask(way, 'POST', '/projects.json', { project })
   expect(created).toMatchObject({ status: 201, body: { project: { name: project.name } } })
-  const uploaded = await curl(way, '/uploads.json?filename=a%20b%2Bc.bin', [
+  const uploaded = await request(way, '/uploads.json?filename=a%20b%2Bc.bin', [
     ...[...asAdmin, '--header', 'Content-Type: application/octet-stream'],
     ...['--data-binary', `@${attachmentFile}`],
   ])
@@ -53,7 +77,7 @@ test.for(all)('projects, issues, attachments and wiki pages by the API, $name', 
   })
   const [{ id: attachmentId = 0 } = {}] = (shown.body as { issue: { attachments: { id?: number }[] } }).issue
     .attachments
-  const download = await curl(way, `/attachments/download/${attachmentId}/a%20b%2Bc.bin`, asAdmin)
+  const download = await request(way, `/attachments/download/${attachmentId}/a%20b%2Bc.bin`, asAdmin)
   expect(download.body).toBe(
     `${attachment.length} bytes, ${createHash('sha256').update(attachment).digest('hex')}`,
   )
@@ -62,7 +86,7 @@ test.for(all)('projects, issues, attachments and wiki pages by the API, $name', 
   expect((await ask(way, 'GET', page)).body).toMatchObject({ wiki_page: { title: 'Über_uns' } })
   expect((await ask(way, 'DELETE', `/issues/${id}.json`)).status).toBe(204)
   expect((await ask(way, 'GET', `/issues/${id}.json`)).status).toBe(404)
-})
+}
 
 test.for(ways)('a client that guesses passwords is refused, another is not, $name', async (way) => {
   // Two ways lead to one gateway.
@@ -76,15 +100,19 @@ test.for(ways)('a client that guesses passwords is refused, another is not, $nam
 
 const asAdmin = ['--user', 'admin:Secret-123']
 
-async function ask(
-  way: Way,
-  method: string,
-  path: string,
-  sent?: object,
+type Request = (way: Way, path: string, args: readonly string[]) => Promise<CurlReply>
+
+type AskArguments = readonly [way: Way, method: string, path: string, sent?: object]
+
+const ask = (...asked: AskArguments): ReturnType<typeof askRedmine> => askRedmine(curl, ...asked)
+
+async function askRedmine(
+  request: Request,
+  ...[way, method, path, sent]: AskArguments
 ): Promise<{ status: number; body: unknown }> {
   const data =
     sent === undefined ? [] : ['--header', 'Content-Type: application/json', '--data', JSON.stringify(sent)]
-  const { status, body } = await curl(way, path, ['--request', method, ...asAdmin, ...data])
+  const { status, body } = await request(way, path, ['--request', method, ...asAdmin, ...data])
   // The output of curl is read as bytes.
   const text = Buffer.from(body, 'latin1').toString()
   return { status, body: text.trim() === '' ? undefined : (JSON.parse(text) as unknown) }
