@@ -70,6 +70,8 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', headers))).toEqual(new Set([200]))
     const mapped = { 'x-forwarded-for': '::ffff:c633:6407' }
     expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', mapped))).toEqual(new Set([200]))
+    const nat64 = { 'x-forwarded-for': '64:ff9b::c633:6407' }
+    expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', nat64))).toEqual(new Set([200]))
     // Said by somebody else, it is nothing.
     expect(await ask(gateway, 3, 'POST /login', freshAddress(), headers)).toEqual([200, 200, 429])
   })

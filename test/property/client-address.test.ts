@@ -2,7 +2,12 @@ import fc from 'fast-check'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createAddressReader } from '../../proxy/request/addresses/client-address.ts'
-import { formatAddress, parseAddress } from '../../proxy/request/addresses/ip-address.ts'
+import {
+  formatAddress,
+  isInRange,
+  parseAddress,
+  parseClientRange,
+} from '../../proxy/request/addresses/ip-address.ts'
 import { peerAt } from '../support/network/peer-at.ts'
 import { runs } from '../support/random/runs.ts'
 
@@ -102,6 +107,84 @@ describe('an address', () => {
         const here = partitionOf([...network, ...one])
         expect(partitionOf([...network, ...other])).toBe(here)
         expect(partitionOf([...elsewhere, ...one]) === here).toBe(elsewhere.join() === network.join())
+      }),
+      many,
+    )
+  })
+})
+
+describe('the address of a client behind NAT64', () => {
+  const octets = fc.tuple(octet, octet, octet, octet)
+  const spelled = ([a, b, c, d]: readonly number[]): { dotted: string; nat64: string[] } => {
+    const [dotted, hex] = [octetsOf(a, b, c, d), `${hexOf(a, b)}:${hexOf(c, d)}`]
+    return { dotted, nat64: [`64:ff9b::${dotted}`, `64:ff9b::${hex}`, `0064:FF9B:0:0:0:0:${hex}`] }
+  }
+  const octetsOf = (...all: (number | undefined)[]): string => all.join('.')
+  const hexOf = (high = 0, low = 0): string => ((high << 8) | low).toString(16)
+  const notGlobal = new BlockList()
+  for (const [network, bits] of [
+    ['0.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['127.0.0.0', 8],
+    ['169.254.0.0', 16],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+    ['224.0.0.0', 3],
+  ] as const)
+    notGlobal.addSubnet(network, bits)
+  const first = fc.constantFrom(0, 10, 100, 127, 169, 172, 192, 203, 224, 255)
+  const drawn = fc.oneof(octets, fc.tuple(first, octet, octet, octet))
+
+  test('is the IPv4 address, unless that is not global', () => {
+    fc.assert(
+      fc.property(drawn, (ipv4) => {
+        const { dotted, nat64 } = spelled(ipv4)
+        const address = notGlobal.check(dotted) ? canonical(nat64[0] ?? '') : dotted
+        for (const text of nat64) {
+          expect(peerAt(reader, text).client.address).toBe(address)
+          expect(reader.readClientAddress(proxy, `1.1.1.1, ${text}`).address).toBe(address)
+          expect(reader.readClientField(`[${text}]:1`)?.address).toBe(address)
+        }
+      }),
+      many,
+    )
+  })
+
+  test('is in the same ranges in either spelling of both', () => {
+    const texts = ({ dotted, nat64 }: ReturnType<typeof spelled>): string[] => [dotted, ...nat64]
+    fc.assert(
+      fc.property(drawn, drawn, fc.integer({ min: 1, max: 32 }), (client, network, bits) => {
+        const [one, other] = [spelled(client), spelled(network)]
+        fc.pre(!notGlobal.check(one.dotted) && !notGlobal.check(other.dotted))
+        const ranges = texts(other).map((text) =>
+          parseClientRange(`${text}/${bits + (text.includes(':') ? 96 : 0)}`),
+        )
+        const found = ranges.map((range) =>
+          texts(one).map((text) => {
+            const address = parseAddress(reader.readClientField(text)?.address ?? '')
+            return range !== undefined && address !== undefined && isInRange(address, range)
+          }),
+        )
+        expect(new Set(found.flat()).size).toBe(1)
+      }),
+      many,
+    )
+  })
+
+  test('makes nobody a trusted proxy', () => {
+    const everyIpv4 = createAddressReader(['0.0.0.0/0'], {
+      hosts: { has: (address) => !address.includes(':') },
+    })
+    fc.assert(
+      fc.property(drawn, (ipv4) => {
+        for (const text of spelled(ipv4).nat64) {
+          const peer = peerAt(everyIpv4, text)
+          expect(peer.trusted).toBe(false)
+          expect(everyIpv4.readClientAddress(peer, '1.1.1.1')).toEqual(peer.client)
+          const hop = `1.1.1.1, ${text}`
+          expect(everyIpv4.readClientAddress(peerAt(everyIpv4, '10.0.0.1'), hop)).toEqual(peer.client)
+        }
       }),
       many,
     )

@@ -17,6 +17,7 @@ import {
   formatNetwork,
   parseAddress,
   parseAddressRange,
+  parseClientRange,
   type AddressRange,
 } from '../../request/addresses/ip-address.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
@@ -135,7 +136,7 @@ function readName(client: unknown, addresses: AddressReader): ClientName | Error
     const part = given.toLowerCase()
     if (part === 'id' && entries.length === 1 && typeof value === 'string' && isHashedKey(value))
       return { key: value }
-    if (part === 'ip' && typeof value === 'string') range = parseAddressRange(value)
+    if (part === 'ip' && typeof value === 'string') range = parseClientRange(value)
     const read = readValue(part, value, addresses)
     if (read === errors.clientIsNetwork && entries.length === 1) continue
     if (typeof read !== 'string') return read
@@ -190,7 +191,7 @@ function readAddress(text: string, addresses: AddressReader): string | undefined
 /** The network of an address, or a network as lists show it. */
 function readNetwork(part: string, text: string): string | undefined {
   const [, ipv4, ipv6] = part.split('/', 3).map(Number)
-  const range = parseAddressRange(text)
+  const range = parseClientRange(text)
   return range && ipv4 !== undefined && ipv6 !== undefined ? networkIn(range, { ipv4, ipv6 }) : undefined
 }
 

@@ -1,7 +1,7 @@
 import type { RuleCondition } from '../../policy.ts'
 import { UNKNOWN } from '../../request/addresses/geo/geo.ts'
 import { comparableHost } from '../../request/host.ts'
-import { parseAddressRange, type IpAddress } from '../../request/addresses/ip-address.ts'
+import { parseClientRange, type IpAddress } from '../../request/addresses/ip-address.ts'
 import { RangeBuilder } from '../../request/addresses/lists/range-builder.ts'
 import { SortedRanges } from '../../request/addresses/lists/sorted-ranges.ts'
 import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
@@ -91,7 +91,7 @@ function compileAddresses(
   const texts = entries.flatMap((entry) => (entry.kind === 'ip' ? entry.ranges : []))
   const builder = new RangeBuilder(texts.length)
   for (const text of texts) {
-    const range = parseAddressRange(text)
+    const range = parseClientRange(text)
     if (range) builder.add(range)
   }
   const ranges = new SortedRanges(builder.build())

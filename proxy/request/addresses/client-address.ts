@@ -2,11 +2,18 @@ import type { Socket } from 'node:net'
 import { trimBlanks } from '../../http/fields/trim-blanks.ts'
 import type { ClientRequest, ConnectionAddresses } from '../../http/message/messages.ts'
 import { compileRanges } from './address-ranges.ts'
-import { formatAddress, formatNetwork, isIpv4, parseAddress, type IpAddress } from './ip-address.ts'
+import {
+  formatAddress,
+  formatNetwork,
+  isIpv4,
+  parseAddress,
+  withoutNat64,
+  type IpAddress,
+} from './ip-address.ts'
 
 /** The client that a request comes from. */
 export type ClientAddress = {
-  /** Canonical text: IPv4 dotted, IPv6 as RFC 5952 has it, without a zone. */
+  /** Canonical text: IPv4 dotted, also of a client behind NAT64, IPv6 as RFC 5952 has it, without a zone. */
   readonly address: string
   /**
    * What the client is counted by: the IPv4 address itself, or the network of an IPv6 address, such as `2001:db8::/64`.
@@ -20,7 +27,7 @@ export const unknownClient: ClientAddress = { address: '', prefix: '' }
 
 /** The peer of a connection. It does not change: it is read once for all requests of the connection. */
 export type Peer = {
-  /** Canonical text. */
+  /** Canonical text, with the prefix of NAT64: by it proxies are trusted. */
   readonly address: string
   /** A trusted proxy, which is believed about its client. */
   readonly trusted: boolean
@@ -88,7 +95,7 @@ export function createAddressReader(
   const isInRanges = compileRanges(trustedProxies)
   const isTrusted = (address: IpAddress): boolean =>
     isInRanges(address) || (hosts?.has(formatAddress(address)) ?? false)
-  const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(ip, ipv6Prefix)
+  const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(withoutNat64(ip), ipv6Prefix)
 
   /** The last address of the chain that is known to be true. */
   function followChain(field: string): IpAddress | undefined {
@@ -112,16 +119,17 @@ export function createAddressReader(
 
     readPeer(remoteAddress) {
       const [withoutZone = ''] = remoteAddress?.split('%', 1) ?? []
-      const address = parseAddress(withoutZone)
-      if (!address) return undefined
-      const client = toClientAddress(address)
-      const trusted = isInRanges(address)
-      if (trusted || !hosts) return { address: client.address, trusted, client }
+      const ip = parseAddress(withoutZone)
+      if (!ip) return undefined
+      const address = formatAddress(ip)
+      const client = toClientAddress(ip)
+      const trusted = isInRanges(ip)
+      if (trusted || !hosts) return { address, trusted, client }
       return {
-        address: client.address,
+        address,
         // A connection may outlast an answer of the name server: one that nginx opened before its name was known.
         get trusted() {
-          return hosts.has(client.address)
+          return hosts.has(address)
         },
         client,
       }

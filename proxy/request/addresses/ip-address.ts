@@ -33,6 +33,25 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   return bits <= 128 ? { address, bits } : undefined
 }
 
+/** Reads an address or a CIDR of clients. Inside the prefix of NAT64 it is that of the IPv4 clients, as `withoutNat64` has them. */
+export function parseClientRange(text: string): AddressRange | undefined {
+  const range = parseAddressRange(text)
+  if (!range || range.bits <= NAT64_BITS) return range
+  const address = withoutNat64(range.address)
+  return address === range.address ? range : { ...range, address }
+}
+
+/**
+ * The IPv4 address in an address of NAT64's well-known prefix, `64:ff9b::/96` (RFC 6052 section 2.1): translators give it to an IPv4
+ * client. Every other address is returned as it is, also one with an IPv4 address that is not global, which no translator makes (section
+ * 3.1): nobody becomes an address of this machine or of a private network.
+ */
+export function withoutNat64(address: IpAddress): IpAddress {
+  if (address[0] !== 0x64 || !isInRange(address, nat64)) return address
+  const ipv4 = [0, 0, 0, 0, 0, 0xffff, ...address.slice(6)]
+  return notGlobal.some((range) => isInRange(ipv4, range)) ? address : ipv4
+}
+
 export function isInRange(address: IpAddress, range: AddressRange): boolean {
   const wholeGroups = range.bits >> 4
   for (let i = 0; i < wholeGroups; i++) if (address[i] !== range.address[i]) return false
@@ -167,3 +186,17 @@ function longestZeroRun(address: IpAddress): { start: number; length: number } {
   }
   return longest
 }
+
+const NAT64_BITS = 96
+const nat64: AddressRange = { address: [0x64, 0xff9b, 0, 0, 0, 0, 0, 0], bits: NAT64_BITS }
+/** Of IPv4: this network, private, of carriers, loopback, of a link, and all from multicast on (RFC 6890). */
+const notGlobal = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '224.0.0.0/3',
+].flatMap((text) => parseAddressRange(text) ?? [])

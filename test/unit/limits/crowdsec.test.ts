@@ -102,9 +102,22 @@ describe('the table', () => {
     let nowMs = 0
     const table = new DecisionTable(() => nowMs)
     table.apply(
-      set(['192.0.2.1', 1000], ['198.51.100.7/24', 2000], ['2001:db8::/32', 1000], ['2001:db9::1', 1000]),
+      set(
+        ['192.0.2.1', 1000],
+        ['198.51.100.7/24', 2000],
+        ['2001:db8::/32', 1000],
+        ['2001:db9::1', 1000],
+        ['64:ff9b::203.0.113.7', 1000],
+      ),
     )
-    const listed = ['192.0.2.1', '::ffff:192.0.2.1', '198.51.100.255', '2001:db8:ffff::1', '2001:db9::1']
+    const listed = [
+      '192.0.2.1',
+      '::ffff:192.0.2.1',
+      '198.51.100.255',
+      '2001:db8:ffff::1',
+      '2001:db9::1',
+      '203.0.113.7',
+    ]
     for (const address of listed) expect(has(table, address), address).toBe(true)
     for (const address of ['192.0.2.2', '198.51.101.0', '2001:db7::', '2001:db9::2'])
       expect(has(table, address), address).toBe(false)

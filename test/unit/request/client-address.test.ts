@@ -41,7 +41,9 @@ describe('the peer', () => {
     ['0:0:0:1::', '0:0:0:1::', '0:0:0:1::/64', false],
     ['1:0:0:2::3', '1:0:0:2::3', '1:0:0:2::/64', false],
     ['::1.2.3.4', '::102:304', '::/64', false],
-    ['64:ff9b::1.2.3.4', '64:ff9b::102:304', '64:ff9b::/64', false],
+    ['64:ff9b:1::1.2.3.4', '64:ff9b:1::102:304', '64:ff9b:1::/64', false],
+    ['64:ff9b::1:102:304', '64:ff9b::1:102:304', '64:ff9b::/64', false],
+    ['2002:102:304::1', '2002:102:304::1', '2002:102:304::/64', false],
   ]
   test.each(table)('%# %s', (remoteAddress, address, prefix, trusted) => {
     expect(reader.readPeer(remoteAddress)).toEqual({ address, trusted, client: { address, prefix } })

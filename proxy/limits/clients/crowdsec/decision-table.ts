@@ -2,7 +2,7 @@ import {
   formatAddress,
   isIpv4,
   networkOf,
-  parseAddressRange,
+  parseClientRange,
   type IpAddress,
 } from '../../../request/addresses/ip-address.ts'
 import type { AddressList } from '../../../request/addresses/lists/address-lists.ts'
@@ -111,14 +111,14 @@ export class DecisionTable implements AddressList {
   }
 
   #set(value: string, leftMs: number): void {
-    const range = parseAddressRange(value)
+    const range = parseClientRange(value)
     const networks = this.#next ?? this.#inForce
     if (!range) networks.ignored++
     else if (leftMs > 0) networks.set(range.address, range.bits, this.#now() + leftMs)
   }
 
   #delete(value: string): void {
-    const range = parseAddressRange(value)
+    const range = parseClientRange(value)
     if (range) (this.#next ?? this.#inForce).delete(range.address, range.bits)
   }
 

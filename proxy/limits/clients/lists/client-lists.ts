@@ -10,7 +10,7 @@ import {
 } from '../../../request/addresses/lists/address-lists.ts'
 import {
   parseAddress,
-  parseAddressRange,
+  parseClientRange,
   type AddressRange,
   type IpAddress,
 } from '../../../request/addresses/ip-address.ts'
@@ -200,7 +200,7 @@ function* readRanges(entries: readonly ListEntry[]): Generator<AddressRange> {
   for (const entry of entries) {
     if (entry.kind !== 'ip') continue
     for (const text of entry.ranges) {
-      const range = parseAddressRange(text)
+      const range = parseClientRange(text)
       if (range) yield range
     }
   }

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs'
-import { isInRange, isIpv4, parseAddressRange, type AddressRange, type IpAddress } from '../ip-address.ts'
+import { isInRange, isIpv4, parseClientRange, type AddressRange, type IpAddress } from '../ip-address.ts'
 import { RangeBuilder } from './range-builder.ts'
 import type { RangeData } from './sorted-ranges.ts'
 
@@ -47,7 +47,7 @@ export function readList(path: string, find?: IpAddress): ReadList {
   for (const { line, text } of linesOf(path)) {
     const entry = entryOf(line === 1 ? text.replace(/^\u00ef\u00bb\u00bf/, '') : text)
     if (entry === '') continue
-    const range = parseAddressRange(entry)
+    const range = parseClientRange(entry)
     if (!range) {
       if (bad.length < MAX_BAD_LINES) bad.push({ line, text: entry.slice(0, MAX_SHOWN) })
       else more = true
