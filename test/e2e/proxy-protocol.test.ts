@@ -74,9 +74,20 @@ describe('a trusted proxy', () => {
     }
   })
 
-  test('speaks for itself, as in a health check, and for a further proxy', async () => {
-    expect(await exchange(trusted, local + request)).toMatch(/^HTTP\/1\.1 200 /)
-    expect(clientSeen()).toEqual(['9.9.9.9', '9.9.9.9, 127.0.0.1'])
+  // The attack: it passes bytes on as they are, so what they say of a client is said by the client.
+  test.each([
+    ['LOCAL', local],
+    ['LOCAL with an address', version2.replace('\x21', '\x20')],
+    ['UNKNOWN', 'PROXY UNKNOWN\r\n'],
+    ['UNKNOWN with addresses', 'PROXY UNKNOWN 203.0.113.7 192.0.2.1 12345 443\r\n'],
+    ['no family', `${signature}\x21\x00\x00\x00`],
+    ['a Unix socket', `${signature}\x21\x31\x00\xd8${'\0'.repeat(216)}`],
+  ])('that names no client is the client itself, whatever the request says: %s', async (_, header) => {
+    expect(await exchange(trusted, header + request)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(clientSeen()).toEqual([trusted, trusted])
+  })
+
+  test('speaks for a further proxy, which names the client in the request', async () => {
     await exchange(trusted, `PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n${request}`)
     expect(clientSeen()).toEqual(['9.9.9.9', '9.9.9.9, 127.0.0.1'])
   })

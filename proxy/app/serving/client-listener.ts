@@ -97,7 +97,11 @@ function composeProtocols(
     handler,
     telemetry,
     onException,
-    peers: { addresses, addressOf: (socket) => connections.connectionLimit.addressOf(socket) },
+    peers: {
+      addresses,
+      addressOf: (socket) => connections.connectionLimit.addressOf(socket),
+      isWithoutClient: (socket) => connections.connectionLimit.isWithoutClient(socket),
+    },
     slowClients: connections.slowClients,
     onFault,
     log,

@@ -114,6 +114,7 @@ function composeFixed(
     throttledClients,
     addresses,
     addressOf: (socket) => connections.connectionLimit.addressOf(socket),
+    isWithoutClient: (socket) => connections.connectionLimit.isWithoutClient(socket),
     slowClients: connections.slowClients,
     maxTargetBytes: settings.maxTargetBytes,
     maxHeaderCount: settings.maxHeaderCount,

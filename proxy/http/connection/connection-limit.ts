@@ -43,6 +43,11 @@ export type ConnectionLimitOptions = {
 export type ConnectionLimit = {
   /** The client's address: the one that a trusted proxy sent in a PROXY header, otherwise the peer's. */
   addressOf(socket: ConnectionAddresses): string | undefined
+  /**
+   * Whether a trusted proxy sent a PROXY header without an address (`UNKNOWN`, `LOCAL`): its requests are its own, such as health
+   * checks, or those of a client that it cannot name. It has not read them, so nothing in them is what it says.
+   */
+  isWithoutClient(socket: ConnectionAddresses): boolean
   /** Those that are open. */
   readonly connections: Iterable<Connection>
   readonly size: number
@@ -117,6 +122,10 @@ class LimitedConnections implements ConnectionLimit {
     return this.#named.of(socket) ?? socket.remoteAddress
   }
 
+  isWithoutClient(socket: ConnectionAddresses): boolean {
+    return this.#named.isWithoutClient(socket)
+  }
+
   closeUnused(): void {
     for (const { socket } of this.#open) if (socket.bytesRead === 0) socket.destroy()
   }
@@ -139,7 +148,7 @@ class LimitedConnections implements ConnectionLimit {
     if (!readNamedAddress || !peer.trusted) return this.#serve(socket)
     readNamedAddress(socket).then(
       (address) => {
-        if (address !== undefined) this.#named.add(socket, address)
+        this.#named.add(socket, address)
         this.#serveNamed(connection, address === undefined ? peer : readPeer(address))
       },
       () => this.#refuse(socket, 'proxy-header'),

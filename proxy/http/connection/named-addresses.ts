@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { ConnectionAddresses } from '../message/messages.ts'
 
-type Named = { readonly socket: Socket; readonly address: string }
+type Named = { readonly socket: Socket; readonly address: string | undefined }
 
 /** The addresses of clients that trusted proxies have sent in PROXY headers, for as long as their connections are open. */
 export class NamedAddresses {
@@ -14,7 +14,14 @@ export class NamedAddresses {
     return this.#named.size > 0 ? this.#named.get(keyOf(socket))?.address : undefined
   }
 
-  add(socket: Socket, address: string): void {
+  /** Whether the PROXY header of a connection was one without an address. */
+  isWithoutClient(socket: ConnectionAddresses): boolean {
+    const named = this.#named.size > 0 ? this.#named.get(keyOf(socket)) : undefined
+    return named !== undefined && named.address === undefined
+  }
+
+  /** @param address undefined if the PROXY header has none */
+  add(socket: Socket, address: string | undefined): void {
     const key = keyOf(socket)
     this.#named.set(key, { socket, address })
     socket.once('close', () => {

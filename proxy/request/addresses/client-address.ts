@@ -170,6 +170,8 @@ export type PeerOptions = {
   readonly addresses: AddressReader
   /** The address of the peer of a connection; undefined if it has disconnected. */
   readonly addressOf: (socket: ConnectionAddresses) => string | undefined
+  /** Whether a trusted proxy has said that it names no client of a connection: then it names none in its requests either. */
+  readonly isWithoutClient?: (socket: ConnectionAddresses) => boolean
 }
 
 const peers = new WeakMap<object, Peer>()
@@ -179,11 +181,13 @@ const peers = new WeakMap<object, Peer>()
  *
  * @returns undefined if the connection has closed and its peer was never read
  */
-export function peerOf(request: ClientRequest, { addresses, addressOf }: PeerOptions): Peer | undefined {
+export function peerOf(request: ClientRequest, options: PeerOptions): Peer | undefined {
   const connection = connectionOf(request)
   const known = peers.get(connection)
   if (known) return known
-  const peer = addresses.readPeer(addressOf(request.socket))
+  const { addresses, addressOf, isWithoutClient } = options
+  const read = addresses.readPeer(addressOf(request.socket))
+  const peer = read && isWithoutClient?.(request.socket) ? { ...read, trusted: false } : read
   if (peer) peers.set(connection, peer)
   return peer
 }
