@@ -9,12 +9,27 @@ import { runClient } from './client.ts'
 import { curl } from './curl.ts'
 import { startMariaDb } from './mariadb.ts'
 import { presetConfig } from './preset.ts'
+import { letIn, letInWhenRefused } from './refusals.ts'
 import { setStage, type Way } from './stage.ts'
 
 // WordPress on Apache with 8 processes, and Chromium: the editor asks for some hundred files at once.
 
-const { direct, ways } = setStage({ start, http2: true, config: presetConfig('wordpress') })
+/** A browser that calls itself `tight` may send one of the requests by which the editor saves. */
+const config = presetConfig('wordpress', [
+  {
+    name: 'tight',
+    match: 'POST /index.php',
+    when: { userAgent: { contains: 'tight' } },
+    requests: 1,
+    window: '1h',
+  },
+  { name: 'everything', match: '* /*', requests: 1_000_000, window: '1h' },
+])
+const { direct, ways } = setStage({ start, http2: true, config })
 const all = [direct, ...ways]
+
+/** WordPress offers its editor to browsers that it knows. */
+const AGENT = 'Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Safari/537.36 tight'
 
 type Report = { readonly editorMs: number } & Record<string, unknown>
 
@@ -24,17 +39,29 @@ let directEditorMs = 0
 
 test.for(all)('a post is written, with an image, and read, $name', async (way) => {
   const { editorMs, ...report } = (await runClient('wordpress.js', way, [`${way.name} ü`])) as Report
-  expect(report).toEqual({
-    isSaved: true,
-    image: { width: 300, isServed: true },
-    title: `${way.name} ü`,
-    text: 'A paragraph with ü.',
-    failures: [],
-    protocols: [way.protocol === 'http2' ? 'h2' : 'http/1.1'],
-  })
+  expect(report).toEqual({ ...expected(way, `${way.name} ü`), isRefused: false })
   // A browser that waits for idle connections of others to be closed needs half a minute.
   if (way === direct) directEditorMs = editorMs
   else expect(editorMs).toBeLessThan(QUICK_MS + 3 * directEditorMs)
+})
+
+test.for(ways)('an author whose upload and save are refused has one post in the end, $name', async (way) => {
+  const title = `${way.name} tight`
+  await letIn(way, 'tight')
+  const client = runClient('wordpress.js', way, [title, AGENT])
+  const { editorMs, ...report } = (await letInWhenRefused(way, 'tight', client)).value as Report
+  expect(editorMs).toBeGreaterThan(0)
+  expect(report).toEqual({ ...expected(way, title), isRefused: true })
+})
+
+const expected = (way: Way, title: string): object => ({
+  isSaved: true,
+  image: { width: 300, isServed: true },
+  title,
+  text: 'A paragraph with ü.',
+  posts: 1,
+  failures: [],
+  protocols: [way.protocol === 'http2' ? 'h2' : 'http/1.1'],
 })
 
 test.for(ways)('a client that guesses passwords is refused, another is not, $name', async (way) => {

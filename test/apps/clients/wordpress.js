@@ -1,12 +1,15 @@
 import { protocolsOf, withPage } from './browser.js'
 
-// Writes a post in the editor of WordPress, and reads it. Arguments: origin, protocol, the title.
+// Writes a post in the editor of WordPress, and reads it; an upload or a save that is refused is repeated, as the author does. Arguments:
+// origin, protocol, the title, and the user agent if not Chromium's own.
 
-const [origin, protocol, title] = process.argv.slice(2)
+const [origin, protocol, title, userAgent] = process.argv.slice(2)
 /** Avatars and pictures of the editor are on servers of others. */
 const NO_OTHER_HOSTS = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
 
-await withPage(protocol, writePostUninterrupted, [NO_OTHER_HOSTS])
+const ownAgent = userAgent === undefined ? [] : [`--user-agent=${userAgent}`]
+
+await withPage(protocol, writePostUninterrupted, [NO_OTHER_HOSTS, ...ownAgent])
 
 /** Does it again where Chromium has ended requests, as it does where another program makes or removes a network interface. */
 async function writePostUninterrupted(page) {
@@ -27,6 +30,7 @@ async function writePostUninterrupted(page) {
 
 async function writePost(page) {
   const failures = []
+  let refusals = 0
   page.on('requestfailed', (request) => {
     // Leaving a page ends its requests.
     const why = request.failure()?.errorText
@@ -34,7 +38,8 @@ async function writePost(page) {
       failures.push(`${why} ${request.url()}`)
   })
   page.on('response', (response) => {
-    if (response.status() >= 400) failures.push(`${response.status()} ${response.url()}`)
+    if (response.status() === 429 && userAgent !== undefined) refusals += 1
+    else if (response.status() >= 400) failures.push(`${response.status()} ${response.url()}`)
   })
   page.on('pageerror', (error) => failures.push(String(error)))
 
@@ -55,7 +60,13 @@ async function writePost(page) {
     canvas.getContext('2d').fillRect(10, 10, 100, 100)
     const body = new FormData()
     body.append('file', await new Promise((resolve) => canvas.toBlob(resolve)), 'ü.png')
-    const media = await window.wp.apiFetch({ path: '/wp/v2/media', method: 'POST', body })
+    const upload = () =>
+      window.wp.apiFetch({ path: '/wp/v2/media', method: 'POST', body }).catch(() => undefined)
+    let media = await upload()
+    while (!media) {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      media = await upload()
+    }
     const { ok } = await fetch(media.source_url)
     return { width: media.media_details.width, isServed: ok }
   })
@@ -63,11 +74,22 @@ async function writePost(page) {
     const editor = window.wp.data.dispatch('core/editor')
     const content = '<!-- wp:paragraph --><p>A paragraph with ü.</p><!-- /wp:paragraph -->'
     await editor.editPost({ title, content, status: 'publish' })
-    await editor.savePost()
     const saved = window.wp.data.select('core/editor')
+    await editor.savePost()
+    while (!saved.didPostSaveRequestSucceed()) {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      await editor.savePost()
+    }
     return { isSaved: saved.didPostSaveRequestSucceed(), link: saved.getPermalink() }
   }, title)
   const protocols = await protocolsOf(page)
+  const count = (path) =>
+    page.evaluate(
+      async (path) => (await window.wp.apiFetch({ path })).length,
+      `${path}?search=${encodeURIComponent(title)}`,
+    )
+  const posts = await count('/wp/v2/posts')
+  const isRefused = refusals > 0
 
   await page.goto(link)
   return {
@@ -75,6 +97,8 @@ async function writePost(page) {
     image,
     title: await page.locator('h1').first().innerText(),
     text: await page.getByText('A paragraph with ü.').first().innerText(),
+    posts,
+    isRefused,
     failures,
     protocols,
     editorMs,
