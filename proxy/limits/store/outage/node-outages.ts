@@ -5,7 +5,7 @@ import { lacksRight } from '../redis/errors.ts'
 import type { RedisLimiter } from '../redis/limiter.ts'
 import { onlyNode, type RedisNodes } from '../redis/nodes.ts'
 import type { RedisClient } from '../redis/run-script.ts'
-import { Backlog } from './backlog.ts'
+import { PendingRequests } from './pending-requests.ts'
 import { NodeBreakers } from './node-breakers.ts'
 
 /**
@@ -29,13 +29,13 @@ export type NodeOutageOptions = {
 /**
  * Which nodes of Redis are away, and how they come back. A node is away once its circuit breaker has opened: after failures in a row, or at
  * once where it refuses a command that decisions need. From then on `#recover` is tried until the node decides a test request, knows
- * of the requests in flight, and has been sent the backlog; then the circuit breaker closes.
+ * of the requests in flight, and has been sent the pending requests; then the circuit breaker closes.
  */
 export class NodeOutages {
   readonly breakers: NodeBreakers
-  readonly backlog: Backlog
+  readonly pending: PendingRequests
   readonly #options: NodeOutageOptions
-  /** Nodes of which a probe has succeeded since. Without that, a backlog that was sent before the outage does not end it. */
+  /** Nodes of which a probe has succeeded since. Without that, pending requests that were sent before the outage do not end it. */
   readonly #recovering = new Set<string>()
   readonly #stopHearing: () => void
 
@@ -49,7 +49,7 @@ export class NodeOutages {
       log,
       telemetry,
     })
-    this.backlog = new Backlog({
+    this.pending = new PendingRequests({
       redis,
       nodes,
       local,
@@ -67,7 +67,7 @@ export class NodeOutages {
   answered(nodes: Iterable<string>): void {
     for (const node of nodes) {
       this.breakers.succeeded(node)
-      if (this.backlog.isNotedAt(node) && !this.breakers.isOpen(node)) void this.#addBacklog(node)
+      if (this.pending.isNotedAt(node) && !this.breakers.isOpen(node)) void this.#addPending(node)
     }
   }
 
@@ -107,7 +107,7 @@ export class NodeOutages {
     await recovering((key) => nodes.ofKey(key) === node || !this.breakers.isOpen(nodes.ofKey(key)))
     await shared.renewInFlight(node)
     this.#recovering.add(node)
-    if (!(await this.#addBacklog(node))) return
+    if (!(await this.#addPending(node))) return
     this.breakers.close(node)
   }
 
@@ -119,10 +119,10 @@ export class NodeOutages {
     const { nodes, redis } = this.#options
     for (const node of this.breakers.openNodes())
       if (!nodes.has(node)) this.breakers.close(node, node !== onlyNode)
-    const owed = this.backlog.nodes()
-    this.backlog.note(owed)
+    const owed = this.pending.nodes()
+    this.pending.note(owed)
     if (redis.status !== 'ready') return
-    for (const node of owed) if (!this.breakers.isOpen(node)) void this.#addBacklog(node)
+    for (const node of owed) if (!this.breakers.isOpen(node)) void this.#addPending(node)
   }
 
   /**
@@ -137,8 +137,8 @@ export class NodeOutages {
     return true
   }
 
-  async #addBacklog(node: string): Promise<boolean> {
-    const isAdded = await this.backlog.addAt(node)
+  async #addPending(node: string): Promise<boolean> {
+    const isAdded = await this.pending.addAt(node)
     if (!isAdded && !(await this.#isRefused(node)) && !this.breakers.isOpen(node))
       this.breakers.open(node, 'could not add the requests admitted during the outage')
     return isAdded

@@ -75,7 +75,7 @@ export class RedisWithFallback {
     // The missing units are charged here, and in Redis when it answers.
     else if (isMore && isAway) this.local.settle({ ...reservation, isLocal: true }, costUnits)
     else this.shared.settle(reservation, costUnits)
-    if (isLocal) this.#noteBacklog([charge])
+    if (isLocal) this.#notePending([charge])
   }
 
   /** `unavailable` also where it is one node of a cluster that is. */
@@ -96,7 +96,7 @@ export class RedisWithFallback {
   /** Forgets the local counts of a client, including those pending sync with Redis. */
   forgetLocal(policyName: string | undefined, partitionKey: string): void {
     this.local.forget(policyName, partitionKey)
-    this.#outages.backlog.forget(policyName, partitionKey)
+    this.#outages.pending.forget(policyName, partitionKey)
   }
 
   close(): void {
@@ -146,7 +146,7 @@ export class RedisWithFallback {
     uncertain: boolean,
     count = this.local.decidePendingSync,
   ): Decision {
-    this.#noteBacklog(charges)
+    this.#notePending(charges)
     return decideWithoutStore(charges, uncertain, (localCharges) => this.#withNames(count(localCharges)))
   }
 
@@ -161,7 +161,7 @@ export class RedisWithFallback {
     return { ...decision, states }
   }
 
-  #noteBacklog(charges: readonly Charge[]): void {
-    if (this.#redis.isCluster) this.#outages.backlog.note(nodesOf(this.#nodes, charges))
+  #notePending(charges: readonly Charge[]): void {
+    if (this.#redis.isCluster) this.#outages.pending.note(nodesOf(this.#nodes, charges))
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createMemoryLimiter, type PendingCharge } from '../../../../proxy/limits/store/memory/limiter.ts'
-import { Backlog } from '../../../../proxy/limits/store/outage/backlog.ts'
+import { PendingRequests } from '../../../../proxy/limits/store/outage/pending-requests.ts'
 import type { RedisNodes } from '../../../../proxy/limits/store/redis/nodes.ts'
 import type { RedisClient } from '../../../../proxy/limits/store/redis/run-script.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
@@ -41,9 +41,9 @@ function createScene() {
     return Promise.resolve(fate === 'added')
   }
   const redis = { isCluster: true, status: 'end' } as RedisClient
-  const backlog = new Backlog({ redis, nodes, local, addOnce, lastSent: (node) => closed.push(node) })
+  const pending = new PendingRequests({ redis, nodes, local, addOnce, lastSent: (node) => closed.push(node) })
   return {
-    backlog,
+    pending,
     local,
     added,
     asked,
@@ -65,7 +65,7 @@ test('requests admitted without nodes are added once, in any order of outages an
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const scene = createScene()
-      const { backlog, local, added, asked, nodeOfShard, setFate } = scene
+      const { pending, local, added, asked, nodeOfShard, setFate } = scene
       const admitted = new Map<string, number>()
       for (const each of steps) {
         if ('client' in each) {
@@ -77,15 +77,15 @@ test('requests admitted without nodes are added once, in any order of outages an
         else {
           asked.length = 0
           setFate(each.fate)
-          const isAdded = await backlog.addAt(each.node)
+          const isAdded = await pending.addAt(each.node)
           expect(new Set([...asked, each.node])).toEqual(new Set([each.node]))
           expect(isAdded).toBe(asked.length === 0 || each.fate === 'added')
-          if (isAdded) expect([...backlog.nodes()]).not.toContain(each.node)
+          if (isAdded) expect([...pending.nodes()]).not.toContain(each.node)
         }
       }
       setFate('added')
-      for (const each of backlog.nodes()) expect(await backlog.addAt(each)).toBe(true)
-      expect(backlog.nodes().size).toBe(0)
+      for (const each of pending.nodes()) expect(await pending.addAt(each)).toBe(true)
+      expect(pending.nodes().size).toBe(0)
       expect(added).toEqual(admitted)
     }),
     { numRuns: 300 },
@@ -93,24 +93,24 @@ test('requests admitted without nodes are added once, in any order of outages an
 })
 
 test('a node gets nothing of the requests that were admitted without another, and the last part is announced', async () => {
-  const { backlog, local, closed, nodeOf } = createScene()
+  const { pending, local, closed, nodeOf } = createScene()
   local.decidePendingSync(chargeAll('c0', policies))
-  backlog.note([nodeOf('c0')])
-  expect([backlog.isNotedAt('node 0'), backlog.isNotedAt('node 1')]).toEqual([true, false])
-  await backlog.addAt('node 1')
+  pending.note([nodeOf('c0')])
+  expect([pending.isNotedAt('node 0'), pending.isNotedAt('node 1')]).toEqual([true, false])
+  await pending.addAt('node 1')
   expect(closed).toEqual([])
-  await backlog.addAt('node 0')
+  await pending.addAt('node 0')
   expect(closed).toEqual(['node 0'])
-  expect(backlog.isNotedAt('node 0')).toBe(false)
+  expect(pending.isNotedAt('node 0')).toBe(false)
 })
 
 test('a client that was reset is not added, nor its requests that were sent before and not confirmed', async () => {
-  const { backlog, local, added, setFate } = createScene()
+  const { pending, local, added, setFate } = createScene()
   local.decidePendingSync(chargeAll('c0', policies))
   setFate('lost')
-  await backlog.addAt('node 0')
-  backlog.forget('fixed', 'c0')
+  await pending.addAt('node 0')
+  pending.forget('fixed', 'c0')
   setFate('added')
-  await backlog.addAt('node 0')
+  await pending.addAt('node 0')
   expect(added).toEqual(new Map([['c0 sliding', 1]]))
 })

@@ -15,7 +15,7 @@ type SentPart = { readonly id: string; readonly partitionKey: string; charges: r
  * @param lastSent called when the last part for a node is sent, not when it is answered: under load there is always something new
  *   to add, and later commands follow on the same connection
  */
-export type BacklogOptions = {
+export type PendingRequestsOptions = {
   readonly redis: RedisClient
   readonly nodes: RedisNodes
   readonly local: Pick<MemoryLimiter, 'hasPending' | 'takePending' | 'pendingShards'>
@@ -24,10 +24,10 @@ export type BacklogOptions = {
 }
 
 /** Requests that this process has admitted while a node of Redis was away, and has to add there. */
-export class Backlog {
+export class PendingRequests {
   readonly #redis: RedisClient
   readonly #nodes: RedisNodes
-  readonly #local: BacklogOptions['local']
+  readonly #local: PendingRequestsOptions['local']
   readonly #addOnce: AddOnce
   readonly #lastSent: (node: string) => void
   /** Parts that Redis has not confirmed: they are sent again first. */
@@ -37,7 +37,7 @@ export class Backlog {
   /** By node, while something is added there. */
   readonly #adding = new Map<string, Promise<boolean>>()
 
-  constructor({ redis, nodes, local, addOnce, lastSent }: BacklogOptions) {
+  constructor({ redis, nodes, local, addOnce, lastSent }: PendingRequestsOptions) {
     this.#redis = redis
     this.#nodes = nodes
     this.#local = local
