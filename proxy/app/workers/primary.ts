@@ -20,8 +20,8 @@ import type { LiveLists } from '../addresses/live-lists.ts'
 import { composeAdmin } from '../admin.ts'
 import { composeWebhooks, hearWorkers } from '../observe/webhooks.ts'
 import { version } from '../observe/version.ts'
+import { PrimaryTables } from '../reload/primary-tables.ts'
 import { createReloader, type PreparedTable, type Reloader, type SettingsSource } from '../reload/reloader.ts'
-import { createWorkerTables, type WorkerTables } from '../reload/worker-tables.ts'
 import { rulesInForce } from '../serving/rules-in-force.ts'
 import type { Gateway, Listening } from '../serving/serving.ts'
 import { serveKeptFiles, type KeptFile } from './kept-files.ts'
@@ -61,7 +61,7 @@ export function composePrimary(
   const { crowdsec, decisions } = composeDecisionBroadcast(settings, telemetry, log)
   const reports = createWorkerReports(REPORT_TIMEOUT_MS)
   const health = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
-  const tables = createWorkerTables()
+  const tables = new PrimaryTables()
   const reloader = createReloader({
     ...{ running: settings, source, notify, log },
     prepare: prepareAll({ tables, counting, kept, telemetry }),
@@ -179,7 +179,7 @@ function composeDecisionBroadcast(
 function serveWorker(
   worker: Worker,
   parts: {
-    readonly tables: WorkerTables
+    readonly tables: PrimaryTables
     readonly reloader: Reloader
     readonly kept: Kept
     readonly counting: PrimaryCounting
@@ -200,7 +200,7 @@ function serveWorker(
 
 /** All workers take a new table, or none; then this process frees what it has no use for any more. */
 function prepareAll(options: {
-  readonly tables: WorkerTables
+  readonly tables: PrimaryTables
   readonly counting: PrimaryCounting
   readonly kept: Kept
   readonly telemetry: Telemetry

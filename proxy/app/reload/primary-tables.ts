@@ -12,38 +12,24 @@ import { isFromWorker, type FromWorker, type ToWorker } from './table-messages.t
 const READY_MS = 8_000
 const DONE_MS = 2_000
 
-export type WorkerTables = {
-  /**
-   * To be called for each worker right after the fork.
-   *
-   * @param started called when the worker asks what to start with: it gets the settings that are in force then
-   */
-  add(worker: Worker, started: () => GatewaySettings): void
-  /**
-   * Has all workers make what they need of a new table. Rejects where one cannot, and then none takes it.
-   *
-   * @param id greater than any before
-   */
-  prepare(change: TableChange, id: number): Promise<PreparedTable>
-}
-
-/** In the primary process. */
-export function createWorkerTables(): WorkerTables {
-  return new PrimaryTables()
-}
-
-class PrimaryTables implements WorkerTables {
+/** In the primary process: puts a new table in force in all workers, or in none. */
+export class PrimaryTables {
   /** Workers that have asked what to start with. */
   readonly #started = new Set<Worker>()
   /** Who asks meanwhile is answered when the table has changed, or has not. */
   #changing: Promise<unknown> = Promise.resolve()
 
-  add(worker: Worker, begin: () => GatewaySettings): void {
+  /**
+   * To be called for each worker right after the fork.
+   *
+   * @param started called when the worker asks what to start with: it gets the settings that are in force then
+   */
+  add(worker: Worker, started: () => GatewaySettings): void {
     worker.on('message', (message: unknown) => {
       if (!isFromWorker(message) || message.table !== 'ask') return
       void this.#changing.then(() => {
         if (worker.isDead()) return
-        const pieces = doAtOnce(writePieces(begin())).map((piece) => Buffer.from(piece).toString('base64'))
+        const pieces = doAtOnce(writePieces(started())).map((piece) => Buffer.from(piece).toString('base64'))
         const answer: ToWorker = { table: 'start', pieces }
         this.#started.add(worker)
         worker.send(answer, () => undefined)
@@ -52,6 +38,11 @@ class PrimaryTables implements WorkerTables {
     worker.once('exit', () => this.#started.delete(worker))
   }
 
+  /**
+   * Has all workers make what they need of a new table. Rejects where one cannot, and then none takes it.
+   *
+   * @param id greater than any before
+   */
   async prepare(change: TableChange, id: number): Promise<PreparedTable> {
     const { settings, tableHash, revised } = change
     let end = (): void => undefined
