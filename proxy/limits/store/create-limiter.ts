@@ -122,7 +122,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     log,
     telemetry,
     refused: (...refusal) => overLimit.note(...refusal),
-    recovering: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
+    forgetResets: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
   })
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
     overLimit.forget(policyName, partitionKey)

@@ -8,18 +8,18 @@ import type { RedisClient } from '../redis/run-script.ts'
 import { PendingRequests } from './pending-requests.ts'
 import { NodeBreakers } from './node-breakers.ts'
 
-/**
- * @param shared asks the nodes
- * @param local has the pending counts of requests admitted while nodes were away
- * @param recovering called before local counts are added to a node: some may have to be forgotten instead, as clients were reset.
- *   `isReached` says whether there is any use in asking for a key
- */
 export type NodeOutageOptions = {
   readonly redis: RedisClient
   readonly nodes: RedisNodes
+  /** Asks the nodes. */
   readonly shared: RedisLimiter
+  /** Has the pending counts of requests admitted while nodes were away. */
   readonly local: MemoryLimiter
-  readonly recovering: (isReached: (key: string) => boolean) => Promise<void>
+  /**
+   * Forgets the local counts of clients that were reset meanwhile, before the others are added to a node. `isReached` says whether
+   * there is any use in asking for a key.
+   */
+  readonly forgetResets: (isReached: (key: string) => boolean) => Promise<void>
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   readonly log: Log
@@ -36,7 +36,7 @@ export class NodeOutages {
   readonly pending: PendingRequests
   readonly #options: NodeOutageOptions
   /** Nodes of which a probe has succeeded since. Without that, pending requests that were sent before the outage do not end it. */
-  readonly #recovering = new Set<string>()
+  readonly #answeringAgain = new Set<string>()
   readonly #stopHearing: () => void
 
   constructor(options: NodeOutageOptions) {
@@ -55,7 +55,7 @@ export class NodeOutages {
       local,
       addOnce: shared.addOnce,
       lastSent: (node) => {
-        if (this.#recovering.has(node)) this.breakers.close(node)
+        if (this.#answeringAgain.has(node)) this.breakers.close(node)
       },
     })
     redis.on('ready', this.#connected)
@@ -92,21 +92,21 @@ export class NodeOutages {
   }
 
   #opened(node: string): void {
-    this.#recovering.delete(node)
+    this.#answeringAgain.delete(node)
     this.#options.shared.giveUp(node)
   }
 
   async #recover(node: string): Promise<void> {
-    const { nodes, shared, recovering } = this.#options
+    const { nodes, shared, forgetResets } = this.#options
     if (!nodes.has(node)) {
       this.#moved()
       return
     }
     if (await this.#isRefused(node)) return
     if (!(await shared.probe(node))) return
-    await recovering((key) => nodes.ofKey(key) === node || !this.breakers.isOpen(nodes.ofKey(key)))
+    await forgetResets((key) => nodes.ofKey(key) === node || !this.breakers.isOpen(nodes.ofKey(key)))
     await shared.renewInFlight(node)
-    this.#recovering.add(node)
+    this.#answeringAgain.add(node)
     if (!(await this.#addPending(node))) return
     this.breakers.close(node)
   }
@@ -119,10 +119,10 @@ export class NodeOutages {
     const { nodes, redis } = this.#options
     for (const node of this.breakers.openNodes())
       if (!nodes.has(node)) this.breakers.close(node, node !== onlyNode)
-    const owed = this.pending.nodes()
-    this.pending.note(owed)
+    const nodesOfPending = this.pending.nodes()
+    this.pending.note(nodesOfPending)
     if (redis.status !== 'ready') return
-    for (const node of owed) if (!this.breakers.isOpen(node)) void this.#addPending(node)
+    for (const node of nodesOfPending) if (!this.breakers.isOpen(node)) void this.#addPending(node)
   }
 
   /**

@@ -26,7 +26,7 @@ export type RedisWithFallbackOptions = {
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
   readonly refused: RedisHooks['refused']
-  readonly recovering: NodeOutageOptions['recovering']
+  readonly forgetResets: NodeOutageOptions['forgetResets']
 }
 
 /**
