@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { MemoryLimiter, PendingCharge } from '../memory/limiter.ts'
 import type { RedisNodes } from '../redis/nodes.ts'
 import { inOneWrite, type RedisClient } from '../redis/run-script.ts'
-import type { AddOnce } from '../redis/settling/repayment.ts'
+import type { AddOnce } from '../redis/settling/add-once.ts'
 
 /** Counters and times added in one command: some milliseconds of Redis's time at most. */
 const COUNTERS_IN_COMMAND = 500

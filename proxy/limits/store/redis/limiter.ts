@@ -19,7 +19,7 @@ import type { RedisClient, RedisNode } from './run-script.ts'
 import { CountedPolicies } from './scripts/counted-policies.ts'
 import { InFlightRequests } from './settling/in-flight.ts'
 import { RedisLeaseStore } from './settling/lease-store.ts'
-import { createRepayment, type AddOnce } from './settling/repayment.ts'
+import { createAddOnce, type AddOnce } from './settling/add-once.ts'
 import { createSettling, type Settling } from './settling/settling.ts'
 
 /**
@@ -122,7 +122,7 @@ export class RedisLimiter {
     this.#probes = probes
     this.#batching = new Batching({ counters: this.#counters(), timeoutMs, now, hooks: this.#batchHooks() })
     this.leaseStore = new RedisLeaseStore(ofCharge)
-    this.addOnce = createRepayment({
+    this.addOnce = createAddOnce({
       redis,
       keyPrefix,
       describe,

@@ -15,7 +15,7 @@ export type AddOnce = (id: string, charges: readonly PendingCharge[]) => Promise
  * @param options.now milliseconds of the clock that the charges' instants are of
  * @param options.runs whether Redis runs the script without an error, in time
  */
-export function createRepayment(options: {
+export function createAddOnce(options: {
   readonly redis: RedisClient
   readonly keyPrefix: string
   readonly describe: (policy: Policy) => RedisPolicy
