@@ -111,15 +111,15 @@ class AskedWorkers implements WorkerReports {
   }
 
   readonly askClients: AskWorkers = async (question, whom) => {
-    if (whom === 'all') return this.#askClients(question)
+    if (whom === 'all') return this.#answersAboutClients(question)
     for (const worker of [...this.#workers]) {
-      const answers = await this.#askClients(question, [worker])
+      const answers = await this.#answersAboutClients(question, [worker])
       if (answers.length > 0) return answers
     }
     return []
   }
 
-  async #askClients(question: ClientsQuestion, whom?: Iterable<Worker>): Promise<ClientsAnswer[]> {
+  async #answersAboutClients(question: ClientsQuestion, whom?: Iterable<Worker>): Promise<ClientsAnswer[]> {
     const answers = await this.#ask({ what: 'clients', question }, whom)
     return answers.flatMap((answer) => (answer.what === 'clients' ? [answer.value] : []))
   }
