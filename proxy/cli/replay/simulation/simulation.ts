@@ -189,7 +189,7 @@ class LogReplay {
   #note(logged: LoggedRequest, charges: readonly Charge[], decision: Decision): Outcome {
     this.#counter.count(charges, decision, this.#clockMs)
     if (decision.outcome === 'refused') {
-      noteRefusal({ refused: (...client) => this.#noteRefusal(...client) }, charges, decision)
+      noteRefusal({ refused: (...client) => this.#noteBannable(...client) }, charges, decision)
       return 'refused'
     }
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
@@ -202,7 +202,7 @@ class LogReplay {
     return 'passed'
   }
 
-  #noteRefusal(policy: Policy, partitionKey: string): void {
+  #noteBannable(policy: Policy, partitionKey: string): void {
     if (this.#bans.refused(policy, partitionKey)) this.#counter.noteBan(policy)
   }
 }
