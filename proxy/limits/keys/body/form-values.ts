@@ -77,7 +77,7 @@ class FieldSearch {
     // To qs the name of `user[a=b]=1` ends behind the bracket.
     let behind = signs.from(equals + 1)
     while (behind < end && !this.#endsBracket(behind)) behind = signs.from(behind + 1)
-    if (behind < end && this.#mayCompareUnusual()) this.#add(this.#meant(start, behind), behind + 1, end)
+    if (behind < end && this.#takeUnusual()) this.#add(this.#meant(start, behind), behind + 1, end)
   }
 
   #endsBracket(end: number): boolean {
@@ -89,12 +89,13 @@ class FieldSearch {
   #meant(start: number, end: number): Meant {
     const meant = this.#names.ofSent(this.#text, start, end)
     if (meant !== undefined) return meant
-    return this.#mayCompareUnusual()
+    return this.#takeUnusual()
       ? this.#names.ofDecoded(decodedText(this.#text.slice(start, end), false))
       : nobody
   }
 
-  #mayCompareUnusual(): boolean {
+  /** Takes one of the comparisons that there are. Returns false, and the request is refused, if none is left. */
+  #takeUnusual(): boolean {
     if (++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
     return !this.found.isCut
   }
