@@ -11,7 +11,7 @@ const checkMs = 10
  * keep the backend from accepting others (`UnansweredConnections`).
  */
 export class BackendBacklog {
-  /** The idle connections of the pool, which closing one removes it from. */
+  /** The pool's idle connections. The pool takes out one that closes. */
   readonly #idle: readonly UpstreamConnection[]
   /** Monotonic milliseconds. */
   readonly #now: () => number
@@ -32,7 +32,7 @@ export class BackendBacklog {
     return unanswered
   }
 
-  /** The connection was not opened, or its request is over. */
+  /** The connection could not be opened. */
   delete(unanswered: Unanswered): void {
     this.#unanswered.delete(unanswered)
   }
