@@ -110,7 +110,7 @@ export class OverLimitCache {
     const nowMs = this.#now()
     if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) return undefined
     const others = policiesOfOthers(entry, charges)
-    // Which of the clients under this policy are over its limit is known of those that were asked about.
+    // The refusal does not say which of these clients are over the limit.
     if (others?.has(refusedBy)) return undefined
     const states = statesAt(entry, nowMs, this.#wallNow)
     return {
@@ -134,7 +134,7 @@ function isAbout({ states, asked }: Entry, charges: readonly Charge[]): boolean 
   return states.every(({ policy }, index) => policy === charges[index]?.policy)
 }
 
-/** The policies under which a request counts for other clients than the one that was noted; undefined where there are none. */
+/** The policies under which these charges count for other clients than the refused request did; undefined if there are none. */
 function policiesOfOthers({ keys }: Entry, charges: readonly Charge[]): ReadonlySet<Policy> | undefined {
   let others: Set<Policy> | undefined
   for (const [at, key] of (keys ?? []).entries()) {
@@ -144,10 +144,7 @@ function policiesOfOthers({ keys }: Entry, charges: readonly Charge[]): Readonly
   return others
 }
 
-/**
- * The states without those of these policies, and of plans: by their policies it is known which charges the states that are left belong
- * to.
- */
+/** Leaves out the states of these policies, and of plans: `chargesOfStates` finds the charges of the rest by their policies. */
 function statesWithout(
   others: ReadonlySet<Policy>,
   states: readonly PolicyState[],
