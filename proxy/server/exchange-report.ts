@@ -147,7 +147,7 @@ export class ExchangeReport {
     this.trace?.finished(access)
   }
 
-  /** @param client without a policy the key may be of any */
+  /** @param client its policy is undefined if it is banned under all rules: the key may be of any of them */
   #name(client: { readonly policy: Policy | undefined; readonly partitionKey: string } | undefined): void {
     if (!client || this.#partitionKey !== undefined) return
     this.#partitionKey = client.partitionKey

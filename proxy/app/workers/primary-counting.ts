@@ -23,7 +23,7 @@ export type PrimaryCountingOptions = {
   readonly notify: Notify | undefined
 }
 
-/** The counters, bans and overrides of all workers, in the primary process; with Redis they are there. */
+/** The counters, bans and overrides of all workers, kept in the primary process; with Redis, Redis has them instead. */
 export class PrimaryCounting {
   readonly #settings: GatewaySettings
   readonly #options: PrimaryCountingOptions

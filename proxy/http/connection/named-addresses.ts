@@ -3,7 +3,10 @@ import type { ConnectionAddresses } from '../message/messages.ts'
 
 type Named = { readonly socket: Socket; readonly address: string | undefined }
 
-/** The addresses of clients that trusted proxies have sent in PROXY headers, for as long as their connections are open. */
+/**
+ * What the PROXY headers of trusted proxies say of their connections, as long as these are open: the client's address, or that
+ * there is none.
+ */
 export class NamedAddresses {
   // By the connection's own addresses, which with TLS are all that the socket of a request shares with this one. Both
   // ends: a load balancer may use one port of its own for connections to two addresses of ours.

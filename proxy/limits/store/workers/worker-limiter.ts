@@ -30,8 +30,9 @@ type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly c
 export class IpcLimiter {
   readonly #port: LimiterPort
   readonly #batching: Batching
-  /** By their ids, the questions that are not answered; and the charges in all of them. */
+  /** By id, the questions that are not answered. */
   readonly #asked = new Map<number, Asked>()
+  /** The charges in all of these. */
   #unansweredCharges = 0
   #lastId = 0
   /** Of this turn of the event loop, sent as it ends. */
