@@ -1,5 +1,4 @@
-import type { Policy } from '../../../policy.ts'
-import { chargesOfStates, type Charge, type Decision, type Limiter } from '../../limiter.ts'
+import { chargesOfStates, type Charge, type Decision, type Limiter, type PolicyState } from '../../limiter.ts'
 import { dropUnsettledReservations } from '../memory/limiter.ts'
 
 /**
@@ -21,11 +20,11 @@ export async function decidePartly(options: {
 }): Promise<Decision> {
   const { charges, asked, away, ask, settle, reserveWithout } = options
   const here = reserveWithout(away)
-  if (here.outcome !== 'allowed') return withoutSplitPolicies(here, away, asked)
+  if (here.outcome !== 'allowed') return withAllStates(here, away, charges)
   const there = await ask(asked)
   if (there.outcome !== 'allowed') {
     for (const { reservation } of here.states) if (reservation) settle(reservation, 0)
-    return withoutSplitPolicies(there, asked, away)
+    return withAllStates(there, asked, charges)
   }
   const counted = [...chargesOfStates(asked, there.states), ...chargesOfStates(away, here.states)]
   const states = [...there.states, ...here.states]
@@ -38,17 +37,20 @@ export async function decidePartly(options: {
 }
 
 /**
- * A decision about some of the charges, without the states of policies under which the request counts for other clients as well: it is by
- * their policies that states are matched with the charges of the whole request, and a ban must not be for one of the others.
+ * The refusal of one part, with a state for each charge of the request: states are matched with charges by their policies, of which one
+ * may have charges in both parts. Charges of the other part were not counted, and their states say that nothing is.
  */
-function withoutSplitPolicies(
-  decision: Decision,
+function withAllStates(
+  refusal: Exclude<Decision, { readonly outcome: 'allowed' }>,
   own: readonly Charge[],
-  others: readonly Charge[],
+  charges: readonly Charge[],
 ): Decision {
-  if (decision.outcome === 'unavailable') return decision
-  const split = new Set<Policy | undefined>(others.map(({ policy }) => policy))
-  if (!own.some(({ policy }) => split.has(policy))) return decision
-  const counted = chargesOfStates(own, decision.states)
-  return { ...decision, states: decision.states.filter((_, at) => !split.has(counted[at]?.policy)) }
+  if (refusal.outcome === 'unavailable') return refusal
+  const counted = chargesOfStates(own, refusal.states)
+  const stateOf = new Map(counted.map((charge, at) => [charge, refusal.states[at]]))
+  return { ...refusal, states: charges.map((charge) => stateOf.get(charge) ?? uncountedState(charge)) }
+}
+
+function uncountedState({ policy }: Charge): PolicyState {
+  return { policy, exceeded: false, remaining: policy.quota, resetMs: policy.windowMs }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { noteRefusal } from '../../../../proxy/limits/clients/banning.ts'
+import { createThrottledClients } from '../../../../proxy/limits/clients/throttled-clients.ts'
 import type { Charge, Decision, Reservation } from '../../../../proxy/limits/limiter.ts'
 import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { decidePartly } from '../../../../proxy/limits/store/outage/partly-away.ts'
@@ -19,7 +20,11 @@ const allowed: Decision = {
   outcome: 'allowed',
   states: [{ policy: near, exceeded: false, remaining: 4, resetMs: 60_000 }],
 }
-const refused: Decision = { outcome: 'refused', refusedBy: near, states: [] }
+const refused: Decision & { outcome: 'refused' } = {
+  outcome: 'refused',
+  refusedBy: near,
+  states: [{ policy: near, exceeded: true, remaining: 0, resetMs: 30_000 }],
+}
 
 function createScene() {
   const local = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => 1_000 })
@@ -52,7 +57,14 @@ test('a request passes where all agree, with the states in the order of its char
 
 test('units counted here are given back where Redis refuses, and not added to it', async () => {
   const { decide, local } = createScene()
-  for (let asked = 0; asked < 3; asked++) expect(await decide(refused)).toEqual(refused)
+  const uncounted = { exceeded: false, remaining: 2, resetMs: 60_000 }
+  const states = [
+    { ...uncounted, policy: far },
+    ...refused.states,
+    { ...uncounted, policy: farSliding },
+    { ...uncounted, policy: farBucket },
+  ]
+  for (let asked = 0; asked < 3; asked++) expect(await decide(refused)).toEqual({ ...refused, states })
   expect(local.hasPending()).toBe(false)
   for (const charge of away) expect(local.read(charge)).toBeUndefined()
   expect(await decide(allowed)).toMatchObject({ outcome: 'allowed' })
@@ -65,7 +77,7 @@ test('Redis is not asked about a request that is refused here', async () => {
   expect(questions()).toBe(2)
 })
 
-test('nobody is banned for a client under the same policy whose node is the other one', async () => {
+test('a refusal is reported for the client over the limit, not for one under the same policy on the other node', async () => {
   const banning = makePolicy('banning', 1, 60_000, { ban: { after: 1, forMs: 1, maxMs: 1, scope: 'rule' } })
   const chargeOf = (partitionKey: string): Charge => ({ policy: banning, partitionKey })
   const [victim, over] = [chargeOf('victim'), chargeOf('over')]
@@ -91,10 +103,14 @@ test('nobody is banned for a client under the same policy whose node is the othe
       settle: () => undefined,
       reserveWithout: () => here,
     })
-    const refused: string[] = []
-    expect(decision.outcome).toBe('refused')
-    if (decision.outcome === 'refused')
-      noteRefusal({ refused: (_policy, key) => void refused.push(key) }, charges, decision)
-    expect(refused).not.toContain('victim')
+    const states = [{ exceeded: false }, { exceeded: true, resetMs: 60_000 }]
+    expect(decision).toMatchObject({ outcome: 'refused', states })
+    if (decision.outcome !== 'refused') return
+    const banned: string[] = []
+    noteRefusal({ refused: (_policy, key) => void banned.push(key) }, charges, decision)
+    expect(banned).toEqual(['over'])
+    const limited = createThrottledClients(10, () => 0)
+    limited.note(charges, decision)
+    expect(limited.list(undefined, 10).map(({ partitionKey }) => partitionKey)).toEqual(['over'])
   }
 })
