@@ -143,13 +143,13 @@ async function openCounts(
  * under it.
  */
 export function noteRefusal(
-  { refused }: Pick<Banning, 'refused'>,
+  banning: Pick<Banning, 'refused'>,
   charges: readonly Charge[],
   { refusedBy, states }: Decision & { outcome: 'refused' },
 ): void {
   if (!refusedBy.ban) return
   for (const [at, { policy, partitionKey }] of chargesOfStates(charges, states).entries())
-    if (policy.name === refusedBy.name && states[at]?.exceeded) refused(policy, partitionKey)
+    if (policy.name === refusedBy.name && states[at]?.exceeded) banning.refused(policy, partitionKey)
 }
 
 function withBansOf(policies: readonly Policy[]): ReadonlyMap<string, WithBan> {

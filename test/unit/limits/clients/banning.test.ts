@@ -5,6 +5,15 @@ import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 const ban = { after: 1, forMs: 60_000, maxMs: 60_000, scope: 'rule' } as const
 
+/** A class, as `Banning` is one. */
+class RecordedRefusals {
+  readonly told: string[] = []
+
+  refused({ name }: Policy, client: string): void {
+    this.told.push(`${name} ${client}`)
+  }
+}
+
 test('a refusal counts for each client that the rule refused, whatever their quotas, and for no other', () => {
   const login = makePolicy('login', 5, 60_000, { ban })
   const more: Policy = { ...login, quota: 9 }
@@ -18,8 +27,7 @@ test('a refusal counts for each client that the rule refused, whatever their quo
     const exceeded = partitionKey !== 'three' && policy !== wide
     return { policy, exceeded, remaining: 0, resetMs: 500 }
   })
-  const told: string[] = []
-  const refused = ({ name }: Policy, client: string): unknown => told.push(`${name} ${client}`)
-  noteRefusal({ refused }, charges, { outcome: 'refused', refusedBy: more, states })
-  expect(told).toEqual(['login one', 'login two'])
+  const banning = new RecordedRefusals()
+  noteRefusal(banning, charges, { outcome: 'refused', refusedBy: more, states })
+  expect(banning.told).toEqual(['login one', 'login two'])
 })
