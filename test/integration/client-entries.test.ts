@@ -47,6 +47,7 @@ async function openReplica(redis: RedisClient): Promise<Replica> {
     keyPrefix: 'sluice:1',
     isAnswering,
     timeoutMs: 5_000,
+    now,
     log,
   })
   const replica = { entries, store, state }

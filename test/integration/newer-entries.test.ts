@@ -25,9 +25,18 @@ test.for([
   const endsAt = wallClockMs() + 3_600_000
   await redis.hset('sluice:1:{clients}', 'ban * 192.0.2.1', `${endsAt} ${known}`, id, `${endsAt} ${json}`)
   await redis.zadd('sluice:1:{clients}:changes', wallClockMs() * 1000, id)
-  const entries = new ClientEntries(() => performance.now())
+  const now = (): number => performance.now()
+  const entries = new ClientEntries(now)
   const { log, lines } = recordLog()
-  const options = { entries, redis, keyPrefix: 'sluice:1', isAnswering: () => true, timeoutMs: 5_000, log }
+  const options = {
+    entries,
+    redis,
+    keyPrefix: 'sluice:1',
+    isAnswering: () => true,
+    timeoutMs: 5_000,
+    now,
+    log,
+  }
   const store = new RedisEntryStore(options)
   onTestFinished(() => store.close())
   await store.ready()

@@ -71,7 +71,7 @@ export function createClientTable(
   let policies = startPolicies
   observeEntries(telemetry, entries)
   const store = shared
-    ? new RedisEntryStore({ entries, log, ...shared })
+    ? new RedisEntryStore({ entries, now, log, ...shared })
     : createMemoryEntryStore(entries, changed)
   const banning = new Banning({
     store,

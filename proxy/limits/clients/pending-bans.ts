@@ -6,10 +6,16 @@ export type PendingBan = { readonly entry: ClientEntry; readonly endsAtMs: numbe
 export class PendingBans {
   /** In the order in which they were made. */
   readonly #bans = new Map<EntryId, PendingBan>()
+  readonly #now: () => number
+
+  /** @param now milliseconds of a monotonic clock */
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   /** Where there are too many, the ones that have ended go, and else the oldest. */
   add(entry: ClientEntry, forMs: number): void {
-    const nowMs = performance.now()
+    const nowMs = this.#now()
     if (this.#bans.size >= MAX_RULE_BANS) this.#removeEnded(nowMs)
     const [oldest] = this.#bans.keys()
     if (this.#bans.size >= MAX_RULE_BANS && oldest !== undefined) this.#bans.delete(oldest)
@@ -30,7 +36,7 @@ export class PendingBans {
     for (const [id, ban] of [...this.#bans]) {
       // While the one before was written somebody may have lifted or changed this one.
       if (this.#bans.get(id) !== ban) continue
-      const leftMs = ban.endsAtMs - performance.now()
+      const leftMs = ban.endsAtMs - this.#now()
       if (leftMs > 0) await write(ban.entry, leftMs)
       if (this.#bans.get(id) === ban) this.#bans.delete(id)
     }

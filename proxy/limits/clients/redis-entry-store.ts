@@ -44,12 +44,13 @@ export class RedisEntryStore implements EntryStore {
   #lastChange: string | undefined
   /** Whether there was an entry that this version does not know, which is logged once. */
   #isNotUnderstood = false
-  readonly #pendingBans = new PendingBans()
+  readonly #pendingBans: PendingBans
 
   /**
    * @param options.keyPrefix of `keyPrefixOf`
    * @param options.isAnswering whether there is any use in asking
    * @param options.timeoutMs for each change
+   * @param options.now milliseconds of a monotonic clock
    */
   constructor(options: {
     readonly entries: ClientEntries
@@ -57,6 +58,7 @@ export class RedisEntryStore implements EntryStore {
     readonly keyPrefix: string
     readonly isAnswering: (key: string) => boolean
     readonly timeoutMs: number
+    readonly now: () => number
     readonly log: Log
   }) {
     this.#entries = options.entries
@@ -66,6 +68,7 @@ export class RedisEntryStore implements EntryStore {
     this.#isAnswering = options.isAnswering
     this.#timeoutMs = options.timeoutMs
     this.#log = options.log
+    this.#pendingBans = new PendingBans(options.now)
     this.#poll = createPoll({
       look: () => this.#look(),
       isAnswering: () => this.#isAnswering(this.#entriesKey),
