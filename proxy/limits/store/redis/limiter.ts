@@ -234,7 +234,7 @@ export class RedisLimiter {
     this.#hooks.inFlight?.(charge, 1)
   }
 
-  #refused(...[charges, refusal, askedAtMs]: Parameters<DecisionHooks['refused']>): void {
+  #refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void {
     const { refusedBy } = refusal
     const isBrief = this.#unsettled.has(refusedBy) || refusedBy.lease !== undefined
     this.#hooks.refused(charges, refusal, askedAtMs, isBrief ? UNSETTLED_FOR_MS : Infinity)
