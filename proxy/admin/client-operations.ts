@@ -1,11 +1,21 @@
 import type { Log } from '../../shared/log.ts'
-import { kindOf, loggedClient, partitionKeyOf, type ClientEntry } from '../limits/clients/client-entry.ts'
+import {
+  idOf,
+  kindOf,
+  loggedClient,
+  partitionKeyOf,
+  policiesOfEntry,
+  type ClientEntry,
+  type EntryId,
+} from '../limits/clients/client-entry.ts'
 import type { ClientTable, EntryOperations } from '../limits/clients/client-table.ts'
 import type { ThrottledClient, ThrottledClients } from '../limits/clients/throttled-clients.ts'
 import type { CounterAdmin, CounterState, ResetOutcome } from '../limits/store/counter-admin.ts'
 import type { Explanation } from '../limits/explain/explain.ts'
 import type { Charge } from '../limits/limiter.ts'
-import type { PlanStore } from '../limits/plans/plan-store.ts'
+import type { Policy } from '../policy.ts'
+import { planKeyName } from '../policy/plan-key-name.ts'
+import type { PlanOwner, PlanStore } from '../limits/plans/plan-store.ts'
 import type { ReplicaExchange } from './replicas/exchange.ts'
 import type { Replicas } from './replicas/report.ts'
 
@@ -45,18 +55,25 @@ export type AskedHead = { readonly head: string; readonly ip: string; readonly b
 /** Operations in a process that has counters or asks Redis. Each reset is logged and counted in a metric. */
 export function createClientOperations(options: {
   readonly counters: Pick<CounterAdmin, 'inspect' | 'reset' | 'plans'>
-  readonly clientTable: Pick<ClientTable, 'entries' | 'operations'>
+  readonly clientTable: Pick<ClientTable, 'entries' | 'operations' | 'readPolicies'>
   readonly limited: Pick<ThrottledClients, 'list'>
   readonly replicas?: Pick<ReplicaExchange, 'read'> | undefined
   readonly onReset: () => void
-  /** Without it no line has an address. */
+  /** Without it no line has an address, or a hash that may be of one. */
   readonly logAddresses: boolean
   readonly log: Log
 }): Omit<ClientOperations, 'explain'> {
   const { counters, clientTable, limited, replicas, onReset, logAddresses, log } = options
-  const who: Who = (partitionKey) => ({
-    client: partitionKey === undefined ? undefined : loggedClient(partitionKey, logAddresses),
+  const who = (partitionKey: string, policies: readonly Policy[]): LoggedClient => ({
+    client: loggedClient(partitionKey, logAddresses, policies),
   })
+  const whoIsIn = (id: EntryId): LoggedClient =>
+    who(partitionKeyOf(id), policiesOfEntry(id, clientTable.readPolicies()))
+  const whoIs = ({ partitionKey, keyName }: PlanOwner): LoggedClient =>
+    who(
+      partitionKey,
+      clientTable.readPolicies().filter((policy) => planKeyName(policy) === keyName),
+    )
   const { entries, operations } = clientTable
   return {
     async inspect(charges) {
@@ -72,14 +89,15 @@ export function createClientOperations(options: {
         }
       })
     },
-    entries: loggedEntries(operations, who, log),
-    plans: loggedPlans(counters.plans, who, log),
+    entries: loggedEntries(operations, whoIsIn, log),
+    plans: loggedPlans(counters.plans, whoIs, log),
     async reset(charges) {
       const outcome = await counters.reset(charges)
       const [first, ...others] = charges
       const what = first && others.length === 0 ? { policy: first.policy.name } : { policies: charges.length }
       // All charges are of one client; only a rule that counts by something else has another key for it.
-      log.info({ ...who(first?.partitionKey), ...what, outcome }, 'client reset by an operator')
+      const client = first && who(first.partitionKey, [first.policy])
+      log.info({ ...client, ...what, outcome }, 'client reset by an operator')
       if (outcome === 'done') onReset()
       return outcome
     },
@@ -90,30 +108,32 @@ export function createClientOperations(options: {
   }
 }
 
-/** The client of a log line. */
-type Who = (partitionKey: string | undefined) => { readonly client: string | undefined }
+type LoggedClient = { readonly client: string | undefined }
 
-function loggedEntries(operations: EntryOperations, who: Who, log: Log): EntryOperations {
+function loggedEntries(
+  operations: EntryOperations,
+  whoIsIn: (id: EntryId) => LoggedClient,
+  log: Log,
+): EntryOperations {
   return {
     list: (kind) => operations.list(kind),
     async put(entry, forMs) {
       const outcome = await operations.put(entry, forMs)
       log.info(
-        { ...who(entry.partitionKey), ...whatOf(entry), forSeconds: forMs / 1000, outcome },
+        { ...whoIsIn(idOf(entry)), ...whatOf(entry), forSeconds: forMs / 1000, outcome },
         `${said[entry.kind]} by an operator`,
       )
       return outcome
     },
     async remove(id) {
       const outcome = await operations.remove(id)
-      if (outcome !== 'absent')
-        log.info({ ...who(partitionKeyOf(id)), outcome }, `${removed[kindOf(id)]} by an operator`)
+      if (outcome !== 'absent') log.info({ ...whoIsIn(id), outcome }, `${removed[kindOf(id)]} by an operator`)
       return outcome
     },
   }
 }
 
-function loggedPlans(plans: PlanStore, who: Who, log: Log): PlanStore {
+function loggedPlans(plans: PlanStore, whoIs: (owner: PlanOwner) => LoggedClient, log: Log): PlanStore {
   return {
     get: (owner) => plans.get(owner),
     list: (limit) => plans.list(limit),
@@ -121,7 +141,7 @@ function loggedPlans(plans: PlanStore, who: Who, log: Log): PlanStore {
       const outcome = await plans.set(owner, plan)
       if (outcome !== 'absent')
         log.info(
-          { ...who(owner.partitionKey), keyedBy: owner.keyName, plan, outcome },
+          { ...whoIs(owner), keyedBy: owner.keyName, plan, outcome },
           `plan of a client ${plan === undefined ? 'removed' : 'set'} by an operator`,
         )
       return outcome

@@ -1,6 +1,5 @@
 import type { Log } from '../../../shared/log.ts'
 import { windowFrom } from '../algorithms/calendar/calendar-windows.ts'
-import { mayHashAddress } from '../keys/partition-key.ts'
 import { chargesOfStates, type Charge, type Decision } from '../limiter.ts'
 import type { RedisClient } from '../store/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../../policy.ts'
@@ -97,8 +96,7 @@ export class Banning {
       return
     }
     telemetry.clientBanned(policy)
-    const client =
-      mayHashAddress(policy) && !logAddresses ? undefined : loggedClient(partitionKey, logAddresses)
+    const client = loggedClient(partitionKey, logAddresses, [policy])
     onBan?.(entry, forMs, client)
     log.info({ client, policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
   }

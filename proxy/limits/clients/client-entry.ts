@@ -1,3 +1,4 @@
+import { mayHashAddress } from '../keys/partition-key.ts'
 import { partName, type BanPolicy, type Policy } from '../../policy.ts'
 
 /** An entry about one client, set at run time by an operator or by a rule's `ban`, until a given time. */
@@ -124,10 +125,25 @@ function shareText(text: string): string {
   return text
 }
 
+/** The policies that an entry is about: the one it names, or for a ban under all rules each whose keys are made of the same parts. */
+export function policiesOfEntry(id: EntryId, policies: readonly Policy[]): readonly Policy[] {
+  const [, scope] = id.split(' ')
+  const partitionKey = partitionKeyOf(id)
+  return policies.filter((policy) => scope === policy.name || scope === `*${partsOf(policy, partitionKey)}`)
+}
+
 /**
- * The name of a client in log lines and webhooks: its address, or the hash of its other key. Undefined for an address where
- * it must not be reported.
+ * The name of a client in log lines and webhooks: its address, or the hash of its other key. Undefined where it must not be reported:
+ * without `logAddresses` an address, and a hash that may be of one.
+ *
+ * @param policies under which the client has the key; none if they are not known
  */
-export function loggedClient(partitionKey: string, logAddresses: boolean): string | undefined {
-  return logAddresses || partitionKey.startsWith('h:') ? partitionKey : undefined
+export function loggedClient(
+  partitionKey: string,
+  logAddresses: boolean,
+  policies: readonly Policy[],
+): string | undefined {
+  if (logAddresses) return partitionKey
+  const mayBeAddress = policies.length === 0 || policies.some(mayHashAddress)
+  return mayBeAddress || !partitionKey.startsWith('h:') ? undefined : partitionKey
 }

@@ -4,8 +4,10 @@ import type { Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { Banning } from './banning.ts'
 import {
+  idOf,
   kindOf,
   loggedClient,
+  policiesOfEntry,
   type ClientEntry,
   type EntryId,
   type TellOfBan,
@@ -20,6 +22,8 @@ export type ClientTable = {
   readonly entries: ClientEntries
   readonly refused: Banning['refused']
   readonly operations: EntryOperations
+  /** Those of the table in force, without their overrides. */
+  readPolicies(): readonly Policy[]
   /** The table of limits is another one now: its policies, without their overrides. */
   usePolicies(policies: readonly Policy[]): void
   /** Resolves when the stored entries have been read, or after a short wait. */
@@ -94,7 +98,7 @@ export function createClientTable(
       async put(entry, forMs) {
         const outcome = await store.put(entry, forMs)
         if (entry.kind === 'ban' && (outcome === 'done' || outcome === 'uncertain'))
-          onBan?.(entry, forMs, loggedClient(entry.partitionKey, logAddresses))
+          onBan?.(entry, forMs, nameOf(entry))
         return outcome
       },
       async remove(id) {
@@ -102,12 +106,17 @@ export function createClientTable(
         return store.remove(id)
       },
     },
+    readPolicies: () => policies,
     usePolicies(next) {
       policies = next
       banning.usePolicies(next)
     },
     ready: () => store.ready(),
     close: () => store.close(),
+  }
+
+  function nameOf(entry: ClientEntry): string | undefined {
+    return loggedClient(entry.partitionKey, logAddresses, policiesOfEntry(idOf(entry), policies))
   }
 
   /** A ban under all rules may be that of any. */

@@ -41,7 +41,8 @@ export function createWorkerClientTable(
       put: () => Promise.resolve('unavailable'),
       remove: () => Promise.resolve('unavailable'),
     },
-    // The primary process counts refusals.
+    // The primary process counts refusals, and answers operators.
+    readPolicies: () => [],
     usePolicies: () => undefined,
     ready: () => Promise.resolve(),
     close: () => undefined,
