@@ -21,13 +21,12 @@ const NAMES = ['refusals', 'bans', 'once'] as const
 
 type CountsByName<Kind extends Counts = Counts> = { readonly [name in (typeof NAMES)[number]]: Kind }
 
-/**
- * @param redis where replicas count together; undefined: in this process
- * @param keyStart the prefix of keys in Redis, which a colon follows
- */
 export type BanCountsOptions = BanTerms & {
+  /** Where replicas count together; undefined: in this process. */
   readonly redis: RedisClient | undefined
+  /** The prefix of keys in Redis, which a colon follows. */
   readonly keyStart: string
+  /** Whether there is any use in asking for a key. */
   readonly isAnswering: (key: string) => boolean
   /** Milliseconds of a monotonic clock, for the counts in this process. */
   readonly now: () => number

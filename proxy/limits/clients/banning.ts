@@ -8,15 +8,14 @@ import type { BanCounts, BanTerms } from './ban-counts.ts'
 import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type TellOfBan } from './client-entry.ts'
 import type { EntryStore } from './entry-store.ts'
 
-/**
- * @param redis where replicas count together; undefined: in this process
- * @param keyPrefix of `keyPrefixOf`
- */
 export type BanningOptions = {
   readonly store: Pick<EntryStore, 'extend'>
   readonly policies: readonly Policy[]
+  /** Where replicas count together; undefined: in this process. */
   readonly redis: RedisClient | undefined
+  /** Of `keyPrefixOf`. */
   readonly keyPrefix: string
+  /** Whether there is any use in asking for a key. */
   readonly isAnswering: (key: string) => boolean
   readonly telemetry: Pick<Telemetry, 'clientBanned'>
   /** Without it no line has an address. */

@@ -43,22 +43,20 @@ const SYMMETRIC = ['HS256', 'HS384', 'HS512']
 /** A token that was verified, by its header and payload: it may come again with its signature in another spelling. */
 type Verified = { readonly signature: string; readonly claims: Claims; readonly endsAtMs: number }
 
-/**
- * @param isSecret the key set is a shared secret
- * @param claims the names of those that rules count by
- * @param conditionClaims the names of those in conditions; of a token no more is kept
- * @param capacity of the table of verified tokens
- * @param now milliseconds of the wall clock
- */
 export type TokenVerifierOptions = {
   readonly keySet: Pick<KeySetSource, 'current' | 'keyMissing'>
+  /** Whether the key set is a shared secret. */
   readonly isSecret: boolean
   readonly issuer: string | undefined
   readonly audience: string | undefined
+  /** The names of those that rules count by. */
   readonly claims: readonly string[]
+  /** The names of those in conditions; of a token no more is kept. */
   readonly conditionClaims?: readonly string[]
+  /** Of the table of verified tokens. */
   readonly capacity: number
   readonly telemetry: Pick<Telemetry, 'tokenRead'>
+  /** Milliseconds of the wall clock. */
   readonly now: () => number
 }
 

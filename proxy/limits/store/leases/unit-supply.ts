@@ -20,13 +20,11 @@ const MAX_CLIENTS = 10_000
 /** Units that were taken for a charge of this client. */
 export type TakenFromClient = TakenUnits & { readonly client: LeasedClient }
 
-/**
- * @param now milliseconds of a monotonic clock
- * @param later calls back after so many milliseconds
- */
 export type UnitSupplyOptions = {
   readonly store: LeaseStore
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
+  /** Calls back after so many milliseconds. */
   readonly later?: (task: () => void, ms: number) => void
   readonly telemetry: Pick<Telemetry, 'leaseChanged'>
   readonly maxClients?: number

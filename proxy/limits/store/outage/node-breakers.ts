@@ -14,13 +14,12 @@ const REFUSES = 'Redis is connected but refuses a required command'
 /** Of a node that has failed since it last answered. */
 type State = { readonly breaker: CircuitBreaker; openedAtMs: number; reason: string }
 
-/**
- * @param recover tries whether the node answers and, when all is well, calls `close`. Must not reject
- * @param opened requests are not to wait for this node any more
- */
 export type NodeBreakerOptions = {
+  /** Tries whether the node answers and, when all is well, calls `close`. Must not reject. */
   readonly recover: (node: string) => Promise<void>
+  /** Called when requests are not to wait for this node any more. */
   readonly opened: (node: string) => void
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'breakerChanged'>

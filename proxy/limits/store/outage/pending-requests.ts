@@ -10,16 +10,16 @@ const COUNTERS_IN_COMMAND = 500
 /** Sent and not confirmed. It keeps its id, so that it cannot be added twice. In a cluster it is of one client. */
 type SentPart = { readonly id: string; readonly partitionKey: string; charges: readonly PendingCharge[] }
 
-/**
- * @param local has the pending counts, and hands each out once
- * @param lastSent called when the last part for a node is sent, not when it is answered: under load there is always something new
- *   to add, and later commands follow on the same connection
- */
 export type PendingRequestsOptions = {
   readonly redis: RedisClient
   readonly nodes: RedisNodes
+  /** Has the pending counts, and hands each out once. */
   readonly local: Pick<MemoryLimiter, 'hasPending' | 'takePending' | 'pendingShards'>
   readonly addOnce: AddOnce
+  /**
+   * Called when the last part for a node is sent, not when it is answered: under load there is always something new to add, and later
+   * commands follow on the same connection.
+   */
   readonly lastSent: (node: string) => void
 }
 

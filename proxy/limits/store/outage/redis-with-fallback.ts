@@ -12,16 +12,18 @@ import { NodeOutages, type NodeOutageOptions } from './node-outages.ts'
 import { decidePartly } from './partly-away.ts'
 import { decideWithoutStore } from './store-fallback.ts'
 
-/** @param keyPrefix of `keyPrefixOf` */
 export type RedisWithFallbackOptions = {
   readonly redis: RedisClient
+  /** Of `keyPrefixOf`. */
   readonly keyPrefix: string
+  /** After which a decision is made without Redis. */
   readonly timeoutMs: number
   /** The most counters this process keeps while Redis is away. */
   readonly maxKeys: number
   readonly seed: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
+  /** The time of day, in milliseconds since 1970. */
   readonly wallNow?: (() => number) | undefined
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>

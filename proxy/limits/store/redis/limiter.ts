@@ -59,21 +59,19 @@ export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' |
   refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
 }
 
-/**
- * @param keyPrefix of `keyPrefixOf`
- * @param isAvailable whether there is any use in asking a node about what no request waits for
- * @param timeoutMs after which a decision is made without Redis
- * @param now milliseconds of a monotonic clock
- * @param wallNow the time of day, in milliseconds since 1970
- */
 export type RedisLimiterOptions = {
   readonly redis: RedisClient
+  /** Of `keyPrefixOf`. */
   readonly keyPrefix: string
+  /** After which a decision is made without Redis. */
   readonly timeoutMs: number
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
+  /** The time of day, in milliseconds since 1970. */
   readonly wallNow?: (() => number) | undefined
   readonly hooks: RedisHooks
   readonly nodes?: RedisNodes
+  /** Whether there is any use in asking a node about what no request waits for. */
   readonly isAvailable?: (node: string) => boolean
 }
 

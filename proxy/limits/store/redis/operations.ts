@@ -32,14 +32,13 @@ export function operatorTimeoutMs(storeTimeoutMs: number): number {
 /** Counters in one command: a few hundred microseconds of Redis's time. */
 const COUNTERS_IN_COMMAND = 256
 
-/**
- * @param keyPrefix of `keyPrefixOf`
- * @param timeoutMs of `operatorTimeoutMs`
- */
 export type RedisOperationsOptions = {
   readonly redis: RedisClient
+  /** Of `keyPrefixOf`. */
   readonly keyPrefix: string
+  /** Of `operatorTimeoutMs`. */
   readonly timeoutMs: number
+  /** The time of day, in milliseconds since 1970. */
   readonly wallNow?: (() => number) | undefined
   readonly redisWithFallback: RedisWithFallback
   readonly overLimit: OverLimitCache

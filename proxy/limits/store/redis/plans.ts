@@ -9,16 +9,15 @@ import type { RedisClient, RedisNode } from './run-script.ts'
 const KEYS_IN_STEP = 1000
 const MAX_STEPS = 100
 
-/**
- * @param keyPrefix of `keyPrefixOf`
- * @param timeoutMs for each answer
- */
 export type RedisPlansOptions = {
   readonly redis: RedisClient
+  /** Of `keyPrefixOf`. */
   readonly keyPrefix: string
+  /** Whether there is any use in asking for a key. */
   readonly isAnswering: (key: string) => boolean
-  /** As the one above, for all keys. */
+  /** Whether there is any use in asking all nodes. */
   readonly areAllAnswering: () => boolean
+  /** For each answer. */
   readonly timeoutMs: number
   readonly log: Log
 }
