@@ -2,6 +2,7 @@ import type { Log } from '../../../shared/log.ts'
 import { DecisionTable, type DecisionChange } from '../../limits/clients/crowdsec/decision-table.ts'
 import { keepDecisions, type CrowdsecSettings } from '../../limits/clients/crowdsec/keep-decisions.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { now } from '../counting.ts'
 import { version } from '../observe/version.ts'
 
 /** The decisions of CrowdSec in this process. */
@@ -22,7 +23,6 @@ export function composeCrowdsec(
   },
 ): Crowdsec {
   const { telemetry, log, changed } = options
-  const now = performance.now.bind(performance)
   const table = new DecisionTable(now)
   const keeper = keepDecisions(settings, {
     apply(change) {

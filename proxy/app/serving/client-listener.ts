@@ -14,6 +14,7 @@ import type { HandlerOptions } from '../../server/handler-options.ts'
 import { createHttp2Handlers } from '../../server/http2-handlers.ts'
 import { serveClients } from '../../server/listener.ts'
 import { composeAddresses, composeTrustedProxies } from '../addresses/trusted-proxies.ts'
+import { now } from '../counting.ts'
 import { composeConnections, type ClientConnections } from '../listen/connections.ts'
 import { composeDecisions, type DecisionsListener } from '../listen/decisions/listener.ts'
 import { createFaultLog } from '../listen/fault-log.ts'
@@ -41,8 +42,6 @@ export type ListenerOptions = Omit<
 
 /** How long a start waits for the addresses of trusted proxies, so that their first requests are believed. */
 const LOOKUP_AT_START_MS = 2_000
-
-const now = performance.now.bind(performance)
 
 export function composeClientListener(settings: GatewaySettings, options: ListenerOptions): ClientListener {
   const { names, telemetry, log } = options

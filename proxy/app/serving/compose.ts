@@ -11,7 +11,7 @@ import { watchProcess, type MetricSnapshot } from '../../telemetry/metrics/prome
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
 import { composeCrowdsec, type Crowdsec } from '../addresses/crowdsec.ts'
-import { composeCounting, type Counting } from '../counting.ts'
+import { composeCounting, now, type Counting } from '../counting.ts'
 import { explainHead } from '../explain/explain-head.ts'
 import { composeReplicaExchange } from '../observe/replicas.ts'
 import { composeTracing } from '../observe/tracing.ts'
@@ -50,8 +50,6 @@ export type Elsewhere = {
 
 /** Clients over a limit that operators can list: two megabytes at most. */
 const THROTTLED_CLIENTS = 10_000
-
-const now = performance.now.bind(performance)
 
 /** Composes everything that serves clients in this process. */
 export async function composeServing(
