@@ -10,7 +10,6 @@ import { createTunnels, type Tunnels } from '../../http/forward/tunnel.ts'
 import type { Names } from '../../names/names.ts'
 import type { TrustedHosts } from '../../request/addresses/trusted-hosts.ts'
 import { createErrorBoundary } from '../../server/error-boundary.ts'
-import type { HandlerOptions } from '../../server/handler-options.ts'
 import { createHttp2Handlers } from '../../server/http2-handlers.ts'
 import { serveClients } from '../../server/listener.ts'
 import { composeAddresses, composeTrustedProxies } from '../addresses/trusted-proxies.ts'
@@ -83,7 +82,7 @@ function composeProtocols(
   settings: GatewaySettings,
   { server }: ClientServer,
   { handler }: LiveHandler,
-  deps: HandlerDeps & Pick<HandlerOptions, 'addresses' | 'telemetry' | 'onException'>,
+  deps: HandlerDeps,
 ): Protocols {
   const { addresses, connections, telemetry, onException, log } = deps
   const onFault = createFaultLog(log, settings)
