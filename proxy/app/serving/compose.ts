@@ -82,13 +82,21 @@ export async function composeServing(
     readServers: () => listener.readServers(),
   })
   const listener = composeClientListener(settings, {
-    ...{ ...read, limiter, clientTable, throttledClients, telemetry, tracing, log },
+    ...read,
+    limiter,
+    clientTable,
+    throttledClients,
+    telemetry,
+    tracing,
+    log,
     names: elsewhere.names ?? composeNames(),
     isStopping: () => health.read().status === 'stopping',
   })
   const table = { hash: hashTable(settings), refusals: settings.refusals }
   const replicas = composeReplicaExchange({
-    ...{ counters, throttledClients, log },
+    counters,
+    throttledClients,
+    log,
     gateway: elsewhere.gatewayId ?? randomUUID(),
     readTableHash: () => table.hash,
     readHealth: () => health.read(),

@@ -63,7 +63,10 @@ export function composePrimary(
   const health = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
   const tables = new PrimaryTables()
   const reloader = createReloader({
-    ...{ running: settings, source, notify, log },
+    running: settings,
+    source,
+    notify,
+    log,
     prepare: prepareAll({ tables, counting, kept, telemetry }),
     changed: () => admin.tableChanged(),
   })
@@ -89,7 +92,15 @@ export function composePrimary(
   })
   const stopWatching = source.watch(() => void reloader.reload('file'))
   return new Primary(settings, {
-    ...{ admin, crowdsec, health, kept, log, reloader, stopWatching, telemetry, workers },
+    admin,
+    crowdsec,
+    health,
+    kept,
+    log,
+    reloader,
+    stopWatching,
+    telemetry,
+    workers,
     closeWebhooks: () => webhooks?.close(),
   })
 }

@@ -62,7 +62,13 @@ export class OutcomeCounter {
     this.#needs = table.map(needsOf)
     this.#haveNeeds = this.#needs.some((each) => each.length > 0)
     this.tally = {
-      ...{ requests: 0, denied: 0, limited: 0, refused: 0, banned: 0, excluded: 0, late: 0 },
+      requests: 0,
+      denied: 0,
+      limited: 0,
+      refused: 0,
+      banned: 0,
+      excluded: 0,
+      late: 0,
       rejected: new Map(),
       rules,
       clients: new ClientTable(MAX_CLIENTS, seed),
