@@ -31,7 +31,7 @@ export type GroupOptions = {
 }
 
 /** Makes the group of servers of a route, which opens no connection before a request, or `start`. */
-export function groupMaker(
+export function createGroupFactory(
   settings: GatewaySettings,
   { telemetry, names, log, now }: GroupOptions,
 ): (route: ServedRoute) => ResolvedGroup {

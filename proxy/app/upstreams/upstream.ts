@@ -10,7 +10,7 @@ import type { ServerPool } from '../../http/upstream/exchange.ts'
 import { countServers, reportServers, type ServersReport } from '../../http/upstream/servers/report.ts'
 import type { ResolvedGroup } from '../../http/upstream/servers/resolved-group.ts'
 import type { Server } from '../../http/upstream/servers/server.ts'
-import { groupMaker, type ServedRoute } from './server-group.ts'
+import { createGroupFactory, type ServedRoute } from './server-group.ts'
 
 /** A route with the group of servers for its requests. */
 export type RoutedGroup = { readonly route: UpstreamRoute; readonly group: ResolvedGroup }
@@ -41,7 +41,7 @@ export function composeUpstreams(
   deps: { readonly names: Names; readonly log: Log; readonly now: () => number },
 ): Upstreams {
   const { upstreamUrl, upstreamConnections, upstreamQueue, upstreamStreams, hasFallback } = settings
-  const createGroup = groupMaker(settings, { ...deps, telemetry })
+  const createGroup = createGroupFactory(settings, { ...deps, telemetry })
   const fallback = createGroup({
     name: DEFAULT_UPSTREAM,
     upstream: [upstreamUrl.href],
