@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { ClientEntries } from '../../proxy/limits/clients/client-entries.ts'
-import { RedisEntryStore } from '../../proxy/limits/clients/redis-entry-store.ts'
+import { RedisEntryStore } from '../../proxy/limits/clients/redis/redis-entry-store.ts'
 import { recordLog } from '../support/limiter/limiters.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'

@@ -15,7 +15,7 @@ import {
 } from './client-entry.ts'
 import { ClientEntries } from './client-entries.ts'
 import { createMemoryEntryStore, type EntryOutcome } from './entry-store.ts'
-import { RedisEntryStore } from './redis-entry-store.ts'
+import { RedisEntryStore } from './redis/redis-entry-store.ts'
 
 /** Clients that are banned, or have another limit, at run time. */
 export type ClientTable = {

@@ -1,8 +1,8 @@
-import type { Log } from '../../../shared/log.ts'
-import { within } from '../../../shared/within.ts'
-import { reasonOf } from '../store/redis/errors.ts'
-import { createPoll, type Poll } from '../store/redis/feeds/poll.ts'
-import { runScript, script, type RedisClient } from '../store/redis/run-script.ts'
+import type { Log } from '../../../../shared/log.ts'
+import { within } from '../../../../shared/within.ts'
+import { reasonOf } from '../../store/redis/errors.ts'
+import { createPoll, type Poll } from '../../store/redis/feeds/poll.ts'
+import { runScript, type RedisClient } from '../../store/redis/run-script.ts'
 import {
   idOf,
   kindOf,
@@ -11,10 +11,11 @@ import {
   readEntry,
   type ClientEntry,
   type EntryId,
-} from './client-entry.ts'
-import type { ClientEntries } from './client-entries.ts'
-import type { EntryOutcome, EntryStore } from './entry-store.ts'
-import { PendingBans } from './pending-bans.ts'
+} from '../client-entry.ts'
+import type { ClientEntries } from '../client-entries.ts'
+import type { EntryOutcome, EntryStore } from '../entry-store.ts'
+import { PendingBans } from '../pending-bans.ts'
+import { changeScript, readChangesScript } from './redis-entry-scripts.ts'
 
 const NOT_UNDERSTOOD =
   'some bans or overrides in Redis are not in force here: another version of the gateway has written them'
@@ -191,81 +192,6 @@ export class RedisEntryStore implements EntryStore {
     }
   }
 }
-
-/**
- * KEYS   entries, changes, ids of the kind by their ends
- * ARGV   the id, how many of the kind there can be; to put it: for how many milliseconds, and its JSON; `extend` where one that
- *        lasts longer is to stay
- * reply  'done', 'absent' or 'full'
- *
- * Expired entries are removed in passing. All keys end an hour after the last entry.
- */
-const changeScript = script(`
-local time = redis.call('TIME')
-local nowUs = time[1] * 1000000 + time[2]
-local nowMs = math.floor(nowUs / 1000)
-
-local function text(number) return string.format('%.0f', number) end
-
-local ended = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', text(nowMs), 'LIMIT', 0, 100)
-for _, id in ipairs(ended) do
-  redis.call('HDEL', KEYS[1], id)
-  redis.call('ZREM', KEYS[3], id)
-end
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', text(nowUs - 3600000000))
-
-local reply = 'done'
-if #ARGV == 2 then
-  -- Told also where it is not here: a replica may have it that could not write it yet.
-  if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then reply = 'absent' end
-  redis.call('ZREM', KEYS[3], ARGV[1])
-else
-  local known = redis.call('ZSCORE', KEYS[3], ARGV[1])
-  if not known and redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[2]) then return 'full' end
-  if known and ARGV[5] == 'extend' and tonumber(known) >= nowMs + ARGV[3] then return 'done' end
-  local endsAt = text(nowMs + ARGV[3])
-  redis.call('HSET', KEYS[1], ARGV[1], endsAt .. ' ' .. ARGV[4])
-  redis.call('ZADD', KEYS[3], endsAt, ARGV[1])
-end
-
-local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-local change = math.max(nowUs, (tonumber(last[2]) or 0) + 1)
-redis.call('ZADD', KEYS[2], text(change), ARGV[1])
-local keepMs = (ARGV[3] or 0) + 3600000
-for _, key in ipairs(KEYS) do
-  if redis.call('PTTL', key) < keepMs then redis.call('PEXPIRE', key, text(keepMs)) end
-end
-return reply
-`)
-
-/**
- * KEYS   entries, changes
- * ARGV   the last change that is known, or ''
- * reply  the last change there is, the time in milliseconds, and where it is not the known one 1 if all entries follow,
- *        otherwise 0; then ids with the entry of each, or false
- */
-const readChangesScript = script(`
-local change = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
-if ARGV[1] == change then return { change, '0', 0 } end
-local time = redis.call('TIME')
-local nowMs = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local known = change and tonumber(ARGV[1])
-change = change or string.format('%.0f', time[1] * 1000000 + time[2])
--- Changes are kept for an hour; there are none where nothing has been put for as long.
-if not known or known > tonumber(change) or known < (time[1] - 3600) * 1000000 then
-  local reply = redis.call('HGETALL', KEYS[1])
-  table.insert(reply, 1, 1)
-  table.insert(reply, 1, nowMs)
-  table.insert(reply, 1, change)
-  return reply
-end
-local reply = { change, nowMs, 0 }
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. ARGV[1], '+inf')) do
-  reply[#reply + 1] = id
-  reply[#reply + 1] = redis.call('HGET', KEYS[1], id)
-end
-return reply
-`)
 
 type Changes = readonly [change: string, nowMs: string, isAll: number, ...unknown[]]
 
