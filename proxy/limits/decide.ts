@@ -41,30 +41,30 @@ export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdic
   asked.applying = clientLists?.applying(asked.matched, client, request) ?? asked.matched
 
   const claims = tokens?.read(asked.applying, request)
-  if (claims instanceof Promise) return claims.then((later) => charge(asked, head, later, table))
-  return charge(asked, head, claims, table)
+  if (claims instanceof Promise) return claims.then((later) => decideWithClaims(asked, head, later, table))
+  return decideWithClaims(asked, head, claims, table)
 }
 
-/** The second half, once the tokens of the request are verified. */
-function charge(
+/** Continues once the tokens of the request are verified. */
+function decideWithClaims(
   asked: AskedRequest,
   head: RequestHead,
   claims: ReadClaims | undefined,
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
   if (asked.isOver) return { outcome: 'gone' }
-  const meeting = meetingConditions(asked, head, claims, table)
-  const applying = table.hasPlans ? choosePlans(meeting, claims, asked) : meeting
+  const met = policiesWithMetConditions(asked, head, claims, table)
+  const applying = table.hasPlans ? choosePlans(met, claims, asked) : met
   if (!table.hasBodyKeys || !applying.some(hasBodyKey))
-    return chargeFor(asked, head, { claims, applying }, table)
+    return decideCharges(asked, head, { claims, applying }, table)
   const body = (table.readsBodies && asked.readBody?.()) || missingBody
   if (body instanceof Promise)
-    return body.then((later) => chargeByBody(asked, head, { claims, applying }, later, table))
-  return chargeByBody(asked, head, { claims, applying }, body, table)
+    return body.then((later) => decideWithBody(asked, head, { claims, applying }, later, table))
+  return decideWithBody(asked, head, { claims, applying }, body, table)
 }
 
 /** Those of the applying policies whose conditions the request meets. */
-function meetingConditions(
+function policiesWithMetConditions(
   { request, clientAddress: client, applying }: AskedRequest,
   { target, host }: RequestHead,
   claims: ReadClaims | undefined,
@@ -78,7 +78,7 @@ function meetingConditions(
 /** The parts of a request that are read before its body. */
 type ReadHead = Pick<KeySource, 'claims'> & { readonly applying: readonly Policy[] }
 
-function chargeByBody(
+function decideWithBody(
   asked: AskedRequest,
   head: RequestHead,
   read: ReadHead,
@@ -90,10 +90,10 @@ function chargeByBody(
   if ('unread' in sent && sent.unread === 'memory' && isNeeded) return { outcome: 'busy' }
   const names = bodyNamesOf(read.applying.filter(hasBodyKey))
   const body = new KeyBody(sent, asked.request, head.target.forwardTarget, names)
-  return chargeFor(asked, head, { ...read, body }, table)
+  return decideCharges(asked, head, { ...read, body }, table)
 }
 
-function chargeFor(
+function decideCharges(
   asked: AskedRequest,
   { target, host }: RequestHead,
   { applying, ...read }: ReadHead & Pick<KeySource, 'body'>,
@@ -112,17 +112,17 @@ function chargeFor(
   const ban = entries.findKeyBan(charges)
   if (ban) return { outcome: 'banned', ban }
 
-  const inTable = accountOverrides ? accountOverrides.apply(charges) : charges
-  asked.charges = entries.withOverrides(inTable)
+  const withAccountOverrides = accountOverrides ? accountOverrides.apply(charges) : charges
+  asked.charges = entries.withOverrides(withAccountOverrides)
   if (asked.charges.length === 0) return { outcome: 'forward' }
 
   if (!readsBodies || !asked.readUnits || !areRequested(asked.charges)) return askLimiter(asked, table)
   const units = asked.readUnits(asked.charges)
-  if (units instanceof Promise) return units.then((later) => chargeUnits(asked, later, table))
-  return chargeUnits(asked, units, table)
+  if (units instanceof Promise) return units.then((later) => decideWithUnits(asked, later, table))
+  return decideWithUnits(asked, units, table)
 }
 
-function chargeUnits(
+function decideWithUnits(
   asked: AskedRequest,
   units: RequestedCharges,
   table: DecisionTable,
@@ -146,8 +146,8 @@ function matchRules(
   { headers, hasContent }: ClientRequest,
   { rules, preflightRules }: DecisionTable,
 ): readonly Policy[] {
-  const applying = preflightRules && isPreflight({ method, headers, hasContent }) ? preflightRules : rules
-  return applying.match(target, method, headers, host)
+  const table = preflightRules && isPreflight({ method, headers, hasContent }) ? preflightRules : rules
+  return table.match(target, method, headers, host)
 }
 
 const missingBody: SentBody = { unread: 'missing' }

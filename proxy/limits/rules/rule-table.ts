@@ -29,7 +29,7 @@ export type RuleTable = {
 }
 
 type MatchPath = (target: MatchPaths, method: string, headers: IncomingHttpHeaders) => readonly Policy[]
-type InTableOrder = (policies: readonly Policy[]) => readonly Policy[]
+type UniqueInTableOrder = (policies: readonly Policy[]) => readonly Policy[]
 
 /** One pattern of one rule. */
 type Mark = {
@@ -62,22 +62,22 @@ export function compileRules(rules: readonly Rule[]): RuleTable {
 
 export function* compileRulesInSteps(rules: readonly Rule[]): Steps<RuleTable> {
   const orders = new Map(rules.map(({ policy }, order) => [policy, order]))
-  const inTableOrder: InTableOrder = (policies) =>
+  const uniqueInTableOrder: UniqueInTableOrder = (policies) =>
     [...new Set(policies)].sort((a, b) => (orders.get(a) ?? 0) - (orders.get(b) ?? 0))
 
   const matchPath = yield* compilePaths(
     rules.filter(({ hosts }) => hosts === undefined),
-    inTableOrder,
+    uniqueInTableOrder,
   )
   const ofSomeHosts = rules.filter(isOfSomeHosts)
   if (ofSomeHosts.length === 0) return { match: matchPath }
 
-  const tables = yield* createHostTables(ofSomeHosts, (own) => compilePaths(own, inTableOrder))
+  const tables = yield* createHostTables(ofSomeHosts, (own) => compilePaths(own, uniqueInTableOrder))
   return {
     match(target, method, headers, host) {
       const policies = matchPath(target, method, headers)
       const found = tables.find(comparableHost(host)).flatMap((match) => match(target, method, headers))
-      return found.length === 0 ? policies : inTableOrder([...policies, ...found])
+      return found.length === 0 ? policies : uniqueInTableOrder([...policies, ...found])
     },
   }
 }
@@ -87,7 +87,7 @@ function isOfSomeHosts(rule: Rule): rule is Rule & { readonly hosts: readonly st
 }
 
 /** Compiles rules, whatever hosts they are for. */
-function* compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): Steps<MatchPath> {
+function* compilePaths(rules: readonly Rule[], uniqueInTableOrder: UniqueInTableOrder): Steps<MatchPath> {
   const findPathRules = yield* compilePathRules(rules)
 
   const matchPathRules = (
@@ -99,7 +99,7 @@ function* compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): Step
     if (pathRules === noPathRules) return policies
     for (const field of methodOverrideFields) {
       const override = headers[field]
-      if (override) policies = inTableOrder([...policies, ...matchOverride(pathRules, override)])
+      if (override) policies = uniqueInTableOrder([...policies, ...matchOverride(pathRules, override)])
     }
     return policies
   }
@@ -108,7 +108,7 @@ function* compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): Step
     const policies = matchPathRules(findPathRules(matchPath), method, headers)
     if (otherMatchPaths.length === 0) return policies
     const others = otherMatchPaths.flatMap((path) => matchPathRules(findPathRules(path), method, headers))
-    return others.length === 0 ? policies : inTableOrder([...policies, ...others])
+    return others.length === 0 ? policies : uniqueInTableOrder([...policies, ...others])
   }
 }
 
@@ -205,7 +205,7 @@ const noPathRules: PathRules = { forMethod: () => none, forSomeMethod: () => non
 
 /** For one request, of the marks of all patterns that match its path: answers when asked. */
 function lazyPathRules(marks: readonly Mark[]): PathRules {
-  const ordered = inTableOrder(marks)
+  const ordered = sortMarks(marks)
   return {
     forMethod: (method) => selectPolicies(ordered, method.toUpperCase()),
     forSomeMethod: () => compiledPathRules(ordered).forSomeMethod(),
@@ -214,7 +214,7 @@ function lazyPathRules(marks: readonly Mark[]): PathRules {
 
 /** The same with all answers made beforehand. `noPathRules` where no rule matches under any method. */
 function compiledPathRules(marks: readonly Mark[]): PathRules {
-  const ordered = inTableOrder(marks)
+  const ordered = sortMarks(marks)
   const methods = new Set(ordered.flatMap((mark) => [...(mark.methods ?? [])]))
   const byMethod = new Map([...methods].map((method) => [method, selectPolicies(ordered, method)]))
   const byOther = selectPolicies(ordered, '')
@@ -228,7 +228,7 @@ function compiledPathRules(marks: readonly Mark[]): PathRules {
   }
 }
 
-function inTableOrder(marks: readonly Mark[]): readonly Mark[] {
+function sortMarks(marks: readonly Mark[]): readonly Mark[] {
   return marks.toSorted((a, b) => a.order - b.order)
 }
 

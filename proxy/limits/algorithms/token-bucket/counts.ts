@@ -26,7 +26,7 @@ export class BucketCounts implements MemoryCounts {
   }
 
   exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean {
-    return isOver(charge, this.#debtOf(table, charge, nowMs) + units * unitMs(charge))
+    return exceedsQuota(charge, this.#debtOf(table, charge, nowMs) + units * unitMs(charge))
   }
 
   charge(
@@ -41,7 +41,7 @@ export class BucketCounts implements MemoryCounts {
     const { policy, partitionKey } = charge
     const amountMs = units * unitMs(charge)
     const debtMs = this.#debtOf(table, charge, nowMs)
-    if (isOver(charge, debtMs + amountMs))
+    if (exceedsQuota(charge, debtMs + amountMs))
       return stateOf(charge, debtMs, debtMs + amountMs - policy.windowMs - maxDelayMs(policy))
     if (!counts) return stateOf(charge, debtMs)
     const slot = buckets.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
@@ -109,7 +109,7 @@ export class BucketCounts implements MemoryCounts {
   }
 }
 
-function isOver({ policy }: Charge, debtMs: number): boolean {
+function exceedsQuota({ policy }: Charge, debtMs: number): boolean {
   return debtMs > policy.windowMs + maxDelayMs(policy) + ROUNDING_MS
 }
 

@@ -162,10 +162,10 @@ function findRefusing(tables: PolicyTables, charges: readonly Charge[], nowMs: n
 
 function settle(tables: PolicyTables, reservation: Reservation, costUnits: number, nowMs: number): void {
   const { charge, units } = reservation
-  const isOver = countsInFlight(charge.policy)
-  if (!isOver && units === costUnits) return
+  const holdsInFlight = countsInFlight(charge.policy)
+  if (!holdsInFlight && units === costUnits) return
   const { counts, table } = placeOf(tables, charge.policy)
-  counts.giveBack(table, reservation, isOver ? units : units - costUnits, nowMs)
+  counts.giveBack(table, reservation, holdsInFlight ? units : units - costUnits, nowMs)
 }
 
 function forget(tables: PolicyTables, policyName: string | undefined, partitionKey: string): void {
