@@ -1,9 +1,9 @@
 /*
  * Which folder may import which. `npm run lint:imports` checks it; the picture in docs/architecture.md is drawn from it.
  *
- * The storeys of the gateway, the uppermost first. A folder imports only from the storeys below its own, for types too.
+ * The layers of the gateway, the uppermost first. A folder imports only from the layers below its own, for types too.
  */
-const storeys = [
+const layers = [
   ['cli', 'testing'],
   ['main', 'healthcheck'],
   ['app'],
@@ -15,7 +15,7 @@ const storeys = [
   ['policy', 'names'],
 ]
 
-/** The storeys of limits/ and http/, each of which could be a package of its own. */
+/** The layers of limits/ and http/, each of which could be a package of its own. */
 const inside = {
   limits: [
     ['explain'],
@@ -84,7 +84,7 @@ const behindOneFile = Object.entries(libraries).map(([library, path]) => ({
 export default {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
-    ...downwards('proxy', storeys),
+    ...downwards('proxy', layers),
     ...Object.entries(inside).flatMap(([name, rows]) => downwards(`proxy/${name}`, rows)),
     // Each could be a package of its own.
     {

@@ -15,7 +15,7 @@ import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 // An upgrade replica by replica, and back: an earlier version of the gateway, from the history, and this one on one Redis.
 
-/** Before the code was moved to storeys: the keys in Redis have been of one form since then. */
+/** Before the code was moved to layers: the keys in Redis have been of one form since then. */
 const EARLIER = '95a93b2'
 const QUOTA = 60
 
