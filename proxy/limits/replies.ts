@@ -151,8 +151,8 @@ function ietfHeaders(states: readonly PolicyState[], wallNow: () => number): str
 }
 
 /**
- * `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined where none is enforced. Of a calendar window it is
- * how long the running one is in all.
+ * `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined where none is enforced. For a calendar window it is
+ * the full length of the current one.
  */
 function rateLimitPolicyHeader(states: readonly PolicyState[], wallNow: () => number): string | undefined {
   let list: string | undefined
@@ -222,8 +222,8 @@ function itemOf({ name, quota }: Policy, windowMs: number | undefined): string {
 }
 
 /**
- * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, for clients that know no other: name, value, name, value… They can tell of
- * one policy only: of those that refuse the request, else of all, the one with the least left. `-Reset` is in seconds from
+ * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, for clients that know no other: name, value, name, value… They describe
+ * one policy: the one with the least left among those that the request exceeds, or among all if it exceeds none. `-Reset` is in seconds from
  * now, and left out where requests in flight are limited.
  *
  * Shadow policies are left out, as in the headers of the draft.
@@ -263,7 +263,7 @@ export function oneStateEach(states: readonly PolicyState[]): readonly PolicySta
   return kept
 }
 
-/** The state that refuses a request, or would sooner. */
+/** Whether `state` is the tighter one: exceeded, else with less left, else with the later reset. */
 function isTighter(state: PolicyState, than: PolicyState): boolean {
   if (state.exceeded !== than.exceeded) return state.exceeded
   return state.remaining === than.remaining ? state.resetMs > than.resetMs : state.remaining < than.remaining

@@ -109,8 +109,8 @@ export class ExchangeReport {
   }
 
   /**
-   * @param refusedBy undefined if the limiter was unavailable
-   * @param bannedKey of the client, if it is banned by it, or under all rules without it
+   * @param refusedBy undefined if the limiter was unavailable, or the client is banned under all rules
+   * @param bannedKey the partition key that is banned; undefined without a ban, or for a ban of the address
    */
   refused(status: number, refusedBy: Policy | undefined, bannedKey?: string): void {
     this.#refusedBy = refusedBy

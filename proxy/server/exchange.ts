@@ -182,7 +182,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.#forward().pass(this.head, over)
   }
 
-  /** Nothing of the request is read meanwhile, and a client that is slow is not slow by that. */
+  /** While it waits for its turn, the request is not forwarded, and the wait does not count against the client in `SlowClients`. */
   #wait(turn: Turn, states: readonly PolicyState[]): void {
     this.#turn = turn
     this.report.waits()

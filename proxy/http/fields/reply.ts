@@ -66,7 +66,10 @@ export function sendError(
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-/** The status of a response: of an error that a call of gRPC was answered with what it would have been otherwise. */
+/**
+ * The status of a response, for metrics and logs. An error sent to a gRPC call has status 200 on the wire: for it, the status that any
+ * other request would have got.
+ */
 export function statusOf(response: Sourced): number {
   return response[loggedStatus] ?? response.statusCode
 }

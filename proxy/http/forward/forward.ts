@@ -35,7 +35,7 @@ export type ForwarderOptions = {
 
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-/** How often a request is sent that backends say they have not begun with. */
+/** How often a request is sent at most, if backends say that they have not begun to process it. */
 const MAX_ATTEMPTS = 4
 
 const unagreed = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'

@@ -71,12 +71,18 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     return this.#input.hasReceived
   }
 
-  /** Since when no request is in flight, also while the head of one arrives; undefined with one in flight, and for a tunnel. */
+  /**
+   * Since when no request is in flight, even while a head arrives; undefined with one in flight, with bytes buffered for this turn, and
+   * for a tunnel.
+   */
   get idleSinceMs(): number | undefined {
     return this.#request || this.#input.hasKept || this.#state === 'tunnel' ? undefined : this.#idleSinceMs
   }
 
-  /** Since when the head of a request has been arriving, the first one since the connection was opened. */
+  /**
+   * When the unfinished head began to arrive; for the first request, when the connection was opened. Undefined with a request in flight,
+   * and once the connection is closing.
+   */
   get headSinceMs(): number | undefined {
     if (this.#request || this.#state !== 'open') return undefined
     return this.#requests === 0 ? this.#idleSinceMs : this.#input.headSinceMs

@@ -62,7 +62,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   #fresh: Http2Stream[] = []
   readonly #held: HeldRequests<Http2Stream>
   lastStream = 0
-  /** Of streams beyond it the client was told that they are not served. */
+  /** The last stream that is served: GOAWAY has told the client that later ones are not. `LAST_STREAM` before that. */
   #lastServed = LAST_STREAM
   #isPaused = false
   #isReading = false

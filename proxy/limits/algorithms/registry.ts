@@ -31,8 +31,8 @@ export function lendsUnits({ rule }: Algorithm): boolean {
 }
 
 /**
- * Whether the cost of a request under the policy is certain only later, so that it is reserved and then settled: also if it may leave
- * before its turn.
+ * Whether requests under the policy reserve units that are settled later: as the response decides the cost, as only requests in flight
+ * count, or as a delayed request may leave before its turn.
  */
 export function isReserved(policy: Policy): boolean {
   return settlesByResponse(policy) || countsInFlight(policy) || maxDelayMs(policy) > 0

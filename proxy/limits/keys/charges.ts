@@ -7,8 +7,8 @@ import { readPart, type KeySource } from './part-values.ts'
 import { maxReadings, partitionKeysOf, type ReadPart } from './partition-key.ts'
 
 /**
- * The charges of a request: one for each policy that applies to its client, and several where backends would not read the
- * same client, or where its body is a batch. A policy whose partition key needs something that the request does not have does not apply.
+ * The charges of a request: one for each policy that applies, and several if backends could read different clients from the request, or
+ * if its body is a batch for several clients. A policy whose partition key needs something that the request does not have does not apply.
  *
  * @returns undefined where an enforced policy's client could be read in too many ways
  */

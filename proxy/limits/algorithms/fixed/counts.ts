@@ -54,7 +54,7 @@ class Windows {
     return this.#counted[slot] ?? 0
   }
 
-  /** The slot of a window that has not ended, or `NONE`. */
+  /** The slot of a window that has not ended, or `NONE`. Updates when it ends, for windows that end for all clients at once. */
   find(table: number, { policy, partitionKey }: Charge, timeMs: number): number {
     const slot = this.slots.find(table, partitionKey)
     if (slot === NONE || this.endOf(slot) <= timeMs) return NONE
@@ -85,7 +85,7 @@ class Windows {
     return pendingSync > 0
   }
 
-  /** Takes units back; of a local count those only that are pending sync. A window without any ends. */
+  /** Subtracts units; from a local count at most those pending sync. Frees the slot when its count reaches 0. */
   takeBack(table: number, slot: number, units: number, isLocal: boolean): void {
     const pendingSync = this.slots.pendingSync(slot)
     const takenBack = isLocal ? Math.min(units, pendingSync) : units

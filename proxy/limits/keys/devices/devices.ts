@@ -25,8 +25,8 @@ type SentTokens = { readonly areSent: boolean; readonly usable: readonly SentTok
 const MAX_SKEW_SECONDS = 300
 
 /**
- * A request that would need more comparisons than these counts by account: no browser has so many. Each takes 3 µs. Tokens that have
- * expired, which most random texts seem to be, need none.
+ * Comparisons of tokens for one request, over all its charges; no browser needs so many. After them no further token is recognized, and
+ * the charge counts by account. Each takes 3 µs. Expired tokens, which most random texts seem to be, need none.
  */
 const MAX_COMPARISONS = 32
 

@@ -43,7 +43,7 @@ export type Lease = {
 export const LEASE_MS = 500
 
 /**
- * For so long after a lease its units can be given back, and a reset of their client leaves them counted. So none are given back to a
- * count that does not include them.
+ * How long after a lease its units can be given back. A reset of the client within this time leaves them counted, so that none are
+ * given back to a count that does not include them.
  */
 export const MAX_LEASE_AGE_MS = 1000
