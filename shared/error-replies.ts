@@ -51,7 +51,10 @@ export const errors = {
   ),
   overrideRemovalUnreadable: errorReply(400, 'The body must be a JSON object with policy and client'),
   durationUnreadable: errorReply(400, 'for must be a duration from 1s to 365d, such as 90s, 15m or 7d'),
-  requestsUnreadable: errorReply(400, 'requests must be a whole number that the rule could have'),
+  requestsUnreadable: errorReply(
+    400,
+    'requests must be a whole number that a rule with this algorithm can have, and not less than one request of it reserves',
+  ),
   planUnreadable: errorReply(
     400,
     'The body must be a JSON object with client and, optionally, policy and plan: a name, or null to remove it',
@@ -74,7 +77,7 @@ export const errors = {
   forbidden: errorReply(403, 'Forbidden'),
   adminLocalOnly: errorReply(403, 'Without ADMIN_TOKEN, only local requests are allowed'),
   notFound: errorReply(404, 'Not found'),
-  noSuchPlan: errorReply(404, 'No rule that counts this client by stored plans has a plan with this name'),
+  noSuchPlan: errorReply(404, 'No rule with plan: store that counts this client has a plan of this name'),
   noStoredPlans: errorReply(404, 'No rule with plan: store counts this client'),
   noSuchPolicy: errorReply(404, 'There is no rule with this name'),
   methodNotAllowed: errorReply(405, 'Method not allowed'),

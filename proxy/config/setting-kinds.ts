@@ -42,7 +42,7 @@ export const upstreamHost: Kind<string> = text(
 export const redisUrl: Kind<string> = {
   ...text(
     'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
-      'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS, ?ca=FILE and other options behind it',
+      'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS, options such as ?ca=FILE at the end',
     (url) => addressOf(url) !== undefined,
   ),
   show: showRedisUrl,

@@ -83,7 +83,7 @@ export const gatewayTable = {
   timezone: setting(
     timezone,
     'UTC',
-    'Time zone of windows of the calendar (`window: month`), for rules without one of their own',
+    'Time zone of calendar windows (`window: month`), for rules that set no `timezone`',
   ),
   rateLimitHeaders: setting(
     limitHeaderFormats,
@@ -103,7 +103,7 @@ export const gatewayTable = {
   decisionsPort: setting(
     port,
     undefined,
-    'Port for auth requests (other proxies ask whether to allow a request), without TLS; none if unset',
+    'Port, without TLS, for auth requests of other proxies (nginx auth_request, Envoy ext_authz, forward auth of Traefik and Caddy); none if unset',
   ),
   adminHost: setting(
     listenHost,
@@ -181,7 +181,7 @@ export const gatewayTable = {
   maxHeaderBytes: setting(
     size('1k', '1m'),
     '16k',
-    'Maximum size of a request head, line ends included; path and query may take half of it. Trailers may have as much again',
+    'Maximum size of a request head, line ends included; path and query may take half of it. Trailers have the same limit, counted separately',
   ),
   keepUnusualHeaders: setting(
     flag,

@@ -89,7 +89,7 @@ describe.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
 
   test('decisions stay while the API fails, and are read anew when it is back', async () => {
     api.fail(500)
-    await gateway.waitForLine(/"reason":"the answer is 500".*keeping those it has made/)
+    await gateway.waitForLine(/"reason":"the answer is 500".*keeping those already loaded/)
     expect(await gateway.status('127.0.0.2')).toBe(403)
     // Its database is another one now: no difference tells of the decisions that are gone.
     api.forget()
@@ -102,7 +102,7 @@ describe.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
 
   test('an answer that is truncated changes nothing, and is asked for again', async () => {
     api.cut(true)
-    await gateway.waitForLine(/"reason":"the answer is truncated.*keeping those it has made/)
+    await gateway.waitForLine(/"reason":"the answer is truncated.*keeping those already loaded/)
     expect(await gateway.status('127.0.0.7')).toBe(403)
     api.add('127.0.0.8')
     api.cut(false)

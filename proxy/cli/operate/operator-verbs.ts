@@ -68,7 +68,7 @@ function addReadingVerbs(program: Command, report: Report): void {
     })
 
   toGateway(program.command('bans'))
-    .description('list the banned clients, those that end last first')
+    .description('list the banned clients, those whose bans end last first')
     .option('--limit <number>', 'maximum number of lines, 1 to 10000; default 100')
     .addHelpText('after', example('sluice bans --limit 10'))
     .action(async (options: ListOptions) => {

@@ -6,7 +6,7 @@ export async function listReplicas(options: AdminOptions): Promise<number> {
   const body = await askSuccessfully(options, '/api/replicas')
   if (options.json) printJson(body)
   else if (isRecord(body) && body['scope'] === 'replica')
-    print('this gateway counts alone: without Redis, or Redis does not answer')
+    print('this gateway counts alone: no Redis is configured, or it does not answer')
   else {
     const rows = recordsIn(body, 'replicas').map(({ host, self, status, version, tableHashes, workers }) => [
       `${String(host)}${self === true ? ' (this one)' : ''}`,

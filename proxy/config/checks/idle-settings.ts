@@ -23,7 +23,7 @@ export function warnOfIdleSettings({ values, placeOf }: Read): string[] {
       : []),
     ...(ipv6Prefix > 64
       ? [
-          `${placeOf('ipv6Prefix').label}: ${ipv6Prefix} lets one client with a /64, as most have, count as many; with 64 it counts as one`,
+          `${placeOf('ipv6Prefix').label}: ${ipv6Prefix} lets a client with a /64 network, as most have, count as many different clients; 64 makes it one`,
         ]
       : []),
   ]

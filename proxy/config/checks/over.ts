@@ -43,7 +43,7 @@ function mistakeIn(
 ): string | undefined {
   if (!names.includes(name)) {
     const near = nearestWord(name, names)
-    const hint = near === undefined ? 'needs the name of a route of routes' : `did you mean ${near}?`
+    const hint = near === undefined ? 'needs the name of an entry of routes' : `did you mean ${near}?`
     return `got route ${showValue(name)}, ${hint}`
   }
   return routes.some((route) => route.name === name && route.stripPrefix)

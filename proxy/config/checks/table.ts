@@ -64,7 +64,7 @@ export function findAddressKeys(
   header: string | undefined,
   placeOf: PlaceOfRule,
 ): Problem[] {
-  const text = `names the header of clientAddressHeader, needs ip: it is believed from trusted proxies only`
+  const text = `reads the header that clientAddressHeader names, needs ip: this header is trusted from trusted proxies only`
   const isIt = (part: { readonly kind: string; readonly name?: string }): boolean =>
     part.kind === 'header' && part.name === header
   return [...rules.entries()].flatMap(([index, { policy, when = [], unless = [] }]) => [

@@ -63,7 +63,7 @@ export interface SluiceYaml {
    */
   clientAddressHeader?: string
   /**
-   * Time zone of windows of the calendar (`window: month`), for rules without one of their own
+   * Time zone of calendar windows (`window: month`), for rules that set no `timezone`
    */
   timezone?: string
   /**
@@ -79,7 +79,7 @@ export interface SluiceYaml {
    */
   ipv6Prefix?: number
   /**
-   * Port for auth requests (other proxies ask whether to allow a request), without TLS; none if unset
+   * Port, without TLS, for auth requests of other proxies (nginx auth_request, Envoy ext_authz, forward auth of Traefik and Caddy); none if unset
    */
   decisionsPort?: number
   /**
@@ -131,7 +131,7 @@ export interface SluiceYaml {
    */
   maxConnectionsPerClient?: number
   /**
-   * Maximum size of a request head, line ends included; path and query may take half of it. Trailers may have as much again
+   * Maximum size of a request head, line ends included; path and query may take half of it. Trailers have the same limit, counted separately
    */
   maxHeaderSize?: number | string
   /**

@@ -28,7 +28,7 @@ export function createUnreadKeyLog(log: Log): (policy: Policy, reason: UnreadKey
   const write = (requests: number, { policy, reason, requestId }: Unread): void => {
     log.warn(
       { policy: policy.name, unread: reason, why: whys[reason], requests, requestId },
-      'cannot read for whom requests count (key: body): counted by address',
+      'cannot read the key in request bodies (key: body): counting these requests by address',
     )
   }
   return (policy, reason, requestId) => {

@@ -281,7 +281,7 @@ describe('settings from the environment', () => {
 const upstreamForm = 'http://HOST[:PORT][/PREFIX], https:// or h2c://, nothing more'
 const redisForms =
   'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
-  'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS, ?ca=FILE and other options behind it'
+  'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS, options such as ?ca=FILE at the end'
 const unshown = 'a value that is not shown, as it may hold a password'
 const addressForm =
   'an IP address, a CIDR such as 10.0.0.0/8, one of loopback, private, cloudflare, or the name of a host'

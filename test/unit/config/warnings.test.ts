@@ -76,7 +76,7 @@ describe('settings without effect', () => {
     [
       'ipv6Prefix: 128',
       [
-        'sluice.yaml:1: ipv6Prefix: 128 lets one client with a /64, as most have, count as many; with 64 it counts as one',
+        'sluice.yaml:1: ipv6Prefix: 128 lets a client with a /64 network, as most have, count as many different clients; 64 makes it one',
       ],
     ],
     ['ipv6Prefix: 56', []],

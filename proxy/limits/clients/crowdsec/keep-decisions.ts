@@ -119,7 +119,10 @@ export function keepDecisions(
       const reason = reasonOf(error)
       // Once for each outage.
       if (reason !== failure)
-        log.warn({ url, reason }, 'cannot read the decisions of CrowdSec; keeping those it has made')
+        log.warn(
+          { url, reason },
+          'cannot read the decisions of CrowdSec; keeping those already loaded until they expire',
+        )
       failure = reason
     }
   }
