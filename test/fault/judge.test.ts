@@ -109,7 +109,7 @@ const sound: readonly [string, History][] = [
     ),
   ],
   [
-    'requests let through or not, while nobody counts',
+    'requests that pass uncounted during an outage',
     historyOf(
       [
         [0, 1, 'allowed'],

@@ -112,7 +112,7 @@ async function readAll(redis: Redis, prefix: string): Promise<Record<string, unk
   return found
 }
 
-test('the scripts for plain fixed windows answer as the script for everything, and leave the same behind', async () => {
+test('the scripts for plain fixed windows reply like the script for everything, and leave the same keys', async () => {
   const operator = openRedis(server.url)
   await fc.assert(
     fc.asyncProperty(history, async ({ batches, lacking, isSetBack }) => {

@@ -8,7 +8,7 @@ import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts
 const settingsOf = (env: Record<string, string>, cwd = makeTemporaryDirectory()) =>
   loadGatewaySettings(env, cwd).settings
 
-test('a variable with the prefix is in place of the one without, and wins', () => {
+test('a variable with the prefix sets the same setting, and takes precedence over the one without', () => {
   expect(settingsOf({ SLUICE_PORT: '7777' }).port).toBe(7777)
   expect(settingsOf({ SLUICE_PORT: '7777', PORT: '1111' }).port).toBe(7777)
   expect(settingsOf({ SLUICE_PORT: '', PORT: '1111' }).port).toBe(1111)

@@ -116,7 +116,7 @@ describe('the code of an error', () => {
 })
 
 describe('requests that may have been counted', () => {
-  test('nothing, where Redis refused the command', () => {
+  test('none, if Redis refused the command', () => {
     for (const code of Object.keys(texts)) expect(hasCountedNothing(replyError(`${code} text`))).toBe(true)
   })
 
