@@ -175,6 +175,9 @@ const multipart: BodyRow = {
       `${disposition}"user\\.email";name*=''user.email\r\n\r\n`,
       `${disposition}a; name*{n}="{n}user.email${'x'.repeat(200)}";`,
       `${disposition}a; name*{n}=;`,
+      `\r\n--b\r\n${disposition}a; name*${' '.repeat(1000)}x\r\n\r\n`,
+      `\r\n--b\r\n${disposition}a*; name${' '.repeat(1000)}x\r\n\r\n`,
+      `\r\n--b\r\n${disposition}a\r\n${`${'x'.repeat(4990)}\n`.repeat(12)}\r\n\r\n`,
     ],
   ],
   atoms: [

@@ -213,12 +213,13 @@ type ContentPlace = { readonly headEnd: number; readonly content: number }
  * no blank line. No browser and no library for clients sends such a head.
  */
 function isDamaged(head: string): boolean {
-  return hasOtherLineEnd.test(head) || (head.length >= MAX_LINE && hasLongLine.test(head))
+  return otherLineEnd.test(head) || (head.length >= MAX_LINE && longLine.test(head))
 }
 
 const MAX_LINE = 5000
-const hasOtherLineEnd = /\0|\r(?!\n)/
-const hasLongLine = new RegExp(`[^\\n]{${MAX_LINE}}`)
+const otherLineEnd = /\0|\r(?!\n)/
+// Anchored: tried from each character of a line, it would take quadratic time.
+const longLine = new RegExp(`(?:^|\\n)[^\\n]{${MAX_LINE}}`)
 
 const nobody: ReadonlySet<number> = new Set()
 

@@ -17,7 +17,8 @@ const usualHeader =
 const nameParameter =
   /n[\s"\\]*a[\s"\\]*m[\s"\\]*e[\s"\\]*(?:[*\d]+[\s"\\]*)?=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
 const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
-const namePiece = /name\s*(?:\*\s*(\d*)\s*\*?)?\s*=\s*("[^"]*"?|[^;]*)/gi
+// No two `\s*` follow each other: a head full of blanks would take cubic time.
+const namePiece = /name\s*(?:\*\s*(?:(\d+)\s*)?(?:\*\s*)?)?=\s*("[^"]*"?|[^;]*)/gi
 
 /** The line end before a line that PHP appends to the line before it, as it has no colon or begins with a blank. */
 const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
