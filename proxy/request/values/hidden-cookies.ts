@@ -39,9 +39,13 @@ export function hideCookies(names: readonly string[]): HiddenCookies {
 function withoutHidden(pair: string, isMeant: NameTest): string | undefined {
   const start = findCookie(pair, isMeant)
   if (start === undefined) return pair
-  const rest = pair.slice(0, start).replace(/[,&\s]+$/, '')
-  return rest === '' ? undefined : rest
+  let end = start
+  // A pattern that ends with `$` would be tried from each of the blanks in the value before it.
+  while (end > 0 && separators.test(pair[end - 1] ?? '')) end--
+  return end === 0 ? undefined : pair.slice(0, end)
 }
+
+const separators = /^[,&\s]$/
 
 /** To browsers a cookie without a name, as in `Set-Cookie: =a=b`, is one whose text they send alone: `a=b`. */
 function nameInSetCookie(value: string): string {

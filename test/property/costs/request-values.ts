@@ -34,6 +34,15 @@ const { withoutCookies } = hideCookies(['sid'])
 
 const hidden: CostRow = { ...cookies, name: 'cookies of which one is hidden', open: openText(withoutCookies) }
 
+/** Separators before it are left out with it. */
+const separatorsBeforeHidden: CostRow = {
+  ...hidden,
+  name: 'separators in a cookie before one that is hidden',
+  units: [' ', ',', ', '],
+  atoms: [' ', ',', '&', 'a'],
+  wrap: (content) => `a=${content}b,sid=x`,
+}
+
 const queries: CostRow = {
   ...whole,
   name: 'a query that a rule counts by',
@@ -193,6 +202,6 @@ const references = ['destination', 'if'].map((name): CostRow => ({
 
 export const rows: readonly CostRow[] = [
   ...references,
-  ...[cookies, hidden, queries, escapedQueries, targets],
+  ...[cookies, hidden, separatorsBeforeHidden, queries, escapedQueries, targets],
   ...[chains, manyChains, addresses, hosts],
 ]
