@@ -1,3 +1,4 @@
+import regexp from 'eslint-plugin-regexp'
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
@@ -26,6 +27,12 @@ export default tseslint.config(
         { name: 'node:http', allowTypeImports: true, message: 'See shared/node-http.ts.' },
       ],
     },
+  },
+  // What clients and backends send is matched in time that grows with its length, not with its square.
+  {
+    files: ['proxy/{http,limits,request}/**/*.ts'],
+    plugins: { regexp },
+    rules: { 'regexp/no-super-linear-backtracking': 'error', 'regexp/no-super-linear-move': 'error' },
   },
   // What Next.js, and tools, look for.
   {

@@ -52,7 +52,7 @@ function retryInfo(code: number, text: string, seconds: number): string {
   const any = message([1, Buffer.from(RETRY_INFO)], [2, info])
   return message([1, varint(code)], [2, Buffer.from(text)], [3, any])
     .toString('base64')
-    .replace(/=+$/, '')
+    .replace(/={1,2}$/, '')
 }
 
 type Varint = { readonly varint: Buffer }

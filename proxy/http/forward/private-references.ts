@@ -29,12 +29,13 @@ export function privateReference(name: string, value: string, names: ReferenceNa
   return privateTags(value, names)
 }
 
-const reference = /^((?:https?:)?\/\/)?([^/?#\\]*)(.*)$/is
+const origin = /^((?:https?:)?\/\/)?([^/?#\\]*)/i
 
 function privateUrl(value: string, { publicHost, sentHost, toPrivate }: ReferenceNames): string | undefined {
-  const [, scheme, authority = '', rest = ''] = reference.exec(value) ?? []
+  const [sent = '', scheme, authority = ''] = origin.exec(value) ?? []
   if (scheme === undefined) return value.startsWith('/') ? toPrivate(value) : value
   if (!isSameHost(authority, publicHost)) return value
+  const rest = value.slice(sent.length)
   const path = toPrivate(rest.startsWith('/') ? rest : `/${rest}`)
   return path === undefined ? undefined : `${scheme}${sentHost === publicHost ? authority : sentHost}${path}`
 }

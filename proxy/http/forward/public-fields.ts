@@ -47,16 +47,19 @@ function publicLinks(value: string, names: PublicNames): string {
 
 /** `5; url=/x`, as browsers read it (HTML, shared declarative refresh steps): quotes, `,` for `;` and no `url=` are allowed. */
 function publicRefresh(value: string, names: PublicNames): string {
-  const [, before, target, behind] = /^([\s\d.]*[;,]\s*(?:url\s*=\s*)?['"]?)([^'"]*)(.*)$/is.exec(value) ?? []
-  if (before === undefined || target === undefined || target === '') return value
-  return before + publicLocation(target, names) + (behind ?? '')
+  const [before] = /^[\s\d.]*[;,]\s*(?:url\s*=\s*)?['"]?/i.exec(value) ?? []
+  if (before === undefined) return value
+  const [target = ''] = value.slice(before.length).split(/['"]/, 1)
+  if (target === '') return value
+  return before + publicLocation(target, names) + value.slice(before.length + target.length)
 }
 
 /** Path, and other references without a host, are relative to what the client asked for. */
 function publicLocation(value: string, { publicHost, sentHost, prefix }: PublicNames): string {
-  const [, origin, authority, rest = ''] = /^((?:https?:)?\/\/([^/?#\\]*))(.*)$/i.exec(value) ?? []
+  const [origin, authority] = /^(?:https?:)?\/\/([^/?#\\]*)/i.exec(value) ?? []
   if (origin === undefined || authority === undefined)
     return value.startsWith('/') ? withPrefix(value, prefix) : value
+  const rest = value.slice(origin.length)
   if (isSameHost(authority, publicHost)) return prefix === '' ? value : origin + withPrefix(rest, prefix)
   if (!isSameHost(authority, sentHost)) return value
   // Two slashes, or characters that browsers take for them, would begin with another host.

@@ -73,7 +73,7 @@ export function upstreamHeaders(
   for (const { field, value } of received.decisive?.values() ?? []) fields.add(field, value)
   const { strippedPrefix, withoutCookies } = from
   if (strippedPrefix !== undefined)
-    fields.add(names.xForwardedPrefix, received.outerPrefix.replace(/\/+$/, '') + strippedPrefix)
+    fields.add(names.xForwardedPrefix, received.outerPrefix.replace(/(?<!\/)\/+$/, '') + strippedPrefix)
   const cookie = received.cookie !== '' && withoutCookies ? withoutCookies(received.cookie) : received.cookie
   if (cookie !== '') fields.add(names.cookie, cookie)
   // Without the header a backend may choose any coding (RFC 9110 section 12.5.3).

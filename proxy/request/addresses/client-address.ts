@@ -73,7 +73,7 @@ const maxHops = 64
 const maxZoneLength = 64
 const maxEntryLength = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.length + maxZoneLength
 const entryForms =
-  /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?)$/i
+  /^(?:\[([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?)$/i
 
 export type AddressOptions = {
   /** Where trusted proxies name their client, in lower case. Default `x-forwarded-for`. */

@@ -13,7 +13,7 @@ export function uuidOf(text: string): string | undefined {
   const inner = text
     .replace(/urn:|uuid:/g, '')
     .replace(/^[{(]+/, '')
-    .replace(/[)}]+$/, '')
+    .replace(/(?<![)}])[)}]+$/, '')
   const digits = inner.replaceAll('-', '')
   if (/^[0-9a-f]{32}$/.test(digits)) return digits
   const groups = inner.split('-')

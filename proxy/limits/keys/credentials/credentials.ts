@@ -21,7 +21,7 @@ export const usualSchemes: readonly string[] = ['Bearer', 'Token', 'Basic', ...u
 
 /** Not allowed in a request, but taken for blanks by some programs: Python's `str` does so with U+0085 and U+00A0. */
 export const blanks = /[\t \x85\xa0]+/
-const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^]+)$/
+const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^\t \x85\xa0][^]*)/
 const token68 = /^[A-Za-z0-9\-._~+/]+=*$/
 const oneWordSchemes = new Set(['basic', 'bearer', 'token'])
 /** Rails reads `Token token="…", nonce="…"`, also with `Bearer`. */
