@@ -1,5 +1,4 @@
 import { isPreflight } from '../http/fields/cors.ts'
-import type { ClientRequest } from '../http/message/messages.ts'
 import { hasBodyKey, type Policy } from '../policy.ts'
 import { localReply, whyRejected, type RequestHead } from '../request/request-head.ts'
 import { areRequested } from './costs/requested-charges.ts'
@@ -37,7 +36,7 @@ export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdic
   const ban = entries.findAddressBan(client.prefix)
   if (ban && !clientLists?.allows(client, request)) return { outcome: 'banned', ban }
 
-  asked.matched = matchRules(head, request, table)
+  asked.matched = matchRules(asked, head, table)
   asked.applying = clientLists?.applying(asked.matched, client, request) ?? asked.matched
 
   const claims = tokens?.read(asked.applying, request)
@@ -142,11 +141,13 @@ function askLimiter(asked: AskedRequest, { limiter, hasPlans }: DecisionTable): 
 }
 
 function matchRules(
+  { request: { headers, hasContent }, isForwardedByAnother = false }: AskedRequest,
   { method, target, host }: RequestHead,
-  { headers, hasContent }: ClientRequest,
   { rules, preflightRules }: DecisionTable,
 ): readonly Policy[] {
-  const table = preflightRules && isPreflight({ method, headers, hasContent }) ? preflightRules : rules
+  // An auth request does not say whether the original request has a body.
+  const mayBePreflight = preflightRules !== undefined && !isForwardedByAnother
+  const table = mayBePreflight && isPreflight({ method, headers, hasContent }) ? preflightRules : rules
   return table.match(target, method, headers, host)
 }
 

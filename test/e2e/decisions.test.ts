@@ -13,11 +13,13 @@ import { eventually } from '../support/wait/eventually.ts'
 const table = `
 denyList:
   - ip: 203.0.113.66
+cors: { origins: ['https://app.example'] }
 limits:
   - { name: login, match: POST /login, requests: 2, window: 15m }
   - { name: options, match: OPTIONS /options, requests: 1, window: 15m }
   - { name: by-host, match: GET /site, hosts: [a.example], requests: 1, window: 15m }
   - { name: by-key, match: GET /keyed, key: [ip, 'header:x-api-key', 'query:user'], requests: 1, window: 15m }
+  - { name: every, match: '* /every', requests: 1, window: 15m }
   - { name: by-body, match: POST /session, key: 'body:email', requests: 2, window: 15m }
 `
 const body = '{"code":429,"error":"Too many requests, Please try after a while!"}'
@@ -333,6 +335,13 @@ describe('a malformed auth request', () => {
     const headers = { 'x-long': 'x'.repeat(20_000) }
     expect((await ask('auth-request', 'GET', '/', { client: freshClient(), headers })).status).toBe(200)
   })
+})
+
+test('a preflight counts under rules for every method, as its body is unknown', async () => {
+  const headers = { Origin: 'https://app.example', 'Access-Control-Request-Method': 'POST' }
+  const about = { client: freshClient(), headers }
+  expect((await ask('forward-auth', 'OPTIONS', '/every', about)).status).toBe(200)
+  expect((await ask('forward-auth', 'OPTIONS', '/every', about)).status).toBe(429)
 })
 
 test('metrics and the access log have the original request, and the status that it gets', async () => {
