@@ -80,12 +80,19 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
   }
 }
 
-/** The options in force of the clients' listener, for connections of this one. */
-function liveFor(
+/**
+ * The options in force of the clients' listener, for connections of this one.
+ *
+ * @internal exported for tests
+ */
+export function liveFor(
   live: LiveOptions,
-  { connectionLimit }: { readonly connectionLimit: ConnectionLimit },
+  { connectionLimit }: { readonly connectionLimit: Pick<ConnectionLimit, 'addressOf' | 'isWithoutClient'> },
 ): LiveOptions {
-  const addressOf: HandlerOptions['addressOf'] = (socket) => connectionLimit.addressOf(socket)
+  const ofConnections: Pick<HandlerOptions, 'addressOf' | 'isWithoutClient'> = {
+    addressOf: (socket) => connectionLimit.addressOf(socket),
+    isWithoutClient: (socket) => connectionLimit.isWithoutClient(socket),
+  }
   let from: HandlerOptions | undefined
   let options: HandlerOptions
   return {
@@ -93,7 +100,7 @@ function liveFor(
       if (live.options !== from) {
         from = live.options
         // The body of an auth request is not that of the original request.
-        options = { ...from, addressOf, readsBodies: false }
+        options = { ...from, ...ofConnections, readsBodies: false }
       }
       return options
     },

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { liveFor } from '../../../proxy/app/listen/decisions/listener.ts'
+import type { HandlerOptions } from '../../../proxy/server/handler-options.ts'
+
+const socket = { remoteAddress: '192.0.2.1', remotePort: 1, localAddress: '192.0.2.2', localPort: 2 }
+
+test.each([true, false])(
+  "the listener for decisions asks its own connections, not those of the clients' listener, whether they are without a client: %s",
+  (isWithoutClient) => {
+    const connectionsOf = (address: string, isWithout: boolean) => ({
+      addressOf: () => address,
+      isWithoutClient: () => isWithout,
+    })
+    const ofClients = (): HandlerOptions =>
+      connectionsOf('198.51.100.1', !isWithoutClient) as unknown as HandlerOptions
+    let inForce = ofClients()
+    const live = liveFor(
+      {
+        get options() {
+          return inForce
+        },
+      },
+      { connectionLimit: connectionsOf('192.0.2.1', isWithoutClient) },
+    )
+    for (let reloads = 0; reloads < 2; reloads++) {
+      expect(live.options.addressOf(socket)).toBe('192.0.2.1')
+      expect(live.options.isWithoutClient?.(socket)).toBe(isWithoutClient)
+      inForce = ofClients()
+    }
+  },
+)
