@@ -1,7 +1,7 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import type { ListEntry, Rule } from '../../policy.ts'
 import { createAddressSet } from '../../request/addresses/address-set.ts'
-import { parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
+import { missesNat64, parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
 
 /** The lists of a file, as far as they are valid. */
 export type WrittenLists = {
@@ -76,6 +76,33 @@ export function warnOfEverybody(lists: WrittenLists, placeOf: PlaceOf): string[]
       warn(rule.allowList ?? [], ['limits', index, 'allowList'], 'so the rule applies to nobody'),
     ),
   ]
+}
+
+/** Warns of networks in the prefix of NAT64 that are not those of IPv4 clients. */
+export function warnOfNat64(lists: WrittenLists, placeOf: PlaceOf): string[] {
+  const { allowList = [], denyList = [], limits = [] } = lists
+  const warn = (entries: readonly ListEntry[], path: readonly PropertyKey[]): string[] =>
+    [...entries.entries()].flatMap(([index, entry]) =>
+      missedIn(entry).map((range) => `${placeOf([...path, index]).label}: ${range} ${NOT_BEHIND_NAT64}`),
+    )
+  return [
+    ...warn(allowList, ['allowList']),
+    ...warn(denyList, ['denyList']),
+    ...[...limits.entries()].flatMap(([index, rule]) =>
+      warn(rule.allowList ?? [], ['limits', index, 'allowList']),
+    ),
+  ]
+}
+
+const NOT_BEHIND_NAT64 =
+  'does not match clients behind NAT64, which are matched by their IPv4 addresses: list these'
+
+function missedIn(entry: ListEntry): string[] {
+  if (entry.kind !== 'ip') return []
+  return entry.ranges.filter((text) => {
+    const range = parseAddressRange(text)
+    return range !== undefined && missesNat64(range)
+  })
 }
 
 /** Whether a list has all clients of an entry. */

@@ -7,7 +7,7 @@ import { warnOfIdleGeo } from '../clients/geoip.ts'
 import { defaultName, findNearNames } from '../file/config-file.ts'
 import { placeOfRule, type FileReading } from '../file/schema.ts'
 import type { gatewayTable } from '../settings-table.ts'
-import { warnOfEverybody } from './client-lists.ts'
+import { warnOfEverybody, warnOfNat64 } from './client-lists.ts'
 import { warnOfCosts } from './costly-rules.ts'
 import { warnOfBodyKeys } from './decisions.ts'
 import { warnOfIdleSecret } from './devices.ts'
@@ -66,10 +66,12 @@ function warnOfFile(file: FileReading, { name, values, written }: Loaded): strin
     return [
       ...(values.rateLimitingDisabled ? [] : [warnOfBuiltInTable(name, file)]),
       ...warnOfEverybody(file.values, placeOf),
+      ...warnOfNat64(file.values, placeOf),
       ...warnOfIdleRoutes(routes, [], ofRoute),
     ]
   return [
     ...warnOfEverybody(file.values, placeOf),
+    ...warnOfNat64(file.values, placeOf),
     ...warnOfChosenKeys(written, ofRule),
     ...warnOfCosts(written, ofRule),
     ...warnOfBodyKeys(written, values.decisionsPort, ofRule),

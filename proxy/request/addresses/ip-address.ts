@@ -52,6 +52,18 @@ export function withoutNat64(address: IpAddress): IpAddress {
   return notGlobal.some((range) => isInRange(ipv4, range)) ? address : ipv4
 }
 
+/**
+ * Whether clients behind NAT64 have addresses in the range as it is written, but not in the range that `parseClientRange` reads: it looks
+ * for them in the prefix, while they are matched by their IPv4 addresses.
+ */
+export function missesNat64(range: AddressRange): boolean {
+  if (range.bits <= NAT64_BITS)
+    return isInRange(nat64.address, range) && !isInRange([0, 0, 0, 0, 0, 0xffff, 0, 0], range)
+  if (!isInRange(range.address, nat64) || withoutNat64(range.address) !== range.address) return false
+  const ipv4 = [0, 0, 0, 0, 0, 0xffff, ...range.address.slice(6)]
+  return !notGlobal.some((each) => each.bits <= range.bits && isInRange(ipv4, each))
+}
+
 export function isInRange(address: IpAddress, range: AddressRange): boolean {
   const wholeGroups = range.bits >> 4
   for (let i = 0; i < wholeGroups; i++) if (address[i] !== range.address[i]) return false

@@ -146,6 +146,46 @@ describe('settings without effect', () => {
   })
 })
 
+describe('networks of NAT64, whose clients are matched by their IPv4 addresses', () => {
+  const nat64Warning = (range: string): string =>
+    `${range} does not match clients behind NAT64, which are matched by their IPv4 addresses: list these`
+  const limit = '{ name: a, match: GET /a, requests: 1, window: 1m }'
+
+  test.each([
+    '64:ff9b::/96',
+    '64:ff9b::/32',
+    '64::/16',
+    '64:ff9b::/97',
+    '64:ff9b::/103',
+    '64:ff9b::10.0.0.0/103',
+  ])('%s is warned of in each list', (range) => {
+    const list = `[{ ip: '${range}' }]`
+    expect(warningsOf(`denyList: ${list}\nlimits: [${limit}]`)).toEqual([
+      `sluice.yaml:1: denyList: ${nat64Warning(range)}`,
+    ])
+    expect(warningsOf(`denyList: ${list}`)).toContain(`sluice.yaml:1: denyList: ${nat64Warning(range)}`)
+    expect(warningsOf(`allowList: ${list}\nlimits: [${limit}]`)).toEqual([
+      `sluice.yaml:1: allowList: ${nat64Warning(range)}`,
+    ])
+    const withList = limit.replace('1m', `1m, allowList: ${list}`)
+    expect(warningsOf(`limits: [${withList}]`)).toEqual([
+      `sluice.yaml:1: rule "a", allowList: ${nat64Warning(range)}`,
+    ])
+  })
+
+  test.each([
+    ['an address of it', '64:ff9b::192.0.2.1'],
+    ['a network with the prefix of an IPv4 network', '64:ff9b::198.51.0.0/111'],
+    ['half of it, which is read as IPv4', '64:ff9b::128.0.0.0/97'],
+    ['a private network, whose addresses stay in it', '64:ff9b::10.0.0.0/104'],
+    ['the prefix of another translator', '64:ff9b:1::/48'],
+    ['another network', '2001:db8::/32'],
+    ['a network that has IPv4 as well', '::/8'],
+  ])('there is no warning of %s: %s', (_, range) => {
+    expect(warningsOf(`denyList: [{ ip: '${range}' }]\nlimits: [${limit}]`)).toEqual([])
+  })
+})
+
 test('a delay within which hardly any turn comes', () => {
   const rule = (delay: string): string =>
     ofRule(`
