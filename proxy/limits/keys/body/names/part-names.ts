@@ -70,6 +70,8 @@ function namesInLines(header: string): readonly string[] | undefined {
   for (let found = nameInside.exec(header); found; found = nameInside.exec(header)) {
     const sent = found[1] ?? ''
     add(sent.includes('"') ? sent.replaceAll('"', '') : sent)
+    // To Rack a quote that follows "name=" in a quoted value begins a name.
+    if (sent.startsWith('"')) nameInside.lastIndex -= sent.length - 1
     if (readings > MAX_NAMES) return undefined
   }
   if (!header.includes('*')) return names

@@ -225,6 +225,7 @@ test.each([
   ['Flask', '--b\r\nContent-Disposition\r\n : form-data; name="email"\r\n\r\na\r\n--b--\r\n'],
   ['email.message', '--b\r\nContent-Disposition: form-data; name*1="ail"; name*0="em"\r\n\r\na\r\n--b--\r\n'],
   ['@fastify/busboy', "--b\r\nContent-Disposition: form-data; name*=UTF-8'email\r\n\r\na\r\n--b--\r\n"],
+  ['Rack', '--b\r\nContent-Disposition: f}rm-data; name="x{; name="email"\r\n\r\na\r\n--b--\r\n'],
   ['PHP', '--b\r\nContent-Disposition: ; name== "email"\r\nContent-Type: text/plain\r\n\r\na\r\n--b--'],
 ])('the content of a part counts where only %s finds it: %j', (_, body) => {
   expect(counts(keysOf(body, ofB), 'a')[0]).toBe(1)
