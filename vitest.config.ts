@@ -11,14 +11,13 @@ const globalSetup = ['test/support/run/global-setup.ts']
  */
 const timing = [
   'test/e2e/waiting-responses.test.ts',
-  'test/property/{bounded-memory,cost-of-a-byte,credentials,endless-heads,key-values,target}.test.ts',
+  'test/property/{credentials,endless-heads,key-values,target}.test.ts',
   'test/unit/admin/history-turns.test.ts',
   'test/unit/config/file.test.ts',
   'test/unit/http/http2/header-block.test.ts',
   'test/unit/http/message/byte-queue.test.ts',
   'test/unit/limits/conditions/cost-of-conditions.test.ts',
   'test/unit/limits/rules/rule-table.test.ts',
-  'test/unit/request/addresses/large-lists.test.ts',
   'test/unit/shared/v8-gc.test.ts',
   'test/wire/long-values.test.ts',
 ]
@@ -105,7 +104,7 @@ export default defineConfig({
           env: {
             FAULT_HISTORIES: process.env['FAULT_HISTORIES'] ?? '500',
             RANDOM_EXCHANGES: process.env['RANDOM_EXCHANGES'] ?? '100000',
-            PROPERTY_RUNS: 'all',
+            PROPERTY_RUNS: process.env['PROPERTY_RUNS'] ?? 'all',
             WIRE_RUNS: process.env['WIRE_RUNS'] ?? '200',
             CHUNKED_ANSWERS: process.env['CHUNKED_ANSWERS'] ?? '10000',
           },

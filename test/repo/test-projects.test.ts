@@ -45,6 +45,7 @@ test('vitest can run any of the projects together: those of one group have the s
 test.each([
   ['test/unit/http/http1/connection.test.ts', ['sockets']],
   ['test/property/target.test.ts', ['timing', 'fault']],
+  ['test/property/bounded-memory.test.ts', ['pure', 'fault']],
   ['test/long/failover.test.ts', ['fault']],
   ['test/e2e/limits.test.ts', ['sockets']],
   ['test/wire/mutations.test.ts', ['sockets', 'fault']],

@@ -15,6 +15,10 @@ const ABOUT_NODE = [
 ]
   .flatMap((names) => names.split(' '))
   .map((name) => `test/e2e/${name}.test.ts`)
+/** Measurements of many seconds, by which every change is judged all the same. */
+const MEMORY_AND_CPU = ['cost-of-a-byte', 'large-lists', 'memory-of-a-byte'].map(
+  (name) => `test/long/${name}.test.ts`,
+)
 /** A machine without an image registry may come with it: it builds replacements for the images. */
 export const IMAGES_SCRIPT = '../shared/containers/up'
 
@@ -56,6 +60,11 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
       // Both promise times: one after the other.
       tests:
         '--project fault --no-file-parallelism test/long/failover.test.ts test/long/http2-floods.test.ts',
+    }),
+    step('memory and CPU', VITEST, HANGS_AFTER_MINUTES, {
+      // Each measures processes of its own: no more of them at once than there are cores.
+      tests: `--project fault --no-file-parallelism --maxConcurrency 2 ${MEMORY_AND_CPU.join(' ')}`,
+      env: { PROPERTY_RUNS: 'tenth' },
     }),
     ...[
       step('containers', VITEST, HANGS_AFTER_MINUTES, {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { runNode } from '../../../support/gateway/process.ts'
-import { makeTemporaryDirectory } from '../../../support/run/temporary-directory.ts'
+import { runNode } from '../support/gateway/process.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 // Lists of a million entries, in a process of their own that holds and reloads them as a gateway does.
 
