@@ -96,6 +96,17 @@ describe('a target', () => {
     )
   })
 
+  test('has at most some hundred readings if it is short, as each is looked up in the rules', () => {
+    fc.assert(
+      fc.property(pieces, (raw) => {
+        const target = readTarget('POST', raw)
+        if (typeof target === 'string') return true
+        return target.otherMatchPaths.length <= 250 + 2.5 * raw.length
+      }),
+      many,
+    )
+  })
+
   test('is forwarded byte for byte but for its dot segments', () => {
     fc.assert(
       fc.property(anyTarget, (raw) => {

@@ -1,6 +1,6 @@
 import { comparable, decodedAgain, trimmed } from './comparable-path.ts'
 import { resolveNames } from './dot-segments.ts'
-import { addSpellings, cuts } from './path-spellings.ts'
+import { addSpellings, cuts, isNewText, type SpelledTexts } from './path-spellings.ts'
 import { hasScript, scriptPaths, withoutExtension } from './script-paths.ts'
 
 /**
@@ -36,11 +36,16 @@ const slash = /\/|%2f|%5c|\\/
 const control = /[\0-\x1f\x7f]/
 
 /**
- * Bounds the work on a path with many readings, by their length. 8 KB of the worst are refused after 4 ms; a path of 1 KB may
- * have hundreds.
+ * Bounds the work on a path with many readings, by the length of all of them. A short path may take less of it than a long one, as a
+ * client can send more of them: 50 bytes are refused after 0.3 ms, 8 KB after some milliseconds. A path of 1 KB may have hundreds of
+ * readings.
  */
-const maxWork = 1 << 18
-const workOfOne = 64
+const MAX_WORK = 1 << 18
+const MAX_WORK_OF_SHORTEST = 16 * 1024
+const MAX_WORK_PER_BYTE = 160
+/** Of a spelling and of a reading, beside their length. */
+const WORK_OF_SPELLING = 64
+const WORK_OF_READING = 16
 
 const rootWithEmptyName: readonly string[] = Object.freeze(['//'])
 
@@ -73,7 +78,15 @@ export function readMatchPaths(path: string, use: PathUse): MatchPaths | string 
   const isPlain = !ambiguous.test(text) && !hasScript.test(text)
   if (isPlain && use.unresolved === undefined) return plainMatchPaths(text, use.hasFormat)
   if (control.test(decodedAgain(text))) return controlCharacter
-  const found: Found = { readings: new Set(), work: 0, mayClimb: false, hasFormat: use.hasFormat }
+  const found: Found = {
+    readings: new Set(),
+    spelled: new Map(),
+    read: new Map(),
+    named: new Set(),
+    workLeft: Math.min(MAX_WORK, MAX_WORK_OF_SHORTEST + MAX_WORK_PER_BYTE * path.length),
+    mayClimb: false,
+    hasFormat: use.hasFormat,
+  }
   let mistake = addDecodings(found, text)
   if (use.unresolved !== undefined)
     mistake ??= addDecodings({ ...found, mayClimb: true }, comparable(use.unresolved))
@@ -84,7 +97,12 @@ export function readMatchPaths(path: string, use: PathUse): MatchPaths | string 
 
 type Found = {
   readonly readings: Set<string>
-  work: number
+  readonly spelled: SpelledTexts
+  /** Spellings whose readings have been added. */
+  readonly read: SpelledTexts
+  /** Paths of names whose readings have been added. */
+  readonly named: Set<string>
+  workLeft: number
   readonly mayClimb: boolean
   readonly hasFormat: boolean
 }
@@ -119,17 +137,20 @@ function addReadings(found: Found, text: string): string | undefined {
 /** Adds how one server may read a path. */
 function addReadingsOfOne(found: Found, text: string): string | undefined {
   /** With whether one may climb above the root. */
-  const spellings = new Map<string, boolean>()
-  addSpellings(text, (spelling, isRelative) => {
-    found.work += workOfOne + spelling.length
-    if (!isRelative || !spellings.has(spelling)) spellings.set(spelling, isRelative || found.mayClimb)
+  const spellings: SpelledTexts = new Map()
+  addSpellings(text, found.spelled, (spelling, isRelative) => {
+    found.workLeft -= WORK_OF_SPELLING + spelling.length
+    const mayClimb = isRelative || found.mayClimb
+    if (isNewText(found.read, spelling, mayClimb)) spellings.set(spelling, mayClimb)
   })
   for (const [spelling, mayClimb] of spellings) {
-    if (found.work > maxWork) return endless
+    if (found.workLeft < 0) return endless
     const segments = spelling.slice(1).split('/')
     const names = segments.filter((segment) => segment !== '')
-    found.work += 3 * (spelling.length + 4 * segments.length)
-    for (const reading of [resolveNames(names), resolveNames(segments), names]) {
+    found.workLeft -= 3 * (spelling.length + 4 * segments.length)
+    for (const reading of hasDotSegment(names)
+      ? [resolveNames(names), resolveNames(segments), names]
+      : [names]) {
       if (reading) addNames(found, reading, isDirectory(segments))
       else if (!mayClimb) return climbs
     }
@@ -143,35 +164,45 @@ function isDirectory(segments: readonly string[]): boolean {
   return /^\.{0,2}$/.test(segments.at(-1) ?? '')
 }
 
+function hasDotSegment(names: readonly string[]): boolean {
+  return names.includes('..') || names.includes('.')
+}
+
 function addNames(found: Found, segments: readonly string[], endsInSlash: boolean): void {
-  const { readings } = found
   const bare = segments.map(trimmed).filter((name) => name !== '')
   const names = segments.filter((name) => name !== '')
   for (const path of [joined(bare), joined(names)]) {
-    readings.add(path)
-    if (endsInSlash) readings.add(withEmptyName(path))
-    if (found.hasFormat) addFormatless(readings, path)
+    const isNew = !found.named.has(path)
+    if (isNew) addReading(found, path)
+    if (endsInSlash) addReading(found, withEmptyName(path))
+    if (!isNew) continue
+    found.named.add(path)
+    addFormatless(found, path)
     if (!hasScript.test(path)) continue
     for (const other of scriptPaths(path.slice(1).split('/'))) {
       const reading = joined(other)
-      found.work += workOfOne + reading.length
-      readings.add(reading)
-      if (found.hasFormat) addFormatless(readings, reading)
+      addReading(found, reading)
+      addFormatless(found, reading)
     }
   }
 }
 
 /** The path as a backend that does not merge slashes reads it. */
-function addWithEmptyNames({ readings }: Found, segments: readonly string[]): void {
+function addWithEmptyNames(found: Found, segments: readonly string[]): void {
   for (const names of [segments, resolveNames(segments) ?? segments]) {
     const path = `/${names.join('/')}`
-    readings.add(path.endsWith('/') ? `${path}/` : path)
+    addReading(found, path.endsWith('/') ? `${path}/` : path)
   }
 }
 
-function addFormatless(readings: Set<string>, path: string): void {
-  const formatless = withoutExtension(path)
-  if (formatless !== undefined) readings.add(formatless)
+function addFormatless(found: Found, path: string): void {
+  const formatless = found.hasFormat ? withoutExtension(path) : undefined
+  if (formatless !== undefined) addReading(found, formatless)
+}
+
+function addReading(found: Found, reading: string): void {
+  found.workLeft -= WORK_OF_READING + reading.length
+  found.readings.add(reading)
 }
 
 /** Of a path in which only a slash or an extension at the end can be read in two ways. Folded already. */

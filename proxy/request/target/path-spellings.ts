@@ -10,6 +10,20 @@ const authorities = [/\/\/+[^/]*/, /\/[a-z][a-z0-9+.-]*:\/\/+[^/]*/, /\/[a-z][a-
 
 type AddSpelling = (spelling: string, isRelative: boolean) => void
 
+/** The texts that have been looked at, and whether each came only as a relative path, which may climb above the root. */
+export type SpelledTexts = Map<string, boolean>
+
+/**
+ * Notes a text, and returns whether it has to be looked at: it is new, or has come only as a relative path so far. Different servers
+ * in a row often make the same text of a path.
+ */
+export function isNewText(known: SpelledTexts, text: string, isRelative: boolean): boolean {
+  const before = known.get(text)
+  if (before === false || (before === true && isRelative)) return false
+  known.set(text, isRelative)
+  return true
+}
+
 /**
  * What a server leaves of a path before it looks at segments. Each combination is one:
  *
@@ -23,16 +37,17 @@ type AddSpelling = (spelling: string, isRelative: boolean) => void
  * - the text after `//` is a host (`new URL(path, base)`, Python's `urlsplit`), with a scheme before it or not; or it is a name.
  *
  * @param text of `comparable`
+ * @param known texts of the same path whose spellings have been given already
  * @param add called with each, separators as `/`; the most lenient is the first, and some come several times. `isRelative`: the
  *   path was resolved against that of a URL, above whose root `..` does not lead
  */
-export function addSpellings(text: string, add: AddSpelling): void {
+export function addSpellings(text: string, known: SpelledTexts, add: AddSpelling): void {
   for (const separated of separations(text)) {
-    addCuts(separated, false, add)
-    for (const path of withoutAuthorities(separated)) addCuts(path, true, add)
+    addCuts(separated, false, known, add)
+    for (const path of withoutAuthorities(separated)) addCuts(path, true, known, add)
   }
   for (const path of withoutAuthorities(text))
-    for (const separated of separations(path)) addCuts(separated, true, add)
+    for (const separated of separations(path)) addCuts(separated, true, known, add)
   if (!text.includes(';') && !text.includes('%3b')) return
   for (const cut of cuts(text)) {
     const undecoded = [
@@ -44,8 +59,9 @@ export function addSpellings(text: string, add: AddSpelling): void {
   }
 }
 
-function addCuts(text: string, isRelative: boolean, add: AddSpelling): void {
-  for (const cut of cuts(text)) addParameterReadings(cut, isRelative, add)
+function addCuts(text: string, isRelative: boolean, known: SpelledTexts, add: AddSpelling): void {
+  for (const cut of cuts(text))
+    if (isNewText(known, cut, isRelative)) addParameterReadings(cut, isRelative, add)
 }
 
 function separations(text: string): Iterable<string> {
@@ -68,10 +84,10 @@ export function cuts(text: string): string[] {
   return found
 }
 
-function withoutAuthorities(text: string): string[] {
+function withoutAuthorities(text: string): Iterable<string> {
   if (!text.includes('//')) return []
   const paths = authorities.map((before) => text.replace(before, '') || '/')
-  return [...paths, ...paths.map(resolveDotSegments)]
+  return new Set([...paths, ...paths.map(resolveDotSegments)])
 }
 
 function addParameterReadings(text: string, isRelative: boolean, add: AddSpelling): void {

@@ -61,4 +61,20 @@ export const rows: readonly CostRow[] = [
     units: ['a', 'a/', '%c3%a9', '.', '%41'],
     wrap: (content) => `/${content}%252e%252e/a;b//c%2f..%5c&%3fx;a.php/b.c`,
   },
+  {
+    ...common,
+    // Of a request whose target is short, a client can send hundreds while it sends one of 8 KB.
+    name: 'short paths of many requests',
+    maxMs: 100,
+    units: [
+      '/.%2F%255C%253b%25../cgi-bin/;%2Fhttp:////%20& ',
+      '/.%2F%255C%253b.x..../cgi-bin/%2541/cgi-bin/http:///%20%2Fhttp://..;http:// ',
+      '/.;/login%3B..;.%2F%23%2F%255C%20;%3B/login%2F%255C%3B%253b.//%255C.x../index.php%2541;//..;..;%3f ',
+      '/&%3B//%3B%252F%255C%2F\\/ ',
+      '/a;b//c%2f..%5c& ',
+    ],
+    wrap: (content) => content,
+    // A gateway does not hold what it has read of one while it reads the next.
+    open: openText((raws) => raws.split(' ').map((raw) => typeof readTarget('POST', raw))),
+  },
 ]

@@ -165,6 +165,7 @@ describe('refused targets and their log messages', () => {
     ['/x/..%2f..%2fapp/login', 'the path climbs above the root'],
     ['/a%2f../%2f..%2f..%2f', 'the path climbs above the root'],
     [`/${';/a%252f'.repeat(1000)}`, 'the path can be read in too many ways'],
+    ['/.%2F%255C%253b%25../cgi-bin/;%2Fhttp:////%20&', 'the path can be read in too many ways'],
     ['*', 'the target * is allowed for OPTIONS only'],
     ['login', noTarget],
     ['host:443', noTarget],
