@@ -11,7 +11,7 @@ beforeEach(endOfTurn)
 function noting() {
   const done: string[] = []
   const reader = (name: string, then?: () => void) => ({
-    readKept() {
+    readBuffered() {
       done.push(name)
       then?.()
     },

@@ -76,7 +76,9 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
    * for a tunnel.
    */
   get idleSinceMs(): number | undefined {
-    return this.#request || this.#input.hasKept || this.#state === 'tunnel' ? undefined : this.#idleSinceMs
+    return this.#request || this.#input.hasBuffered || this.#state === 'tunnel'
+      ? undefined
+      : this.#idleSinceMs
   }
 
   /**
@@ -91,7 +93,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   /** All requests have been answered, and nothing of another has come. */
   get isBetweenRequests(): boolean {
     if (this.#state !== 'open' || this.#request || this.#requests === 0) return false
-    return !this.#input.hasKept && !this.#input.isInHead
+    return !this.#input.hasBuffered && !this.#input.isInHead
   }
 
   /** Whether more can be written now. */
@@ -104,8 +106,8 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   }
 
   /** Reads the bytes that have been buffered until the end of this turn. */
-  readKept(): void {
-    this.#input.readKept()
+  readBuffered(): void {
+    this.#input.readBuffered()
   }
 
   /** Runs a step. What it throws, if it is not a fault of the client, is a bug, and ends this connection only. */
@@ -228,7 +230,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
 
   /** The client has ended its direction: it counts as disconnected. */
   onEnd(): void {
-    this.#input.readKept()
+    this.#input.readBuffered()
     if (this.#state !== 'open' || this.#input.isDiscarded) return
     const { exchange } = this
     if (!exchange) {

@@ -32,7 +32,7 @@ export class Input implements Reader, BodyReading {
   readonly #parser: RequestParser
   #preface: PrefaceWatch | undefined
   /** Bytes received in this turn while no request is in flight; read at the end of the turn. */
-  #kept: Buffer | undefined
+  #buffered: Buffer | undefined
   #pipelined: PipelinedBytes | undefined
   #isReading = true
   #isDiscarded = false
@@ -53,8 +53,8 @@ export class Input implements Reader, BodyReading {
   }
 
   /** Bytes have come that are read at the end of this turn. */
-  get hasKept(): boolean {
-    return this.#kept !== undefined
+  get hasBuffered(): boolean {
+    return this.#buffered !== undefined
   }
 
   /** Bytes have come after the request in flight. */
@@ -83,20 +83,20 @@ export class Input implements Reader, BodyReading {
   }
 
   receive(bytes: Buffer): void {
-    if (this.#kept) {
-      this.#kept = Buffer.concat([this.#kept, bytes])
-      this.readKept()
+    if (this.#buffered) {
+      this.#buffered = Buffer.concat([this.#buffered, bytes])
+      this.readBuffered()
       // The end of a connection that is left to another protocol is told to that only behind its first bytes.
     } else if (this.#owner.request || this.#preface || bytes.length > MAX_BUFFERED_BYTES) this.#take(bytes)
     else {
-      this.#kept = bytes
+      this.#buffered = bytes
       readAtEndOfTurn(this)
     }
   }
 
-  readKept(): void {
-    const bytes = this.#kept
-    this.#kept = undefined
+  readBuffered(): void {
+    const bytes = this.#buffered
+    this.#buffered = undefined
     if (bytes && !this.#socket.destroyed) this.#take(bytes)
   }
 
@@ -118,7 +118,7 @@ export class Input implements Reader, BodyReading {
     const owner = this.#owner
     let at = 0
     while (at < bytes.length && owner.isOpen) {
-      if (owner.request?.complete) return this.#keep(at === 0 ? bytes : bytes.subarray(at))
+      if (owner.request?.complete) return this.#bufferPipelined(at === 0 ? bytes : bytes.subarray(at))
       at = this.#parser.execute(bytes, at)
     }
     if (owner.request) this.#updateReading()
@@ -126,7 +126,7 @@ export class Input implements Reader, BodyReading {
   }
 
   /** Buffers the bytes after a request that is being served. */
-  #keep(bytes: Buffer): void {
+  #bufferPipelined(bytes: Buffer): void {
     this.#pipelined ??= new PipelinedBytes()
     this.#pipelined.push(bytes)
     this.#updateReading()
@@ -196,7 +196,7 @@ export class Input implements Reader, BodyReading {
 
   /** Nothing more is read. */
   drop(): void {
-    this.#kept = undefined
+    this.#buffered = undefined
     this.#pipelined = undefined
   }
 }

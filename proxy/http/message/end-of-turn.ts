@@ -1,13 +1,13 @@
 /** An object with output to flush at the end of a turn of the event loop. */
 export type Flushable = {
-  /** Writes it. */
+  /** Writes the pending output. */
   flush(): void
 }
 
 /** An object that buffers input until the end of a turn. */
 export type Reader = {
-  /** Reads it. */
-  readKept(): void
+  /** Reads the buffered input. */
+  readBuffered(): void
 }
 
 /** Larger pieces are read at once: more follows in the same turn mostly, and would have to be joined with the buffered bytes. */
@@ -66,10 +66,10 @@ function endTurn(): void {
 
 /** Reads all buffered input, and flushes: for callers that must not miss input before the end of the turn. */
 export function readAndWrite(): void {
-  const kept = readers
+  const reading = readers
   readers = []
   isReading = true
-  forEach(kept, read)
+  forEach(reading, read)
   isReading = false
   writeSingle()
 }
@@ -81,7 +81,7 @@ function writeSingle(): void {
 }
 
 function read(reader: Reader): void {
-  reader.readKept()
+  reader.readBuffered()
 }
 
 function write(flushable: Flushable): void {

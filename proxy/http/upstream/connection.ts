@@ -47,7 +47,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   readonly #parser: ResponseParser
   #exchange: UpstreamExchange | undefined
   /** Bytes received in this turn for a response that has not begun; read at the end of the turn. */
-  #kept: Buffer | undefined
+  #buffered: Buffer | undefined
   /** Whose exchange it serves, or has served last. */
   client = ''
   /** Set by the pool: its response is a long one, so that it counts as a stream. */
@@ -177,7 +177,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   /** Called by the sweep: ends the connection when what it waits for is overdue. */
   expire(nowMs: number): void {
-    if (!this.#deadline.isOver(nowMs) || this.#kept) return
+    if (!this.#deadline.isOver(nowMs) || this.#buffered) return
     if (this.#exchange) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
     else this.destroy()
   }
@@ -251,28 +251,28 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     // It would be passed on as the response to a request that the backend has not seen (RFC 9112 section 9.2).
     if (this.#exchange && this.#writer.isUnwritten)
       this.#fail('reset', 'the backend sent a response without a request')
-    else if (this.#kept) {
-      this.#kept = Buffer.concat([this.#kept, chunk])
-      this.readKept()
-    } else if (this.#isDue && chunk.length <= MAX_BUFFERED_BYTES) {
-      this.#kept = chunk
+    else if (this.#buffered) {
+      this.#buffered = Buffer.concat([this.#buffered, chunk])
+      this.readBuffered()
+    } else if (this.#readsAtEndOfTurn && chunk.length <= MAX_BUFFERED_BYTES) {
+      this.#buffered = chunk
       readAtEndOfTurn(this)
     } else this.#receive(chunk)
   }
 
   /**
-   * The received bytes begin the response to a completely sent request. Other bytes are read at once: later they might pass for one.
-   * So is what may begin a tunnel, which takes the connection over before that ends.
+   * Received bytes are read at the end of the turn if they begin the response to a completely sent request. Other bytes are read at
+   * once: later they might pass for a response. So are those that may begin a tunnel, as the tunnel takes the connection over.
    */
-  get #isDue(): boolean {
+  get #readsAtEndOfTurn(): boolean {
     const exchange = this.#exchange
     if (!exchange || exchange.upgrades) return false
     return this.#requestSent && !this.#writer.isUnwritten && !this.#answered
   }
 
-  readKept(): void {
-    const chunk = this.#kept
-    this.#kept = undefined
+  readBuffered(): void {
+    const chunk = this.#buffered
+    this.#buffered = undefined
     if (chunk && !this.#gone) this.#receive(chunk)
   }
 
@@ -290,7 +290,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   readonly #onSocketEnd = (): void => {
-    this.readKept()
+    this.readBuffered()
     if (this.#gone) return
     if (!this.#exchange) this.#owner.onClosedIdle(this)
     try {
@@ -308,7 +308,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   readonly #onSocketError = (error: Error): void => {
-    this.readKept()
+    this.readBuffered()
     // A backend that refuses an upload may close before it has read all of it: the request cannot be sent any further,
     // but the response can be on its way, or here and unread.
     if (this.#exchange && !this.socket.destroyed && !this.#writer.isUnwritten) {
@@ -322,7 +322,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   readonly #onSocketClose = (): void => {
-    this.readKept()
+    this.readBuffered()
     this.#fail('reset', 'the backend closed the connection')
   }
 

@@ -54,7 +54,7 @@ export function createHttp1Connections(
     },
     endAfterResponses() {
       // Bytes buffered until the end of the turn have arrived too.
-      for (const connection of open) connection.readKept()
+      for (const connection of open) connection.readBuffered()
       isStopping = true
       for (const connection of open) connection.stop()
     },

@@ -57,7 +57,7 @@ export class OverdueConnections {
     const nowMs = this.#now()
     for (const connection of connections.splice(0, maxEndedPerTurn)) {
       // Bytes buffered until the end of the turn arrived in time.
-      connection.readKept()
+      connection.readBuffered()
       const overdue = this.#overduePart(connection, nowMs)
       if (overdue === 'head') connection.timeOut()
       else if (overdue === 'request') connection.socket.destroy()
