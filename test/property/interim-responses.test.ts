@@ -35,7 +35,7 @@ function read(pieces: readonly Buffer[], { method, closes }: BackendBytes): read
     told.push({ status, fields, upgrade })
   const parser = new ResponseParser()
   parser.expect(method, {
-    onInformation: tellHead,
+    onInterimResponse: tellHead,
     onHead: tellHead,
     onBody: (chunk) => (body += chunk.toString('latin1')),
     onTrailers: (fields) => told.push({ trailers: fields }),

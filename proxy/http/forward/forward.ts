@@ -160,9 +160,9 @@ export class Forwarding implements UpstreamExchange {
     }
   }
 
-  onInformation(head: ResponseHead): void {
+  onInterimResponse(head: ResponseHead): void {
     const fields = interimFields(this.#publicHead(head))
-    if (fields) this.#forwarded.response.writeInformation(head.status, fields)
+    if (fields) this.#forwarded.response.writeInterimResponse(head.status, fields)
   }
 
   onHead(head: ResponseHead): void {

@@ -10,8 +10,8 @@ import type { Http1Request } from './request.ts'
 /** A request body of up to this size is read and dropped, so that the connection can be reused. */
 const maxDrainedBytes = 64 * 1024
 
-/** Bytes that wait for the client, beyond which it gets no more interim responses. */
-const MAX_BYTES_BEFORE_INFORMATION = 16 * 1024
+/** A client with more pending output gets no interim responses until it reads. */
+const MAX_PENDING_BYTES_BEFORE_INTERIM = 16 * 1024
 
 /** The interface of a connection for its response. */
 export type ResponseConnection = {
@@ -98,16 +98,19 @@ export class Http1Response extends ClientResponse {
   }
 
   writeContinue(): void {
-    this.#inform(100, [])
+    this.#sendInterim(100, [])
   }
 
-  writeInformation(status: number, fields: readonly string[]): void {
-    if (this.req.httpVersion === '1.0' || this.#connection.output.waitingBytes > MAX_BYTES_BEFORE_INFORMATION)
+  writeInterimResponse(status: number, fields: readonly string[]): void {
+    if (
+      this.req.httpVersion === '1.0' ||
+      this.#connection.output.waitingBytes > MAX_PENDING_BYTES_BEFORE_INTERIM
+    )
       return
-    this.#inform(status, fields)
+    this.#sendInterim(status, fields)
   }
 
-  #inform(status: number, fields: readonly string[]): void {
+  #sendInterim(status: number, fields: readonly string[]): void {
     if (this.headersSent || this.destroyed) return
     this.#connection.output.write(writeInterimHead(status, fields))
   }

@@ -11,7 +11,7 @@ export type ResponseStream = {
   /** The response has data to send. */
   begin(): void
   /** Sends an interim response. */
-  sendInformation(status: number, fields: readonly string[]): void
+  sendInterimResponse(status: number, fields: readonly string[]): void
   /** Resets the stream: the response cannot be completed. */
   fail(): void
   /** Closes the connection. */
@@ -102,12 +102,12 @@ export class Http2Response extends ClientResponse {
 
   override writeContinue(): void {
     if (this.headersSent || this.destroyed) return
-    this.#stream.sendInformation(100, nothing)
+    this.#stream.sendInterimResponse(100, nothing)
   }
 
-  override writeInformation(status: number, fields: readonly string[]): void {
+  override writeInterimResponse(status: number, fields: readonly string[]): void {
     if (this.headersSent || this.destroyed || this.#stream.isFull) return
-    this.#stream.sendInformation(status, fields)
+    this.#stream.sendInterimResponse(status, fields)
   }
 
   /** Where the rest of the request has not come when the end is written, the client is asked not to send it. */

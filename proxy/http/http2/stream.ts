@@ -134,8 +134,8 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.#connection.output.begin(this)
   }
 
-  sendInformation(status: number, fields: readonly string[]): void {
-    this.#connection.output.sendInformation(this, status, fields)
+  sendInterimResponse(status: number, fields: readonly string[]): void {
+    this.#connection.output.sendInterimResponse(this, status, fields)
   }
 
   fail(): void {

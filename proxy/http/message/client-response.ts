@@ -49,7 +49,7 @@ export abstract class ClientResponse {
    *
    * @param fields name, value, name, value… with names in lower case
    */
-  abstract writeInformation(status: number, fields: readonly string[]): void
+  abstract writeInterimResponse(status: number, fields: readonly string[]): void
 
   /**
    * To be called before the head of a response that is given while the request's body may still be on its way. A short body is

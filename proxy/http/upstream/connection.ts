@@ -62,8 +62,8 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   takesRequest = true
   #seenBegun = false
   #answered = false
-  /** An interim response has come. */
-  #informed = false
+  /** An interim response to this exchange has arrived. */
+  #hasInterimResponse = false
   #requestSent = false
   #sentAtMs = 0
   #responseDone = false
@@ -102,7 +102,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.client = exchange.client
     this.idleSinceMs = undefined
     this.#answered = false
-    this.#informed = false
+    this.#hasInterimResponse = false
     this.#seenBegun = false
     this.#requestSent = false
     this.#responseDone = false
@@ -118,7 +118,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   /** Whether the response, or an interim one, had begun already at the previous call, which makes it a long one. */
   lasts(): boolean {
-    if (!(this.#answered || this.#informed) || !this.#exchange) return false
+    if (!(this.#answered || this.#hasInterimResponse) || !this.#exchange) return false
     const before = this.#seenBegun
     this.#seenBegun = true
     return before
@@ -187,11 +187,11 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.socket.destroy()
   }
 
-  onInformation(head: ResponseHead): void {
+  onInterimResponse(head: ResponseHead): void {
     this.#noteAnswer()
-    this.#informed = true
+    this.#hasInterimResponse = true
     this.#deadline.awaitAnswerAgain()
-    this.#exchange?.onInformation(head)
+    this.#exchange?.onInterimResponse(head)
   }
 
   onHead(head: ResponseHead): void {
@@ -202,7 +202,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   #noteAnswer(): void {
-    if (this.#informed || this.#answered) return
+    if (this.#hasInterimResponse || this.#answered) return
     this.#owner.onAnswer(this, this.#requestSent ? this.#sentAtMs : undefined)
   }
 

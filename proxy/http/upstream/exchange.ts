@@ -19,7 +19,7 @@ export type UpstreamExchange = {
   readonly isRepeatable: boolean
   /** Called when the exchange gets its connection: write the request, then call `requestSent`. */
   start(connection: UpstreamChannel): void
-  onInformation(head: ResponseHead): void
+  onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onBody(chunk: Buffer, last: boolean): void
   /** All data of one read has been handed over: the bytes buffered for a single write can be flushed. */

@@ -16,7 +16,7 @@ function openResponse(): ByteReader {
   let passedOn = 0
   const parser = new ResponseParser()
   parser.expect('GET', {
-    onInformation: (head) => void (lastInterim = head),
+    onInterimResponse: (head) => void (lastInterim = head),
     onHead: keep,
     onTrailers: keep,
     onBody: () => passedOn++,

@@ -37,7 +37,7 @@ export function readHere(pieces: readonly Buffer[], method: string, closes: bool
   const parser = new ResponseParser()
   let fed = 0
   parser.expect(method, {
-    onInformation: ({ status, fields }) => reading.interim.push({ status, fields }),
+    onInterimResponse: ({ status, fields }) => reading.interim.push({ status, fields }),
     onHead: ({ status, fields }) => (reading.head = { status, fields }),
     onBody: (chunk) => (reading.body += chunk.toString('latin1')),
     onEnd: () => (reading.endedIn = fed),

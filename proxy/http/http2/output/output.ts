@@ -99,7 +99,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   }
 
   /** Sends an interim response. */
-  sendInformation(stream: Stream, status: number, fields: readonly string[]): void {
+  sendInterimResponse(stream: Stream, status: number, fields: readonly string[]): void {
     this.#sendFields(stream, status, fields, false)
     this.#schedule()
   }

@@ -78,7 +78,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#streamId = stream.id
     this.#watchEnd(stream)
     stream.on('headers', (_fields, _flags, raw: readonly string[]) =>
-      this.#guard(() => this.#onInformation(raw)),
+      this.#guard(() => this.#onInterimResponse(raw)),
     )
     stream.on('response', (_fields, flags, raw: readonly string[]) => {
       this.#guard(() => this.#onHead(request, raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0))
@@ -147,11 +147,11 @@ export class UpstreamStream implements UpstreamChannel {
     this.#onClose()
   }
 
-  #onInformation(raw: readonly string[]): void {
+  #onInterimResponse(raw: readonly string[]): void {
     if (!this.#exchange) return
     this.#interim.add(listBytes(raw))
     this.#deadline.awaitAnswerAgain()
-    this.#exchange.onInformation(readResponseHead(raw))
+    this.#exchange.onInterimResponse(readResponseHead(raw))
   }
 
   #onHead({ method }: UpstreamRequest, raw: readonly string[], isWhole: boolean): void {

@@ -16,7 +16,7 @@ import { parseTrailer, ResponseHeadReader, ResponseSyntaxError, type ResponseHea
 /** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
 export type ResponseSink = {
   /** An interim response (1xx but 101). */
-  onInformation(head: ResponseHead): void
+  onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
   /**
    * Some of the body, never empty: all bytes of one read, except those of long chunks. `last` where it is already known
@@ -198,7 +198,7 @@ export class ResponseParser {
     }
     if (head.status < 200) {
       this.#interim.add(headBytes)
-      sink?.onInformation(head)
+      sink?.onInterimResponse(head)
       this.#mayBeBlank = true
       return rest
     }

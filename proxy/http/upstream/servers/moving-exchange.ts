@@ -58,8 +58,8 @@ export class MovingExchange implements UpstreamExchange {
     this.#exchange.start(connection)
   }
 
-  onInformation(head: ResponseHead): void {
-    this.#exchange.onInformation(head)
+  onInterimResponse(head: ResponseHead): void {
+    this.#exchange.onInterimResponse(head)
   }
 
   onHead(head: ResponseHead): void {

@@ -14,7 +14,7 @@ function writtenTo(httpVersion: string, waitingBytes: number): string {
     closeSoon: () => undefined,
   }
   const response = new Http1Response({ httpVersion } as unknown as Http1Request, connection, true)
-  response.writeInformation(103, ['link', '</a>', 'link', '</b>'])
+  response.writeInterimResponse(103, ['link', '</a>', 'link', '</b>'])
   return written
 }
 

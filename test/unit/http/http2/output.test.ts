@@ -60,7 +60,7 @@ const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(res
 function openStream(socket: FakeSocket) {
   const output = new Http2Output(socket as unknown as Socket, events)
   const begin = (): void => output.begin(stream)
-  const owner = { isFull: false, begin, sendInformation: nothing, fail: nothing, destroyConnection: nothing }
+  const owner = { isFull: false, begin, sendInterimResponse: nothing, fail: nothing, destroyConnection: nothing }
   const response = new Http2Response(owner, {} as unknown as ClientRequest)
   const stream: OutgoingStream = { id: 1, response, isOpen: true, windowDifference: 0, hasTurn: false }
   output.setInitialWindow(2 ** 30, [stream])

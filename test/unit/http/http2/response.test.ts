@@ -6,7 +6,7 @@ import { Http2Response } from '../../../../proxy/http/http2/response.ts'
 const stream = {
   isFull: false,
   begin: () => undefined,
-  sendInformation: () => undefined,
+  sendInterimResponse: () => undefined,
   fail: () => undefined,
   destroyConnection: () => undefined,
 }
@@ -89,10 +89,13 @@ test('a large piece is not copied', () => {
 
 test('a client that does not read gets no interim responses', () => {
   const sent: number[] = []
-  const sendInformation = (status: number): void => void sent.push(status)
+  const sendInterimResponse = (status: number): void => void sent.push(status)
   for (const isFull of [true, false]) {
-    const response = new Http2Response({ ...stream, isFull, sendInformation }, {} as unknown as ClientRequest)
-    response.writeInformation(102, [])
+    const response = new Http2Response(
+      { ...stream, isFull, sendInterimResponse },
+      {} as unknown as ClientRequest,
+    )
+    response.writeInterimResponse(102, [])
     response.writeContinue()
   }
   expect(sent).toEqual([100, 102, 100])

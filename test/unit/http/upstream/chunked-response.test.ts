@@ -13,7 +13,7 @@ function read(text: string, lengths: readonly number[]): { given: string[]; read
   const given: string[] = []
   const parser = new ResponseParser()
   parser.expect('GET', {
-    onInformation: () => undefined,
+    onInterimResponse: () => undefined,
     onHead: () => undefined,
     onBody: (piece) => void given.push(piece.toString('latin1')),
     onTrailers: (fields) => void given.push(`trailers ${fields.join(' ')}`),
@@ -64,7 +64,13 @@ describe('a chunked response', () => {
     const parser = new ResponseParser()
     const nothing = (): undefined => undefined
     parser.expect('GET', {
-      ...{ onInformation: nothing, onHead: nothing, onTrailers: nothing, onEnd: nothing, onUpgrade: nothing },
+      ...{
+        onInterimResponse: nothing,
+        onHead: nothing,
+        onTrailers: nothing,
+        onEnd: nothing,
+        onUpgrade: nothing,
+      },
       onBody: (piece) => void given.push(piece),
     })
     parser.execute(bytes)

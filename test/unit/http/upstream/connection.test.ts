@@ -52,7 +52,7 @@ function exchange() {
       channel.open(upstreamRequest())
       channel.requestSent()
     },
-    onInformation: () => undefined,
+    onInterimResponse: () => undefined,
     onBody: () => undefined,
     onPause: () => undefined,
     onTrailers: () => undefined,
@@ -162,7 +162,7 @@ describe('bytes that arrive before the request is written', () => {
           channel.requestSent()
         },
         onUpgrade: told.onHead,
-        onInformation: told.onHead,
+        onInterimResponse: told.onHead,
       })
       await endOfTurn()
       await endOfTurn()

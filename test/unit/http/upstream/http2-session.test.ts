@@ -34,7 +34,7 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
       channel.open(upstreamRequest({ acceptsTrailers: true }))
       channel.requestSent()
     },
-    onInformation: ({ status }) => heard.push(`information ${status}`),
+    onInterimResponse: ({ status }) => heard.push(`information ${status}`),
     onHead: ({ status }) => heard.push(`head ${status}`),
     onBody: (chunk) => heard.push(`body ${chunk.toString()}`),
     onPause: () => undefined,

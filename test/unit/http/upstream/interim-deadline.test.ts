@@ -41,7 +41,7 @@ function listeningExchange() {
       channel.open(upstreamRequest())
       channel.requestSent()
     },
-    onInformation: ({ status }) => heard.push(String(status)),
+    onInterimResponse: ({ status }) => heard.push(String(status)),
     onHead: ({ status }) => heard.push(String(status)),
     onBody: () => undefined,
     onPause: () => undefined,

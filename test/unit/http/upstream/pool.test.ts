@@ -27,7 +27,7 @@ function post(pool: UpstreamPool): Promise<string> {
         connection.open(upstreamRequest({ method: 'POST', contentLength: 0 }))
         connection.requestSent()
       },
-      onInformation: nothing,
+      onInterimResponse: nothing,
       onHead: nothing,
       onBody: (chunk) => (body += chunk.toString()),
       onPause: nothing,

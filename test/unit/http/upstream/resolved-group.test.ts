@@ -46,7 +46,7 @@ function ask(group: ResolvedGroup): Promise<string> {
         connection.open(upstreamRequest())
         connection.requestSent()
       },
-      onInformation: nothing,
+      onInterimResponse: nothing,
       onHead: nothing,
       onBody: (chunk) => (body += chunk.toString()),
       onPause: nothing,

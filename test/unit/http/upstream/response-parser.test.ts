@@ -19,7 +19,7 @@ function parse(pieces: readonly string[], method = 'GET', closed = false): Seen 
   const seen: Seen = { heads: [], informed: [], body: '', ended: [], rest: undefined }
   const parser = new ResponseParser()
   parser.expect(method, {
-    onInformation: (head) => seen.informed.push(head.status),
+    onInterimResponse: (head) => seen.informed.push(head.status),
     onHead: (head) => seen.heads.push(head),
     onBody: (chunk) => (seen.body += chunk.toString('latin1')),
     onEnd: (persistent) => seen.ended.push(persistent),
@@ -240,7 +240,7 @@ function headsOf(texts: readonly string[], parserOf: () => ResponseParser): (Res
     const parser = parserOf()
     const ignore = (): void => undefined
     const told = {
-      onInformation: ignore,
+      onInterimResponse: ignore,
       onBody: ignore,
       onEnd: ignore,
       onTrailers: ignore,
