@@ -16,7 +16,7 @@ export function fieldsOf(reply: ErrorReply): readonly string[] {
 
 /** Answers a successful OPTIONS. */
 export function answerOptions(response: ClientResponse): void {
-  response.endAfterResponse()
+  response.closeIfBodyUnread()
   writeLocalHead(response, 204, allow)
   response.end()
 }

@@ -84,7 +84,7 @@ export class AuthRequest {
   }
 
   allow(limitHeaders: readonly string[]): void {
-    this.#response.endAfterResponse()
+    this.#response.closeIfBodyUnread()
     writeLocalHead(this.#response, 200, ['content-length', '0', ...limitHeaders])
     this.#response.end()
   }

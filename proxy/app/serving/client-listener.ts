@@ -133,8 +133,8 @@ async function closeGracefully(
 ): Promise<void> {
   const { http1, http2, tunnels, connections, decisions, log } = parts
   const { server, certificate } = parts.clientServer
-  http1.endAfterResponses()
-  decisions?.endAfterResponses()
+  http1.closeAfterResponses()
+  decisions?.closeAfterResponses()
   if (shutdownDelayMs > 0) await setTimeout(shutdownDelayMs)
   tunnels.closeAll()
   await Promise.all([

@@ -47,7 +47,7 @@ export function sendError(
 ): void {
   if (response.headersSent) return
   const reply = response[source]?.adaptError?.(error) ?? error
-  response.endAfterResponse()
+  response.closeIfBodyUnread()
   if (isGrpcCall(request)) {
     response[loggedStatus] = reply.status
     const local = response[source]?.localReplyFields ?? []

@@ -180,7 +180,7 @@ export class Forwarding implements UpstreamExchange {
     this.#delivery.begin()
     if (this.#body) {
       this.#body.release()
-      response.endAfterResponse()
+      response.closeIfBodyUnread()
     }
     const passed = this.#publicHead(settlement ? settlement.onHead(head) : head)
     const fields = responseFields(passed, request, response, this.#responseHeaders)

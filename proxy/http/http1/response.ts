@@ -115,7 +115,7 @@ export class Http1Response extends ClientResponse {
     this.#connection.output.write(writeInterimHead(status, fields))
   }
 
-  endAfterResponse(): void {
+  closeIfBodyUnread(): void {
     if (this.req.complete || (this.shouldKeepAlive && this.#drainsCheaply())) return
     this.closeAfterResponse()
   }

@@ -110,8 +110,8 @@ export class Http2Response extends ClientResponse {
     this.#stream.sendInterimResponse(status, fields)
   }
 
-  /** Where the rest of the request has not come when the end is written, the client is asked not to send it. */
-  override endAfterResponse(): void {}
+  /** `AnsweredStreams` asks the client not to send the rest of a request whose response is complete. */
+  override closeIfBodyUnread(): void {}
 
   override closeAfterResponse(): void {}
 

@@ -52,14 +52,14 @@ export abstract class ClientResponse {
   abstract writeInterimResponse(status: number, fields: readonly string[]): void
 
   /**
-   * To be called before the head of a response that is given while the request's body may still be on its way. A short body is
-   * read and dropped. For a long one the HTTP/1 connection ends after the response, and over HTTP/2 the client is asked not to
-   * send the rest (RFC 9113 section 8.1).
+   * To be called before `writeHead` if the response may be complete before the request's body: over HTTP/1 the connection closes
+   * after it, unless the rest of the body is short enough to be read and dropped. Over HTTP/2 it does nothing: once the response is
+   * complete, the client is asked not to send the rest (RFC 9113 section 8.1).
    */
-  abstract endAfterResponse(): void
+  abstract closeIfBodyUnread(): void
   /**
-   * To be called before the head of a response after which nothing that the client sent can be read as a request: its connection
-   * ends with it. Does nothing over HTTP/2.
+   * To be called before `writeHead`: over HTTP/1 the connection closes after the response in any case, because what the client sends
+   * behind this request cannot be read as another one, or must not be. Does nothing over HTTP/2.
    */
   abstract closeAfterResponse(): void
   /** Truncates the response after the written bytes, such that the client can tell that it is incomplete. */

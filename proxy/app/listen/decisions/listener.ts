@@ -18,7 +18,7 @@ export type DecisionsListener = {
   /** Resolves with the port. */
   listen(options: ListenOptions): Promise<number>
   /** From now on connections end after the response. */
-  endAfterResponses(): void
+  closeAfterResponses(): void
   drain(graceMs: number): Promise<void>
 }
 
@@ -75,7 +75,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
   return {
     listen: async (options) =>
       (await listenOn(server, options, { host: 'HOST', port: 'DECISIONS_PORT' })).port,
-    endAfterResponses: () => http1.endAfterResponses(),
+    closeAfterResponses: () => http1.closeAfterResponses(),
     drain: (graceMs) => drain(server, { connectionLimit, http1, http2: noHttp2, log }, graceMs),
   }
 }

@@ -20,7 +20,7 @@ export type Http1Connections = {
    * From now on every response tells its client that the connection closes (RFC 9112 section 9.6), also those to requests in
    * flight, unless the response has begun. Requests that have arrived completely are still served.
    */
-  endAfterResponses(): void
+  closeAfterResponses(): void
   /** Those on which no request is in flight, not even a part of its head, and every response has been sent. */
   betweenRequests(): Http1Connection[]
   close(): void
@@ -52,7 +52,7 @@ export function createHttp1Connections(
       open.add(connection)
       socket.once('close', () => open.delete(connection))
     },
-    endAfterResponses() {
+    closeAfterResponses() {
       // Bytes buffered until the end of the turn have arrived too.
       for (const connection of open) connection.readBuffered()
       isStopping = true

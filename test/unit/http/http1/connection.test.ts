@@ -101,7 +101,7 @@ test('a complete request is served when the gateway begins to stop, and nothing 
   client.write(get('/1') + get('/2') + get('/3') + 'GET /part')
   await eventually('the request is served', () => served.length === 1)
   await passes(20)
-  http1.endAfterResponses()
+  http1.closeAfterResponses()
   client.write('ial HTTP/1.1\r\nHost: a\r\n\r\n' + get('/5'))
   for (let count = 1; count <= 3; count++) {
     await eventually('all requests are served', () => served.length === count)
@@ -186,7 +186,7 @@ test('a request of a connection that has closed in the same turn is not served',
 test('all requests that are here and unread when the gateway begins to stop are served', async () => {
   const { http1, accepted, served, received } = await serve()
   accepted.emit('data', Buffer.from(get('/1') + get('/2')))
-  http1.endAfterResponses()
+  http1.closeAfterResponses()
   expect(served.map(({ request }) => request.url)).toEqual(['/1'])
   served.forEach(answer)
   await eventually('both requests are served', () => served.length === 2)
