@@ -21,19 +21,19 @@ export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException
     log.error({ err: error, requestId }, 'exception while handling a request')
     if (!request || !response) return
     try {
-      if (response.headersSent) endIncomplete(response)
+      if (response.headersSent) abortIncomplete(response)
       else sendError(request, response, errors.internal)
     } catch (again) {
       log.error(
         { err: again, requestId },
         'exception while sending an error response; closing the connection',
       )
-      response.breakOff()
+      response.abort()
     }
   }
 }
 
 /** A response that is already complete is left alone. */
-function endIncomplete(response: ClientResponse): void {
-  if (!response.writableEnded) response.breakOff()
+function abortIncomplete(response: ClientResponse): void {
+  if (!response.writableEnded) response.abort()
 }

@@ -296,7 +296,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   #endSlow(): void {
-    if (this.response.headersSent) return this.response.breakOff()
+    if (this.response.headersSent) return this.response.abort()
     this.#forwarded?.abandon('the client sends its body too slowly')
     this.response.closeAfterResponse()
     const why = 'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)'

@@ -102,7 +102,7 @@ function answerFault(connection: ServedConnection, { reply }: Fault, exchange: E
   if (!exchange) return connection.refuse(reply, [])
   const { response } = exchange
   if (response.destroyed) connection.closeSoon()
-  else if (response.headersSent && !response.writableEnded) response.breakOff()
+  else if (response.headersSent && !response.writableEnded) response.abort()
   else {
     response.closeAfterResponse()
     sendError(exchange.request, response, reply)

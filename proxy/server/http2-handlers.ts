@@ -86,7 +86,7 @@ function watchAnswer(
     client,
     place: -1,
     guard: (step) => step(),
-    onTooSlow: () => response.breakOff(),
+    onTooSlow: () => response.abort(),
   }
   slowClients.add(exchange)
   response.onClose = () => {

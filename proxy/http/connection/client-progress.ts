@@ -23,7 +23,7 @@ export type ForwardProgress = {
   /** It is waiting for the client to send more of the request body. */
   readonly waitsForBody: boolean
   /** Only the received part of the response is left to write. */
-  readonly isCut: boolean
+  readonly isTruncated: boolean
   /** Increases when the client sends some of the request body or reads some of the response. */
   readonly clientProgress: number
   /** Bytes of the response that are buffered, besides those already written to it. */
@@ -36,7 +36,8 @@ export function awaitedOf({ isOver, response, forwarding }: PacedExchange): 'bod
   // reused.
   if (isOver) return 'body'
   if (response.writableEnded) return 'response'
-  if (response.headersSent) return response.writableNeedDrain || forwarding?.isCut ? 'response' : undefined
+  if (response.headersSent)
+    return response.writableNeedDrain || forwarding?.isTruncated ? 'response' : undefined
   return forwarding?.waitsForBody ? 'body' : undefined
 }
 

@@ -172,7 +172,7 @@ class WatchedExchanges {
       }))
     const victims = chooseLargest(unread, this.unreadBytes - this.#limits.maxUnreadBytes * 0.75)
     this.endedConnections += victims.length
-    for (const { exchange } of victims) exchange.guard(() => exchange.response.breakOffConnection())
+    for (const { exchange } of victims) exchange.guard(() => exchange.response.destroyConnection())
     this.#onEnded(victims.length)
   }
 }

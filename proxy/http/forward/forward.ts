@@ -118,8 +118,8 @@ export class Forwarding implements UpstreamExchange {
   }
 
   /** The backend failed during its response: only what it sent before is left to write. */
-  get isCut(): boolean {
-    return this.#delivery.isCut
+  get isTruncated(): boolean {
+    return this.#delivery.isTruncated
   }
 
   get upgrades(): boolean {
@@ -242,7 +242,7 @@ export class Forwarding implements UpstreamExchange {
     this.#forwarded.trace?.failed(failure.kind)
     // The backend may have seen it the first time.
     if (!this.#started && isBeforeSending(failure.kind)) settlement?.cancel()
-    if (response.headersSent || this.#delivery.hasBegun) this.#cutShort(failure.kind)
+    if (response.headersSent || this.#delivery.hasBegun) this.#truncateResponse(failure.kind)
     else {
       const reply = failureReply(failure)
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
@@ -264,16 +264,16 @@ export class Forwarding implements UpstreamExchange {
   }
 
   /** Ends a response that has begun so that the client can tell that it is incomplete. */
-  #cutShort(kind: FailureKind): void {
+  #truncateResponse(kind: FailureKind): void {
     // After an exception the state of the response is unknown.
-    if (kind === 'exception') this.#forwarded.response.breakOff()
-    else this.#delivery.cutShort()
+    if (kind === 'exception') this.#forwarded.response.abort()
+    else this.#delivery.truncate()
   }
 
   #refuseBody(): void {
     const { request, response } = this.#forwarded
     this.abandon('the request body is over the limit')
-    if (this.#delivery.hasBegun) this.#cutShort('aborted')
+    if (this.#delivery.hasBegun) this.#truncateResponse('aborted')
     else {
       this.#forwarded.onBodyOverLimit()
       sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)

@@ -10,7 +10,7 @@ export class ResponseDelivery {
   #flushed = false
   /** Set once the client reads more slowly than the backend sends. */
   #slowBody: ResponseBody | undefined
-  #isCut = false
+  #isTruncated = false
 
   constructor(response: ClientResponse, readAhead: ReadAhead) {
     this.#response = response
@@ -37,8 +37,8 @@ export class ResponseDelivery {
   }
 
   /** The backend failed during its response; what it sent before is still being written to the client. */
-  get isCut(): boolean {
-    return this.#isCut
+  get isTruncated(): boolean {
+    return this.#isTruncated
   }
 
   /** @param source paused while too much waits for the client */
@@ -72,12 +72,12 @@ export class ResponseDelivery {
   }
 
   /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */
-  cutShort(): void {
+  truncate(): void {
     const response = this.#response
     this.flushHead()
-    this.#isCut = true
-    if (this.#slowBody) this.#slowBody.finish(() => response.cutShort())
-    else response.cutShort()
+    this.#isTruncated = true
+    if (this.#slowBody) this.#slowBody.finish(() => response.truncate())
+    else response.truncate()
   }
 
   /** Drops the bytes that wait for the client. */

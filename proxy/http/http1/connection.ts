@@ -243,7 +243,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     if (!request.complete)
       return this.#fail(new RequestSyntaxError('connection closed before the end of the body'))
     // To HTTP/1.0, a response without a length would look complete at the end of the connection.
-    if (response.isUndelimited && !response.writableEnded) return response.breakOff()
+    if (response.isUndelimited && !response.writableEnded) return response.abort()
     this.closeSoon()
     if (!response.writableEnded) response.takeClose()
   }

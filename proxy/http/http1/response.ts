@@ -32,7 +32,7 @@ export class Http1Response extends ClientResponse {
   readonly #connection: ResponseConnection
   #framing: ResponseFraming | undefined
   #trailers = ''
-  #isCut = false
+  #isTruncated = false
 
   constructor(request: Http1Request, connection: ResponseConnection, persistent: boolean) {
     super(request)
@@ -131,14 +131,14 @@ export class Http1Response extends ClientResponse {
     this.lingers = true
   }
 
-  cutShort(): void {
+  truncate(): void {
     if (this.destroyed) return
-    if (this.isUndelimited) return this.breakOff()
-    this.#isCut = true
+    if (this.isUndelimited) return this.abort()
+    this.#isTruncated = true
     this.#connection.closeSoon()
   }
 
-  breakOff(): void {
+  abort(): void {
     const { socket } = this.req
     // A reset, because to an HTTP/1.0 client an orderly close would mean that the body is complete. TLS says so by an
     // alert, which `destroy` does not send (RFC 9112 section 9.8).
@@ -146,8 +146,8 @@ export class Http1Response extends ClientResponse {
     else resetSocket(socket)
   }
 
-  breakOffConnection(): void {
-    this.breakOff()
+  destroyConnection(): void {
+    this.abort()
   }
 
   /** It is over: its connection has sent all of it, or has closed. */
@@ -156,7 +156,7 @@ export class Http1Response extends ClientResponse {
   }
 
   get #isOpen(): boolean {
-    return this.headersSent && !this.writableEnded && !this.#isCut && !this.destroyed
+    return this.headersSent && !this.writableEnded && !this.#isTruncated && !this.destroyed
   }
 }
 

@@ -196,7 +196,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     stream.dropRest()
   }
 
-  onCut(stream: Http2Stream): void {
+  onTruncated(stream: Http2Stream): void {
     this.resetStream(stream, errorCodes.internalError)
   }
 

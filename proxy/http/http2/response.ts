@@ -13,7 +13,7 @@ export type ResponseStream = {
   /** Sends an interim response. */
   sendInterimResponse(status: number, fields: readonly string[]): void
   /** Resets the stream: the response cannot be completed. */
-  fail(): void
+  reset(): void
   /** Closes the connection. */
   destroyConnection(): void
 }
@@ -42,7 +42,7 @@ export class Http2Response extends ClientResponse {
   /** Bytes of the end of the response that were written and not handed to the system. */
   #leavingBytes = 0
   #needsDrain = false
-  #isCut = false
+  #isTruncated = false
   /** Its end is on its way to the system. */
   #isLeaving = false
 
@@ -115,19 +115,19 @@ export class Http2Response extends ClientResponse {
 
   override closeAfterResponse(): void {}
 
-  override cutShort(): void {
-    this.#isCut = true
+  override truncate(): void {
+    this.#isTruncated = true
     if (!this.destroyed) this.#stream.begin()
   }
 
-  override breakOff(): void {
+  override abort(): void {
     if (this.destroyed) return
     // The client has not even taken the end: nothing else can be said to it.
-    if (this.#isLeaving) this.breakOffConnection()
-    else this.#stream.fail()
+    if (this.#isLeaving) this.destroyConnection()
+    else this.#stream.reset()
   }
 
-  override breakOffConnection(): void {
+  override destroyConnection(): void {
     this.#stream.destroyConnection()
   }
 
@@ -147,12 +147,12 @@ export class Http2Response extends ClientResponse {
 
   /** No more of the body follows than the pending pieces. */
   get isLast(): boolean {
-    return this.writableEnded && !this.#isCut
+    return this.writableEnded && !this.#isTruncated
   }
 
   /** Nothing more will be written, and the client must see that the response is truncated. */
-  get isCut(): boolean {
-    return this.#isCut
+  get isTruncated(): boolean {
+    return this.#isTruncated
   }
 
   get trailers(): readonly string[] {

@@ -138,7 +138,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.#connection.output.sendInterimResponse(this, status, fields)
   }
 
-  fail(): void {
+  reset(): void {
     this.#connection.resetStream(this, errorCodes.internalError)
   }
 

@@ -3,7 +3,7 @@ import type { ClientRequest } from './client-request.ts'
 /** The response to a request from a client, over either HTTP version. */
 export abstract class ClientResponse {
   readonly req: ClientRequest
-  /** Called once, when the response is over: its last byte was handed to the system, or it was broken off, or its client has gone. */
+  /** Called once: when the last byte has been handed to the operating system, the response was aborted, or the client has gone. */
   onClose: (() => void) | undefined
   /** Called where `write` has returned false and there is room again. */
   onDrain: (() => void) | undefined
@@ -62,12 +62,12 @@ export abstract class ClientResponse {
    * behind this request cannot be read as another one, or must not be. Does nothing over HTTP/2.
    */
   abstract closeAfterResponse(): void
-  /** Truncates the response after the written bytes, such that the client can tell that it is incomplete. */
-  abstract cutShort(): void
-  /** Aborts a response that cannot be completed, so that no client can take it for complete. */
-  abstract breakOff(): void
-  /** Closes the connection of the response, with all other responses on it. */
-  abstract breakOffConnection(): void
+  /** Ends the response after the bytes written so far, such that the client can tell that it is truncated. */
+  abstract truncate(): void
+  /** Aborts the response now, such that the client cannot take it for complete: pending bytes are lost. */
+  abstract abort(): void
+  /** Closes the connection, with all other responses on it. */
+  abstract destroyConnection(): void
 
   /** It is over. */
   protected close(): void {

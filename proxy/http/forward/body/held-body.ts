@@ -109,7 +109,7 @@ export class HeldBody {
   }
 
   readonly waitsForBody = true
-  readonly isCut = false
+  readonly isTruncated = false
   readonly heldBytes = 0
   readonly sentBytes = 0
 

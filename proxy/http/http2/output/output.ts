@@ -35,7 +35,7 @@ export type OutputEvents<Stream> = {
   /** The end of the response of a stream was written. */
   onLocalEnd(stream: Stream): void
   /** A response was truncated: resets its stream. */
-  onCut(stream: Stream): void
+  onTruncated(stream: Stream): void
   /** All of a response was handed to the system. */
   onSent(stream: Stream): void
   onException(error: unknown): void
@@ -217,7 +217,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     if (bytes > 0 || ends) this.#sendBody(stream, bytes, ends)
     stream.windowDifference -= bytes
     if (ends) this.#end(stream, bytes)
-    else if (isAll && response.isCut) this.#events.onCut(stream)
+    else if (isAll && response.isTruncated) this.#events.onTruncated(stream)
     else if (isAll && isLast) {
       this.#sendFields(stream, undefined, response.trailers, true)
       this.#end(stream, bytes)

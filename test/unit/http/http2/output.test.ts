@@ -28,7 +28,7 @@ class FakeSocket extends EventEmitter {
 
 const nothing = (): undefined => undefined
 const events = {
-  ...{ onLocalEnd: nothing, onCut: nothing, onSent: nothing },
+  ...{ onLocalEnd: nothing, onTruncated: nothing, onSent: nothing },
   onException(error: unknown) {
     throw error
   },
@@ -60,7 +60,7 @@ const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(res
 function openStream(socket: FakeSocket) {
   const output = new Http2Output(socket as unknown as Socket, events)
   const begin = (): void => output.begin(stream)
-  const owner = { isFull: false, begin, sendInterimResponse: nothing, fail: nothing, destroyConnection: nothing }
+  const owner = { isFull: false, begin, sendInterimResponse: nothing, reset: nothing, destroyConnection: nothing }
   const response = new Http2Response(owner, {} as unknown as ClientRequest)
   const stream: OutgoingStream = { id: 1, response, isOpen: true, windowDifference: 0, hasTurn: false }
   output.setInitialWindow(2 ** 30, [stream])

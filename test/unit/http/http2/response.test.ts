@@ -7,7 +7,7 @@ const stream = {
   isFull: false,
   begin: () => undefined,
   sendInterimResponse: () => undefined,
-  fail: () => undefined,
+  reset: () => undefined,
   destroyConnection: () => undefined,
 }
 
