@@ -90,7 +90,7 @@ function serveHandshake(
     } catch (error) {
       // The 101 may have been sent already: no error reply is possible.
       socket.destroy()
-      response.takeClose()
+      response.markClosed()
       throw error
     }
   }

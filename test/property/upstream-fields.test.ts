@@ -72,7 +72,7 @@ function parsed(method: string, lines: readonly (readonly [string, string])[]): 
   let request: Http1Request | undefined
   const parser = new RequestParser(
     {
-      onHead: (head) => (request = new Http1Request(new Socket(), head, { onBodyTaken: () => undefined })),
+      onHead: (head) => (request = new Http1Request(new Socket(), head, { onBodyConsumed: () => undefined })),
       onBody: () => undefined,
       onBodyEnd: () => undefined,
     },

@@ -24,7 +24,7 @@ export function parseRequest(
   let parsed: Http1Request | undefined
   const parser = new RequestParser(
     {
-      onHead: (read) => (parsed = new Http1Request(new Socket(), read, { onBodyTaken: () => undefined })),
+      onHead: (read) => (parsed = new Http1Request(new Socket(), read, { onBodyConsumed: () => undefined })),
       onBody: () => undefined,
       onBodyEnd: () => undefined,
     },

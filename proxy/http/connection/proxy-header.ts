@@ -104,7 +104,7 @@ export class ProxyHeaderReader {
    * @returns undefined if the header is not complete yet; else the address that it names, and the bytes behind it
    * @throws {ProxyHeaderError}
    */
-  take(piece: Buffer): { readonly address: string | undefined; readonly rest: Buffer } | undefined {
+  read(piece: Buffer): { readonly address: string | undefined; readonly rest: Buffer } | undefined {
     const before = this.#held.length
     if (before > 0) this.#held.append(piece)
     const header = parseProxyHeader(before > 0 ? this.#held.bytes : piece)

@@ -27,7 +27,7 @@ export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<st
       const chunk: unknown = socket.read()
       if (!Buffer.isBuffer(chunk)) return
       try {
-        const header = reader.take(chunk)
+        const header = reader.read(chunk)
         if (!header) return
         stop()
         if (header.rest.length > 0) socket.unshift(header.rest)

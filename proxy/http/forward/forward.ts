@@ -109,7 +109,7 @@ export class Forwarding implements UpstreamExchange {
 
   /** Increases when the client sends some of the request body or reads some of the response. */
   get clientProgress(): number {
-    return (this.#body?.bytes ?? 0) + this.#delivery.taken
+    return (this.#body?.bytes ?? 0) + this.#delivery.readsByClient
   }
 
   /** Bytes of the response that are buffered here, besides those already written to the response. */

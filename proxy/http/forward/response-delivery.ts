@@ -26,9 +26,9 @@ export class ResponseDelivery {
     return this.#hasBegun
   }
 
-  /** Increases when the client reads some of the bytes that have waited for it. */
-  get taken(): number {
-    return this.#slowBody?.taken ?? 0
+  /** How often the client has read some of its pending response. */
+  get readsByClient(): number {
+    return this.#slowBody?.readsByClient ?? 0
   }
 
   /** Bytes that are buffered here, besides those already written to the response. */

@@ -148,11 +148,11 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   }
 
   onBody(piece: Buffer): void {
-    this.#request?.takePiece(piece)
+    this.#request?.onBody(piece)
   }
 
   onBodyEnd(trailers: readonly string[]): void {
-    this.#request?.takeEnd(trailers)
+    this.#request?.onBodyEnd(trailers)
     if (this.#response?.destroyed) this.#endExchange()
   }
 
@@ -166,7 +166,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     if (response !== this.#response || !response || response.destroyed) return
     // The client has gone before it could be written: that is told when the connection closes.
     if (this.#state === 'closed' || this.socket.destroyed) return
-    response.takeClose()
+    response.markClosed()
     const request = this.#request
     if (this.#state !== 'open') return
     if (!response.shouldKeepAlive)
@@ -245,7 +245,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     // To HTTP/1.0, a response without a length would look complete at the end of the connection.
     if (response.isUndelimited && !response.writableEnded) return response.abort()
     this.closeSoon()
-    if (!response.writableEnded) response.takeClose()
+    if (!response.writableEnded) response.markClosed()
   }
 
   onDrain(): void {
@@ -258,8 +258,8 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.#input.drop()
     if (this.#state === 'tunnel') return
     this.#state = 'closed'
-    exchange?.response.takeClose()
-    exchange?.request.takeClose()
+    exchange?.response.markClosed()
+    exchange?.request.onConnectionClose()
     this.#request = this.#response = undefined
   }
 

@@ -87,7 +87,8 @@ export class Input implements Reader, BodyReading {
       this.#buffered = Buffer.concat([this.#buffered, bytes])
       this.readBuffered()
       // The end of a connection that is left to another protocol is told to that only behind its first bytes.
-    } else if (this.#owner.request || this.#preface || bytes.length > MAX_BUFFERED_BYTES) this.#take(bytes)
+    } else if (this.#owner.request || this.#preface || bytes.length > MAX_BUFFERED_BYTES)
+      this.#readOrDrop(bytes)
     else {
       this.#buffered = bytes
       readAtEndOfTurn(this)
@@ -97,17 +98,17 @@ export class Input implements Reader, BodyReading {
   readBuffered(): void {
     const bytes = this.#buffered
     this.#buffered = undefined
-    if (bytes && !this.#socket.destroyed) this.#take(bytes)
+    if (bytes && !this.#socket.destroyed) this.#readOrDrop(bytes)
   }
 
-  #take(bytes: Buffer): void {
+  #readOrDrop(bytes: Buffer): void {
     if (!this.#owner.isOpen || this.#isDiscarded) return
     this.#hasReceived = true
     this.#owner.guard(() => (this.#preface ? this.#watch(this.#preface, bytes) : this.#read(bytes)))
   }
 
   #watch(preface: PrefaceWatch, bytes: Buffer): void {
-    const seen = preface.take(bytes)
+    const seen = preface.read(bytes)
     if (seen === undefined) return
     this.#preface = undefined
     if (preface.isPreface) this.#owner.leaveToHttp2(seen)
@@ -137,7 +138,7 @@ export class Input implements Reader, BodyReading {
     else this.#headSinceMs ??= this.#service.now()
   }
 
-  onBodyTaken(): void {
+  onBodyConsumed(): void {
     this.#updateReading()
   }
 

@@ -3,21 +3,21 @@ const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 /** Checks whether the first bytes of a connection are the HTTP/2 preface. */
 export class PrefaceWatch {
-  #held: Buffer | undefined
+  #received: Buffer | undefined
   isPreface = false
 
   /** Some bytes have come, all of which the preface begins with. */
   get hasBegun(): boolean {
-    return this.#held !== undefined
+    return this.#received !== undefined
   }
 
   /** Returns all bytes that have come as soon as it is known; undefined where that takes more of them. */
-  take(bytes: Buffer): Buffer | undefined {
-    const seen = this.#held ? Buffer.concat([this.#held, bytes]) : bytes
+  read(bytes: Buffer): Buffer | undefined {
+    const seen = this.#received ? Buffer.concat([this.#received, bytes]) : bytes
     const length = Math.min(seen.length, preface.length)
     const isAlike = preface.compare(seen, 0, length, 0, length) === 0
     if (isAlike && length < preface.length) {
-      this.#held = seen
+      this.#received = seen
       return undefined
     }
     this.isPreface = isAlike

@@ -2,10 +2,10 @@ import type { Socket } from 'node:net'
 import { ClientRequest } from '../message/client-request.ts'
 import type { RequestHead } from './parser/request-head.ts'
 
-/** Callbacks about the reading of a request's body. */
+/** Told how far the body of a request has been read, so that its connection reads on. */
 export type BodyReading = {
-  /** Some of it has been given out, or it flows again. */
-  onBodyTaken(): void
+  /** A listener has received some of the body. */
+  onBodyConsumed(): void
 }
 
 /** An HTTP/1 request, whose body its connection delivers as it arrives. */
@@ -23,21 +23,23 @@ export class Http1Request extends ClientRequest {
     this.#reading = reading
   }
 
-  takePiece(piece: Buffer): void {
+  /** The next piece of the body has arrived. */
+  onBody(piece: Buffer): void {
     this.receive(piece)
   }
 
-  takeEnd(trailers: readonly string[]): void {
+  /** The body has arrived to its end. @param trailers name, value, name, value… with names in lower case */
+  onBodyEnd(trailers: readonly string[]): void {
     this.rawTrailers = trailers
     this.receiveEnd()
   }
 
   /** The connection has closed. */
-  takeClose(): void {
+  onConnectionClose(): void {
     this.drop()
   }
 
-  protected override onTaken(): void {
-    if (!this.complete) this.#reading.onBodyTaken()
+  protected override onConsumed(): void {
+    if (!this.complete) this.#reading.onBodyConsumed()
   }
 }

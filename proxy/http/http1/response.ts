@@ -150,8 +150,8 @@ export class Http1Response extends ClientResponse {
     this.abort()
   }
 
-  /** It is over: its connection has sent all of it, or has closed. */
-  takeClose(): void {
+  /** Calls `onClose`: the connection has sent all of the response, or has closed. */
+  markClosed(): void {
     this.close()
   }
 

@@ -184,7 +184,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   letGo(stream: Http2Stream): void {
     this.streams.delete(stream.id)
     this.output.forget(stream)
-    stream.onGone()
+    stream.onClosed()
     this.#countOver(stream)
   }
 
@@ -202,7 +202,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
 
   onSent(stream: Http2Stream): void {
     this.responsesSent++
-    stream.response.onGone()
+    stream.response.markClosed()
     this.#countOver(stream)
     if (!this.#held.isEmpty) this.#held.serveWherePossible()
   }

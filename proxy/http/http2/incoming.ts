@@ -196,7 +196,7 @@ export class Incoming implements FrameSink {
       this.#owner.failStream(id, error)
     } else if (stream.isOpen) this.#dataStream = stream
     else if (this.#dataEnds) this.#owner.answered.end(id)
-    else stream.onTaken(length)
+    else stream.onConsumed(length)
   }
 
   onData(bytes: Buffer, from: number, to: number): void {
@@ -229,7 +229,7 @@ export class Incoming implements FrameSink {
     this.#dataStream = undefined
     if (!stream?.isOpen) return
     if (this.#dataEnds) this.#endRemote(stream)
-    else if (this.#dataPadding > 0) stream.onTaken(this.#dataPadding)
+    else if (this.#dataPadding > 0) stream.onConsumed(this.#dataPadding)
   }
 
   #endRemote(stream: Http2Stream): void {

@@ -5,8 +5,8 @@ import type { RequestFields } from './request-fields.ts'
 /** The stream of a request. */
 export type RequestStream = {
   readonly socket: Socket
-  /** Bytes of the content were taken. */
-  onTaken(bytes: number): void
+  /** A listener has received so many bytes of the content. */
+  onConsumed(bytes: number): void
 }
 
 /** An HTTP/2 request: the half of its stream that comes from the client. */
@@ -25,21 +25,21 @@ export class Http2Request extends ClientRequest {
   }
 
   /** The next piece of the content has arrived. */
-  takePiece(piece: Buffer): void {
+  onBody(piece: Buffer): void {
     this.receive(piece)
   }
 
   /** The content has arrived to its end. */
-  takeEnd(): void {
+  onBodyEnd(): void {
     this.receiveEnd()
   }
 
-  /** The rest of the content will not come. */
+  /** The rest of the content is not wanted, or will not come. */
   dropRest(): void {
     this.drop()
   }
 
-  protected override onTaken(bytes: number): void {
-    this.#stream.onTaken(bytes)
+  protected override onConsumed(bytes: number): void {
+    this.#stream.onConsumed(bytes)
   }
 }

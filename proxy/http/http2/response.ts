@@ -164,7 +164,7 @@ export class Http2Response extends ClientResponse {
     this.#waitingBytes -= bytes
     let left = bytes
     while (left > 0) {
-      const piece = this.#takePiece()
+      const piece = this.#shiftPiece()
       if (!piece) return
       if (piece.length > left) {
         target.push(piece.subarray(0, left))
@@ -176,7 +176,7 @@ export class Http2Response extends ClientResponse {
     }
   }
 
-  #takePiece(): Buffer | undefined {
+  #shiftPiece(): Buffer | undefined {
     const first = this.#part ?? this.#kept?.shift()
     this.#part = undefined
     if (first) return first
@@ -194,7 +194,7 @@ export class Http2Response extends ClientResponse {
   /** The pending pieces stay for longer than this turn: detaches them from shared buffers. */
   keepWaiting(): void {
     if (this.#pieces.length > 0 && this.#part === undefined && !this.#kept?.bytes)
-      this.#part = this.#takePiece()
+      this.#part = this.#shiftPiece()
     if (this.#part) this.#part = detachBuffer(this.#part)
     if (this.#pieces.length === 0) return
     this.#kept ??= new ByteQueue()
@@ -216,8 +216,8 @@ export class Http2Response extends ClientResponse {
     this.#leavingBytes = bytes
   }
 
-  /** It was handed to the system, or it cannot be any more. */
-  onGone(): void {
+  /** Calls `onClose`: the response was handed to the operating system, or its stream was reset. */
+  markClosed(): void {
     this.#part = this.#kept = undefined
     this.#clearPieces()
     this.#waitingBytes = this.#leavingBytes = 0

@@ -34,8 +34,8 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   #content: JoinedBytes | undefined
   #receiveWindow = INITIAL_WINDOW
   #isGone = false
-  /** Bytes that were taken, and that the client has not been told of. */
-  #taken = 0
+  /** Consumed bytes of which no WINDOW_UPDATE has told the client yet. */
+  #consumedBytes = 0
 
   constructor(connection: StreamOwner, id: number, fields: RequestFields, endsWithHeaders: boolean) {
     this.#connection = connection
@@ -68,7 +68,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
       return errorCodes.protocolError
     if (to - from >= MIN_SEPARATE_BYTES) {
       this.giveOut()
-      this.request.takePiece(bytes.subarray(from, to))
+      this.request.onBody(bytes.subarray(from, to))
     } else {
       this.#content ??= new JoinedBytes()
       this.#content.add(bytes, from, to)
@@ -78,7 +78,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
 
   /** Gives out what one read has brought of the content, in however many frames. */
   giveOut(): void {
-    if (this.#content && !this.#content.isEmpty) this.request.takePiece(this.#content.take())
+    if (this.#content && !this.#content.isEmpty) this.request.onBody(this.#content.take())
   }
 
   /** The client has sent all of the request. Returns the code of the error that this is, if it is one. */
@@ -86,18 +86,18 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     if (this.#contentLeft !== undefined && this.#contentLeft > 0) return errorCodes.protocolError
     this.giveOut()
     this.hasRemoteEnded = true
-    this.request.takeEnd()
+    this.request.onBodyEnd()
     return undefined
   }
 
-  /** Bytes of content, or what padded it, were taken: the client may send as many more. */
-  onTaken(bytes: number): void {
+  /** Bytes of DATA frames were consumed, padding included: the client may send as many more. */
+  onConsumed(bytes: number): void {
     if (this.hasRemoteEnded || this.#isGone) return
-    this.#taken += bytes
-    if (this.#taken < INITIAL_WINDOW / 2) return
-    this.#receiveWindow += this.#taken
-    this.#connection.output.send(numbersFrame(frameTypes.windowUpdate, 0, this.id, this.#taken))
-    this.#taken = 0
+    this.#consumedBytes += bytes
+    if (this.#consumedBytes < INITIAL_WINDOW / 2) return
+    this.#receiveWindow += this.#consumedBytes
+    this.#connection.output.send(numbersFrame(frameTypes.windowUpdate, 0, this.id, this.#consumedBytes))
+    this.#consumedBytes = 0
   }
 
   /** The response is complete: the rest of the request is dropped, and the client gets window updates for it. */
@@ -105,16 +105,16 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.giveOut()
     const { waitingBytes } = this.request
     this.request.dropRest()
-    this.onTaken(waitingBytes)
+    this.onConsumed(waitingBytes)
   }
 
-  /** The client has reset it, or its connection has closed. */
-  onGone(): void {
+  /** One side has reset the stream, or the connection has closed. */
+  onClosed(): void {
     this.isOpen = false
     this.#isGone = true
     this.#content = undefined
     this.request.dropRest()
-    this.response.onGone()
+    this.response.markClosed()
   }
 
   /** Some of the response waits for the client's window, or for it to read. */

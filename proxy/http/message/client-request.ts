@@ -107,7 +107,7 @@ export abstract class ClientRequest {
   protected receive(piece: Buffer): void {
     if (this.#flowing === true && this.#waiting === undefined) {
       this.#events?.emit('data', piece)
-      this.onTaken(piece.length)
+      this.onConsumed(piece.length)
       return
     }
     this.#waiting ??= new ByteQueue()
@@ -126,8 +126,8 @@ export abstract class ClientRequest {
     this.#close()
   }
 
-  /** Called when bytes of the body have been given out. */
-  protected abstract onTaken(bytes: number): void
+  /** Called when listeners have received so many bytes of the body. */
+  protected abstract onConsumed(bytes: number): void
 
   /** Emits the pending data in a later turn, so that no listener is called while it is being added. */
   #schedule(): void {
@@ -147,7 +147,7 @@ export abstract class ClientRequest {
         break
       }
       this.#events?.emit('data', piece)
-      this.onTaken(piece.length)
+      this.onConsumed(piece.length)
     }
     if (!this.complete || this.#flowing !== true || this.#waiting || this.#ended || this.#closed) return
     this.#ended = true

@@ -8,7 +8,7 @@ function openProxyHeader(): ByteReader {
   return {
     take(piece) {
       Object.assign(this, { reader })
-      Object.assign(this, { header: reader.take(piece)?.address })
+      Object.assign(this, { header: reader.read(piece)?.address })
     },
   }
 }

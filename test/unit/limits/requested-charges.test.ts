@@ -192,7 +192,7 @@ describe('by its head', () => {
     const hasLength = rawHeaders.includes('Content-Length') && declared !== '0'
     const framing = isChunked ? 'chunked' : hasLength ? 'length' : 'none'
     const head = { method: 'POST', url: '/', version: '1.1', fields: asRead(rawHeaders), framing } as never
-    return new Http1Request(new Socket(), head, { onBodyTaken: () => undefined })
+    return new Http1Request(new Socket(), head, { onBodyConsumed: () => undefined })
   }
   const length = ['Content-Length', '16']
   const type = 'Content-Type'

@@ -30,7 +30,7 @@ export class ResponseBody {
   #source: ResponseSource | undefined
   readonly #held = new ByteQueue()
   #paused = false
-  #taken = 0
+  #readsByClient = 0
   #after: (() => void) | undefined
 
   /** To be made when something arrives that `response` has no room for. */
@@ -46,9 +46,9 @@ export class ResponseBody {
     return this.#held.bytes
   }
 
-  /** Grows with each piece that the client takes. */
-  get taken(): number {
-    return this.#taken
+  /** How often the client has read some of its pending response. */
+  get readsByClient(): number {
+    return this.#readsByClient
   }
 
   push(chunk: Buffer): void {
@@ -82,7 +82,7 @@ export class ResponseBody {
   }
 
   readonly #onDrain = (): void => {
-    this.#taken++
+    this.#readsByClient++
     for (let piece = this.#held.shift(); piece; piece = this.#held.shift()) {
       this.#readAhead.heldBytes -= piece.length
       if (!this.#response.write(piece)) break

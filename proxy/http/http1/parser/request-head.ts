@@ -79,7 +79,7 @@ export class HeadReader {
   }
 
   /** @throws {RequestSyntaxError} */
-  takeRequestLine(text: string, start: number, end: number): void {
+  readRequestLine(text: string, start: number, end: number): void {
     const line = start === 0 && end === text.length ? text : text.slice(start, end)
     const targetStart = line.indexOf(' ') + 1
     const written = line.slice(0, Math.max(0, targetStart - 1))
@@ -96,7 +96,7 @@ export class HeadReader {
   }
 
   /** @throws {RequestSyntaxError} */
-  takeField(text: string, start: number, end: number): void {
+  readField(text: string, start: number, end: number): void {
     this.#size.addField(end - start)
     const framing = readFieldLine(text, start, end, this.#fields, this.#names)
     if (framing === undefined) return

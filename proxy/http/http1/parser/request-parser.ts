@@ -90,8 +90,8 @@ export class RequestParser {
       const lineEnd = text.indexOf('\r', lineStart)
       if (text.indexOf('\n', lineStart) !== lineEnd + 1)
         throw new RequestSyntaxError('a line that does not end in CRLF')
-      if (lineStart === 0) this.#head.takeRequestLine(text, 0, lineEnd)
-      else this.#head.takeField(text, lineStart, lineEnd)
+      if (lineStart === 0) this.#head.readRequestLine(text, 0, lineEnd)
+      else this.#head.readField(text, lineStart, lineEnd)
       lineStart = lineEnd + 2
     } while (lineStart < text.length)
   }
@@ -107,8 +107,8 @@ export class RequestParser {
           throw new RequestSyntaxError('unknown method, or no request line')
         this.#head.checkUnfinished(lines.heldBytes)
       } else if (line !== '') {
-        if (this.#head.hasBegun) this.#head.takeField(line, 0, line.length)
-        else this.#head.takeRequestLine(line, 0, line.length)
+        if (this.#head.hasBegun) this.#head.readField(line, 0, line.length)
+        else this.#head.readRequestLine(line, 0, line.length)
       } else if (this.#head.hasBegun) {
         this.#endHead()
         return at

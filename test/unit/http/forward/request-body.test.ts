@@ -37,7 +37,7 @@ describe('the body of a request', () => {
     ['that the backend does not take', 1024 * 1024],
   ])('%s keeps little more memory than its bytes, whatever it came with', async (_, before) => {
     const request = new Http2Request(
-      { socket: new Socket(), onTaken: () => undefined },
+      { socket: new Socket(), onConsumed: () => undefined },
       { method: 'POST', path: '/', headers: [], contentLength: undefined },
       true,
     )
@@ -52,9 +52,9 @@ describe('the body of a request', () => {
     body.sendTo(channelTo(stream), upstreamRequest({ hasBody: true }))
     await new Promise<void>((resolve) => process.nextTick(resolve))
     // More than is kept to be sent once more.
-    if (before > 0) request.takePiece(Buffer.alloc(before))
+    if (before > 0) request.onBody(Buffer.alloc(before))
     const pieces = Array.from({ length: 100 }, (_each, i) => String(i % 10))
-    for (const piece of pieces) request.takePiece(partOfRead(piece))
+    for (const piece of pieces) request.onBody(partOfRead(piece))
     const written = write.mock.calls.map(([piece]) => piece as Buffer)
     const small = written.filter(({ length }) => length === 1)
     expect(Buffer.concat(small).toString()).toBe(pieces.join(''))
@@ -67,7 +67,7 @@ describe('the body of a request', () => {
     'loses nothing that comes between a failed connection and the next, after %i pieces',
     async (count) => {
       const request = new Http2Request(
-        { socket: new Socket(), onTaken: () => undefined },
+        { socket: new Socket(), onConsumed: () => undefined },
         { method: 'POST', path: '/', headers: ['content-length', '100'], contentLength: 100 },
         true,
       )
@@ -87,12 +87,12 @@ describe('the body of a request', () => {
         return { failing, text: () => written.join('') }
       }
       const first = begin()
-      for (let i = 0; i < count; i++) request.takePiece(Buffer.from(String(i)))
+      for (let i = 0; i < count; i++) request.onBody(Buffer.from(String(i)))
       await new Promise<void>((resolve) => process.nextTick(resolve))
       first.failing.emit('error', new Error('ECONNRESET'))
-      request.takePiece(Buffer.from('meanwhile'))
+      request.onBody(Buffer.from('meanwhile'))
       const second = begin()
-      request.takePiece(Buffer.from('after'))
+      request.onBody(Buffer.from('after'))
       // Given out in a later turn.
       await new Promise<void>((resolve) => process.nextTick(resolve))
       const sent = ['0', '1', '2'].slice(0, count).concat('meanwhile', 'after').join('')
