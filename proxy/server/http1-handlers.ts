@@ -35,7 +35,7 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
     onRequest(connection, request, response) {
       if (request.method === 'CONNECT') {
         telemetry.requestRejected('other')
-        connection.refuse(errors.methodNotAllowed, allow)
+        connection.rejectInput(errors.methodNotAllowed, allow)
         return
       }
       try {
@@ -99,7 +99,7 @@ function serveHandshake(
 
 /** Answers a malformed request, and closes the connection, as the bytes after it cannot be trusted. */
 function answerFault(connection: ServedConnection, { reply }: Fault, exchange: Exchange | undefined): void {
-  if (!exchange) return connection.refuse(reply, [])
+  if (!exchange) return connection.rejectInput(reply, [])
   const { response } = exchange
   if (response.destroyed) connection.closeSoon()
   else if (response.headersSent && !response.writableEnded) response.abort()

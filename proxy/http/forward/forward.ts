@@ -74,7 +74,7 @@ export class Forwarding implements UpstreamExchange {
     const { request, held } = forwarded
     const hooks: BodyHooks = {
       isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
-      overLimit: () => this.#refuseBody(),
+      overLimit: () => this.#rejectBody(),
       trailers: () => requestTrailers(request, forwarded.classifyField),
     }
     this.#body = request.hasContent ? new RequestBody(request, options.maxBodyBytes, hooks, held) : undefined
@@ -270,7 +270,7 @@ export class Forwarding implements UpstreamExchange {
     else this.#delivery.truncate()
   }
 
-  #refuseBody(): void {
+  #rejectBody(): void {
     const { request, response } = this.#forwarded
     this.abandon('the request body is over the limit')
     if (this.#delivery.hasBegun) this.#truncateResponse('aborted')

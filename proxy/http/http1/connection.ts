@@ -197,7 +197,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   }
 
   /** Answers malformed input without a request object, and ends the connection. */
-  refuse(
+  rejectInput(
     { status, reason, body }: { readonly status: number; readonly reason: string; readonly body: Buffer },
     fields: readonly string[],
   ): void {

@@ -8,7 +8,7 @@ import type { RequestSyntaxError } from './parser/syntax-error.ts'
 export type ServedConnection = {
   readonly socket: Socket
   /** Answers malformed input without a request object, and ends the connection. */
-  refuse(
+  rejectInput(
     reply: { readonly status: number; readonly reason: string; readonly body: Buffer },
     fields: readonly string[],
   ): void

@@ -6,8 +6,8 @@ import { HeadSize, type HeadLimits } from './head-size.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /**
- * How a request's body ends (RFC 9112 section 6.3). `unknown`: it cannot be determined, and nothing after the head can be read;
- * such a request is still served, that is refused, with the reason that the steps find.
+ * How a request's body ends (RFC 9112 section 6.3). `unknown`: it cannot be determined, and nothing after the head can be read.
+ * Such a request is still handed over, because the handler rejects it with a more precise reason.
  */
 export type RequestFraming = 'none' | 'length' | 'chunked' | 'unknown'
 
