@@ -51,7 +51,7 @@ function decideWithClaims(
   claims: ReadClaims | undefined,
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
-  if (asked.isOver) return { outcome: 'gone' }
+  if (asked.isFinished) return { outcome: 'gone' }
   const met = policiesWithMetConditions(asked, head, claims, table)
   const applying = table.hasPlans ? choosePlans(met, claims, asked) : met
   if (!table.hasBodyKeys || !applying.some(hasBodyKey))

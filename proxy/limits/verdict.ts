@@ -52,7 +52,7 @@ export type AskedRequest = {
   readonly request: ClientRequest
   readonly peer: Peer
   /** The client has disconnected: the request is not counted any more. */
-  readonly isOver: boolean
+  readonly isFinished: boolean
   /** Another proxy forwards it if it is allowed, so the gateway cannot answer it in place of the backend. */
   readonly isForwardedByAnother?: boolean
   readHead(): RequestHead | RejectedHead

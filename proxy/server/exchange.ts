@@ -50,7 +50,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   #turn: Turn | undefined
   /** The limit headers of the response, local or from the backend: name, value, name, value… */
   limitHeaders: readonly string[] = none
-  isOver = false
+  isFinished = false
   place = -1
 
   clientAddress = unknownClient
@@ -113,7 +113,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         if (this.#isAnswered) return this.#goneAfter(verdict.turn)
         this.limitHeaders = this.options.limitHeaders(verdict.states)
         if (verdict.turn) return this.#wait(verdict.turn, verdict.states)
-        return this.#pass(this.#routeOver(verdict.states))
+        return this.#pass(this.#routeOverLimit(verdict.states))
       case 'refused':
         this.#noteDecision(verdict)
         if (verdict.refusedBy.ban) noteRefusal(this.options.banning, this.charges, verdict)
@@ -168,7 +168,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
 
   /** The client disconnected during the decision, or sent an invalid body and was answered. Its counts stay. */
   get #isAnswered(): boolean {
-    return this.isOver || this.response.headersSent
+    return this.isFinished || this.response.headersSent
   }
 
   #noteDecision(decision: Decision): void {
@@ -192,7 +192,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         this.report.waited()
         if (this.#isAnswered) return this.#forwarded?.giveBack()
         this.limitHeaders = this.options.limitHeaders(statesAfter(states, waitedMs))
-        this.#pass(this.#routeOver(states))
+        this.#pass(this.#routeOverLimit(states))
       }),
     )
   }
@@ -204,7 +204,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   /** Where the first rule that the request is over the limit of sends it; undefined if it goes where all others go. */
-  #routeOver(states: readonly PolicyState[]): RoutedUpstream | undefined {
+  #routeOverLimit(states: readonly PolicyState[]): RoutedUpstream | undefined {
     const ofRules = this.options.routes?.ofRules
     const over = ofRules && states.find(({ policy, exceeded }) => exceeded && ofRules.has(policy.name))
     if (!over) return undefined
@@ -279,7 +279,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   /** The response has been sent, the client has gone, or a tunnel has taken its place. */
   finish(status: number): void {
     const { now, slowClients } = this.options
-    this.isOver = true
+    this.isFinished = true
     if (this.#turn) {
       this.report.waited()
       this.#goneAfter(this.#turn)

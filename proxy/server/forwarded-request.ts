@@ -68,7 +68,7 @@ type Host = {
   readonly onUpgrade: OnUpgrade | undefined
   /** The limit headers of the response: name, value, name, value… */
   readonly limitHeaders: readonly string[]
-  readonly isOver: boolean
+  readonly isFinished: boolean
   guard(step: () => void): void
   reject(reason: Rejection, reply: ErrorReply, why: string): void
   finish(status: number): void
@@ -253,7 +253,7 @@ export class ForwardedRequest {
   }
 
   get #isAnswered(): boolean {
-    return this.#host.isOver || this.#host.response.headersSent
+    return this.#host.isFinished || this.#host.response.headersSent
   }
 
   /** The request goes no further: its reservations are refunded. */
@@ -281,7 +281,7 @@ export class ForwardedRequest {
     this.#host.guard(() => this.#host.finish(101))
   }
 
-  /** The request is over. */
+  /** The request has been answered, or its client has gone. */
   finish(): void {
     const isUnsent = this.#held !== undefined && this.delivery === this.#held
     this.delivery?.clientGone()

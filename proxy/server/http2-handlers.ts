@@ -82,7 +82,7 @@ function watchAnswer(
     request,
     response,
     forwarding: undefined,
-    isOver: false,
+    isFinished: false,
     client,
     place: -1,
     guard: (step) => step(),
@@ -90,7 +90,7 @@ function watchAnswer(
   }
   slowClients.add(exchange)
   response.onClose = () => {
-    exchange.isOver = true
+    exchange.isFinished = true
     slowClients.finish(exchange)
   }
 }

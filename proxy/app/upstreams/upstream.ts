@@ -116,7 +116,7 @@ class LiveUpstreams implements Upstreams {
   }
 
   #commit(routed: readonly RoutedGroup[]): void {
-    for (const group of this.#retired) if (group.isOver) this.#retired.delete(group)
+    for (const group of this.#retired) if (group.hasEnded) this.#retired.delete(group)
     const before = new Set(this.#inForce.map(({ group }) => group))
     const kept = new Set(routed.map(({ group }) => group))
     for (const group of before) {

@@ -7,14 +7,14 @@ export type PacedExchange = {
   /** Undefined before the request is forwarded, or where it is not. */
   readonly forwarding: ForwardProgress | undefined
   /** The response has been sent or the client has gone. */
-  readonly isOver: boolean
+  readonly isFinished: boolean
   /** Who the client is. */
   readonly client: string
   /** Its place in the array of `watchSlowClients`, -1 outside of it. */
   place: number
   /** Runs a step. An exception fails this exchange only. */
   guard(step: () => void): void
-  /** Called when the client is too slow, while the exchange is not over. */
+  /** Called when the client is too slow, while the exchange is not finished. */
   onTooSlow(): void
 }
 
@@ -31,10 +31,14 @@ export type ForwardProgress = {
 }
 
 /** The next step expected of the client; undefined while waiting for something else, such as the backend. */
-export function awaitedOf({ isOver, response, forwarding }: PacedExchange): 'body' | 'response' | undefined {
+export function awaitedOf({
+  isFinished,
+  response,
+  forwarding,
+}: PacedExchange): 'body' | 'response' | undefined {
   // The request is finished, but the rest of a short body is still read and dropped, so that the connection can be
   // reused.
-  if (isOver) return 'body'
+  if (isFinished) return 'body'
   if (response.writableEnded) return 'response'
   if (response.headersSent)
     return response.writableNeedDrain || forwarding?.isTruncated ? 'response' : undefined
@@ -58,7 +62,7 @@ export function isBodyAwaited({ request, response }: PacedExchange): boolean {
 }
 
 /** Calls back once when the request body has been read or its connection has closed. */
-export function onceBodyOver({ request }: PacedExchange, callback: () => void): void {
+export function onceBodyEnds({ request }: PacedExchange, callback: () => void): void {
   const { socket } = request
   const leave = (): void => {
     callback()

@@ -4,7 +4,7 @@ import {
   awaitedOf,
   heldBytesOf,
   isBodyAwaited,
-  onceBodyOver,
+  onceBodyEnds,
   progressOf,
   type PacedExchange,
 } from './client-progress.ts'
@@ -27,7 +27,7 @@ const bytesEach = 20 * 1024
 /** The exchanges in progress, of which those that wait too long for their client are ended. */
 export type SlowClients = {
   add(exchange: PacedExchange): void
-  /** The exchange is over. It is let go of once no more of the request body is expected. */
+  /** The exchange is finished. It is watched until no more of the request body is expected. */
   finish(exchange: PacedExchange): void
   readonly size: number
   /** At the last check, clients had left more than half unread of what they may: sooner or later connections are closed for it. */
@@ -66,7 +66,7 @@ export function watchSlowClients(
   return {
     add: (exchange) => watched.add(exchange),
     finish(exchange) {
-      if (isBodyAwaited(exchange)) onceBodyOver(exchange, () => watched.remove(exchange))
+      if (isBodyAwaited(exchange)) onceBodyEnds(exchange, () => watched.remove(exchange))
       else watched.remove(exchange)
     },
     get size() {
@@ -151,7 +151,7 @@ class WatchedExchanges {
     if (waitsFor === 'response' && advance > 0) return begin()
     if (nowMs - span.sinceMs < (waitsFor === 'body' ? bodyTimeoutMs : sendTimeoutMs)) return
     if (waitsFor === 'body' && advance >= this.#minBodyBytes) return begin()
-    if (exchange.isOver) this.#closeUnread(exchange)
+    if (exchange.isFinished) this.#closeUnread(exchange)
     else exchange.onTooSlow()
   }
 

@@ -153,7 +153,7 @@ export class Input implements Reader, BodyReading {
     else this.#socket.pause()
   }
 
-  /** The request in flight is over: reads the buffered bytes up to the end of the next one. */
+  /** The request in flight has been answered: reads the buffered bytes up to the end of the next one. */
   readNext(): void {
     this.#headSinceMs = undefined
     if (this.#pipelined) this.#owner.guard(() => this.#readPipelined())

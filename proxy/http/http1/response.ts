@@ -17,7 +17,7 @@ const MAX_PENDING_BYTES_BEFORE_INTERIM = 16 * 1024
 export type ResponseConnection = {
   readonly output: Output
   readonly keepAliveLine: string
-  /** The response has ended: sends `last` and `behind`, and then it is over. */
+  /** Sends `last` and `behind`, the end of the response, and closes the response once they are sent. */
   finishResponse(last: Buffer | undefined, behind: string): void
   /** Ends the connection after the written bytes, and reads on for a moment, so that they arrive. */
   closeSoon(): void

@@ -185,7 +185,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.streams.delete(stream.id)
     this.output.forget(stream)
     stream.onClosed()
-    this.#countOver(stream)
+    this.#countFinished(stream)
   }
 
   onLocalEnd(stream: Http2Stream): void {
@@ -203,7 +203,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   onSent(stream: Http2Stream): void {
     this.responsesSent++
     stream.response.markClosed()
-    this.#countOver(stream)
+    this.#countFinished(stream)
     if (!this.#held.isEmpty) this.#held.serveWherePossible()
   }
 
@@ -212,7 +212,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.socket.destroy()
   }
 
-  #countOver(stream: Http2Stream): void {
+  #countFinished(stream: Http2Stream): void {
     if (!stream.isServed) return
     stream.isServed = false
     this.openRequests--

@@ -5,47 +5,47 @@ export abstract class ClientResponse {
   readonly req: ClientRequest
   /** Called once: when the last byte has been handed to the operating system, the response was aborted, or the client has gone. */
   onClose: (() => void) | undefined
-  /** Called where `write` has returned false and there is room again. */
+  /** Called when there is room again after `write` has returned false. */
   onDrain: (() => void) | undefined
   statusCode = 200
-  /** The head of the response has been given. */
+  /** `writeHead` was called. */
   headersSent = false
-  /** The end of the response has been given. */
+  /** `end` was called. */
   writableEnded = false
-  /** It is over: nothing that is given any more goes out. */
+  /** It was sent, or aborted: whatever is written from now on is dropped. */
   destroyed = false
 
   constructor(request: ClientRequest) {
     this.req = request
   }
 
-  /** HTTP/1: the connection is kept after the response. It is true over HTTP/2. */
+  /** Over HTTP/1: the connection is kept open after the response. Over HTTP/2 always true. */
   abstract readonly shouldKeepAlive: boolean
-  /** Bytes of the response that wait for the client to read. */
+  /** Bytes of the response that are pending: the client has not read them. */
   abstract readonly writableLength: number
-  /** `write` has returned false, and `drain` is to come. */
+  /** `write` has returned false, and `onDrain` has not been called since. */
   abstract readonly writableNeedDrain: boolean
 
   /**
-   * Gives the head, which goes out with the first piece of the body, or with `flushHead`.
+   * Sets the head, which is sent with the first piece of the body, or by `flushHead`.
    *
-   * @param fields name, value, name, value… with names in lower case; a name may repeat. What HTTP/2 has no use for is not among them
-   *   for an HTTP/2 response
+   * @param fields name, value, name, value… with names in lower case; a name may repeat. Over HTTP/2 without the connection-specific
+   *   fields, which it forbids
    */
   abstract writeHead(status: number, fields: readonly string[]): void
-  /** Sends the head before there is anything of the body. */
+  /** Sends the head without waiting for the body. */
   abstract flushHead(): void
-  /** Gives a piece of the body. Returns whether there is room for more. */
+  /** Sends a piece of the body. Returns whether there is room for more. */
   abstract write(piece: Buffer): boolean
-  /** Gives the last piece of the body, if there is one, and the end. Does nothing after the end. */
+  /** Sends the last piece of the body, if there is one, and ends the response. Does nothing after the end. */
   abstract end(last?: Buffer): void
-  /** The trailers to end with, where the client takes them: name, value, name, value… To be given before the end. */
+  /** Sets the trailers, which are sent if the client accepts them: name, value, name, value… To be called before `end`. */
   abstract addTrailers(fields: readonly string[]): void
-  /** 100 Continue (RFC 9110 section 10.1.1), unless the response has begun. */
+  /** Sends 100 Continue (RFC 9110 section 10.1.1), unless the response has begun. */
   abstract writeContinue(): void
   /**
-   * An interim response of the backend (RFC 9110 section 15.2), unless the response has begun, or the client does not read its
-   * responses, or understands none (HTTP/1.0).
+   * Passes on an interim response of the backend (RFC 9110 section 15.2), unless the response has begun, the client does not read what
+   * it is sent, or it speaks HTTP/1.0, which has no interim responses.
    *
    * @param fields name, value, name, value… with names in lower case
    */
@@ -69,7 +69,7 @@ export abstract class ClientResponse {
   /** Closes the connection, with all other responses on it. */
   abstract destroyConnection(): void
 
-  /** It is over. */
+  /** To be called once nothing more of the response is sent. */
   protected close(): void {
     if (this.destroyed) return
     this.destroyed = true

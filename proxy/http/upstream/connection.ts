@@ -23,7 +23,7 @@ export type ConnectionOwner = {
   onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void
   /** The backend has closed the connection while it was free. */
   onClosedIdle(connection: UpstreamConnection): void
-  /** The exchange is over and the connection can serve the next. */
+  /** The exchange has ended, and the connection can serve the next. */
   onFree(connection: UpstreamConnection): void
   /** The connection has closed. Its place stays with its exchange, which may retry in `onFailure`. */
   onGone(connection: UpstreamConnection): void
@@ -177,7 +177,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   /** Called by the sweep: ends the connection when what it waits for is overdue. */
   expire(nowMs: number): void {
-    if (!this.#deadline.isOver(nowMs) || this.#buffered) return
+    if (!this.#deadline.hasPassed(nowMs) || this.#buffered) return
     if (this.#exchange) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
     else this.destroy()
   }
@@ -333,7 +333,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#free(this.#life.endExchange(this.idleSinceMs))
   }
 
-  /** As `release`, where the exchange that the connection was opened for was over before it began. */
+  /** As `release`, for a connection whose exchange was cancelled before it began. */
   releaseUnused(): void {
     this.#free(this.#life.beginWaiting(this.#now()))
   }

@@ -29,7 +29,7 @@ export class ResponseDeadline {
     return this.#kind
   }
 
-  isOver(nowMs: number): boolean {
+  hasPassed(nowMs: number): boolean {
     return nowMs >= this.#atMs
   }
 

@@ -21,7 +21,7 @@ export function createUnservedRequest(
   return {
     request,
     peer,
-    isOver: false,
+    isFinished: false,
     ...(body && { readBody: () => readPartOf(body) }),
     readHead: () => readRequestHead(request, head, upgrades),
     clientAddress: unknownClient,

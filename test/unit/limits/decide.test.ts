@@ -90,7 +90,7 @@ test.each<[string, Case, object]>([
   ],
   [
     'a request whose client has gone is not counted',
-    { target: '/login', asked: { isOver: true } },
+    { target: '/login', asked: { isFinished: true } },
     { outcome: 'gone' },
   ],
   [
@@ -121,7 +121,7 @@ test('the limiter is asked with the limit that was set for a client at run time'
 test('a client that disconnects while its token is verified is not counted', async () => {
   const { promise, resolve } = Promise.withResolvers<undefined>()
   const { verdict, charged, about } = decide({ target: '/login', table: { tokens: { read: () => promise } } })
-  Object.assign(about, { isOver: true })
+  Object.assign(about, { isFinished: true })
   resolve(undefined)
   expect(verdict).toBeInstanceOf(Promise)
   expect(await verdict).toEqual({ outcome: 'gone' })

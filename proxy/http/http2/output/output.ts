@@ -104,7 +104,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     this.#schedule()
   }
 
-  /** The stream is over: nothing more is sent on it. */
+  /** The stream has closed: nothing more is sent on it. */
   forget(stream: Stream): void {
     if (!stream.hasTurn) return
     stream.hasTurn = false

@@ -156,7 +156,7 @@ export class UpstreamSession implements StreamOwner {
   expire(nowMs: number, mayRetire: boolean): void {
     for (const stream of [...this.#streams]) stream.expire(nowMs)
     // A stream that is reset stays until the backend takes the reset.
-    const isBusy = this.#streams.values().some(({ isOver }) => !isOver)
+    const isBusy = this.#streams.values().some(({ isFinished }) => !isFinished)
     if (isBusy) this.#idleSinceMs = nowMs
     const idleMs = nowMs - this.#idleSinceMs
     if (

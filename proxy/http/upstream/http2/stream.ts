@@ -54,7 +54,7 @@ export class UpstreamStream implements UpstreamChannel {
   }
 
   /** The exchange has been told how it ended. */
-  get isOver(): boolean {
+  get isFinished(): boolean {
     return this.#exchange === undefined
   }
 
@@ -139,7 +139,7 @@ export class UpstreamStream implements UpstreamChannel {
 
   /** Called by the sweep: gives up when what it waits for is overdue. */
   expire(nowMs: number): void {
-    if (this.#deadline.isOver(nowMs)) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
+    if (this.#deadline.hasPassed(nowMs)) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
   }
 
   /** The session is gone, and `close` of its streams may be lost with it. */

@@ -35,7 +35,7 @@ export class ConnectionLife {
   }
 
   /**
-   * The exchange that it was opened for was over before it began.
+   * The exchange that the connection was opened for was cancelled before it began.
    *
    * @returns as `endExchange`
    */
@@ -60,8 +60,8 @@ export class ConnectionLife {
   }
 
   #idleUntil(nowMs: number): number | undefined {
-    const isOver = (this.#served > 0 && this.#served === this.#maxRequests) || nowMs >= this.#retireAtMs
-    if (isOver || this.#keepAliveMs <= keepAliveMarginMs) return undefined
+    const isRetired = (this.#served > 0 && this.#served === this.#maxRequests) || nowMs >= this.#retireAtMs
+    if (isRetired || this.#keepAliveMs <= keepAliveMarginMs) return undefined
     return Math.min(nowMs + this.#keepAliveMs - keepAliveMarginMs, this.#retireAtMs)
   }
 }

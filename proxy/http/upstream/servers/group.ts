@@ -33,7 +33,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
     this.#servers = servers
     this.#only = servers.length === 1 ? servers[0] : undefined
     for (const server of gone) server.retire(this.#now)
-    this.#retired = [...this.#retired.filter(({ isOver }) => !isOver), ...gone]
+    this.#retired = [...this.#retired.filter(({ hasEnded }) => !hasEnded), ...gone]
   }
 
   send(exchange: UpstreamExchange): void {
@@ -66,8 +66,8 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
   }
 
   /** All servers have ended. */
-  get isOver(): boolean {
-    return this.#all().every(({ isOver }) => isOver)
+  get hasEnded(): boolean {
+    return this.#all().every(({ hasEnded }) => hasEnded)
   }
 
   destroy(): void {

@@ -33,7 +33,7 @@ export class ResolvedGroup implements UpstreamSender {
   readonly #timers = new Map<URL, NodeJS.Timeout>()
   readonly #started = new Set<URL>()
   readonly #prober: Prober | undefined
-  #isOver = false
+  #isStopped = false
 
   constructor(options: ResolvedGroupOptions) {
     this.#options = options
@@ -70,8 +70,8 @@ export class ResolvedGroup implements UpstreamSender {
   }
 
   /** All its servers have ended. */
-  get isOver(): boolean {
-    return this.#group.isOver
+  get hasEnded(): boolean {
+    return this.#group.hasEnded
   }
 
   destroy(): void {
@@ -80,7 +80,7 @@ export class ResolvedGroup implements UpstreamSender {
   }
 
   #stop(): void {
-    this.#isOver = true
+    this.#isStopped = true
     this.#prober?.stop()
     for (const timer of this.#timers.values()) clearTimeout(timer)
   }
@@ -110,12 +110,12 @@ export class ResolvedGroup implements UpstreamSender {
     } catch {
       // A connection failure is reported with the request.
     }
-    if (this.#isOver) return
+    if (this.#isStopped) return
     this.#timers.set(url, setTimeout(() => void this.#resolve(url, name), forMs).unref())
   }
 
   #use(url: URL, addresses: readonly string[]): void {
-    if (this.#isOver || addresses.join() === (this.#resolved.get(url) ?? []).join()) return
+    if (this.#isStopped || addresses.join() === (this.#resolved.get(url) ?? []).join()) return
     this.#resolved.set(url, addresses)
     const known = new Map(this.#group.servers.map((server) => [server.id, server]))
     const next = this.#options.urls.flatMap((each) => {

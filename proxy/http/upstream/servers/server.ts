@@ -57,7 +57,7 @@ export class Server {
   #isTried = false
   #isHealthy = true
   #lingering: NodeJS.Timeout | undefined
-  #isOver = false
+  #hasEnded = false
 
   constructor(place: ServerPlace, open: () => ServerPool, onState: OnServerState = () => undefined) {
     this.place = place
@@ -172,13 +172,13 @@ export class Server {
   }
 
   /** It has ended. */
-  get isOver(): boolean {
-    return this.#isOver
+  get hasEnded(): boolean {
+    return this.#hasEnded
   }
 
   /** Ends its connections now. Requests on them fail. */
   destroy(): void {
-    this.#isOver = true
+    this.#hasEnded = true
     clearInterval(this.#lingering)
     this.#pool?.destroy()
   }

@@ -66,7 +66,7 @@ test('a server that is gone waits two minutes for requests that were on their wa
   expect(pool.isEnded).toBe(false)
   pool.busy = 0
   vi.advanceTimersByTime(119_000)
-  expect(server.isOver).toBe(false)
+  expect(server.hasEnded).toBe(false)
   vi.advanceTimersByTime(2_000)
-  expect([server.isOver, pool.isEnded]).toEqual([true, true])
+  expect([server.hasEnded, pool.isEnded]).toEqual([true, true])
 })
