@@ -51,7 +51,7 @@ export function progressOf({ forwarding }: PacedExchange): number {
 }
 
 /** Bytes of the response that the client has not read yet. */
-export function heldBytesOf({ forwarding, response }: PacedExchange): number {
+export function unreadBytesOf({ forwarding, response }: PacedExchange): number {
   return (forwarding?.heldBytes ?? 0) + response.writableLength
 }
 

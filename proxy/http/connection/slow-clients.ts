@@ -2,7 +2,7 @@ import { afterInput } from '../../../shared/after-input.ts'
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import {
   awaitedOf,
-  heldBytesOf,
+  unreadBytesOf,
   isBodyAwaited,
   onceBodyEnds,
   progressOf,
@@ -21,24 +21,28 @@ export type PaceLimits = {
   readonly maxUnreadBytes: number
 }
 
-/** Memory that Node holds for an unread response, besides its bytes: some 20 KB over HTTP/2. */
-const bytesEach = 20 * 1024
+/** Memory of an unread response besides its bytes: some 20 KB over HTTP/2. */
+const OVERHEAD_BYTES = 20 * 1024
 
-/** The exchanges in progress, of which those that wait too long for their client are ended. */
+/** Watches the exchanges in progress, and ends those that wait too long for their client. */
 export type SlowClients = {
   add(exchange: PacedExchange): void
   /** The exchange is finished. It is watched until no more of the request body is expected. */
   finish(exchange: PacedExchange): void
   readonly size: number
-  /** At the last check, clients had left more than half unread of what they may: sooner or later connections are closed for it. */
+  /** At the last check, clients had left more than half of `maxUnreadBytes` unread: connections may soon be closed for it. */
   readonly isPressed: boolean
   /** Bytes that clients had left unread at the last check, and how many connections have been closed for that. */
   readUnread(): TableUse
   close(): void
 }
 
-/** The progress of an exchange when its current timeout began. */
-type Span = { readonly waitsFor: 'body' | 'response'; readonly progress: number; readonly sinceMs: number }
+/** The timeout that runs for an exchange: what its client is waited for, since when, and its progress at that time. */
+type RunningTimeout = {
+  readonly waitsFor: 'body' | 'response'
+  readonly progress: number
+  readonly sinceMs: number
+}
 
 /**
  * Ends exchanges whose client sends its body or reads its response too slowly: each of them holds memory, and usually a
@@ -87,15 +91,16 @@ export function watchSlowClients(
 /**
  * The exchanges in progress, and since when each waits for its client.
  *
- * They are in an array in which each knows its place, and in no `Set`: V8 allocates a new table for a `Set` every so many requests,
- * and each old table, once in the old generation, keeps its entries alive. That took 17 % of the CPU time of a request.
+ * They are in an array in which each knows its place, and not in a `Set`: V8 keeps allocating new tables for a `Set` that changes, and
+ * an old table in the old generation keeps its entries alive. That took 17 % of the CPU time of a request.
  */
 class WatchedExchanges {
   readonly #limits: PaceLimits
   readonly #minBodyBytes: number
   readonly #onEnded: (connections: number) => void
   readonly #exchanges: PacedExchange[] = []
-  readonly #spans = new Map<PacedExchange, Span>()
+  /** Only of exchanges that wait for their client. */
+  readonly #timeouts = new Map<PacedExchange, RunningTimeout>()
   /** Bytes that clients had left unread at the last check. */
   unreadBytes = 0
   /** Connections that have been closed for what they left unread. */
@@ -124,33 +129,33 @@ class WatchedExchanges {
       last.place = exchange.place
     }
     exchange.place = -1
-    if (this.#spans.size > 0) this.#spans.delete(exchange)
+    if (this.#timeouts.size > 0) this.#timeouts.delete(exchange)
   }
 
-  /** Ends those that are too slow, and what clients leave unread over the limit. */
+  /** Ends exchanges whose client is too slow, and closes connections if clients leave too much unread. */
   check(nowMs: number): void {
     this.unreadBytes = 0
     // A copy: those that are too slow leave the list.
-    for (const exchange of [...this.#exchanges]) this.#look(exchange, nowMs)
-    if (this.unreadBytes > this.#limits.maxUnreadBytes) this.#shed()
+    for (const exchange of [...this.#exchanges]) this.#checkOne(exchange, nowMs)
+    if (this.unreadBytes > this.#limits.maxUnreadBytes) this.#closeLargest()
   }
 
-  #look(exchange: PacedExchange, nowMs: number): void {
+  #checkOne(exchange: PacedExchange, nowMs: number): void {
     const { bodyTimeoutMs, sendTimeoutMs } = this.#limits
     const waitsFor = awaitedOf(exchange)
     const progress = progressOf(exchange)
-    if (waitsFor === 'response') this.unreadBytes += heldBytesOf(exchange) + bytesEach
-    const span = this.#spans.get(exchange)
+    if (waitsFor === 'response') this.unreadBytes += unreadBytesOf(exchange) + OVERHEAD_BYTES
+    const running = this.#timeouts.get(exchange)
     if (waitsFor === undefined) {
-      if (span) this.#spans.delete(exchange)
+      if (running) this.#timeouts.delete(exchange)
       return
     }
-    const begin = (): void => void this.#spans.set(exchange, { waitsFor, progress, sinceMs: nowMs })
-    if (span?.waitsFor !== waitsFor) return begin()
-    const advance = progress - span.progress
-    if (waitsFor === 'response' && advance > 0) return begin()
-    if (nowMs - span.sinceMs < (waitsFor === 'body' ? bodyTimeoutMs : sendTimeoutMs)) return
-    if (waitsFor === 'body' && advance >= this.#minBodyBytes) return begin()
+    const restart = (): void => void this.#timeouts.set(exchange, { waitsFor, progress, sinceMs: nowMs })
+    if (running?.waitsFor !== waitsFor) return restart()
+    const advance = progress - running.progress
+    if (waitsFor === 'response' && advance > 0) return restart()
+    if (nowMs - running.sinceMs < (waitsFor === 'body' ? bodyTimeoutMs : sendTimeoutMs)) return
+    if (waitsFor === 'body' && advance >= this.#minBodyBytes) return restart()
     if (exchange.isFinished) this.#closeUnread(exchange)
     else exchange.onTooSlow()
   }
@@ -161,14 +166,14 @@ class WatchedExchanges {
   }
 
   /** Closes connections of the client with the most unread data until the total is well below the limit. */
-  #shed(): void {
+  #closeLargest(): void {
     const unread = this.#exchanges
       .filter((exchange) => awaitedOf(exchange) === 'response')
       .map((exchange) => ({
         exchange,
         client: exchange.client,
         connection: exchange.request.socket,
-        bytes: heldBytesOf(exchange) + bytesEach,
+        bytes: unreadBytesOf(exchange) + OVERHEAD_BYTES,
       }))
     const victims = chooseLargest(unread, this.unreadBytes - this.#limits.maxUnreadBytes * 0.75)
     this.endedConnections += victims.length
