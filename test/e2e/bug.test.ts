@@ -151,7 +151,7 @@ beforeAll(async () => {
         }),
       },
       maxBodyBytes: 0,
-      readAhead: { perResponseBytes: 2 ** 16, totalBytes: 2 ** 20, heldBytes: 0 },
+      readAhead: { perResponseBytes: 2 ** 16, totalBytes: 2 ** 20, bufferedBytes: 0 },
       now: maybe('forward', now),
       onFailure: () => undefined,
     },

@@ -125,7 +125,7 @@ function composeFixed(
       readAhead: {
         perResponseBytes: settings.responseBufferBytes,
         totalBytes: settings.maxUnreadBytes / 2,
-        heldBytes: 0,
+        bufferedBytes: 0,
       },
       now,
       onFailure: createFailureLog(log),

@@ -27,7 +27,7 @@ export type ForwardProgress = {
   /** Increases when the client sends some of the request body or reads some of the response. */
   readonly clientProgress: number
   /** Bytes of the response that are buffered, besides those already written to it. */
-  readonly heldBytes: number
+  readonly bufferedBytes: number
 }
 
 /** The next step expected of the client; undefined while waiting for something else, such as the backend. */
@@ -52,7 +52,7 @@ export function progressOf({ forwarding }: PacedExchange): number {
 
 /** Bytes of the response that the client has not read yet. */
 export function unreadBytesOf({ forwarding, response }: PacedExchange): number {
-  return (forwarding?.heldBytes ?? 0) + response.writableLength
+  return (forwarding?.bufferedBytes ?? 0) + response.writableLength
 }
 
 /** Whether a persistent HTTP/1 connection still waits for the rest of the request body. */

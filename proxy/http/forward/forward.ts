@@ -113,8 +113,8 @@ export class Forwarding implements UpstreamExchange {
   }
 
   /** Bytes of the response that are buffered here, besides those already written to the response. */
-  get heldBytes(): number {
-    return this.#delivery.heldBytes
+  get bufferedBytes(): number {
+    return this.#delivery.bufferedBytes
   }
 
   /** The backend failed during its response: only what it sent before is left to write. */

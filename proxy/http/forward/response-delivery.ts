@@ -32,8 +32,8 @@ export class ResponseDelivery {
   }
 
   /** Bytes that are buffered here, besides those already written to the response. */
-  get heldBytes(): number {
-    return this.#slowBody?.heldBytes ?? 0
+  get bufferedBytes(): number {
+    return this.#slowBody?.bufferedBytes ?? 0
   }
 
   /** The backend failed during its response; what it sent before is still being written to the client. */

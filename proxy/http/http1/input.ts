@@ -145,7 +145,7 @@ export class Input implements Reader, BodyReading {
   #updateReading(): void {
     if (!this.#owner.isOpen) return
     const { request } = this.#owner
-    const bodyBytes = !request || request.complete ? 0 : request.waitingBytes
+    const bodyBytes = !request || request.complete ? 0 : request.bufferedBytes
     const reads = bodyBytes + (this.#pipelined?.bytes ?? 0) < MAX_BUFFERED_INPUT
     if (reads === this.#isReading) return
     this.#isReading = reads

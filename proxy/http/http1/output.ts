@@ -19,13 +19,13 @@ export class Output implements Flushable {
     this.#socket = socket
   }
 
-  /** Bytes that the client has not been sent. */
-  get waitingBytes(): number {
+  /** Bytes that the operating system has not taken yet. */
+  get pendingBytes(): number {
     return this.#text.length + this.#socket.writableLength
   }
 
-  /** Buffers text until the next output, or the next flush. */
-  hold(text: string): void {
+  /** Adds text that goes out with the next output, or the next flush. */
+  buffer(text: string): void {
     this.#text += text
   }
 

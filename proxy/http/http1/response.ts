@@ -41,7 +41,7 @@ export class Http1Response extends ClientResponse {
   }
 
   get writableLength(): number {
-    return this.#connection.output.waitingBytes
+    return this.#connection.output.pendingBytes
   }
 
   get writableNeedDrain(): boolean {
@@ -66,7 +66,7 @@ export class Http1Response extends ClientResponse {
     this.headersSent = true
     this.shouldKeepAlive = persistent
     this.#framing = framing
-    this.#connection.output.hold(text)
+    this.#connection.output.buffer(text)
   }
 
   flushHead(): void {
@@ -77,7 +77,7 @@ export class Http1Response extends ClientResponse {
     if (!this.#isOpen || this.#framing === 'none' || piece.length === 0) return true
     const { output } = this.#connection
     if (this.#framing === 'chunked') {
-      output.hold(`${piece.length.toString(16)}\r\n`)
+      output.buffer(`${piece.length.toString(16)}\r\n`)
       output.writeBytes(piece, '\r\n')
     } else output.writeBytes(piece, '')
     return !this.req.socket.writableNeedDrain
@@ -89,7 +89,7 @@ export class Http1Response extends ClientResponse {
     if (this.#framing === 'none') return this.#connection.finishResponse(undefined, '')
     const piece = last?.length ? last : undefined
     if (this.#framing !== 'chunked') return this.#connection.finishResponse(piece, '')
-    if (piece) this.#connection.output.hold(`${piece.length.toString(16)}\r\n`)
+    if (piece) this.#connection.output.buffer(`${piece.length.toString(16)}\r\n`)
     this.#connection.finishResponse(piece, `${piece ? '\r\n' : ''}0\r\n${this.#trailers}\r\n`)
   }
 
@@ -104,7 +104,7 @@ export class Http1Response extends ClientResponse {
   writeInterimResponse(status: number, fields: readonly string[]): void {
     if (
       this.req.httpVersion === '1.0' ||
-      this.#connection.output.waitingBytes > MAX_PENDING_BYTES_BEFORE_INTERIM
+      this.#connection.output.pendingBytes > MAX_PENDING_BYTES_BEFORE_INTERIM
     )
       return
     this.#sendInterim(status, fields)

@@ -18,7 +18,7 @@ export type ResponseStream = {
   destroyConnection(): void
 }
 
-/** Bytes that may wait, of those that are given: what one read of a backend brings. */
+/** With more bytes pending, `write` returns false. One read from a backend brings as much. */
 const MAX_PENDING_BYTES = 16 * 1024
 
 const nothing: readonly string[] = []
@@ -30,21 +30,21 @@ export class Http2Response extends ClientResponse {
   #fields: readonly string[] = nothing
   #trailers: readonly string[] = nothing
   #isHeadDue = false
-  /** The head is given and was not written. */
-  #isHeadWaiting = false
+  /** The head is set and not written. */
+  #isHeadPending = false
   /** The rest of a partly sent piece: comes first. */
   #part: Buffer | undefined
-  /** Pieces pending for longer than a turn: come next. */
-  #kept: ByteQueue | undefined
+  /** Pieces pending for longer than a turn, detached from the buffers that they were read into: come next. */
+  #detached: ByteQueue | undefined
   #pieces: Buffer[] = []
   #firstPiece = 0
-  #waitingBytes = 0
-  /** Bytes of the end of the response that were written and not handed to the system. */
-  #leavingBytes = 0
+  #pendingBytes = 0
+  /** Bytes in the last frames of the response, which the operating system has not taken yet. */
+  #unflushedBytes = 0
   #needsDrain = false
   #isTruncated = false
-  /** Its end is on its way to the system. */
-  #isLeaving = false
+  /** The last frames are written, and the operating system has not taken them yet. */
+  #isEndWritten = false
 
   constructor(stream: ResponseStream, request: ClientRequest) {
     super(request)
@@ -52,7 +52,7 @@ export class Http2Response extends ClientResponse {
   }
 
   override get writableLength(): number {
-    return this.#waitingBytes + this.#leavingBytes
+    return this.#pendingBytes + this.#unflushedBytes
   }
 
   override get writableNeedDrain(): boolean {
@@ -63,14 +63,14 @@ export class Http2Response extends ClientResponse {
     if (this.headersSent) return
     this.headersSent = true
     this.statusCode = status
-    this.#isHeadWaiting = true
+    this.#isHeadPending = true
     this.#fields = fields.some((name, i) => i % 2 === 0 && name === 'date')
       ? fields
       : [...fields, 'date', currentDate()]
   }
 
   override flushHead(): void {
-    if (!this.#isHeadWaiting || this.#isHeadDue) return
+    if (!this.#isHeadPending || this.#isHeadDue) return
     this.#isHeadDue = true
     this.#stream.begin()
   }
@@ -79,7 +79,7 @@ export class Http2Response extends ClientResponse {
     if (this.destroyed || this.writableEnded) return true
     this.#push(piece)
     this.#stream.begin()
-    if (this.#waitingBytes > MAX_PENDING_BYTES) this.#needsDrain = true
+    if (this.#pendingBytes > MAX_PENDING_BYTES) this.#needsDrain = true
     return !this.#needsDrain
   }
 
@@ -93,7 +93,7 @@ export class Http2Response extends ClientResponse {
   #push(piece: Buffer): void {
     if (piece.length === 0) return
     this.#pieces.push(piece)
-    this.#waitingBytes += piece.length
+    this.#pendingBytes += piece.length
   }
 
   override addTrailers(fields: readonly string[]): void {
@@ -123,7 +123,7 @@ export class Http2Response extends ClientResponse {
   override abort(): void {
     if (this.destroyed) return
     // The client has not even taken the end: nothing else can be said to it.
-    if (this.#isLeaving) this.destroyConnection()
+    if (this.#isEndWritten) this.destroyConnection()
     else this.#stream.reset()
   }
 
@@ -131,18 +131,18 @@ export class Http2Response extends ClientResponse {
     this.#stream.destroyConnection()
   }
 
-  /** The head, once, if it has to be written before anything else. */
+  /** Takes out the head, if it was set and not written. */
   takeHead(): readonly string[] | undefined {
-    if (!this.#isHeadWaiting) return undefined
-    this.#isHeadWaiting = false
+    if (!this.#isHeadPending) return undefined
+    this.#isHeadPending = false
     const fields = this.#fields
     this.#fields = nothing
     return fields
   }
 
-  /** Bytes of the body that wait to be written. */
-  get waitingBytes(): number {
-    return this.#waitingBytes
+  /** Bytes of the body that are not written to a frame yet. */
+  get pendingBytes(): number {
+    return this.#pendingBytes
   }
 
   /** No more of the body follows than the pending pieces. */
@@ -159,9 +159,9 @@ export class Http2Response extends ClientResponse {
     return this.#trailers
   }
 
-  /** Takes bytes of the body that wait, at most all of them, and puts them into `target`. */
+  /** Takes out pending bytes of the body, and appends them to `target`. @param bytes at most `pendingBytes` */
   takeBody(bytes: number, target: Buffer[]): void {
-    this.#waitingBytes -= bytes
+    this.#pendingBytes -= bytes
     let left = bytes
     while (left > 0) {
       const piece = this.#shiftPiece()
@@ -177,7 +177,7 @@ export class Http2Response extends ClientResponse {
   }
 
   #shiftPiece(): Buffer | undefined {
-    const first = this.#part ?? this.#kept?.shift()
+    const first = this.#part ?? this.#detached?.shift()
     this.#part = undefined
     if (first) return first
     const piece = this.#pieces[this.#firstPiece]
@@ -191,36 +191,36 @@ export class Http2Response extends ClientResponse {
     this.#firstPiece = 0
   }
 
-  /** The pending pieces stay for longer than this turn: detaches them from shared buffers. */
-  keepWaiting(): void {
-    if (this.#pieces.length > 0 && this.#part === undefined && !this.#kept?.bytes)
+  /** Copies pending pieces out of shared buffers, as they stay for longer than this turn. */
+  detachPending(): void {
+    if (this.#pieces.length > 0 && this.#part === undefined && !this.#detached?.bytes)
       this.#part = this.#shiftPiece()
     if (this.#part) this.#part = detachBuffer(this.#part)
     if (this.#pieces.length === 0) return
-    this.#kept ??= new ByteQueue()
+    this.#detached ??= new ByteQueue()
     for (let at = this.#firstPiece; at < this.#pieces.length; at++)
-      this.#kept.push(this.#pieces[at] ?? noBytes)
+      this.#detached.push(this.#pieces[at] ?? noBytes)
     this.#clearPieces()
   }
 
   /** The pending data has shrunk enough to make room. */
   onWritten(): void {
-    if (!this.#needsDrain || this.#waitingBytes > MAX_PENDING_BYTES / 2) return
+    if (!this.#needsDrain || this.#pendingBytes > MAX_PENDING_BYTES / 2) return
     this.#needsDrain = false
     this.onDrain?.()
   }
 
-  /** Its end has been written, and waits to be handed to the system. @param bytes of the body that wait with it */
-  onLeaving(bytes: number): void {
-    this.#isLeaving = true
-    this.#leavingBytes = bytes
+  /** The end has been written. @param bytes of the body that the operating system has not taken with it yet */
+  onEndWritten(bytes: number): void {
+    this.#isEndWritten = true
+    this.#unflushedBytes = bytes
   }
 
   /** Calls `onClose`: the response was handed to the operating system, or its stream was reset. */
   markClosed(): void {
-    this.#part = this.#kept = undefined
+    this.#part = this.#detached = undefined
     this.#clearPieces()
-    this.#waitingBytes = this.#leavingBytes = 0
+    this.#pendingBytes = this.#unflushedBytes = 0
     this.close()
   }
 }

@@ -103,9 +103,9 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   /** The response is complete: the rest of the request is dropped, and the client gets window updates for it. */
   dropRest(): void {
     this.giveOut()
-    const { waitingBytes } = this.request
+    const { bufferedBytes } = this.request
     this.request.dropRest()
-    this.onConsumed(waitingBytes)
+    this.onConsumed(bufferedBytes)
   }
 
   /** One side has reset the stream, or the connection has closed. */
@@ -119,7 +119,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
 
   /** Some of the response waits for the client's window, or for it to read. */
   get isUnread(): boolean {
-    return this.response.waitingBytes > 0
+    return this.response.pendingBytes > 0
   }
 
   get socket(): Socket {

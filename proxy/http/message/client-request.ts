@@ -14,8 +14,8 @@ type Listener = (...args: never[]) => void
  * A request from a client, over either HTTP version. Its body is read like a stream: it flows from the first listener of
  * `data` or from `resume` on, in later turns of the event loop, unless it has been paused.
  *
- * Events: `data`, with a piece of the body; `end`, once all of the body has been given out; `close`, last and once: the body
- * was read to its end, or will not come.
+ * Events: `data`, with a piece of the body; `end`, when all of it has been emitted; `close`, last and once: the body was read to
+ * its end, or the rest will not come.
  */
 export abstract class ClientRequest {
   abstract readonly httpVersion: string
@@ -30,12 +30,12 @@ export abstract class ClientRequest {
   rawTrailers: readonly string[] = none
   /** The connection that it came on, which with TLS is the decrypted one. Over HTTP/2 others share it. */
   readonly socket: Socket
-  /** The body has arrived to its end, read or not. */
+  /** All of the body has arrived, read or not. */
   complete = false
-  /** Made for the first listener. Without a body there is mostly none. */
+  /** Created for the first listener, as most requests without a body have none. */
   #events: EventEmitter | undefined
-  #waiting: ByteQueue | undefined
-  /** Undefined until it is said whether the body is to flow. */
+  #buffered: ByteQueue | undefined
+  /** Undefined before the first listener of `data`, `resume` or `pause`. */
   #flowing: boolean | undefined
   #scheduled = false
   #ended = false
@@ -49,15 +49,15 @@ export abstract class ClientRequest {
     this.headers = headersOf(rawHeaders)
   }
 
-  /** Content follows the head, as far as is known before any of it has arrived. */
+  /** The head says that content follows. */
   abstract readonly hasContent: boolean
 
-  /** Bytes of the body that have arrived and were not given out. */
-  get waitingBytes(): number {
-    return this.#waiting?.bytes ?? 0
+  /** Bytes of the body that have arrived and that no listener has received. */
+  get bufferedBytes(): number {
+    return this.#buffered?.bytes ?? 0
   }
 
-  /** Nothing more of the body is given out: all of it was, or it will not come. */
+  /** `close` was emitted: no more of the body is. */
   get isClosed(): boolean {
     return this.#closed
   }
@@ -97,7 +97,7 @@ export abstract class ClientRequest {
     return this
   }
 
-  /** Nobody wants the rest of the body: it is read and dropped. */
+  /** Reads and discards the rest of the body. */
   dump(): void {
     this.#events?.removeAllListeners('data')
     this.resume()
@@ -105,13 +105,13 @@ export abstract class ClientRequest {
 
   /** Takes the next piece of the body as it arrives. */
   protected receive(piece: Buffer): void {
-    if (this.#flowing === true && this.#waiting === undefined) {
+    if (this.#flowing === true && this.#buffered === undefined) {
       this.#events?.emit('data', piece)
       this.onConsumed(piece.length)
       return
     }
-    this.#waiting ??= new ByteQueue()
-    this.#waiting.push(piece)
+    this.#buffered ??= new ByteQueue()
+    this.#buffered.push(piece)
   }
 
   /** The body has arrived to its end. */
@@ -120,36 +120,36 @@ export abstract class ClientRequest {
     if (this.#flowing === true) this.#schedule()
   }
 
-  /** No more of the body will come, and nothing that waits is wanted. */
+  /** Discards the buffered part of the body, and ends it: the rest will not come, or is not wanted. */
   protected drop(): void {
-    this.#waiting = undefined
+    this.#buffered = undefined
     this.#close()
   }
 
   /** Called when listeners have received so many bytes of the body. */
   protected abstract onConsumed(bytes: number): void
 
-  /** Emits the pending data in a later turn, so that no listener is called while it is being added. */
+  /** Emits the buffered data later, so that no listener is called while it is being added. */
   #schedule(): void {
     if (this.#scheduled || this.#closed) return
     this.#scheduled = true
     process.nextTick(() => {
       this.#scheduled = false
-      this.#giveOut()
+      this.#emitBuffered()
     })
   }
 
-  #giveOut(): void {
-    while (this.#flowing === true && this.#waiting) {
-      const piece = this.#waiting.shift()
+  #emitBuffered(): void {
+    while (this.#flowing === true && this.#buffered) {
+      const piece = this.#buffered.shift()
       if (!piece) {
-        this.#waiting = undefined
+        this.#buffered = undefined
         break
       }
       this.#events?.emit('data', piece)
       this.onConsumed(piece.length)
     }
-    if (!this.complete || this.#flowing !== true || this.#waiting || this.#ended || this.#closed) return
+    if (!this.complete || this.#flowing !== true || this.#buffered || this.#ended || this.#closed) return
     this.#ended = true
     this.#events?.emit('end')
     this.#close()

@@ -110,7 +110,7 @@ export class HeldBody {
 
   readonly waitsForBody = true
   readonly isTruncated = false
-  readonly heldBytes = 0
+  readonly bufferedBytes = 0
   readonly sentBytes = 0
 
   get clientProgress(): number {
@@ -155,7 +155,7 @@ export class HeldBody {
     const { memory, client } = this.#options
     const needed = this.#bytes + chunk.length
     // Nothing more comes: it is used at once, and needs no room of its own.
-    if (this.#bytes === 0 && this.#request.complete && this.#request.waitingBytes === 0) {
+    if (this.#bytes === 0 && this.#request.complete && this.#request.bufferedBytes === 0) {
       this.#room = chunk
       this.#bytes = needed
       return true

@@ -7,11 +7,11 @@ export type ReadAhead = {
   readonly perResponseBytes: number
   /** Bytes of all responses of this process together. */
   readonly totalBytes: number
-  /** Bytes of all responses that are held now. */
-  heldBytes: number
+  /** Bytes of all responses that are buffered now. */
+  bufferedBytes: number
 }
 
-/** Where a response comes from, as far as a slow client holds it up. */
+/** Where the body of a response is read from. */
 export type ResponseSource = {
   /** Stops reading until `resume`. */
   pause(): void
@@ -28,12 +28,12 @@ export class ResponseBody {
   readonly #response: ClientResponse
   readonly #readAhead: ReadAhead
   #source: ResponseSource | undefined
-  readonly #held = new ByteQueue()
+  readonly #buffered = new ByteQueue()
   #paused = false
   #readsByClient = 0
   #after: (() => void) | undefined
 
-  /** To be made when something arrives that `response` has no room for. */
+  /** To be created when a piece arrives while `response` has no room. */
   constructor(response: ClientResponse, readAhead: ReadAhead, source: ResponseSource | undefined) {
     this.#response = response
     this.#readAhead = readAhead
@@ -42,8 +42,8 @@ export class ResponseBody {
   }
 
   /** Bytes that have been read and not been written to the response. */
-  get heldBytes(): number {
-    return this.#held.bytes
+  get bufferedBytes(): number {
+    return this.#buffered.bytes
   }
 
   /** How often the client has read some of its pending response. */
@@ -52,12 +52,12 @@ export class ResponseBody {
   }
 
   push(chunk: Buffer): void {
-    if (this.#held.isEmpty && !this.#response.writableNeedDrain) {
+    if (this.#buffered.isEmpty && !this.#response.writableNeedDrain) {
       if (!this.#response.write(chunk)) this.#pauseWhereFull()
       return
     }
-    this.#held.push(chunk)
-    this.#readAhead.heldBytes += chunk.length
+    this.#buffered.push(chunk)
+    this.#readAhead.bufferedBytes += chunk.length
     this.#pauseWhereFull()
   }
 
@@ -69,25 +69,25 @@ export class ResponseBody {
   finish(after: () => void): void {
     this.#source = undefined
     this.#after = after
-    if (this.#held.isEmpty) this.#complete()
+    if (this.#buffered.isEmpty) this.#complete()
   }
 
-  /** The client is gone. */
+  /** The client has gone: discards the buffered bytes. */
   drop(): void {
     this.#source = undefined
     this.#after = undefined
-    this.#readAhead.heldBytes -= this.#held.bytes
-    this.#held.clear()
+    this.#readAhead.bufferedBytes -= this.#buffered.bytes
+    this.#buffered.clear()
     this.#response.onDrain = undefined
   }
 
   readonly #onDrain = (): void => {
     this.#readsByClient++
-    for (let piece = this.#held.shift(); piece; piece = this.#held.shift()) {
-      this.#readAhead.heldBytes -= piece.length
+    for (let piece = this.#buffered.shift(); piece; piece = this.#buffered.shift()) {
+      this.#readAhead.bufferedBytes -= piece.length
       if (!this.#response.write(piece)) break
     }
-    if (this.#held.isEmpty && this.#after) this.#complete()
+    if (this.#buffered.isEmpty && this.#after) this.#complete()
     else this.#resumeWhereEmpty()
   }
 
@@ -98,14 +98,14 @@ export class ResponseBody {
   }
 
   #pauseWhereFull(): void {
-    const { perResponseBytes, totalBytes, heldBytes } = this.#readAhead
-    if (this.#paused || (this.#held.bytes < perResponseBytes && heldBytes < totalBytes)) return
+    const { perResponseBytes, totalBytes, bufferedBytes } = this.#readAhead
+    if (this.#paused || (this.#buffered.bytes < perResponseBytes && bufferedBytes < totalBytes)) return
     this.#paused = true
     this.#source?.pause()
   }
 
   #resumeWhereEmpty(): void {
-    if (!this.#paused || this.#held.bytes > this.#readAhead.perResponseBytes / 2) return
+    if (!this.#paused || this.#buffered.bytes > this.#readAhead.perResponseBytes / 2) return
     this.#paused = false
     this.#source?.resume()
   }

@@ -128,7 +128,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   widenStream(stream: Stream, bytes: number): boolean {
     stream.windowDifference += bytes
     if (this.#windowOf(stream) > MAX_WINDOW) return false
-    if (stream.response.waitingBytes > 0) this.begin(stream)
+    if (stream.response.pendingBytes > 0) this.begin(stream)
     return true
   }
 
@@ -158,7 +158,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     try {
       do this.#writeOnce()
       while (this.#canWriteMore)
-      for (const { response } of this.#turns) response.keepWaiting()
+      for (const { response } of this.#turns) response.detachPending()
     } catch (error) {
       this.#events.onException(error)
     }
@@ -202,7 +202,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     const fields = response.takeHead()
     const hasTrailers = response.trailers.length > 0
     if (fields) {
-      const ends = isLast && response.waitingBytes === 0 && !hasTrailers
+      const ends = isLast && response.pendingBytes === 0 && !hasTrailers
       this.#sendFields(stream, response.statusCode, fields, ends)
       if (ends) {
         this.#end(stream, 0)
@@ -210,9 +210,9 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
       }
     }
     const streamWindow = this.#windowOf(stream)
-    const waitingBytes = response.waitingBytes
-    const bytes = Math.max(0, Math.min(waitingBytes, streamWindow, this.#window, MAX_FRAME_BYTES))
-    const isAll = bytes === waitingBytes
+    const { pendingBytes } = response
+    const bytes = Math.max(0, Math.min(pendingBytes, streamWindow, this.#window, MAX_FRAME_BYTES))
+    const isAll = bytes === pendingBytes
     const ends = isAll && isLast && !hasTrailers
     if (bytes > 0 || ends) this.#sendBody(stream, bytes, ends)
     stream.windowDifference -= bytes
@@ -223,14 +223,14 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
       this.#end(stream, bytes)
     } else {
       if (bytes > 0) response.onWritten()
-      if (streamWindow > bytes) return response.waitingBytes > 0
-      response.keepWaiting()
+      if (streamWindow > bytes) return response.pendingBytes > 0
+      response.detachPending()
     }
     return false
   }
 
   #end(stream: Stream, bytes: number): void {
-    stream.response.onLeaving(bytes)
+    stream.response.onEndWritten(bytes)
     this.#ending.push(stream)
     this.#events.onLocalEnd(stream)
   }

@@ -18,7 +18,7 @@ class SlowResponse {
   }
 }
 
-const makeReadAhead = () => ({ perResponseBytes: 2_000_000, totalBytes: 10_000_000, heldBytes: 0 })
+const makeReadAhead = () => ({ perResponseBytes: 2_000_000, totalBytes: 10_000_000, bufferedBytes: 0 })
 const source = { pause: () => undefined, resume: () => undefined }
 
 test('a buffered body is written in order, keeps little more memory than its bytes, and is counted', () => {
@@ -29,14 +29,14 @@ test('a buffered body is written in order, keeps little more memory than its byt
   // Each is a part of a larger buffer, like data read from a backend.
   for (const [i, bytes] of sizes.entries()) body.push(Buffer.alloc(65_536, i).subarray(0, bytes))
   const total = sizes.reduce((sum, bytes) => sum + bytes)
-  expect([body.heldBytes, readAhead.heldBytes]).toEqual([total, total])
+  expect([body.bufferedBytes, readAhead.bufferedBytes]).toEqual([total, total])
   response.hasRoom = true
   response.onDrain?.()
   const expected = Buffer.concat(sizes.map((bytes, i) => Buffer.alloc(bytes, i)))
   expect(Buffer.concat(response.written).equals(expected)).toBe(true)
   const memories = new Set(response.written.map(({ buffer }) => buffer))
   expect([...memories].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThan(1.5 * total)
-  expect([body.heldBytes, readAhead.heldBytes]).toEqual([0, 0])
+  expect([body.bufferedBytes, readAhead.bufferedBytes]).toEqual([0, 0])
 })
 
 test('no buffered body is left when its client disconnects', () => {
@@ -45,5 +45,5 @@ test('no buffered body is left when its client disconnects', () => {
   body.push(Buffer.alloc(5_000))
   body.push(Buffer.alloc(100))
   body.drop()
-  expect([body.heldBytes, readAhead.heldBytes]).toEqual([0, 0])
+  expect([body.bufferedBytes, readAhead.bufferedBytes]).toEqual([0, 0])
 })

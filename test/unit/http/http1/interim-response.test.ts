@@ -4,9 +4,9 @@ import type { Http1Request } from '../../../../proxy/http/http1/request.ts'
 import { Http1Response } from '../../../../proxy/http/http1/response.ts'
 
 /** What a client of this version gets when so much waits for it already. */
-function writtenTo(httpVersion: string, waitingBytes: number): string {
+function writtenTo(httpVersion: string, pendingBytes: number): string {
   let written = ''
-  const output = { waitingBytes, write: (text: string) => (written += text) } as unknown as Output
+  const output = { pendingBytes, write: (text: string) => (written += text) } as unknown as Output
   const connection = {
     output,
     keepAliveLine: '',

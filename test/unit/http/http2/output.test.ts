@@ -60,7 +60,13 @@ const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(res
 function openStream(socket: FakeSocket) {
   const output = new Http2Output(socket as unknown as Socket, events)
   const begin = (): void => output.begin(stream)
-  const owner = { isFull: false, begin, sendInterimResponse: nothing, reset: nothing, destroyConnection: nothing }
+  const owner = {
+    isFull: false,
+    begin,
+    sendInterimResponse: nothing,
+    reset: nothing,
+    destroyConnection: nothing,
+  }
   const response = new Http2Response(owner, {} as unknown as ClientRequest)
   const stream: OutgoingStream = { id: 1, response, isOpen: true, windowDifference: 0, hasTurn: false }
   output.setInitialWindow(2 ** 30, [stream])
@@ -75,7 +81,7 @@ async function keptByShortPieces(response: Http2Response): Promise<number> {
     await endOfTurn()
   }
   const pieces: Buffer[] = []
-  response.takeBody(response.waitingBytes, pieces)
+  response.takeBody(response.pendingBytes, pieces)
   const memories = new Set(pieces.map(({ buffer }) => buffer))
   return [...memories].reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
@@ -87,7 +93,7 @@ test('a connection without a window costs nothing while it waits, and its pendin
   response.write(Buffer.alloc(65_535))
   response.write(Buffer.alloc(1))
   await endOfTurn()
-  expect([flush.mock.calls.length, response.waitingBytes]).toEqual([1, 1])
+  expect([flush.mock.calls.length, response.pendingBytes]).toEqual([1, 1])
   for (let turn = 0; turn < 5; turn++) await endOfTurn()
   expect(flush).toHaveBeenCalledTimes(1)
   expect(await keptByShortPieces(response)).toBeLessThan(8 * 1024)
@@ -106,8 +112,8 @@ test('a window update flushes the pending data', async () => {
     response.write(Buffer.alloc(bytes))
     await endOfTurn()
   }
-  expect(response.waitingBytes).toBe(30)
+  expect(response.pendingBytes).toBe(30)
   output.widen(100)
   await endOfTurn()
-  expect(response.waitingBytes).toBe(0)
+  expect(response.pendingBytes).toBe(0)
 })
