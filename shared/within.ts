@@ -14,3 +14,16 @@ export async function within<Answer>(timeoutMs: number, answer: Promise<Answer>)
     clearTimeout(timer)
   }
 }
+
+/** Resolves when the work has ended, or after `limitMs` without that; the work goes on then. Rejects if the work rejects before. */
+export async function endedWithin(limitMs: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs)
+  })
+  try {
+    await Promise.race([work, limit])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,4 +1,5 @@
 import type { Log } from '../../../shared/log.ts'
+import { endedWithin } from '../../../shared/within.ts'
 import { formatAddress, parseAddress } from './ip-address.ts'
 
 /** How often a name is looked up: after an answer, and without one. */
@@ -76,10 +77,7 @@ export class TrustedHosts {
 
   /** Resolves when each name has been looked up, or after the given time. */
   async ready(timeoutMs: number): Promise<void> {
-    let limit: NodeJS.Timeout | undefined
-    const timeout = new Promise((resolve) => (limit = setTimeout(resolve, timeoutMs)))
-    await Promise.race([this.#first, timeout])
-    clearTimeout(limit)
+    await endedWithin(timeoutMs, this.#first)
   }
 
   close(): void {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Log } from '../../../../shared/log.ts'
 import { withoutMark } from '../../../../shared/settings/byte-order-mark.ts'
+import { endedWithin } from '../../../../shared/within.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { readDecision, type Decision } from './decision.ts'
 import type { DecisionChange } from './decision-table.ts'
@@ -136,11 +137,7 @@ export function keepDecisions(
   // Not before whoever called this has what it returns.
   const first = Promise.resolve().then(pollAgain)
   return {
-    async ready(limitMs) {
-      let limit: NodeJS.Timeout | undefined
-      await Promise.race([first, new Promise((resolve) => (limit = setTimeout(resolve, limitMs)))])
-      clearTimeout(limit)
-    },
+    ready: (limitMs) => endedWithin(limitMs, first),
     close() {
       closing.abort()
       clearTimeout(timer)

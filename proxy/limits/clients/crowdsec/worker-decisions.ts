@@ -1,4 +1,5 @@
 import { doInTurns, type Steps } from '../../../../shared/steps.ts'
+import { endedWithin } from '../../../../shared/within.ts'
 import type { LimiterPort } from '../../store/workers/worker-messages.ts'
 import type { Decision } from './decision.ts'
 import { DecisionTable, type DecisionChange } from './decision-table.ts'
@@ -23,11 +24,7 @@ export function createWorkerDecisions(
   port.send(hello)
   return {
     table,
-    async ready(limitMs) {
-      let limit: NodeJS.Timeout | undefined
-      await Promise.race([first, new Promise((resolve) => (limit = setTimeout(resolve, limitMs)))])
-      clearTimeout(limit)
-    },
+    ready: (limitMs) => endedWithin(limitMs, first),
     close: () => undefined,
   }
 }

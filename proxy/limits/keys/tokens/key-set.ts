@@ -1,4 +1,5 @@
 import type { Log } from '../../../../shared/log.ts'
+import { endedWithin } from '../../../../shared/within.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 
 /** The text of a key set, kept current beside the requests. */
@@ -75,14 +76,7 @@ export function keepKeySet(options: {
     keyMissing() {
       if (!isClosed && now() - startedAtMs >= MISSING_KEY_MS) void refresh()
     },
-    async ready(limitMs) {
-      let limit: NodeJS.Timeout | undefined
-      const timeout = new Promise<undefined>((resolve) => {
-        limit = setTimeout(resolve, limitMs, undefined)
-      })
-      await Promise.race([first, timeout])
-      clearTimeout(limit)
-    },
+    ready: (limitMs) => endedWithin(limitMs, first),
     close() {
       isClosed = true
       clearTimeout(timer)

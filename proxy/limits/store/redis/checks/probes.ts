@@ -1,4 +1,4 @@
-import { afterInput } from '../../../../../shared/after-input.ts'
+import { within } from '../../../../../shared/within.ts'
 import type { RedisNodes } from '../nodes.ts'
 import { createShardingCheck } from './sharding.ts'
 import { isOfReplica } from '../errors.ts'
@@ -56,19 +56,13 @@ export function createProbes(options: {
     limitMs: number,
   ): Promise<boolean> {
     if (redis.status !== 'ready') return false
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => afterInput(() => reject(new Error('no answer in time'))), limitMs)
-    })
     try {
-      const reply: unknown = await Promise.race([redis.eval(script.source, keyCount, args), timeout])
+      const reply = await within(limitMs, redis.eval(script.source, keyCount, args))
       if (!Array.isArray(reply) || typeof reply[0] === 'number') return true
       followMaster(String(reply[0]))
       return false
     } catch {
       return false
-    } finally {
-      clearTimeout(timer)
     }
   }
 

@@ -1,3 +1,4 @@
+import { within } from '../../../../../shared/within.ts'
 import type { Algorithm } from '../../../algorithms/algorithm.ts'
 import type { RedisCommand } from '../../../algorithms/redis-counts.ts'
 import { errorCodeOf, lacksRight, reasonOf } from '../errors.ts'
@@ -72,10 +73,6 @@ export async function findRefusalAt(
   key: string,
   { commands, timeoutMs }: { readonly commands: readonly RedisCommand[]; readonly timeoutMs: number },
 ): Promise<Refusal | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs, undefined)
-  })
   const args = commands.flatMap(([name, ...tried]) => [name, String(tried.length), ...tried])
   const find = async (): Promise<Refusal | undefined> => {
     try {
@@ -88,9 +85,7 @@ export async function findRefusalAt(
       return lacksRight(error) ? { command: undefined, reply: reasonOf(error) } : undefined
     }
   }
-  const found = await Promise.race([find(), timeout])
-  clearTimeout(timer)
-  return found
+  return within(timeoutMs, find()).catch(() => undefined)
 }
 
 /** Rejects where scripts may not be run by their digest, as they are for requests: Redis says so before it looks for one. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { endedWithin } from '../../../../../shared/within.ts'
 import { errorCodeOf, reasonOf } from '../errors.ts'
 import { script, type RedisClient } from '../run-script.ts'
 
@@ -52,12 +53,7 @@ export function createShardingCheck(options: {
     async find() {
       // A cluster's own client sends each command to one node, and only about keys that are there.
       if (redis.isCluster || redis.status !== 'ready') return undefined
-      let timer: NodeJS.Timeout | undefined
-      const timeout = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, timeoutMs)
-      })
-      await Promise.race([look(), timeout])
-      clearTimeout(timer)
+      await endedWithin(timeoutMs, look())
       return found
     },
   }
