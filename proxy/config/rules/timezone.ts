@@ -44,7 +44,7 @@ export function withTimezone(rules: readonly Rule[], timezone: string): readonly
     ...rule,
     policy: withZone(rule.policy),
     ...(rule.overrides && {
-      overrides: rule.overrides.map(({ clients, policy }) => ({ clients, policy: withZone(policy) })),
+      overrides: rule.overrides.map((override) => ({ ...override, policy: withZone(override.policy) })),
     }),
   }))
 }

@@ -171,6 +171,22 @@ test('key: path:NAME knows the paths of the rule', () => {
   ])
 })
 
+test('an override keeps its accounts and clients where a rule of the table has a calendar window', () => {
+  const table = (window: string): string => `limits:
+    - { name: api, match: GET /api, requests: 1000, window: ${window} }
+    - name: login
+      match: POST /login
+      key: body:email
+      requests: 10
+      window: 1h
+      overrides: [{ clients: [{ body:email: a@example.com }, { ip: 192.0.2.7 }], requests: 100 }]`
+  const overridesWith = (window: string) => rulesOf(table(window))[1]?.overrides
+  expect(overridesWith('1h')).toEqual([
+    expect.objectContaining({ accounts: [expect.any(String)], clients: [expect.any(Object)] }),
+  ])
+  expect(overridesWith('day')).toEqual(overridesWith('1h'))
+})
+
 test.each(['enforce', 'shadow'])('mode: %s', (mode) => {
   expect(ruleOf(`${login}, match: POST /login, mode: ${mode}`)?.policy.mode).toBe(mode)
 })
