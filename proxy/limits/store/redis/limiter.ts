@@ -6,7 +6,7 @@ import type { LateAnswer } from '../late-answers.ts'
 import type { LeaseStore } from '../leases/lease-store.ts'
 import type { AskedBatch, DecisionHooks, RemoteCounters } from '../remote-counters.ts'
 import type { Refusal } from './checks/rights.ts'
-import { createProbes, type Probes } from './checks/probes.ts'
+import { Probes } from './checks/probes.ts'
 import { withAdvice } from './checks/sharding.ts'
 import { askedOnly, createAskedNodes, type AskedNodes } from './deciding/asked-nodes.ts'
 import { createClusterLanes } from './deciding/cluster-nodes.ts'
@@ -109,7 +109,7 @@ export class RedisLimiter {
         redis.status === 'ready' && isAvailable(nodes.ofClient(partitionKey)),
     }
     const inFlight = new InFlightRequests(ofCharge)
-    const probes = createProbes({ redis, nodes, keyPrefix, readUsed: () => policies.readUse(), timeoutMs })
+    const probes = new Probes({ redis, nodes, keyPrefix, readUsed: () => policies.readUse(), timeoutMs })
     this.#redis = redis
     this.#nodes = nodes
     this.#hooks = hooks

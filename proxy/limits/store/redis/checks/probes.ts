@@ -1,29 +1,12 @@
 import { within } from '../../../../../shared/within.ts'
+import type { Algorithm } from '../../../algorithms/algorithm.ts'
 import type { RedisNodes } from '../nodes.ts'
-import { createShardingCheck } from './sharding.ts'
+import { createShardingCheck, type ShardingCheck } from './sharding.ts'
 import { isOfReplica } from '../errors.ts'
 import { leaveReplica } from '../connecting/leaving.ts'
 import { commandsNeeded, findRefusalAt, type AlgorithmUse, type Refusal } from './rights.ts'
 import type { RedisClient, RedisScript } from '../run-script.ts'
 import { decideScript } from '../scripts/decide.ts'
-
-/** Test requests, which tell whether Redis can decide. */
-export type Probes = {
-  /** Whether a node decides a test request in time. */
-  probe(node: string): Promise<boolean>
-  /**
-   * The error of a node if it refuses a command that decisions need, or why counters cannot be shared there; undefined also
-   * if it does not answer.
-   */
-  findRefusal(node: string): Promise<Refusal | undefined>
-  /**
-   * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
-   * know, it would be sent again, behind later commands.
-   */
-  runs(script: RedisScript, keyCount: number, args: string[], limitMs: number): Promise<boolean>
-  /** Looks for the master where this error shows that a replica has answered. */
-  followMaster(reason: string): void
-}
 
 /**
  * Timeout of the check for a proxy that distributes keys. It is made once at each connection, in several round trips: if a slow start of
@@ -31,74 +14,93 @@ export type Probes = {
  */
 const SHARDING_TIMEOUT_MS = 10_000
 
-/**
- * @param options.keyPrefix of `keyPrefixOf`
- * @param options.readUsed the algorithms of the policies that have been counted; called at each probe
- * @param options.timeoutMs for each answer
- */
-export function createProbes(options: {
-  readonly redis: RedisClient
-  readonly nodes: RedisNodes
-  readonly keyPrefix: string
-  readonly readUsed: () => readonly AlgorithmUse[]
-  readonly timeoutMs: number
-}): Probes {
-  const { redis, nodes, keyPrefix, readUsed, timeoutMs } = options
-  /** The counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
-  const keyAt = (node: string): string | undefined => nodes.findKey(node, `${keyPrefix}:probe`)
+/** Test requests, which tell whether Redis can decide. None of the methods rejects. */
+export class Probes {
+  readonly #redis: RedisClient
+  readonly #nodes: RedisNodes
+  readonly #keyPrefix: string
+  readonly #readUsed: () => readonly AlgorithmUse[]
+  readonly #timeoutMs: number
+  readonly #sharding: ShardingCheck
 
-  const sharding = createShardingCheck({ redis, keyPrefix, timeoutMs: SHARDING_TIMEOUT_MS })
+  /**
+   * @param options.keyPrefix of `keyPrefixOf`
+   * @param options.readUsed the algorithms of the policies that have been counted; called at each probe
+   * @param options.timeoutMs for each answer
+   */
+  constructor(options: {
+    readonly redis: RedisClient
+    readonly nodes: RedisNodes
+    readonly keyPrefix: string
+    readonly readUsed: () => readonly AlgorithmUse[]
+    readonly timeoutMs: number
+  }) {
+    const { redis, nodes, keyPrefix, readUsed, timeoutMs } = options
+    this.#redis = redis
+    this.#nodes = nodes
+    this.#keyPrefix = keyPrefix
+    this.#readUsed = readUsed
+    this.#timeoutMs = timeoutMs
+    this.#sharding = createShardingCheck({ redis, keyPrefix, timeoutMs: SHARDING_TIMEOUT_MS })
+  }
 
-  async function runs(
-    script: RedisScript,
-    keyCount: number,
-    args: string[],
-    limitMs: number,
-  ): Promise<boolean> {
-    if (redis.status !== 'ready') return false
+  /** Whether a node decides a test request of each algorithm in time. */
+  async probe(node: string): Promise<boolean> {
+    const key = this.#keyAt(node)
+    if (key === undefined) return false
+    const answers = this.#readUsed().map(({ algorithm }) =>
+      this.runs(decideScript(new Set([algorithm])), 1, testRequest(key, algorithm), this.#timeoutMs),
+    )
+    return !(await Promise.all(answers)).includes(false)
+  }
+
+  /**
+   * The error of a node if it refuses a command that decisions need, or why counters cannot be shared there; undefined also
+   * if it does not answer.
+   */
+  async findRefusal(node: string): Promise<Refusal | undefined> {
+    const redis = this.#redis
+    const key = this.#keyAt(node)
+    if (redis.status !== 'ready' || key === undefined) return undefined
+    const commands = commandsNeeded(this.#readUsed(), redis.isCluster)
+    const [refusal, isSharded] = await Promise.all([
+      findRefusalAt(redis, key, { commands, timeoutMs: this.#timeoutMs }),
+      this.#sharding.find(),
+    ])
+    if (refusal) this.followMaster(refusal.reply)
+    return refusal ?? (isSharded === undefined ? undefined : { command: undefined, reply: isSharded })
+  }
+
+  /**
+   * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
+   * know, it would be sent again, behind later commands.
+   */
+  async runs(script: RedisScript, keyCount: number, args: string[], limitMs: number): Promise<boolean> {
+    if (this.#redis.status !== 'ready') return false
     try {
-      const reply = await within(limitMs, redis.eval(script.source, keyCount, args))
+      const reply = await within(limitMs, this.#redis.eval(script.source, keyCount, args))
       if (!Array.isArray(reply) || typeof reply[0] === 'number') return true
-      followMaster(String(reply[0]))
+      this.followMaster(String(reply[0]))
       return false
     } catch {
       return false
     }
   }
 
-  function followMaster(reason: string): void {
-    if (isOfReplica(reason)) leaveReplica(redis, reason)
+  /** Looks for the master where this error shows that a replica has answered. */
+  followMaster(reason: string): void {
+    if (isOfReplica(reason)) leaveReplica(this.#redis, reason)
   }
 
-  return {
-    async probe(node) {
-      const key = keyAt(node)
-      if (key === undefined) return false
-      const answers = readUsed().map(({ algorithm }) => {
-        const { name, takesUnits } = algorithm
-        const policy = [name, 'enforce', '1000000', '1000', takesUnits ? 'units' : 'one']
-        const charge = takesUnits ? ['1', '1'] : ['1']
-        return runs(
-          decideScript(new Set([algorithm])),
-          1,
-          [`${key}:${name}`, '1', ...policy, '1', ...charge],
-          timeoutMs,
-        )
-      })
-      return !(await Promise.all(answers)).includes(false)
-    },
-    async findRefusal(node) {
-      const key = keyAt(node)
-      if (redis.status !== 'ready' || key === undefined) return undefined
-      const commands = commandsNeeded(readUsed(), redis.isCluster)
-      const [refusal, isSharded] = await Promise.all([
-        findRefusalAt(redis, key, { commands, timeoutMs }),
-        sharding.find(),
-      ])
-      if (refusal) followMaster(refusal.reply)
-      return refusal ?? (isSharded === undefined ? undefined : { command: undefined, reply: isSharded })
-    },
-    runs,
-    followMaster,
+  /** The counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
+  #keyAt(node: string): string | undefined {
+    return this.#nodes.findKey(node, `${this.#keyPrefix}:probe`)
   }
+}
+
+/** Key and arguments of `decideScript` for a request of one unit: a million are allowed in a second. */
+function testRequest(key: string, { name, takesUnits }: Algorithm): string[] {
+  const policy = [name, 'enforce', '1000000', '1000', takesUnits ? 'units' : 'one']
+  const charge = takesUnits ? ['1', '1'] : ['1']
+  return [`${key}:${name}`, '1', ...policy, '1', ...charge]
 }
