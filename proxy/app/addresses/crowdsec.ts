@@ -1,6 +1,7 @@
 import type { Log } from '../../../shared/log.ts'
 import { DecisionTable, type DecisionChange } from '../../limits/clients/crowdsec/decision-table.ts'
-import { keepDecisions, type CrowdsecSettings } from '../../limits/clients/crowdsec/keep-decisions.ts'
+import { DecisionPoller } from '../../limits/clients/crowdsec/decision-poller.ts'
+import type { CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { now } from '../counting.ts'
 import { version } from '../observe/version.ts'
@@ -24,7 +25,7 @@ export function composeCrowdsec(
 ): Crowdsec {
   const { telemetry, log, changed } = options
   const table = new DecisionTable(now)
-  const keeper = keepDecisions(settings, {
+  const poller = new DecisionPoller(settings, {
     apply(change) {
       table.apply(change)
       changed?.(change)
@@ -34,5 +35,5 @@ export function composeCrowdsec(
     log,
     now,
   })
-  return { table, ready: (limitMs) => keeper.ready(limitMs), close: () => keeper.close() }
+  return { table, ready: (limitMs) => poller.ready(limitMs), close: () => poller.close() }
 }

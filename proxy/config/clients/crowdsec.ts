@@ -9,7 +9,7 @@ import {
   type Place,
   type Problem,
 } from '../../../shared/settings/problems.ts'
-import type { CrowdsecSettings } from '../../limits/clients/crowdsec/keep-decisions.ts'
+import type { CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
 
 const needsUrl =
   'needs the http:// or https:// URL of a local API, such as http://127.0.0.1:8080, without a user, a query and /v1'

@@ -1,0 +1,130 @@
+import type { Log } from '../../../../shared/log.ts'
+import { endedWithin } from '../../../../shared/within.ts'
+import type { Telemetry } from '../../../telemetry/telemetry.ts'
+import type { Decision } from './decision.ts'
+import type { DecisionChange } from './decision-table.ts'
+import { readDecisionStream, type CrowdsecSettings } from './local-api.ts'
+
+/** Then all decisions are read anew, so that no difference that was lost stays lost. */
+const SYNC_EVERY_MS = 3_600_000
+const DECISIONS_IN_CHANGE = 500
+
+type PollerOptions = {
+  /** Takes the changes in order. */
+  readonly apply: (change: DecisionChange) => void
+  readonly telemetry: Pick<Telemetry, 'crowdsecPolled'>
+  /** `NAME/VERSION`, which CrowdSec shows. */
+  readonly userAgent: string
+  readonly log: Pick<Log, 'info' | 'warn'>
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+/**
+ * Polls the local API of CrowdSec, from its construction until `close`: first for all decisions, then for the differences. After a
+ * failed poll it asks for all again, as CrowdSec sends no difference twice. Meanwhile the decisions stay, each until it ends.
+ */
+export class DecisionPoller {
+  readonly #settings: CrowdsecSettings
+  readonly #options: PollerOptions
+  readonly #closing = new AbortController()
+  readonly #firstPoll: Promise<void>
+  /** Whether the last poll succeeded, so that differences are enough. */
+  #isInSync = false
+  /** When the last poll began that read all decisions. */
+  #syncedMs = -Infinity
+  /** Of the last poll, if it failed. */
+  #failure: string | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(settings: CrowdsecSettings, options: PollerOptions) {
+    this.#settings = settings
+    this.#options = options
+    // `apply` is called only when the caller has this poller.
+    this.#firstPoll = Promise.resolve().then(() => this.#pollAgain())
+  }
+
+  /** Resolves when the first poll is over, after `limitMs` at the latest. */
+  ready(limitMs: number): Promise<void> {
+    return endedWithin(limitMs, this.#firstPoll)
+  }
+
+  close(): void {
+    this.#closing.abort()
+    clearTimeout(this.#timer)
+  }
+
+  /** Never rejects. */
+  async #pollAgain(): Promise<void> {
+    await this.#poll()
+    if (this.#closing.signal.aborted) return
+    this.#timer = setTimeout(() => void this.#pollAgain(), this.#settings.everyMs).unref()
+  }
+
+  async #poll(): Promise<void> {
+    const { now, telemetry, log } = this.#options
+    const startedMs = now()
+    const readsAll = !this.#isInSync || startedMs - this.#syncedMs >= SYNC_EVERY_MS
+    try {
+      await (readsAll ? this.#readAll() : this.#readDifference())
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#failed(reasonOf(error))
+      return
+    }
+    if (readsAll) this.#syncedMs = startedMs
+    if (!this.#isInSync) log.info({ url: this.#settings.url }, 'decisions of CrowdSec loaded')
+    this.#isInSync = true
+    this.#failure = undefined
+    telemetry.crowdsecPolled('done')
+  }
+
+  #failed(reason: string): void {
+    const { telemetry, log } = this.#options
+    this.#isInSync = false
+    telemetry.crowdsecPolled('failed')
+    // Once for each outage.
+    if (reason !== this.#failure)
+      log.warn(
+        { url: this.#settings.url, reason },
+        'cannot read the decisions of CrowdSec; keeping those already loaded until they expire',
+      )
+    this.#failure = reason
+  }
+
+  async #readAll(): Promise<void> {
+    const { apply, userAgent } = this.#options
+    apply({ crowdsec: 'begin' })
+    let decisions: Decision[] = []
+    const query = { startup: true, userAgent, signal: this.#closing.signal }
+    await readDecisionStream(this.#settings, query, (list, decision) => {
+      // They have ended: with all others known, there is nothing to delete.
+      if (list === 'deleted') return
+      decisions.push(decision)
+      if (decisions.length < DECISIONS_IN_CHANGE) return
+      apply({ crowdsec: 'set', decisions })
+      decisions = []
+    })
+    apply({ crowdsec: 'set', decisions })
+    apply({ crowdsec: 'end' })
+  }
+
+  async #readDifference(): Promise<void> {
+    const { apply, userAgent } = this.#options
+    const decisions: Decision[] = []
+    const values: string[] = []
+    const query = { startup: false, userAgent, signal: this.#closing.signal }
+    await readDecisionStream(this.#settings, query, (list, decision) => {
+      if (list === 'new') decisions.push(decision)
+      else values.push(decision.value)
+    })
+    // The same address may be in both: one decision has ended, and another begun.
+    if (values.length > 0) apply({ crowdsec: 'delete', values })
+    if (decisions.length > 0) apply({ crowdsec: 'set', decisions })
+  }
+}
+
+/** The message of an error; `fetch` has its reason in the error's cause. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? error.cause.message || String(error.cause) : error.message
+}

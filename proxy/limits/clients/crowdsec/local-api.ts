@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises'
+import { withoutMark } from '../../../../shared/settings/byte-order-mark.ts'
+import { readDecision, type Decision } from './decision.ts'
+import { StreamReader, type StreamList } from './stream-reader.ts'
+
+/** `crowdsec` of the settings. */
+export type CrowdsecSettings = {
+  /** Of the local API, without `/v1`. */
+  readonly url: string
+  /** With the key of a bouncer. Read for each poll, so that it can be replaced. */
+  readonly keyFile: string
+  readonly everyMs: number
+}
+
+/** A response with all decisions takes seconds. */
+const TIMEOUT_MS = 60_000
+
+/**
+ * Reads the stream of decisions of CrowdSec's local API, `GET /v1/decisions/stream`: bans of addresses and networks only.
+ *
+ * @param query.startup all decisions that are in force; else the changes since the last request with this key
+ * @param query.userAgent `NAME/VERSION`, which CrowdSec shows
+ * @param onDecision called for each as it arrives, with the list it is in
+ * @throws Error if the key file cannot be read, the response is no 200, invalid or truncated, after 60 seconds, or when `signal` aborts
+ */
+export async function readDecisionStream(
+  { url, keyFile }: CrowdsecSettings,
+  query: { readonly startup: boolean; readonly userAgent: string; readonly signal: AbortSignal },
+  onDecision: (list: StreamList, decision: Decision) => void,
+): Promise<void> {
+  const { startup, userAgent, signal } = query
+  const key = withoutMark(await readFile(keyFile, 'utf8')).trim()
+  const response = await fetch(`${url}/v1/decisions/stream?startup=${startup}&scopes=ip,range`, {
+    redirect: 'error',
+    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    headers: { 'x-api-key': key, 'user-agent': userAgent, accept: 'application/json' },
+  })
+  if (response.status === 401 || response.status === 403)
+    throw new Error(`the key of ${keyFile} is refused (${response.status})`)
+  if (!response.ok) throw new Error(`the answer is ${response.status}`)
+  const reader = new StreamReader((list, sent) => {
+    const decision = readDecision(sent)
+    if (decision) onDecision(list, decision)
+  })
+  for await (const piece of (response.body ?? new Blob([]).stream()).pipeThrough(new TextDecoderStream()))
+    reader.write(piece)
+  reader.end()
+}
