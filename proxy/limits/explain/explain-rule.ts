@@ -7,7 +7,7 @@ import { keyPartsOf, type KeyPart } from './key-parts.ts'
 import type { RequestHead } from '../../request/request-head.ts'
 import type { AskedRequest } from '../verdict.ts'
 import type { RequestTable } from '../request-table.ts'
-import { whyNot } from './why-not.ts'
+import { whyNot, type WhyNot } from './why-not.ts'
 import { whyUnmet } from './why-unmet.ts'
 
 export type ExplainedRule = {
@@ -39,28 +39,37 @@ export type ExplainedRule = {
   readonly lease?: Policy['lease']
 }
 
-export function explainRule(
-  rule: Rule,
-  context: {
-    readonly table: RequestTable
-    readonly about: AskedRequest
-    readonly head: RequestHead
-    readonly keySource: KeySource
-    readonly runTime?: RunTimeState | undefined
-    /** By name of the rule. */
-    readonly unread: ReadonlyMap<string, UnreadKey>
-  },
-): ExplainedRule {
-  const { table, about, head, keySource, runTime } = context
-  const unread = context.unread.get(rule.policy.name)
-  const { request, clientAddress, matched, applying, charges } = about
+type RuleContext = {
+  readonly table: RequestTable
+  readonly about: AskedRequest
+  readonly head: RequestHead
+  readonly keySource: KeySource
+  readonly runTime?: RunTimeState | undefined
+  /** By name of the rule. */
+  readonly unread: ReadonlyMap<string, UnreadKey>
+}
+
+/** Whether and how a rule counts a request that `decideRequest` has decided. */
+export function explainRule(rule: Rule, context: RuleContext): ExplainedRule {
+  const { applying, charges } = context.about
   const chosen = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
+  // Overrides, also those that were set at run time, have the name of their policy.
   const ofRule = charges.filter((charge) => charge.policy.name === rule.policy.name)
   const policy = overrideOfAccount(rule, ofRule) ?? chosen
-  // Overrides that were set at run time have the name of their policy.
-  const keys = ofRule.map(({ partitionKey }) => partitionKey)
-  const key = keyPartsOf(policy, keySource)
-  const described = {
+  const key = keyPartsOf(policy, context.keySource)
+  const described = describePolicy(policy)
+  const reason = whyNotCounted(rule, chosen, { key, charges: ofRule }, context)
+  if (reason) return { ...described, counts: false, near: reason.isNear, why: reason.text, keys: [], key: [] }
+  return {
+    ...described,
+    ...describeCharges(policy, ofRule, context),
+    keys: ofRule.map(({ partitionKey }) => partitionKey),
+    key,
+  }
+}
+
+function describePolicy(policy: Policy) {
+  return {
     name: policy.name,
     requests: policy.quota,
     windowSeconds: policy.windowMs / 1000,
@@ -70,49 +79,57 @@ export function explainRule(
     ...(policy.over && { over: policy.over }),
     ...(policy.lease !== undefined && { lease: policy.lease }),
   }
-  const not = (why: string, near = true): ExplainedRule => ({
-    ...described,
-    counts: false,
-    near,
-    why,
-    keys: [],
-    key: [],
-  })
-  if (!matched.includes(rule.policy)) {
-    const { text, isNear } = whyNot(rule, request, head, table.preflightRules !== undefined)
-    return not(text, isNear)
-  }
+}
+
+/**
+ * The first step at which the rule let the request pass uncounted; undefined if it counts it.
+ *
+ * @param chosen the policy of the rule or of its override for this client
+ * @param found the key under the rule, and the charges of the rule
+ */
+function whyNotCounted(
+  rule: Rule,
+  chosen: Policy,
+  { key, charges }: { readonly key: readonly KeyPart[]; readonly charges: readonly Charge[] },
+  { table, about, head, keySource }: RuleContext,
+): Pick<WhyNot, 'text' | 'isNear'> | undefined {
+  const { request, clientAddress, matched, applying } = about
+  const near = (text: string): Pick<WhyNot, 'text' | 'isNear'> => ({ text, isNear: true })
+  if (!matched.includes(rule.policy)) return whyNot(rule, request, head, table.preflightRules !== undefined)
   if (!applying.includes(chosen)) {
     const isForAll = table.clientLists?.allows(clientAddress, request)
-    return not(isForAll ? 'allowList has the client' : "the rule's allowList has the client")
+    return near(isForAll ? 'allowList has the client' : "the rule's allowList has the client")
   }
   const unmet = table.conditions?.unmet(chosen, { ...keySource, rawHeaders: request.rawHeaders })
-  if (unmet) return not(whyUnmet(unmet))
-  if (keys.length === 0) {
-    const absent = key.filter(({ values }) => values.length === 0).map(({ part }) => part)
-    return not(`the request has no ${absent.join(', no ')}`)
-  }
+  if (unmet) return near(whyUnmet(unmet))
+  if (charges.length > 0) return undefined
+  const absent = key.filter(({ values }) => values.length === 0).map(({ part }) => part)
+  return near(`the request has no ${absent.join(', no ')}`)
+}
+
+/** What the charges of a rule add to its description: plan, override, waiting, and what could not be read. */
+function describeCharges(
+  policy: Policy,
+  charges: readonly Charge[],
+  context: RuleContext,
+): Pick<ExplainedRule, 'counts' | 'near'> & Partial<ExplainedRule> {
+  const unread = context.unread.get(policy.name)
   const override = policy.override === undefined ? undefined : policy.override + 1
   const whys = [
-    ...(override === undefined ? overridesOfSome(ofRule) : [`override ${override} has the client`]),
+    ...(override === undefined ? overridesOfSome(charges) : [`override ${override} has the client`]),
     ...(unread === undefined ? [] : [unreadText[unread]]),
-    ...deviceTexts(charges.filter((charge) => charge.policy.name === policy.name)),
+    ...deviceTexts(charges),
   ]
-  const waitsNowhere = charges.some(
-    (charge) => charge.policy.name === policy.name && runTime?.hasPlace(charge) === false,
-  )
-  const planned = charges.find((charge) => charge.policy.name === policy.name && charge.policy.plan)?.policy
+  const waitsNowhere = charges.some((charge) => context.runTime?.hasPlace(charge) === false)
+  const planned = charges.find((charge) => charge.policy.plan)?.policy
   return {
-    ...described,
     ...(planned?.plan !== undefined && { requests: planned.quota, plan: planned.plan }),
     counts: true,
     near: false,
     ...(whys.length > 0 && { why: whys.join('; ') }),
     ...(override !== undefined && { override }),
-    ...(waitsNowhere && { waitingFull: true }),
+    ...(waitsNowhere && { waitingFull: true as const }),
     ...(unread !== undefined && { unread }),
-    keys,
-    key,
   }
 }
 
