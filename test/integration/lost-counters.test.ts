@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { watchStore } from '../../proxy/limits/store/redis/checks/store-watch.ts'
+import { StoreWatch } from '../../proxy/limits/store/redis/checks/store-watch.ts'
 import { recordLog, recordTelemetry } from '../support/limiter/limiters.ts'
 import { closeAfterTest, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
@@ -21,7 +21,9 @@ async function startWatched(options: RedisServerOptions = {}) {
     const { log, lines } = recordLog()
     const telemetry = recordTelemetry()
     const isAnswering = (): boolean => redis.status === 'ready'
-    const watch = closeAfterTest(watchStore({ redis, keyPrefix: 'sluice:1', isAnswering, log, telemetry }))
+    const watch = closeAfterTest(
+      new StoreWatch({ redis, keyPrefix: 'sluice:1', isAnswering, log, telemetry }),
+    )
     const messages = (): string[] => lines.map(({ msg }) => msg)
     return { redis, telemetry, messages, look: () => watch.look() }
   }
@@ -101,7 +103,13 @@ test('has nothing to say where it has no right to look', async () => {
   const redis = openRedis(server.url.replace('redis://', 'redis://sluice:pw@'))
   const { log, lines } = recordLog()
   const watch = closeAfterTest(
-    watchStore({ redis, keyPrefix: 'sluice:1', isAnswering: () => true, log, telemetry: recordTelemetry() }),
+    new StoreWatch({
+      redis,
+      keyPrefix: 'sluice:1',
+      isAnswering: () => true,
+      log,
+      telemetry: recordTelemetry(),
+    }),
   )
   await watch.look()
   await watch.look()

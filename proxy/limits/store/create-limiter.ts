@@ -3,7 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 import type { Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { toState, type CounterAdmin } from './counter-admin.ts'
-import { watchStore } from './redis/checks/store-watch.ts'
+import { StoreWatch } from './redis/checks/store-watch.ts'
 import { OverLimitCache } from './over-limit-cache.ts'
 import { RedisWithFallback } from './outage/redis-with-fallback.ts'
 import { hearResets, IpcLimiter } from './workers/worker-limiter.ts'
@@ -161,7 +161,13 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     forget,
     log,
   })
-  const watch = watchStore({ redis, keyPrefix, isAnswering: () => redis.status === 'ready', log, telemetry })
+  const watch = new StoreWatch({
+    redis,
+    keyPrefix,
+    isAnswering: () => redis.status === 'ready',
+    log,
+    telemetry,
+  })
   observeMemory(telemetry, redisWithFallback.local)
   telemetry.observeTable('over-limit', () => overLimit.readUse())
   telemetry.observeTable('leases', () => leasing.readUse())

@@ -13,89 +13,105 @@ const MAY_EVICT =
 const EVICTED = 'Redis has evicted keys: the counters of some clients may have started again from zero'
 const EMPTIED = 'Redis has lost all counters: it was flushed, has evicted keys, or came back without its data'
 
-export type StoreWatch = {
-  /** Looks now, or waits for the look that is under way. Never rejects. */
-  look(): Promise<unknown>
-  close(): void
+type StoreWatchOptions = {
+  readonly redis: RedisClient
+  /** Of `keyPrefixOf`. */
+  readonly keyPrefix: string
+  /** Whether there is any use in asking. */
+  readonly isAnswering: () => boolean
+  readonly log: Pick<Log, 'warn'>
+  readonly telemetry: Pick<Telemetry, 'storeEvicted'>
 }
 
 /**
  * Logs problems that nobody would notice otherwise, as Redis continues to answer: that it evicts keys, and that it has lost them
- * all. Looks at each new connection, and every ten seconds.
- *
- * That all is lost is told by a key, `<prefix>:mark`, which the first gateway sets to a random text and all of them keep. Where a
- * right is missing, nothing is said: `INFO` for evictions, `GET` and `SET` for the key.
- *
- * @param options.isAnswering whether there is any use in asking
+ * all. Looks at each new connection, and every ten seconds until `close`. Where the user lacks the right to `INFO`, evictions are
+ * not noticed; without `GET` and `SET`, lost counters are not.
  */
-export function watchStore(options: {
-  readonly redis: RedisClient
-  readonly keyPrefix: string
-  readonly isAnswering: () => boolean
-  readonly log: Log
-  readonly telemetry: Pick<Telemetry, 'storeEvicted'>
-}): StoreWatch {
-  const { redis, keyPrefix, isAnswering, log, telemetry } = options
-  let mark: string | undefined
-  let policies = ''
-  const evictedBy = new Map<RedisNode, number>()
+export class StoreWatch {
+  readonly #options: StoreWatchOptions
+  readonly #timer: NodeJS.Timeout
+  readonly #evictions = new Map<RedisNode, number>()
+  /** The value of the mark at the last look. */
+  #mark: string | undefined
+  /** The policies that the last warning named; '' if no server evicts keys. */
+  #warnedPolicies = ''
+  #looking: Promise<unknown> | undefined
 
-  async function lookAtMark(): Promise<void> {
-    const found = await runScript(redis, markScript, 1, [
-      `${keyPrefix}:mark`,
-      randomUUID(),
-      String(MARK_KEPT_MS),
-    ])
-    if (typeof found !== 'string') return
-    if (mark !== undefined && mark !== found) log.warn(EMPTIED)
-    mark = found
+  constructor(options: StoreWatchOptions) {
+    this.#options = options
+    this.#timer = setInterval(this.#onTime, LOOK_EVERY_MS).unref()
+    options.redis.on('ready', this.#onTime)
+    this.#onTime()
   }
 
-  async function lookAtMemory(): Promise<void> {
-    const servers = 'nodes' in redis ? redis.nodes('master') : [redis]
-    const texts = await Promise.all(servers.map((server) => server.info('memory')))
-    const evicting = texts.filter(mayEvict).map((text) => fieldOf(text, 'maxmemory_policy'))
-    const found = [...new Set(evicting)].join()
-    if (found !== '' && found !== policies) log.warn({ policy: found }, MAY_EVICT)
-    policies = found
-    const stats = await Promise.all(servers.map((server) => server.info('stats')))
-    const counts = stats.map((text) => Number(fieldOf(text, 'evicted_keys') ?? 0))
-    const isMore = counts.some((count, i) => {
-      const server = servers[i]
-      return server && count > (evictedBy.get(server) ?? Infinity)
+  /** Looks now, or waits for the look that is under way. Never rejects. */
+  look(): Promise<unknown> {
+    if (!this.#options.isAnswering()) return Promise.resolve()
+    this.#looking ??= Promise.allSettled([this.#lookAtMark(), this.#lookAtMemory()]).finally(() => {
+      this.#looking = undefined
     })
-    evictedBy.clear()
-    for (const [i, server] of servers.entries()) evictedBy.set(server, counts[i] ?? 0)
-    const evicted = counts.reduce((sum, count) => sum + count, 0)
+    return this.#looking
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#options.redis.off('ready', this.#onTime)
+  }
+
+  readonly #onTime = (): void => void this.look()
+
+  /**
+   * Tells lost counters by a key, `<prefix>:mark`, which the first gateway sets to a random text and all of them keep: another text
+   * means that the first is lost.
+   */
+  async #lookAtMark(): Promise<void> {
+    const { redis, keyPrefix, log } = this.#options
+    const args = [`${keyPrefix}:mark`, randomUUID(), String(MARK_KEPT_MS)]
+    const found = await runScript(redis, markScript, 1, args)
+    if (typeof found !== 'string') return
+    if (this.#mark !== undefined && this.#mark !== found) log.warn(EMPTIED)
+    this.#mark = found
+  }
+
+  async #lookAtMemory(): Promise<void> {
+    const { redis } = this.#options
+    const servers = 'nodes' in redis ? redis.nodes('master') : [redis]
+    this.#warnOfPolicies(await Promise.all(servers.map((server) => server.info('memory'))))
+    const stats = await Promise.all(
+      servers.map(async (server) => [server, await server.info('stats')] as const),
+    )
+    this.#noteEvictions(new Map(stats.map(([server, text]) => [server, evictedKeys(text)])))
+  }
+
+  /** @param memory `INFO memory` of each server */
+  #warnOfPolicies(memory: readonly string[]): void {
+    const evicting = memory.filter(mayEvict).map((text) => fieldOf(text, 'maxmemory_policy'))
+    const policies = [...new Set(evicting)].join()
+    if (policies !== '' && policies !== this.#warnedPolicies)
+      this.#options.log.warn({ policy: policies }, MAY_EVICT)
+    this.#warnedPolicies = policies
+  }
+
+  /** @param counts keys that each server has evicted since it was started */
+  #noteEvictions(counts: ReadonlyMap<RedisNode, number>): void {
+    const { log, telemetry } = this.#options
+    const isMore = [...counts].some(([server, count]) => count > (this.#evictions.get(server) ?? Infinity))
+    this.#evictions.clear()
+    for (const [server, count] of counts) this.#evictions.set(server, count)
+    const evicted = [...counts.values()].reduce((sum, count) => sum + count, 0)
     telemetry.storeEvicted(evicted)
     if (isMore) log.warn({ evicted }, EVICTED)
-  }
-
-  let looking: Promise<unknown> | undefined
-  function look(): Promise<unknown> {
-    if (!isAnswering()) return Promise.resolve()
-    looking ??= Promise.allSettled([lookAtMark(), lookAtMemory()]).finally(() => {
-      looking = undefined
-    })
-    return looking
-  }
-  const lookUnawaited = (): void => void look()
-
-  const timer = setInterval(lookUnawaited, LOOK_EVERY_MS).unref()
-  redis.on('ready', lookUnawaited)
-  lookUnawaited()
-  return {
-    look,
-    close() {
-      clearInterval(timer)
-      redis.off('ready', lookUnawaited)
-    },
   }
 }
 
 function mayEvict(memory: string): boolean {
   const policy = fieldOf(memory, 'maxmemory_policy')
   return policy !== undefined && policy !== 'noeviction' && fieldOf(memory, 'maxmemory') !== '0'
+}
+
+function evictedKeys(stats: string): number {
+  return Number(fieldOf(stats, 'evicted_keys') ?? 0)
 }
 
 function fieldOf(info: string, name: string): string | undefined {
