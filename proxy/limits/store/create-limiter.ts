@@ -13,7 +13,7 @@ import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
 import { keyPrefixOf } from './redis/keys.ts'
 import { operatorTimeoutMs, RedisOperations } from './redis/operations.ts'
 import { hasLease, Leasing } from './leases/leasing.ts'
-import { createResetFeed } from './redis/feeds/reset-feed.ts'
+import { ResetFeed } from './redis/feeds/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
 import { createMemoryPlans } from '../plans/stored-plans.ts'
 import { decideWithoutStore } from './outage/store-fallback.ts'
@@ -111,7 +111,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   const { storeTimeoutMs, namespace, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten } = options
   const keyPrefix = keyPrefixOf(namespace)
   const overLimit = new OverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
-  const redisWithFallback = new RedisWithFallback({
+  const redisWithFallback: RedisWithFallback = new RedisWithFallback({
     redis,
     keyPrefix,
     timeoutMs: storeTimeoutMs,
@@ -137,7 +137,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     now,
     telemetry,
   })
-  const resetFeed = createResetFeed({
+  const resetFeed: ResetFeed = new ResetFeed({
     redis,
     keyPrefix,
     isAnswering: (key) => redisWithFallback.isAnswering(key),

@@ -2,18 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Log } from '../../../../../shared/log.ts'
 import type { Charge } from '../../../limiter.ts'
 import { runScript, script, type RedisClient } from '../run-script.ts'
-import { createPoll } from './poll.ts'
-
-/** Reads client resets made by other replicas and workers. */
-export type ResetFeed = {
-  /** The list of resets. */
-  readonly key: string
-  /** Publishes resets to all replicas. Rejects if Redis does not confirm it. */
-  announce(charges: readonly Charge[]): Promise<void>
-  /** Reads new resets. Resolves also if that fails. */
-  catchUp(): Promise<void>
-  close(): void
-}
+import { createPoll, type Poll } from './poll.ts'
 
 const RESETS_KEPT = 1000
 const RESETS_KEPT_MS = 3_600_000
@@ -21,86 +10,116 @@ const RESETS_KEPT_MS = 3_600_000
 /** With more policies than this, an entry names none, which means all. This bounds the size of the list. */
 const POLICIES_NAMED = 50
 
-/**
- * A list of the last client resets in Redis. Each process polls the newest entry four times a second, and reads the
- * list if it has changed.
- *
- * @param options.keyPrefix of `keyPrefixOf`: resets are heard by gateways of the same namespace
- * @param options.isAnswering whether there is any use in asking
- * @param options.heard a reset by another process; without a policy's name it is of all policies. `isNew`: it was made
- *   since the last look, else perhaps earlier
- * @param options.missed resets may have been made of which nothing can be heard any more
- * @param options.now milliseconds of a monotonic clock
- */
-export function createResetFeed(options: {
+type ResetFeedOptions = {
   readonly redis: RedisClient
+  /** Of `keyPrefixOf`: resets are heard by gateways of the same namespace. */
   readonly keyPrefix: string
+  /** Whether there is any use in asking for this key. */
   readonly isAnswering: (key: string) => boolean
+  /**
+   * Called with a reset by another process; without a policy's name it is of all policies. `isNew`: it was made since the last
+   * look, else perhaps earlier.
+   */
   readonly heard: (partitionKey: string, policyName: string | undefined, isNew: boolean) => void
+  /** Called where resets may have been made of which nothing can be heard any more. */
   readonly missed: () => void
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   readonly log: Log
-}): ResetFeed {
-  const { redis, keyPrefix, isAnswering, heard, missed, now, log } = options
-  /** The list: the last resets of all gateways, newest first. */
-  const resetsKey = `${keyPrefix}:resets`
+}
+
+/**
+ * The last client resets of all replicas and workers, in a list in Redis, newest first. From its construction until `close` it polls
+ * the newest entry four times a second, and reads the list if that has changed.
+ */
+export class ResetFeed {
+  /** The key of the list. */
+  readonly key: string
+  readonly #options: ResetFeedOptions
+  readonly #poll: Poll
   /** The newest entry that has been read: '' where there was none, undefined before the first look. */
-  let newest: string | undefined
-  let lookedAtMs = now()
-  /** Entries of this process's own that it has not read back: it has acted on them already. */
-  const own = new Set<string>()
+  #newest: string | undefined
+  #lookedAtMs: number
+  /** Ids of this process's own entries that it has not read back: it has acted on them already. */
+  readonly #own = new Set<string>()
 
-  async function look(): Promise<void> {
-    const first = (await redis.lindex(resetsKey, 0)) ?? ''
+  constructor(options: ResetFeedOptions) {
+    const { keyPrefix, isAnswering, now, log } = options
+    this.key = `${keyPrefix}:resets`
+    this.#options = options
+    this.#lookedAtMs = now()
+    this.#poll = createPoll({
+      look: () => this.#look(),
+      isAnswering: () => isAnswering(this.key),
+      key: this.key,
+      failed: 'cannot read client resets made by other replicas',
+      log,
+    })
+  }
+
+  /** Publishes resets to all replicas. Rejects if Redis does not confirm it. */
+  async announce(charges: readonly Charge[]): Promise<void> {
+    const entries = entriesOf(charges)
+    for (const { id } of entries) this.#own.add(id)
+    await runScript(this.#options.redis, announceScript, 1, [
+      this.key,
+      String(RESETS_KEPT - 1),
+      String(RESETS_KEPT_MS),
+      ...entries.map((entry) => JSON.stringify(entry)),
+    ])
+  }
+
+  /** Reads new resets. Resolves also if that fails. */
+  catchUp(): Promise<void> {
+    return this.#poll.catchUp()
+  }
+
+  close(): void {
+    this.#poll.close()
+  }
+
+  async #look(): Promise<void> {
+    const { redis, missed, now } = this.#options
+    const first = (await redis.lindex(this.key, 0)) ?? ''
     // The list may have expired since.
-    if (now() - lookedAtMs > RESETS_KEPT_MS / 2) newest = undefined
-    lookedAtMs = now()
-    if (first === newest) return
-    const entries = first === '' ? [] : await redis.lrange(resetsKey, 0, -1)
-    const known =
-      newest === '' && entries.length < RESETS_KEPT ? entries.length : entries.indexOf(newest ?? '')
-    const isNew = known !== -1
-    const unread = (isNew ? entries.slice(0, known) : entries).map(readEntry)
-    newest = entries[0] ?? ''
-    if (!isNew || unread.includes(undefined)) missed()
-    for (const entry of unread) {
-      if (!entry || own.delete(entry.id)) continue
-      if (entry.policies.length === 0) heard(entry.client, undefined, isNew)
-      else for (const policyName of entry.policies) heard(entry.client, policyName, isNew)
-    }
-    own.clear()
+    if (now() - this.#lookedAtMs > RESETS_KEPT_MS / 2) this.#newest = undefined
+    this.#lookedAtMs = now()
+    if (first === this.#newest) return
+    const texts = first === '' ? [] : await redis.lrange(this.key, 0, -1)
+    const { unread, isNew } = unreadOf(texts, this.#newest)
+    this.#newest = texts[0] ?? ''
+    const entries = unread.map(readEntry)
+    if (!isNew || entries.includes(undefined)) missed()
+    for (const entry of entries) if (entry && !this.#own.delete(entry.id)) this.#hear(entry, isNew)
+    this.#own.clear()
   }
 
-  const poll = createPoll({
-    look,
-    isAnswering: () => isAnswering(resetsKey),
-    key: resetsKey,
-    failed: 'cannot read client resets made by other replicas',
-    log,
-  })
-
-  return {
-    key: resetsKey,
-    async announce(charges) {
-      const entries = Array.from(
-        Map.groupBy(charges, ({ partitionKey }) => partitionKey),
-        ([client, part]): Entry => ({
-          id: randomUUID(),
-          client,
-          policies: part.length > POLICIES_NAMED ? [] : part.map(({ policy }) => policy.name),
-        }),
-      )
-      for (const { id } of entries) own.add(id)
-      const limits = [String(RESETS_KEPT - 1), String(RESETS_KEPT_MS)]
-      await runScript(redis, announceScript, 1, [
-        resetsKey,
-        ...limits,
-        ...entries.map((entry) => JSON.stringify(entry)),
-      ])
-    },
-    catchUp: () => poll.catchUp(),
-    close: () => poll.close(),
+  #hear({ client, policies }: Entry, isNew: boolean): void {
+    const { heard } = this.#options
+    if (policies.length === 0) heard(client, undefined, isNew)
+    else for (const policyName of policies) heard(client, policyName, isNew)
   }
+}
+
+/** The entries before the newest that has been read; all of them, and not `isNew`, where that is not in the list. */
+function unreadOf(
+  texts: readonly string[],
+  newest: string | undefined,
+): { readonly unread: readonly string[]; readonly isNew: boolean } {
+  const known = newest === '' && texts.length < RESETS_KEPT ? texts.length : texts.indexOf(newest ?? '')
+  return known === -1 ? { unread: texts, isNew: false } : { unread: texts.slice(0, known), isNew: true }
+}
+
+/** An entry for each client: the policies under which it was reset, or none for all. */
+function entriesOf(charges: readonly Charge[]): Entry[] {
+  return Array.from(
+    Map.groupBy(charges, ({ partitionKey }) => partitionKey),
+    ([client, part]) => ({
+      id: randomUUID(),
+      client,
+      policies: part.length > POLICIES_NAMED ? [] : part.map(({ policy }) => policy.name),
+    }),
+  )
 }
 
 /** `id` makes each entry unique, so that a reader finds in the list where it stopped. */
