@@ -108,59 +108,15 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
  * @param redis a connection that nothing else uses
  */
 function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
-  const { storeTimeoutMs, namespace, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten } = options
+  const { storeTimeoutMs, namespace, now, wallNow, log, telemetry } = options
   const keyPrefix = keyPrefixOf(namespace)
-  const overLimit = new OverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
-  const redisWithFallback: RedisWithFallback = new RedisWithFallback({
-    redis,
-    keyPrefix,
-    timeoutMs: storeTimeoutMs,
-    maxKeys: storeMaxKeys,
-    seed,
-    now,
-    wallNow,
-    log,
-    telemetry,
-    refused: (...refusal) => overLimit.note(...refusal),
-    forgetResets: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
-  })
-  const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
-    overLimit.forget(policyName, partitionKey)
-    redisWithFallback.forgetLocal(policyName, partitionKey)
-    forgotten(policyName, partitionKey)
-  }
+  const counters = createSharedCounters(redis, keyPrefix, options)
+  const { overLimit, redisWithFallback, resetFeed, forget } = counters
   const ask = (charges: readonly Charge[]): ReturnType<Limiter['decide']> =>
     overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges)
-  const leasing = new Leasing({
-    store: redisWithFallback.shared.leaseStore,
-    ask,
-    now,
-    telemetry,
-  })
-  const resetFeed: ResetFeed = new ResetFeed({
-    redis,
-    keyPrefix,
-    isAnswering: (key) => redisWithFallback.isAnswering(key),
-    heard(partitionKey, policyName, isNew) {
-      // An old reset must not remove requests counted here since.
-      if (isNew) forget(policyName, partitionKey)
-      else forgotten(policyName, partitionKey)
-    },
-    missed: () => overLimit.clear(),
-    now,
-    log,
-  })
-  const operations = new RedisOperations({
-    redis,
-    keyPrefix,
-    timeoutMs: operatorTimeoutMs(storeTimeoutMs),
-    wallNow,
-    redisWithFallback,
-    overLimit,
-    resetFeed,
-    forget,
-    log,
-  })
+  const leasing = new Leasing({ store: redisWithFallback.shared.leaseStore, ask, now, telemetry })
+  const timeoutMs = operatorTimeoutMs(storeTimeoutMs)
+  const operations = new RedisOperations({ ...counters, redis, keyPrefix, timeoutMs, wallNow, log })
   const watch = new StoreWatch({
     redis,
     keyPrefix,
@@ -192,6 +148,54 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
       redisWithFallback.close()
     },
   }
+}
+
+/** The counters in Redis, what this process knows of them, and the resets that make it forget. */
+type SharedCounters = {
+  readonly overLimit: OverLimitCache
+  readonly redisWithFallback: RedisWithFallback
+  readonly resetFeed: ResetFeed
+  readonly forget: CounterAdmin['forget']
+}
+
+function createSharedCounters(
+  redis: RedisClient,
+  keyPrefix: string,
+  { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten }: LimiterOptions,
+): SharedCounters {
+  const overLimit = new OverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
+  const redisWithFallback: RedisWithFallback = new RedisWithFallback({
+    redis,
+    keyPrefix,
+    timeoutMs: storeTimeoutMs,
+    maxKeys: storeMaxKeys,
+    seed,
+    now,
+    wallNow,
+    log,
+    telemetry,
+    refused: (...refusal) => overLimit.note(...refusal),
+    forgetResets: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
+  })
+  const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
+    overLimit.forget(policyName, partitionKey)
+    redisWithFallback.forgetLocal(policyName, partitionKey)
+    forgotten(policyName, partitionKey)
+  }
+  const resetFeed: ResetFeed = new ResetFeed({
+    redis,
+    keyPrefix,
+    isAnswering: (key) => redisWithFallback.isAnswering(key),
+    heard(partitionKey, policyName, isNew) {
+      // An old reset must not remove requests counted here since.
+      if (isNew) forget(policyName, partitionKey)
+      else forgotten(policyName, partitionKey)
+    },
+    missed: () => overLimit.clear(),
+    now,
+    log,
+  })
+  return { overLimit, redisWithFallback, resetFeed, forget }
 }
 
 /** The limiter of a worker without Redis: the counters are embedded in the primary process. */
