@@ -2,17 +2,6 @@ import type { Log } from '../../../../shared/log.ts'
 import { endedWithin } from '../../../../shared/within.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 
-/** The text of a key set, kept current beside the requests. */
-export type KeySetSource = {
-  /** The last key set that could be had; undefined before the first. */
-  current(): string | undefined
-  /** A token names a key that the set does not have: it is loaded again, unless that was done a moment ago. */
-  keyMissing(): void
-  /** Resolves when the first attempt to load it is over, after `limitMs` at the latest. */
-  ready(limitMs: number): Promise<void>
-  close(): void
-}
-
 const REFRESH_MS = 300_000
 /** After a failure, and then twice as long after each further one: at a start the issuer may be only starting too. */
 const FIRST_RETRY_MS = 1_000
@@ -21,65 +10,89 @@ const MAX_RETRY_MS = 10_000
 const MISSING_KEY_MS = 10_000
 
 /**
- * Loads a key set, and loads it again every five minutes, sooner after a failure, and when a key is missing. What
- * was loaded last stays in use while loading fails.
- *
- * @param options.load rejects if it cannot get a key set
+ * A key set that is kept current beside the requests, from its construction until `close`: loaded again every five minutes, sooner
+ * after a failure, and when a key is missing. While loading fails, the last key set stays in use.
  */
-export function keepKeySet(options: {
-  readonly load: () => Promise<string>
-  readonly telemetry: Pick<Telemetry, 'keySetLoaded'>
-  readonly log: Pick<Log, 'info' | 'warn'>
-  readonly now: () => number
-}): KeySetSource {
-  const { load, telemetry, log, now } = options
-  let text: string | undefined
-  let loading: Promise<void> | undefined
-  let startedAtMs = -Infinity
+export class KeySet {
+  readonly #load: () => Promise<string>
+  readonly #telemetry: Pick<Telemetry, 'keySetLoaded'>
+  readonly #log: Pick<Log, 'info' | 'warn'>
+  readonly #now: () => number
+  readonly #firstAttempt: Promise<void>
+  #text: string | undefined
+  #loading: Promise<void> | undefined
+  #startedAtMs = -Infinity
   /** In a row. */
-  let failures = 0
-  let timer: NodeJS.Timeout | undefined
+  #failures = 0
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
 
-  async function loadOnce(): Promise<void> {
-    startedAtMs = now()
+  /**
+   * @param options.load resolves to the text of the key set; rejects if it cannot get one
+   * @param options.now milliseconds of a monotonic clock
+   */
+  constructor(options: {
+    readonly load: () => Promise<string>
+    readonly telemetry: Pick<Telemetry, 'keySetLoaded'>
+    readonly log: Pick<Log, 'info' | 'warn'>
+    readonly now: () => number
+  }) {
+    this.#load = options.load
+    this.#telemetry = options.telemetry
+    this.#log = options.log
+    this.#now = options.now
+    this.#firstAttempt = this.#refresh()
+  }
+
+  /** The text that was loaded last; undefined before the first. */
+  current(): string | undefined {
+    return this.#text
+  }
+
+  /** A token names a key that the set does not have: it is loaded again, unless that was begun less than ten seconds ago. */
+  keyMissing(): void {
+    if (!this.#isClosed && this.#now() - this.#startedAtMs >= MISSING_KEY_MS) void this.#refresh()
+  }
+
+  /** Resolves when the first attempt to load it is over, after `limitMs` at the latest. */
+  ready(limitMs: number): Promise<void> {
+    return endedWithin(limitMs, this.#firstAttempt)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+  }
+
+  /** Loads it now, or waits for the attempt that is under way. Never rejects. */
+  #refresh(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#loading ??= this.#attempt().finally(() => {
+      this.#loading = undefined
+      if (!this.#isClosed) this.#timer = setTimeout(() => void this.#refresh(), this.#delayMs()).unref()
+    })
+    return this.#loading
+  }
+
+  /** Until the next attempt. */
+  #delayMs(): number {
+    if (this.#failures === 0) return REFRESH_MS
+    return Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), MAX_RETRY_MS)
+  }
+
+  async #attempt(): Promise<void> {
+    this.#startedAtMs = this.#now()
     try {
-      text = await load()
-      telemetry.keySetLoaded('loaded')
-      if (failures > 0) log.info('key set for tokens available again')
-      failures = 0
+      this.#text = await this.#load()
+      this.#telemetry.keySetLoaded('loaded')
+      if (this.#failures > 0) this.#log.info('key set for tokens available again')
+      this.#failures = 0
     } catch (error) {
-      telemetry.keySetLoaded('failed')
+      this.#telemetry.keySetLoaded('failed')
       const reason = error instanceof Error ? error.message : String(error)
       // Once for each outage.
-      if (failures === 0) log.warn({ reason }, 'cannot load the key set for tokens')
-      failures++
+      if (this.#failures === 0) this.#log.warn({ reason }, 'cannot load the key set for tokens')
+      this.#failures++
     }
-  }
-
-  let isClosed = false
-
-  function refresh(): Promise<void> {
-    clearTimeout(timer)
-    loading ??= loadOnce().finally(() => {
-      loading = undefined
-      if (isClosed) return
-      const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MAX_RETRY_MS)
-      timer = setTimeout(() => void refresh(), failures > 0 ? retryMs : REFRESH_MS)
-      timer.unref()
-    })
-    return loading
-  }
-
-  const first = refresh()
-  return {
-    current: () => text,
-    keyMissing() {
-      if (!isClosed && now() - startedAtMs >= MISSING_KEY_MS) void refresh()
-    },
-    ready: (limitMs) => endedWithin(limitMs, first),
-    close() {
-      isClosed = true
-      clearTimeout(timer)
-    },
   }
 }

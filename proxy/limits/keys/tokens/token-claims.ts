@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
 import { claimDetails, type ClaimDetails } from './claim-details.ts'
-import type { KeySetSource } from './key-set.ts'
+import type { KeySet } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
 import {
   chooseFrom,
@@ -44,7 +44,7 @@ const SYMMETRIC = ['HS256', 'HS384', 'HS512']
 type Verified = { readonly signature: string; readonly claims: Claims; readonly endsAtMs: number }
 
 export type TokenVerifierOptions = {
-  readonly keySet: Pick<KeySetSource, 'current' | 'keyMissing'>
+  readonly keySet: Pick<KeySet, 'current' | 'keyMissing'>
   /** Whether the key set is a shared secret. */
   readonly isSecret: boolean
   readonly issuer: string | undefined

@@ -3,7 +3,7 @@ import type { Log } from '../../../../shared/log.ts'
 import { policiesOf, type Rule } from '../../../policy.ts'
 import { conditionClaims } from '../../../policy/condition-needs.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
-import { keepKeySet, type KeySetSource } from './key-set.ts'
+import { KeySet } from './key-set.ts'
 import { loadKeySet, type KeySetPlace } from './load-key-set.ts'
 import { claimNames, createTokenReader, type TokenReader } from './token-reader.ts'
 
@@ -20,7 +20,7 @@ export type Tokens = {
   /** The same for questions from operators, not counted in metrics. */
   readonly uncounted: TokenReader
   readonly place: KeySetPlace
-  readonly keySet: KeySetSource
+  readonly keySet: KeySet
   ready(limitMs: number): Promise<void>
   close(): void
 }
@@ -59,7 +59,7 @@ export async function createTokens(
   const keySet =
     running && isDeepStrictEqual(running.place, place)
       ? running.keySet
-      : keepKeySet({ load: () => loadKeySet(place), telemetry, log, now })
+      : new KeySet({ load: () => loadKeySet(place), telemetry, log, now })
   const isSecret = place.kind === 'secret'
   const named = [...new Set(withConditions.flatMap(conditionClaims))]
   const reading = { keySet, isSecret, issuer, audience, claims, conditionClaims: named, now: wallNow }

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { keepKeySet, type KeySetSource } from '../../../../../proxy/limits/keys/tokens/key-set.ts'
+import { KeySet } from '../../../../../proxy/limits/keys/tokens/key-set.ts'
 
 let answers: (string | Error)[]
 let loads: number
 let outcomes: string[]
-let source: KeySetSource
+let source: KeySet
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -18,7 +18,7 @@ afterEach(() => {
 
 function start(...given: (string | Error)[]): void {
   answers = given
-  source = keepKeySet({
+  source = new KeySet({
     load: () => {
       const answer = answers[Math.min(loads++, answers.length - 1)]
       return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer ?? '')
@@ -86,7 +86,7 @@ test('is loaded again for a key that is missing, once in ten seconds', async () 
 test('startup waits for the key set only briefly', async () => {
   start('one')
   source.close()
-  source = keepKeySet({
+  source = new KeySet({
     load: () => new Promise(() => undefined),
     telemetry: { keySetLoaded: () => undefined },
     log: { info: () => undefined, warn: () => undefined },
