@@ -13,7 +13,6 @@ export type ClusterProblems = {
   readonly solvedAt: (node: string) => void
 }
 
-/** After the loss of a node the others are asked who serves its slots now, until every master answers. */
 const RELEARN_EVERY_MS = 300
 
 /** What the library says of a command that may not wait for its connection. */
@@ -75,6 +74,12 @@ export function connectCluster(
     node.once('ready', () => problems.solvedAt(`${node.options.host}:${node.options.port}`))
     if (node.status === 'wait') node.connect().catch(() => undefined)
   })
+  relearnSlots(cluster)
+  return cluster
+}
+
+/** Asks the others who serves the slots of a node that was dropped, until every master is connected. */
+function relearnSlots(cluster: Cluster): void {
   let timer: NodeJS.Timeout | undefined
   const relearnSoon = (): void => {
     timer ??= setTimeout(() => {
@@ -87,7 +92,6 @@ export function connectCluster(
     }, RELEARN_EVERY_MS).unref()
   }
   cluster.on('-node', relearnSoon)
-  return cluster
 }
 
 /**

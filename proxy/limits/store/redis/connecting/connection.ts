@@ -83,34 +83,20 @@ function connectServer(
   problems: Pick<ProblemLog, 'tell' | 'tellOfReplica'>,
   leaving: Leaving,
 ): Redis {
-  const [first] = address.hosts
-  const credentials = readCredentials()
   const sentinels = createSentinelReasons()
-  const place =
-    address.topology === 'standalone'
-      ? { host: first?.host ?? '', port: first?.port ?? 0 }
+  const server: Redis = new Redis({
+    ...(address.topology === 'standalone'
+      ? hostOptions(address)
       : {
           Connector: sentinels.Connector,
-          sentinels: [...address.hosts],
-          name: address.masterName ?? '',
-          // Follow a failover when the sentinels announce it, not only when the old master hangs up.
-          failoverDetector: true,
-          // By the sentinel that named the master. Each of the others tells it in its own time, up to seconds later,
-          // and each time a sound connection would be given up.
-          sentinelMaxConnections: 1,
-          sentinelCommandTimeout: 500,
+          ...sentinelOptions(address, readCredentials),
           sentinelRetryStrategy: (attempt: number) => {
             renew()
             return retryDelayMs(attempt)
           },
-          sentinelReconnectStrategy: renewSentinelLogin(address, readCredentials),
-          ...sentinelLoginOptions(address, credentials),
-          enableTLSForSentinelMode: address.tls,
-        }
-  const server: Redis = new Redis({
-    ...place,
+        }),
     ...commonOptions(),
-    ...loginOptions(address, credentials),
+    ...loginOptions(address, readCredentials()),
     db: address.database,
     // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
     enableOfflineQueue: false,
@@ -139,6 +125,27 @@ function connectServer(
   })
   server.on('end', renew)
   return server
+}
+
+function hostOptions({ hosts: [first] }: RedisAddress) {
+  return { host: first?.host ?? '', port: first?.port ?? 0 }
+}
+
+/** Options of a connection to the master that the sentinels of the address name. */
+function sentinelOptions(address: RedisAddress, readCredentials: ReadCredentials) {
+  return {
+    sentinels: [...address.hosts],
+    name: address.masterName ?? '',
+    // Follow a failover when the sentinels announce it, not only when the old master hangs up.
+    failoverDetector: true,
+    // By the sentinel that named the master. Each of the others tells it in its own time, up to seconds later,
+    // and each time a sound connection would be given up.
+    sentinelMaxConnections: 1,
+    sentinelCommandTimeout: 500,
+    sentinelReconnectStrategy: renewSentinelLogin(address, readCredentials),
+    ...sentinelLoginOptions(address, readCredentials()),
+    enableTLSForSentinelMode: address.tls,
+  }
 }
 
 function untilReady(client: RedisClient, timeoutMs: number): Promise<void> {
