@@ -14,7 +14,7 @@ import {
   type TimedEntry,
 } from './client-entry.ts'
 import { ClientEntries } from './client-entries.ts'
-import { createMemoryEntryStore, type EntryOutcome } from './entry-store.ts'
+import { createMemoryEntryStore, type EntryOutcome, type EntryStore } from './entry-store.ts'
 import { RedisEntryStore } from './redis/redis-entry-store.ts'
 
 /** Clients that are banned, or have another limit, at run time. */
@@ -93,19 +93,14 @@ export function createClientTable(
   return {
     entries,
     refused: (...refusal) => banning.refused(...refusal),
-    operations: {
-      list: (kind) => Promise.resolve(entries.list(kind)),
-      async put(entry, forMs) {
-        const outcome = await store.put(entry, forMs)
-        if (entry.kind === 'ban' && (outcome === 'done' || outcome === 'uncertain'))
-          onBan?.(entry, forMs, nameOf(entry))
-        return outcome
+    operations: createEntryOperations({
+      entries,
+      store,
+      put(entry, forMs) {
+        if (entry.kind === 'ban') onBan?.(entry, forMs, nameOf(entry))
       },
-      async remove(id) {
-        if (kindOf(id) === 'ban') await forgive(id)
-        return store.remove(id)
-      },
-    },
+      removing: (id) => forgiveAll(banning, policies, id),
+    }),
     readPolicies: () => policies,
     usePolicies(next) {
       policies = next
@@ -118,15 +113,39 @@ export function createClientTable(
   function nameOf(entry: ClientEntry): string | undefined {
     return loggedClient(entry.partitionKey, logAddresses, policiesOfEntry(idOf(entry), policies))
   }
+}
 
-  /** A ban under all rules may be that of any. */
-  async function forgive(id: EntryId): Promise<void> {
-    const [, policyName = '', partitionKey = ''] = id.split(' ')
-    const meant = policies.filter(
-      ({ name, ban }) => ban && (policyName.startsWith('*') || policyName === name),
-    )
-    await Promise.all(meant.map(({ name }) => banning.forgive(name, partitionKey)))
+/**
+ * @param options.put called with an entry that an operator has put, also where the store has not confirmed it
+ * @param options.removing called before a ban is removed
+ */
+function createEntryOperations(options: {
+  readonly entries: ClientEntries
+  readonly store: EntryStore
+  readonly put: (entry: ClientEntry, forMs: number) => void
+  readonly removing: (ban: EntryId) => Promise<void>
+}): EntryOperations {
+  const { entries, store, put, removing } = options
+  return {
+    list: (kind) => Promise.resolve(entries.list(kind)),
+    async put(entry, forMs) {
+      const outcome = await store.put(entry, forMs)
+      if (outcome === 'done' || outcome === 'uncertain') put(entry, forMs)
+      return outcome
+    },
+    async remove(id) {
+      if (kindOf(id) === 'ban') await removing(id)
+      return store.remove(id)
+    },
   }
+}
+
+/** Forgets how often the client of a ban was banned in a row: under the rule of the ban, or under all. */
+async function forgiveAll(banning: Banning, policies: readonly Policy[], ban: EntryId): Promise<void> {
+  const [, policyName = '', partitionKey = ''] = ban.split(' ')
+  const isOfAll = policyName.startsWith('*')
+  const forgiving = policies.filter(({ name, ban: bans }) => bans && (isOfAll || policyName === name))
+  await Promise.all(forgiving.map(({ name }) => banning.forgive(name, partitionKey)))
 }
 
 export function observeEntries(telemetry: Pick<Telemetry, 'observeTable'>, entries: ClientEntries): void {
