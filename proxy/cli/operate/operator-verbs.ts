@@ -9,13 +9,15 @@ import { example, withJson, type Report } from '../verb-options.ts'
 const clientHelp =
   'an address, PART=VALUE for each part of the key, or h:… as `limited` prints it; @FILE for a value'
 
-/** The verbs that ask a running gateway. */
+/** The verbs that ask a running gateway, in the order of the help. */
 export function addOperatorVerbs(program: Command, report: Report): void {
-  addReadingVerbs(program, report)
-  addChangingVerbs(program, report)
+  addGatewayVerbs(program, report)
+  addVerbsThatShowClients(program, report)
+  addBanVerbs(program, report)
+  addQuotaVerbs(program, report)
 }
 
-function addReadingVerbs(program: Command, report: Report): void {
+function addGatewayVerbs(program: Command, report: Report): void {
   toGateway(program.command('status'))
     .description('show whether a running gateway takes traffic, and the state of its store and backend')
     .addHelpText('after', example('sluice status --admin http://10.0.0.11:9090'))
@@ -45,7 +47,9 @@ function addReadingVerbs(program: Command, report: Report): void {
     .action(async (options: AdminOptions) => {
       report(await (await import('./reload.ts')).reloadGateway(options))
     })
+}
 
+function addVerbsThatShowClients(program: Command, report: Report): void {
   toGateway(program.command('show'))
     .description('show how much of its limits a client has used')
     .argument('<client...>', clientHelp)
@@ -92,7 +96,7 @@ function addReadingVerbs(program: Command, report: Report): void {
     })
 }
 
-function addChangingVerbs(program: Command, report: Report): void {
+function addBanVerbs(program: Command, report: Report): void {
   toGateway(program.command('reset'))
     .description('let a client back in: reset its counters on all replicas')
     .argument('<client...>', clientHelp)
@@ -121,7 +125,9 @@ function addChangingVerbs(program: Command, report: Report): void {
     .action(async (client: string[], options: UnbanOptions) => {
       report(await (await import('./entries.ts')).unban(client, options))
     })
+}
 
+function addQuotaVerbs(program: Command, report: Report): void {
   toGateway(program.command('override'))
     .description('give a client another limit under a rule for some time, on all replicas')
     .argument('<client...>', clientHelp)
