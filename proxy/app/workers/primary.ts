@@ -5,13 +5,13 @@ import { doInTurns } from '../../../shared/steps.ts'
 import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts'
 import { combineHealth, createHealth, type Health } from '../../admin/health.ts'
 import { createWorkersOperations } from '../../admin/worker-clients.ts'
-import { createWorkerReports } from '../../admin/worker-reports.ts'
+import { createWorkerReports, type WorkerReports } from '../../admin/worker-reports.ts'
 import { listFilesOf } from '../../config/clients/list-files.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { DecisionBroadcast } from '../../limits/clients/crowdsec/worker-decisions.ts'
 import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
-import { createMetrics } from '../../telemetry/metrics/metrics.ts'
+import { createMetrics, type Metrics } from '../../telemetry/metrics/metrics.ts'
 import { renderMetrics, watchProcess } from '../../telemetry/metrics/prometheus.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { composeCrowdsec, type Crowdsec } from '../addresses/crowdsec.ts'
@@ -46,13 +46,7 @@ export function composePrimary(
   log: Log,
   { source, kept }: { readonly source: SettingsSource; readonly kept: Kept },
 ): Gateway {
-  const metrics = createMetrics({
-    policies: [],
-    limitsEnabled: !settings.rateLimitingDisabled,
-    version,
-    readNode: watchProcess('sluice_'),
-    readConfig: () => reloader.readConfig(),
-  })
+  const metrics = createPrimaryMetrics(settings, () => reloader.readConfig())
   const { telemetry } = metrics
   const webhooks = composeWebhooks(settings, log)
   webhooks?.observe(telemetry)
@@ -83,10 +77,8 @@ export function composePrimary(
     gatewayId: randomUUID(),
     isServing: () => health.read().status === 'ready',
     onStart(worker) {
-      reports.add(worker)
       hear?.(worker)
-      decisions?.add(portTo(worker))
-      return serveWorker(worker, { tables, reloader, kept, counting })
+      return serveWorker(worker, { reports, decisions, tables, reloader, kept, counting })
     },
     log,
   })
@@ -168,6 +160,17 @@ class Primary implements Gateway {
   }
 }
 
+/** Of the primary process, which serves no requests: the workers report policies and routes. */
+function createPrimaryMetrics(settings: GatewaySettings, readConfig: Reloader['readConfig']): Metrics {
+  return createMetrics({
+    policies: [],
+    limitsEnabled: !settings.rateLimitingDisabled,
+    version,
+    readNode: watchProcess('sluice_'),
+    readConfig,
+  })
+}
+
 /** The decisions of CrowdSec, which this process reads and tells the workers. */
 function composeDecisionBroadcast(
   settings: GatewaySettings,
@@ -190,14 +193,18 @@ function composeDecisionBroadcast(
 function serveWorker(
   worker: Worker,
   parts: {
+    readonly reports: WorkerReports
+    readonly decisions: DecisionBroadcast | undefined
     readonly tables: PrimaryTables
     readonly reloader: Reloader
     readonly kept: Kept
     readonly counting: PrimaryCounting
   },
 ): () => void {
-  const { tables, reloader, kept, counting } = parts
+  const { reports, decisions, tables, reloader, kept, counting } = parts
   const port = portTo(worker)
+  reports.add(worker)
+  decisions?.add(port)
   const counters = counting.serveCounters(port)
   tables.add(worker, () => {
     const inForce = reloader.current()
