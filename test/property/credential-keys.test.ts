@@ -33,6 +33,16 @@ const usual = known.map(({ scheme, word, client }) => {
 })
 
 describe('credentials', () => {
+  test('a value that looks like a token in more than eight places is rejected, as each look takes some microseconds', () => {
+    const lookAlikes = (count: number): string => 'eyJ'.repeat(count).padEnd(20, '!')
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 8 }), (each, words) => {
+        const value = `Bearer ${`${lookAlikes(each)}.x.`.repeat(words)}`
+        expect(credentialKeys(value).length > maxReadings).toBe(each * words > 8)
+      }),
+    )
+  })
+
   test.each(Object.entries(readers))(
     'credentials that are the same to a backend have a key in common: %s',
     (_, read) => {
