@@ -3,13 +3,15 @@ import type { KeySetPlace } from '../../limits/keys/tokens/load-key-set.ts'
 import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
 
 const needsPlace = 'needs exactly one of jwksUrl, jwksFile and secretFile'
-const needsUrl = 'needs an https:// URL, or http:// on a network that nobody else can reach'
+const needsUrl =
+  'needs an https:// URL, or http:// on a network that nobody else can reach, without a user and a password'
 const path = z.string('needs the path of a file').min(1, 'needs the path of a file')
 const text = z.string('needs a text').min(1, 'needs a text')
 
 export const tokenFields = {
   jwksUrl: z
     .url({ protocol: /^https?$/, error: needsUrl })
+    .refine(hasNoLogin, needsUrl)
     .optional()
     .meta({
       description: 'URL of the JSON Web Key Set of the issuer.',
@@ -35,3 +37,9 @@ export const tokenSettings = z
     context.issues.push({ code: 'custom', message: needsPlace, input: written })
     return z.NEVER
   })
+
+/** `fetch` takes no URL with a login, and tells the whole URL in its error. */
+function hasNoLogin(text: string): boolean {
+  const url = URL.parse(text)
+  return !url?.username && !url?.password
+}

@@ -21,7 +21,7 @@ const shows = new Map<string, ((value: unknown) => string) | undefined>([
   ...settings.flatMap(([property, setting]) =>
     fileNames(property, setting).map((field) => [field, setting.kind.show] as const),
   ),
-  ['webhooks', showUrl] as const,
+  ...['webhooks', 'crowdsec', 'jwt'].map((field) => [field, showUrl] as const),
 ])
 const variablesOnly = new Map(
   settings
