@@ -59,6 +59,11 @@ class LiveList implements AddressList {
     return this.content.ranges.has(address)
   }
 
+  /** Whether this is what the file had when it was last read, and could be used. */
+  hasLastRight(signature: string): boolean {
+    return this.isLastRight && this.content.signature === signature
+  }
+
   use(content: Content): void {
     void doInTurns(this.content.ranges.release())
     this.content = content
@@ -166,7 +171,7 @@ class ListsInForce implements LiveLists {
     try {
       const content = await this.#read({ file: list.file, location })
       // Somebody has written it meanwhile: when it has come to rest, this is called again.
-      if (content.signature !== signatureOf(location) || content.signature === list.content.signature) return
+      if (content.signature !== signatureOf(location) || list.hasLastRight(content.signature)) return
       list.use(content)
       this.#log.info({ list: list.file, entries: content.entries }, 'list of addresses reloaded')
     } catch (error) {
@@ -181,7 +186,7 @@ class ListsInForce implements LiveLists {
     const problems: string[] = []
     for (const file of files) {
       const list = this.#inForce.get(file.location)
-      if (list?.content.signature === signatureOf(file.location)) {
+      if (list?.hasLastRight(signatureOf(file.location))) {
         next.set(file.location, list)
         continue
       }

@@ -1,0 +1,57 @@
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createLiveLists } from '../../../proxy/app/addresses/live-lists.ts'
+import { parseAddress } from '../../../proxy/request/addresses/ip-address.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
+import { eventually } from '../../support/wait/eventually.ts'
+
+// A list that is reached through a symbolic link, as in a ConfigMap: to take a version back, the link is pointed at the files of before.
+
+const LOOK_MS = 500
+const address = parseAddress('192.0.2.1') ?? []
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** A folder with versions of a list, and a link to one of them. */
+function createVersions(texts: Readonly<Record<string, string>>) {
+  const folder = makeTemporaryDirectory()
+  for (const [version, text] of Object.entries(texts)) {
+    mkdirSync(join(folder, version))
+    writeFileSync(join(folder, version, 'list.txt'), text)
+  }
+  return {
+    location: join(folder, 'current', 'list.txt'),
+    point(version: string) {
+      symlinkSync(version, join(folder, 'next'))
+      renameSync(join(folder, 'next'), join(folder, 'current'))
+    },
+  }
+}
+
+test('a list whose link is pointed back at an earlier version is right again', async () => {
+  const versions = createVersions({ good: '192.0.2.1\n', bad: 'no address\n' })
+  versions.point('good')
+  const log = { info: vi.fn(), warn: vi.fn(), error: vi.fn() }
+  const lists = createLiveLists(log)
+  const file = { file: 'list.txt', location: versions.location }
+  const prepared = await lists.prepare([file])
+  prepared.commit()
+  const list = prepared.lists.of(versions.location)
+  const pointAndWait = async (version: 'good' | 'bad'): Promise<void> => {
+    versions.point(version)
+    await eventually(`the list is ${version}`, () => {
+      vi.advanceTimersByTime(LOOK_MS)
+      expect(lists.readUse()).toMatchObject([{ isLastRight: version === 'good' }])
+    })
+    expect(list.has(address)).toBe(true)
+  }
+  for (const version of ['bad', 'good', 'bad'] as const) await pointAndWait(version)
+  // The same where a reload of the settings reads the list before the file is looked at.
+  versions.point('good')
+  const again = await lists.prepare([file])
+  again.commit()
+  expect(lists.readUse()).toMatchObject([{ isLastRight: true }])
+  lists.close()
+})
