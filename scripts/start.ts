@@ -5,8 +5,12 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadOriginSettings, type OriginSettings } from '../origin/settings.ts'
+import { readConfigFile } from '../proxy/config/file/config-file.ts'
+import { readYamlMapping } from '../proxy/config/file/yaml-document.ts'
+import { isUpstreamGiven } from '../proxy/config/routes/is-upstream-given.ts'
 import { loadGatewaySettings, type GatewaySettings } from '../proxy/config/settings.ts'
 import { gatewayTable } from '../proxy/config/settings-table.ts'
+import { readPrefixedVariables } from '../proxy/config/written/prefixed-variables.ts'
 import { baseUrlOf, reachedHost } from '../shared/settings/base-url.ts'
 import { onHangup } from '../shared/hangup.ts'
 import { refuseArguments } from '../shared/no-arguments.ts'
@@ -27,6 +31,8 @@ type Address = { readonly host: string | undefined; readonly port: number }
  * where that comes as this process ends, it is killed by it, as if nothing had stopped in order.
  */
 const lateSignalMs = 250
+/** Of an origin whose port is not chosen yet: none that the gateway has. */
+const PORT_TO_COME = 1
 
 const running = new Set<ChildProcess>()
 const chosenPorts = new Set<number>()
@@ -83,24 +89,46 @@ try {
 
 /** @throws SettingsError with every problem of both, each once */
 function loadSettings(): { gateway: GatewaySettings; origin: OriginSettings } {
-  const problems: string[] = []
-  const load = <Settings>(read: () => { settings: Settings }): Settings | undefined => {
-    try {
-      return read().settings
-    } catch (error) {
-      if (!(error instanceof SettingsError)) throw error
-      problems.push(...error.problems)
-      return undefined
-    }
-  }
-  const gateway = load(() => loadGatewaySettings(process.env, process.cwd()))
   const origin = load(() => loadOriginSettings(process.env))
-  if (gateway && origin) return { gateway, origin }
-  throw new SettingsError([...new Set(problems)])
+  // Without a backend that somebody names it is the origin, wherever that listens, and not the default.
+  const originPort = origin.settings?.originPort
+  const usesOrigin = originPort !== undefined && !namesBackend()
+  const UPSTREAM_URL = baseUrlOf({ host: origin.settings?.originHost, port: originPort || PORT_TO_COME })
+  const env = usesOrigin ? { ...process.env, UPSTREAM_URL } : process.env
+  const gateway = load(() => loadGatewaySettings(env, process.cwd()))
+  if (gateway.settings && origin.settings) return { gateway: gateway.settings, origin: origin.settings }
+  const ofGateway = gateway.problems.map((problem) =>
+    usesOrigin && problem.startsWith('UPSTREAM_URL: ')
+      ? `ORIGIN_PORT: got ${originPort}, needs a different port than the one for clients (PORT)`
+      : problem,
+  )
+  throw new SettingsError([...new Set([...ofGateway, ...origin.problems])])
+}
+
+type Loaded<Settings> = { readonly settings?: Settings; readonly problems: readonly string[] }
+
+function load<Settings>(read: () => { settings: Settings }): Loaded<Settings> {
+  try {
+    return { settings: read().settings, problems: [] }
+  } catch (error) {
+    if (error instanceof SettingsError) return { problems: error.problems }
+    throw error
+  }
+}
+
+/** In the environment or the settings file, whatever else is wrong there. */
+function namesBackend(): boolean {
+  const { env } = readPrefixedVariables(process.env)
+  const file = readConfigFile(env['CONFIG_FILE'] || undefined, process.cwd())
+  return isUpstreamGiven(
+    env,
+    file && 'text' in file ? { given: readYamlMapping(file.text, env).value } : undefined,
+  )
 }
 
 /** Whoever names a backend has one. The default, and the origin's own address, mean the origin. */
 function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boolean {
+  if (!namesBackend()) return false
   const origins = [String(gatewayTable.upstreamUrl.initial), originUrl]
   return !origins.some((url) => new URL(url).href === upstreamUrl.href)
 }

@@ -201,6 +201,29 @@ describe('npm start', () => {
     await stopTwice(started, 'SIGTERM')
   })
 
+  test('the gateway may have the usual port of the demo service, if that has another', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    // So that nothing is started: ports are looked at when the settings are right.
+    const taken = String((other.address() as { port: number }).port)
+    const { directory, env } = await choosePlace()
+    const run = async (more: Record<string, string>): Promise<string> =>
+      (
+        await runNode('scripts/start.ts', { ...env, PORT: '3000', ADMIN_PORT: taken, ...more }, [], {
+          cwd: directory,
+        })
+      ).stderr
+    for (const ORIGIN_PORT of [env['ORIGIN_PORT'] ?? '', '0'])
+      expect(await run({ ORIGIN_PORT })).toMatch(/^cannot listen: port \d+ is in use by another process/)
+    expect(await run({ ORIGIN_PORT: '3000' })).toBe(
+      'ORIGIN_PORT: got 3000, needs a different port than the one for clients (PORT)\n',
+    )
+    expect(await run({ UPSTREAM_URL: 'http://localhost:3000' })).toMatch(
+      /^UPSTREAM_URL: .* not the gateway's own\n$/,
+    )
+    other.close()
+  })
+
   test('reports every wrong setting of both, once, and starts nothing', async () => {
     const wrong = { PORT: 'eighty', ORIGIN_PORT: '70000', LOG_LEVEL: 'loud' }
     const { status, stdout, stderr } = await runNode('scripts/start.ts', { ...place.env, ...wrong }, [], {
