@@ -126,7 +126,7 @@ export class Forwarding implements UpstreamExchange {
     return this.#forwarded.onUpgrade !== undefined
   }
 
-  get isRepeatable(): boolean {
+  get isRetryable(): boolean {
     return !this.#body && !this.#delivery.hasBegun && !this.cancelled && idempotentMethods.has(this.method)
   }
 
@@ -230,9 +230,9 @@ export class Forwarding implements UpstreamExchange {
     const { request, response, held, settlement, requestId } = this.#forwarded
     this.#connection = undefined
     if (this.cancelled) return
-    if (this.#maySendAgain(failure)) {
-      this.#body?.hold()
-      this.#options.upstream.sendAgain(this)
+    if (this.#mayRetry(failure)) {
+      this.#body?.pauseForRetry()
+      this.#options.upstream.retry(this)
       return
     }
     this.#body?.release()
@@ -257,10 +257,10 @@ export class Forwarding implements UpstreamExchange {
     return this.#forwarded.publicHead?.(head) ?? head
   }
 
-  #maySendAgain({ isUnprocessed, onReusedConnection }: UpstreamFailure): boolean {
-    if (!isUnprocessed) return onReusedConnection && this.#attempts < 2 && this.isRepeatable
+  #mayRetry({ isUnprocessed, onReusedConnection }: UpstreamFailure): boolean {
+    if (!isUnprocessed) return onReusedConnection && this.#attempts < 2 && this.isRetryable
     if (this.#delivery.hasBegun || this.#attempts >= MAX_ATTEMPTS) return false
-    return this.#body ? this.#body.isRepeatable : true
+    return this.#body ? this.#body.isRetryable : true
   }
 
   /** Ends a response that has begun so that the client can tell that it is incomplete. */

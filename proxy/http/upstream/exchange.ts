@@ -16,7 +16,7 @@ export type UpstreamExchange = {
   /** It asks for another protocol, such as WebSocket, which needs HTTP/1.1. */
   readonly upgrades: boolean
   /** It may be sent to another server, although one may have seen it: nothing of a response has been passed on. */
-  readonly isRepeatable: boolean
+  readonly isRetryable: boolean
   /** Called when the exchange gets its connection: write the request, then call `requestSent`. */
   start(connection: UpstreamChannel): void
   onInterimResponse(head: ResponseHead): void
@@ -82,8 +82,8 @@ export type UpstreamChannel = {
 export type UpstreamSender = {
   /** Fails through `exchange.onFailure`. */
   send(exchange: UpstreamExchange): void
-  /** Sends a request again after its reused connection turned out to be closed. To be called within its `onFailure`. */
-  sendAgain(exchange: UpstreamExchange): void
+  /** Sends a request again, on a new connection. To be called within its `onFailure`. */
+  retry(exchange: UpstreamExchange): void
 }
 
 /** The connections to one server. */

@@ -116,9 +116,9 @@ export class UpstreamPool implements ServerPool {
 
   /**
    * Sends a request again after its reused connection turned out to be closed: over a new connection, as other idle
-   * ones may be closed too. To be called within the exchange's `onFailure`, before its place is given away.
+   * ones may be closed too. To be called within the exchange's `onFailure`, before the place of its connection is given to another.
    */
-  sendAgain(exchange: UpstreamExchange): void {
+  retry(exchange: UpstreamExchange): void {
     this.#connect(exchange)
   }
 

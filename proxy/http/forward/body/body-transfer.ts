@@ -11,7 +11,7 @@ export type TransferredBody = {
   count(bytes: number): boolean
   /** The body exceeds its limit. Nothing more of it is sent. */
   overLimit(): void
-  /** Writes a piece to the connection, and keeps it where it may have to be sent once more. */
+  /** Writes a piece to the connection, and buffers it if the request may be sent again. */
   write(piece: Buffer, connection: UpstreamChannel, stream: Writable): void
   /** All of it has been written: ends it on the connection. */
   end(connection: UpstreamChannel): void
@@ -25,7 +25,7 @@ const MAX_UNSENT_BYTES = 128 * 1024
 
 /**
  * One sending of a request's body, to one connection: passes on what the client sends, with back-pressure, until the body ends or
- * the transfer is stopped. A body that is sent once more gets another transfer.
+ * the transfer is stopped. A retry gets another transfer.
  */
 export class BodyTransfer {
   readonly #body: TransferredBody
@@ -109,14 +109,14 @@ export class BodyTransfer {
   }
 
   /**
-   * No more of it can be sent: further bytes are dropped. Not where it is held to be sent once more: an emitter calls listeners that
-   * one before them has removed.
+   * No more of it can be sent: further bytes are dropped. Not if a retry has stopped this transfer: an emitter still calls listeners that
+   * were removed while it emits.
    */
   readonly #onError = (): void => {
     if (!this.#isStopped) this.#request.resume()
   }
 
-  /** What an event listener throws would be an uncaught exception. */
+  /** For exceptions in event listeners, which would otherwise be uncaught. */
   #fail(error: unknown): void {
     this.stop()
     this.#connection.failFor(error)

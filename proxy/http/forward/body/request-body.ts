@@ -5,7 +5,7 @@ import { detachBuffer } from '../../message/detach-buffer.ts'
 import type { UpstreamChannel, UpstreamRequest } from '../../upstream/exchange.ts'
 import { BodyTransfer, type TransferredBody } from './body-transfer.ts'
 import type { HeldBody } from './held-body.ts'
-import { KeptBytes } from './kept-bytes.ts'
+import { RetryBuffer } from './retry-buffer.ts'
 
 /** Called when the body cannot be forwarded any further. */
 export type BodyHooks = {
@@ -29,18 +29,18 @@ export class RequestBody implements TransferredBody {
   readonly #maxBytes: number
   readonly #hooks: BodyHooks
   readonly #held: HeldBody | undefined
-  /** Bytes that it has: as the client declared, or as it has come; undefined where it is not known. */
+  /** Bytes of the body: as declared by the client, or of a held body that is whole; undefined if unknown. */
   readonly length: number | undefined
   #bytes = 0
-  /** Its sending, the last one where there were several. */
+  /** The latest attempt to send it. */
   #transfer: BodyTransfer | undefined
-  /** The sent bytes of a request that the backend may not have started; undefined once they are incomplete. */
-  #kept: KeptBytes | undefined
+  /** Undefined before the request is sent, and once it cannot be sent again. */
+  #retryBuffer: RetryBuffer | undefined
   #hasEnded = false
 
   /**
    * @param maxBytes 0 means no limit
-   * @param held what of it has been read before
+   * @param held the part of it that was read before the request was decided
    */
   constructor(request: ClientRequest, maxBytes: number, hooks: BodyHooks, held: HeldBody | undefined) {
     this.#request = request
@@ -65,34 +65,34 @@ export class RequestBody implements TransferredBody {
     return this.#transfer?.isStopped === false && !this.#request.isPaused()
   }
 
-  /** It can be sent once more from its beginning, on another stream or connection. */
-  get isRepeatable(): boolean {
-    return this.#kept !== undefined
+  /** The body can be sent again from its beginning, on another stream or connection. */
+  get isRetryable(): boolean {
+    return this.#retryBuffer !== undefined
   }
 
-  /** The backend has started the request: the kept copy of the body is not needed any more. */
+  /** The backend may have begun with the request, so that it is not sent again: frees the retry buffer. */
   release(): void {
-    this.#kept?.release()
-    this.#kept = undefined
+    this.#retryBuffer?.release()
+    this.#retryBuffer = undefined
   }
 
-  /** Its connection has failed, and it will be sent once more: until then nothing more is read. */
-  hold(): void {
+  /** Its connection has failed, and the request will be sent again: until then nothing more is read. */
+  pauseForRetry(): void {
     this.#transfer?.stop()
     this.#request.pause()
     this.#request.once('end', () => (this.#hasEnded = true))
   }
 
-  /** Sends the request: its head, the bytes of the body that did not arrive the last time, and then the rest. */
+  /** Sends the request: its head, the bytes in the retry buffer, and then the rest of the body as it arrives. */
   sendTo(connection: UpstreamChannel, head: UpstreamRequest): void {
     const stream = connection.open(head, () => this.release())
-    const isAgain = this.#kept !== undefined
-    this.#kept ??= new KeptBytes()
-    for (const piece of this.#kept.pieces) connection.write(piece)
+    const isRetry = this.#retryBuffer !== undefined
+    this.#retryBuffer ??= new RetryBuffer()
+    for (const piece of this.#retryBuffer.pieces) connection.write(piece)
     const transfer = new BodyTransfer(this, this.#request, connection, stream)
     this.#transfer = transfer
-    // A held body that is whole has been finished already where it is sent for the first time.
-    if (!isAgain) {
+    // On the first attempt, `sendHeld` also ends a held body that is whole.
+    if (!isRetry) {
       if (this.#held) transfer.sendHeld(this.#held)
     } else if (this.#hasEnded) transfer.end()
     else this.#request.resume()
@@ -113,8 +113,8 @@ export class RequestBody implements TransferredBody {
 
   write(chunk: Buffer, connection: UpstreamChannel, stream: Writable): void {
     // A pending piece keeps alive all the memory that it lies in: a whole read, of which it may be one byte.
-    const piece = this.#kept || stream.writableLength > 0 ? detachBuffer(chunk) : chunk
-    if (this.#kept?.add(piece) === false) this.#kept = undefined
+    const piece = this.#retryBuffer || stream.writableLength > 0 ? detachBuffer(chunk) : chunk
+    if (this.#retryBuffer?.add(piece) === false) this.#retryBuffer = undefined
     connection.write(piece)
   }
 

@@ -52,9 +52,9 @@ export class NegotiatedPool implements ServerPool {
     else this.#http2.send(exchange)
   }
 
-  sendAgain(exchange: UpstreamExchange): void {
-    if (this.#isHttp1 || exchange.upgrades) this.#http1.sendAgain(exchange)
-    else this.#http2.sendAgain(exchange)
+  retry(exchange: UpstreamExchange): void {
+    if (this.#isHttp1 || exchange.upgrades) this.#http1.retry(exchange)
+    else this.#http2.retry(exchange)
   }
 
   destroy(): void {

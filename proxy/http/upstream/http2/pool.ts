@@ -77,7 +77,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     this.#connectWhereFull()
   }
 
-  sendAgain(exchange: UpstreamExchange): void {
+  retry(exchange: UpstreamExchange): void {
     this.send(exchange)
   }
 

@@ -42,8 +42,8 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
     if (server) new MovingExchange(exchange, server, this).send()
   }
 
-  sendAgain(exchange: UpstreamExchange): void {
-    if (this.#only) this.#only.pool.sendAgain(exchange)
+  retry(exchange: UpstreamExchange): void {
+    if (this.#only) this.#only.pool.retry(exchange)
     else this.send(exchange)
   }
 

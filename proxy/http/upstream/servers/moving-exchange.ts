@@ -50,8 +50,8 @@ export class MovingExchange implements UpstreamExchange {
     return this.#exchange.upgrades
   }
 
-  get isRepeatable(): boolean {
-    return this.#exchange.isRepeatable
+  get isRetryable(): boolean {
+    return this.#exchange.isRetryable
   }
 
   start(connection: UpstreamChannel): void {
@@ -90,7 +90,7 @@ export class MovingExchange implements UpstreamExchange {
 
   onFailure(failure: UpstreamFailure): void {
     const other = this.#failoverTarget.fail(this.#server, failure, this.#tried)
-    const mayMove = isUnsent(failure.kind) ? !this.cancelled : isServerFault(failure) && this.isRepeatable
+    const mayMove = isUnsent(failure.kind) ? !this.cancelled : isServerFault(failure) && this.isRetryable
     if (!other || !mayMove) return this.#exchange.onFailure(failure)
     this.#server = other
     this.send()

@@ -53,8 +53,8 @@ export class ResolvedGroup implements UpstreamSender {
     this.#group.send(exchange)
   }
 
-  sendAgain(exchange: UpstreamExchange): void {
-    this.#group.sendAgain(exchange)
+  retry(exchange: UpstreamExchange): void {
+    this.#group.retry(exchange)
   }
 
   /** Looks the names up now, and not with the first request, and begins to probe. */

@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
-import { KeptBytes } from '../../../../proxy/http/forward/body/kept-bytes.ts'
+import { RetryBuffer } from '../../../../proxy/http/forward/body/retry-buffer.ts'
 import { RequestBody } from '../../../../proxy/http/forward/body/request-body.ts'
 import { Http2Request } from '../../../../proxy/http/http2/request.ts'
 import type { UpstreamChannel } from '../../../../proxy/http/upstream/exchange.ts'
@@ -59,7 +59,7 @@ describe('the body of a request', () => {
     const small = written.filter(({ length }) => length === 1)
     expect(Buffer.concat(small).toString()).toBe(pieces.join(''))
     expect(memoryOf(small)).toBe(pieces.length)
-    expect(body.isRepeatable).toBe(before === 0)
+    expect(body.isRetryable).toBe(before === 0)
     body.release()
   })
 
@@ -82,7 +82,7 @@ describe('the body of a request', () => {
           },
         })
         // The connection hears of the error first, and its request must be sent over another one.
-        failing.on('error', () => body.hold())
+        failing.on('error', () => body.pauseForRetry())
         body.sendTo(channelTo(failing), upstreamRequest({ hasBody: true }))
         return { failing, text: () => written.join('') }
       }
@@ -108,7 +108,7 @@ describe('the body of a request', () => {
     )
     fc.assert(
       fc.property(fc.array(piece, { minLength: 1, maxLength: 60 }), (texts) => {
-        const kept = new KeptBytes()
+        const kept = new RetryBuffer()
         let expected = ''
         for (const text of texts) {
           const hasRoom = expected.length + text.length <= 64 * 1024
@@ -129,7 +129,7 @@ describe('the body of a request', () => {
 
   test('gives back the memory that all share, however it was kept', () => {
     for (let round = 0; round < 3; round++) {
-      const bodies = Array.from({ length: 257 }, () => new KeptBytes())
+      const bodies = Array.from({ length: 257 }, () => new RetryBuffer())
       const room = bodies.map((kept) => kept.add(Buffer.alloc(64 * 1024)))
       expect(room.filter(Boolean)).toHaveLength(256)
       for (const kept of bodies) kept.release()

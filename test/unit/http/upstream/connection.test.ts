@@ -46,7 +46,7 @@ function exchange() {
   const told = { onHead: vi.fn(), onEnd: vi.fn() }
   const sent: UpstreamExchange = {
     ...{ method: 'GET', client: 'a', cancelled: false, bodyPending: false, upgrades: false },
-    isRepeatable: true,
+    isRetryable: true,
     start(channel) {
       channels.push(channel)
       channel.open(upstreamRequest())

@@ -29,7 +29,7 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     cancelled: false,
     bodyPending: false,
     upgrades: false,
-    isRepeatable: false,
+    isRetryable: false,
     start: (channel) => {
       channel.open(upstreamRequest({ acceptsTrailers: true }))
       channel.requestSent()

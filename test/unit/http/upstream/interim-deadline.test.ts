@@ -35,7 +35,7 @@ function listeningExchange() {
       cancelled: false,
       bodyPending: false,
       upgrades: false,
-      isRepeatable: true,
+      isRetryable: true,
     },
     start(channel) {
       channel.open(upstreamRequest())

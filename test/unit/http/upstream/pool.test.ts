@@ -20,7 +20,7 @@ function post(pool: UpstreamPool): Promise<string> {
         client: 'c',
         cancelled: false,
         bodyPending: false,
-        isRepeatable: false,
+        isRetryable: false,
         upgrades: false,
       },
       start(connection: UpstreamChannel) {

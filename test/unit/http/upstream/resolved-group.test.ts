@@ -40,7 +40,7 @@ function ask(group: ResolvedGroup): Promise<string> {
       client: 'c',
       cancelled: false,
       bodyPending: false,
-      isRepeatable: true,
+      isRetryable: true,
       upgrades: false,
       start(connection: UpstreamChannel) {
         connection.open(upstreamRequest())

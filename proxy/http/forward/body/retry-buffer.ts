@@ -1,0 +1,46 @@
+import { WaitingBytes } from '../../message/waiting-bytes.ts'
+
+/** Bytes of one body. */
+const MAX_BYTES = 64 * 1024
+/** Bytes of all bodies together. */
+const MAX_TOTAL_BYTES = 16 * 1024 * 1024
+let totalBytes = 0
+
+/**
+ * The sent part of a body, kept as long as its request may have to be sent again because the backend has not begun with it. All but the
+ * first piece are copied into one buffer: a piece of one byte takes a hundred in a buffer of its own, and may keep alive all of the read
+ * that it came with.
+ */
+export class RetryBuffer {
+  #first: Buffer | undefined
+  #later: WaitingBytes | undefined
+  #bytes = 0
+
+  /**
+   * @param piece detached from shared buffers, and not written to any more
+   * @returns whether there was room; if not, all of it is released
+   */
+  add(piece: Buffer): boolean {
+    if (this.#bytes + piece.length > MAX_BYTES || totalBytes + piece.length > MAX_TOTAL_BYTES) {
+      this.release()
+      return false
+    }
+    this.#bytes += piece.length
+    totalBytes += piece.length
+    if (this.#first) (this.#later ??= new WaitingBytes()).append(piece)
+    else this.#first = piece
+    return true
+  }
+
+  /** All of it, in the order in which it was added. */
+  get pieces(): readonly Buffer[] {
+    return [this.#first, this.#later?.bytes].filter((piece) => piece !== undefined)
+  }
+
+  /** Frees the buffered bytes. */
+  release(): void {
+    totalBytes -= this.#bytes
+    this.#bytes = 0
+    this.#first = this.#later = undefined
+  }
+}
