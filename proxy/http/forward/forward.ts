@@ -73,7 +73,7 @@ export class Forwarding implements UpstreamExchange {
     this.#delivery = new ResponseDelivery(forwarded.response, options.readAhead)
     const { request, held } = forwarded
     const hooks: BodyHooks = {
-      isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
+      isWantedBy: (connection) => this.#connection === connection && connection.isWritable,
       overLimit: () => this.#rejectBody(),
       trailers: () => requestTrailers(request, forwarded.classifyField),
     }
@@ -141,7 +141,7 @@ export class Forwarding implements UpstreamExchange {
     this.#started = true
     this.#attempts++
     if (body) return body.sendTo(connection, this.#headWith(true, body.length))
-    connection.open(this.#headWith(false, lengthWithoutContent(this.#forwarded.request, this.upgrades)))
+    connection.writeHead(this.#headWith(false, lengthWithoutContent(this.#forwarded.request, this.upgrades)))
     connection.requestSent()
   }
 
@@ -192,7 +192,7 @@ export class Forwarding implements UpstreamExchange {
     this.#delivery.write(chunk, last, this.#connection)
   }
 
-  onPause(): void {
+  onReadEnd(): void {
     this.#delivery.flushHead()
   }
 

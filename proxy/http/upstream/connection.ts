@@ -25,8 +25,8 @@ export type ConnectionOwner = {
   onClosedIdle(connection: UpstreamConnection): void
   /** The exchange has ended, and the connection can serve the next. */
   onFree(connection: UpstreamConnection): void
-  /** The connection has closed. Its place stays with its exchange, which may retry in `onFailure`. */
-  onGone(connection: UpstreamConnection): void
+  /** The connection has closed. Its exchange may still use its place, to retry in `onFailure`. */
+  onClosed(connection: UpstreamConnection): void
   /** The place of a closed connection is free for a queued request. */
   onPlaceFree(): void
 }
@@ -50,8 +50,8 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   #buffered: Buffer | undefined
   /** Whose exchange it serves, or has served last. */
   client = ''
-  /** Set by the pool: its response is a long one, so that it counts as a stream. */
-  streams = false
+  /** Set by the pool: it counts towards `maxStreams`, as its response is a long one. */
+  isStream = false
   /** Set by the pool until the backend has answered on it for the first time, while it has an exchange. */
   unanswered: Unanswered | undefined
   /** The backend has accepted it: it has answered on it, or shaken hands. */
@@ -59,8 +59,8 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   /** Since when it has been free, if it is and has served a request. */
   idleSinceMs: number | undefined
   /** More of the request can be sent. */
-  takesRequest = true
-  #seenBegun = false
+  isWritable = true
+  #hadBegun = false
   #answered = false
   /** An interim response to this exchange has arrived. */
   #hasInterimResponse = false
@@ -69,7 +69,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   #responseDone = false
   #reusable = true
   #closesAfterResponse = false
-  #gone = false
+  #isClosed = false
   readonly #deadline: ResponseDeadline
 
   constructor(
@@ -103,7 +103,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.idleSinceMs = undefined
     this.#answered = false
     this.#hasInterimResponse = false
-    this.#seenBegun = false
+    this.#hadBegun = false
     this.#requestSent = false
     this.#responseDone = false
     this.#writer.begin()
@@ -116,17 +116,17 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     }
   }
 
-  /** Whether the response, or an interim one, had begun already at the previous call, which makes it a long one. */
-  lasts(): boolean {
+  /** Returns whether the response, or an interim one, had already begun at the previous call: then it is a long one. */
+  noteLongResponse(): boolean {
     if (!(this.#answered || this.#hasInterimResponse) || !this.#exchange) return false
-    const before = this.#seenBegun
-    this.#seenBegun = true
+    const before = this.#hadBegun
+    this.#hadBegun = true
     return before
   }
 
-  open(request: UpstreamRequest, onSeen?: () => void): Socket {
+  writeHead(request: UpstreamRequest, beforeSent?: () => void): Socket {
     this.#closesAfterResponse = request.logsIn
-    this.#writer.open(request, onSeen)
+    this.#writer.writeHead(request, beforeSent)
     return this.socket
   }
 
@@ -160,7 +160,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   resume(): void {
-    if (this.#gone) return
+    if (this.#isClosed) return
     this.socket.resume()
     this.#deadline.awaitMore()
   }
@@ -183,7 +183,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   destroy(): void {
-    this.#leave()
+    this.#close()
     this.socket.destroy()
   }
 
@@ -220,7 +220,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#responseDone = true
     this.#deadline.clear()
     // The response ended before its request was sent: the connection cannot be reused, as the rest would be read as the next.
-    this.#reusable = persistent && this.#requestSent && this.takesRequest && !this.#closesAfterResponse
+    this.#reusable = persistent && this.#requestSent && this.isWritable && !this.#closesAfterResponse
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     exchange?.onEnd()
   }
@@ -230,7 +230,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     // The rest of the body would be the first bytes of the other protocol (RFC 9110 section 7.8).
     if (!this.#requestSent)
       throw new ResponseSyntaxError('101 Switching Protocols before the request has ended')
-    this.#leave()
+    this.#close()
     this.socket.off('data', this.#onData)
     this.socket.off('end', this.#onSocketEnd)
     this.socket.off('error', this.#onSocketError)
@@ -249,7 +249,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   readonly #onData = (chunk: Buffer): void => {
     // It would be passed on as the response to a request that the backend has not seen (RFC 9112 section 9.2).
-    if (this.#exchange && this.#writer.isUnwritten)
+    if (this.#exchange && this.#writer.isUnsent)
       this.#fail('reset', 'the backend sent a response without a request')
     else if (this.#buffered) {
       this.#buffered = Buffer.concat([this.#buffered, chunk])
@@ -267,42 +267,42 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   get #readsAtEndOfTurn(): boolean {
     const exchange = this.#exchange
     if (!exchange || exchange.upgrades) return false
-    return this.#requestSent && !this.#writer.isUnwritten && !this.#answered
+    return this.#requestSent && !this.#writer.isUnsent && !this.#answered
   }
 
   readBuffered(): void {
     const chunk = this.#buffered
     this.#buffered = undefined
-    if (chunk && !this.#gone) this.#receive(chunk)
+    if (chunk && !this.#isClosed) this.#receive(chunk)
   }
 
   #receive(chunk: Buffer): void {
     try {
       this.#parser.execute(chunk)
-      if (!this.#gone && !this.#responseDone) this.#exchange?.onPause()
+      if (!this.#isClosed && !this.#responseDone) this.#exchange?.onReadEnd()
     } catch (error) {
-      this.#failToPassOn(error)
+      this.#failWith(error)
       return
     }
-    if (this.#gone) return
+    if (this.#isClosed) return
     if (this.#responseDone) this.release()
     else if (this.#answered && !this.socket.isPaused()) this.#deadline.awaitMore()
   }
 
   readonly #onSocketEnd = (): void => {
     this.readBuffered()
-    if (this.#gone) return
+    if (this.#isClosed) return
     if (!this.#exchange) this.#owner.onClosedIdle(this)
     try {
       // After a reset that a failed write has reported, reading finds an ordinary end of the connection.
-      if (this.takesRequest && this.#parser.finish()) this.destroy()
+      if (this.isWritable && this.#parser.finish()) this.destroy()
       else this.#fail('reset', 'the backend closed the connection')
     } catch (error) {
-      this.#failToPassOn(error)
+      this.#failWith(error)
     }
   }
 
-  #failToPassOn(error: unknown): void {
+  #failWith(error: unknown): void {
     if (error instanceof ResponseSyntaxError) this.#fail('protocol', error.message)
     else this.#fail('exception', 'exception while forwarding the response', error)
   }
@@ -311,12 +311,12 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.readBuffered()
     // A backend that refuses an upload may close before it has read all of it: the request cannot be sent any further,
     // but the response can be on its way, or here and unread.
-    if (this.#exchange && !this.socket.destroyed && !this.#writer.isUnwritten) {
+    if (this.#exchange && !this.socket.destroyed && !this.#writer.isUnsent) {
       readOnAfterError(this.socket)
-      this.takesRequest = false
+      this.isWritable = false
       if (!this.#answered) this.#deadline.awaitWithin(responseAfterResetMs, 'reset')
     } else {
-      if (!this.#exchange && !this.#gone) this.#owner.onClosedIdle(this)
+      if (!this.#exchange && !this.#isClosed) this.#owner.onClosedIdle(this)
       this.#fail('reset', error.message)
     }
   }
@@ -350,21 +350,21 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     const exchange = this.#exchange
     const onReusedConnection = this.#life.isReused && this.#parser.untouched
     this.socket.destroy()
-    const isUnsent = kind === 'reset' && this.#writer.isUnwritten
-    this.#leave(
+    const isUnsent = kind === 'reset' && this.#writer.isUnsent
+    this.#close(
       exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause, isUnsent),
     )
   }
 
-  /** Tells the owner once, whatever ends the connection first. */
-  #leave(failure?: UpstreamFailure): void {
+  /** Ends the exchange, and tells the owner, once, that the connection has closed. */
+  #close(failure?: UpstreamFailure): void {
     const exchange = this.#exchange
     this.#exchange = undefined
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
-    if (this.#gone) return
-    this.#gone = true
+    if (this.#isClosed) return
+    this.#isClosed = true
     this.#writer.close()
-    this.#owner.onGone(this)
+    this.#owner.onClosed(this)
     try {
       if (failure) exchange?.onFailure(failure)
     } finally {

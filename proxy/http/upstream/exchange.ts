@@ -17,13 +17,13 @@ export type UpstreamExchange = {
   readonly upgrades: boolean
   /** It may be sent to another server, although one may have seen it: nothing of a response has been passed on. */
   readonly isRetryable: boolean
-  /** Called when the exchange gets its connection: write the request, then call `requestSent`. */
+  /** Called when the exchange gets its connection: calls `writeHead`, `write` and `endBody`, and then `requestSent`. */
   start(connection: UpstreamChannel): void
   onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onBody(chunk: Buffer, last: boolean): void
-  /** All data of one read has been handed over: the bytes buffered for a single write can be flushed. */
-  onPause(): void
+  /** All data of one read has been passed on: what is buffered for a single write can be flushed. */
+  onReadEnd(): void
   /** Behind the body, before `onEnd`: name, value, name, value… Names are tokens, in lower case from HTTP/2. */
   onTrailers(fields: readonly string[]): void
   onEnd(): void
@@ -52,19 +52,19 @@ export type UpstreamRequest = {
 /** A connection to the backend, or a stream on one, as the exchange on it sees it. */
 export type UpstreamChannel = {
   /**
-   * Sends the head. Over HTTP/1 it is written at the end of this turn, with what there is of the body by then.
+   * Writes the head. Over HTTP/1 it is sent at the end of this turn, together with the part of the body that has arrived by then.
    *
-   * @param onSeen called before the backend may see a request with a body. Not called over HTTP/2, where the backend says whether it has
-   *   begun with a request, nor where the connection fails before that
-   * @returns where the body goes, whose events tell when there is room: to be written to by `write` only
+   * @param beforeSent called once, before the first bytes of a request with a body are sent. Not called over HTTP/2, where the backend
+   *   itself says whether it has begun with a request
+   * @returns the stream whose `drain` and `error` are about the body; it is written to by `write` only
    */
-  open(request: UpstreamRequest, onSeen?: () => void): Writable
+  writeHead(request: UpstreamRequest, beforeSent?: () => void): Writable
   /** Sends a piece of the body. */
   write(piece: Buffer): void
   /** Ends the body. @param trailers name, value, name, value… HTTP/1 backends are not sent them */
   endBody(trailers: readonly string[]): void
   /** More of the request can be sent. */
-  readonly takesRequest: boolean
+  readonly isWritable: boolean
   /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
   requestSent(): void
   /** The backend has stopped taking the request's body, or goes on taking it. */

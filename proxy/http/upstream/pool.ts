@@ -31,9 +31,9 @@ export type PoolOptions = UpstreamTimeouts &
   }
 
 /** The share of the connections that requests may use while their body is being uploaded. */
-const uploadsShare = 0.75
+const UPLOADS_SHARE = 0.75
 /** A client may use at most this many times the number of connections that are free. */
-const timesFree = 3
+const MAX_TIMES_FREE = 3
 
 /**
  * Keep-alive connections to the backend. The most recently used one is reused first, so that surplus ones become idle
@@ -71,8 +71,8 @@ export class UpstreamPool implements ServerPool {
     this.#options = options
     this.#backlog = new BackendBacklog(this.#idle, options.now)
     this.#waiting = new WaitingExchanges(options, () => this.#serveWaiting())
-    const maxUploads = Math.max(1, Math.floor(maxConnections * uploadsShare))
-    this.#uploads = new Uploads(new ClientShares(maxUploads, timesFree))
+    const maxUploads = Math.max(1, Math.floor(maxConnections * UPLOADS_SHARE))
+    this.#uploads = new Uploads(new ClientShares(maxUploads, MAX_TIMES_FREE))
     this.#streamShares = new ClientShares(maxStreams, 1)
     const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
     this.#sweep = setInterval(
@@ -141,7 +141,7 @@ export class UpstreamPool implements ServerPool {
   }
 
   onFree(connection: UpstreamConnection): void {
-    this.#leavePlace(connection)
+    this.#freePlace(connection)
     this.#idle.push(connection)
     // A connection that was counted as a stream: its place has been given away.
     if (this.size > this.#options.maxConnections) return connection.destroy()
@@ -150,11 +150,11 @@ export class UpstreamPool implements ServerPool {
     if (next) this.#send(next)
   }
 
-  onGone(connection: UpstreamConnection): void {
+  onClosed(connection: UpstreamConnection): void {
     this.#all.delete(connection)
-    this.#backlog.onGone(connection)
+    this.#backlog.onClosed(connection)
     const at = this.#idle.indexOf(connection)
-    if (at === -1) this.#leavePlace(connection)
+    if (at === -1) this.#freePlace(connection)
     else this.#idle.splice(at, 1)
   }
 
@@ -183,18 +183,18 @@ export class UpstreamPool implements ServerPool {
   }
 
   #countShares(): ClientShares {
-    const shares = new ClientShares(this.#options.maxConnections, timesFree)
+    const shares = new ClientShares(this.#options.maxConnections, MAX_TIMES_FREE)
     const idle = new Set(this.#idle)
     for (const connection of this.#all)
-      if (!connection.streams && !idle.has(connection)) shares.add(connection.client)
+      if (!connection.isStream && !idle.has(connection)) shares.add(connection.client)
     for (const client of this.#connecting.values()) shares.add(client)
     return shares
   }
 
-  /** Called when a connection stops serving a client, for the shares. */
-  #leavePlace(connection: UpstreamConnection): void {
-    if (connection.streams) {
-      connection.streams = false
+  /** A connection stops serving its client: gives back the client's place. */
+  #freePlace(connection: UpstreamConnection): void {
+    if (connection.isStream) {
+      connection.isStream = false
       this.#streamShares.remove(connection.client)
     } else this.#shares?.remove(connection.client)
   }
@@ -290,16 +290,21 @@ export class UpstreamPool implements ServerPool {
 
   /** Called periodically while requests are queued. */
   #serveWaiting(): void {
-    if (this.#waiting.size > 0) this.#partStreams()
+    if (this.#waiting.size > 0) this.#separateStreams()
     this.#serveUploads()
   }
 
-  /** Counts connections with long responses as streams, and gives their places to queued requests. */
-  #partStreams(): void {
+  /** Counts connections with long responses towards `maxStreams`, and gives their places to queued requests. */
+  #separateStreams(): void {
     for (const connection of this.#all) {
-      if (connection.streams || !connection.lasts() || !this.#streamShares.allows(connection.client)) continue
-      this.#leavePlace(connection)
-      connection.streams = true
+      if (
+        connection.isStream ||
+        !connection.noteLongResponse() ||
+        !this.#streamShares.allows(connection.client)
+      )
+        continue
+      this.#freePlace(connection)
+      connection.isStream = true
       this.#streamShares.add(connection.client)
     }
     while (this.#hasFreePlace()) {

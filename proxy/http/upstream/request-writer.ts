@@ -6,9 +6,9 @@ import { writeChunk, writeLastChunk, writeRequestHead } from './request-text.ts'
 /** Writes the requests of one HTTP/1.1 connection to its socket, one after another: each a head, and a body that it frames. */
 export class RequestWriter implements Flushable {
   readonly #socket: Socket
-  /** The pending head of a request without a body, flushed at the end of this turn. */
-  #unsent = ''
-  #isUnwritten = false
+  /** The head of a request without a body, to be flushed at the end of this turn. */
+  #head = ''
+  #isUnsent = false
   /** The body of the request has no length. */
   #isChunked = false
   #isClosed = false
@@ -18,25 +18,25 @@ export class RequestWriter implements Flushable {
   }
 
   /** Nothing of the request has been given to the operating system: what the backend sends before that answers another one, or none. */
-  get isUnwritten(): boolean {
-    return this.#isUnwritten
+  get isUnsent(): boolean {
+    return this.#isUnsent
   }
 
   /** Another request follows. */
   begin(): void {
-    this.#isUnwritten = true
+    this.#isUnsent = true
   }
 
-  /** @param onSeen called before the first bytes of a request with a body are given to the operating system */
-  open(request: UpstreamRequest, onSeen?: () => void): void {
+  /** @param beforeSent called before the first bytes of a request with a body are sent */
+  writeHead(request: UpstreamRequest, beforeSent?: () => void): void {
     const head = writeRequestHead(request)
     if (request.hasBody) {
       this.#isChunked = request.contentLength === undefined
       // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
-      this.#cork(onSeen)
+      this.#cork(beforeSent)
       this.#socket.write(head, 'latin1')
     } else {
-      this.#unsent = head
+      this.#head = head
       flushAtEndOfTurn(this)
     }
   }
@@ -52,18 +52,18 @@ export class RequestWriter implements Flushable {
 
   flush(): void {
     if (this.#isClosed) return
-    const head = this.#unsent
-    this.#unsent = ''
-    this.#isUnwritten = false
+    const head = this.#head
+    this.#head = ''
+    this.#isUnsent = false
     this.#socket.write(head, 'latin1')
   }
 
-  #cork(onSeen?: () => void): void {
+  #cork(beforeSent?: () => void): void {
     this.#socket.cork()
     setImmediate(() => {
       if (this.#isClosed) return
-      this.#isUnwritten = false
-      onSeen?.()
+      this.#isUnsent = false
+      beforeSent?.()
       this.#socket.uncork()
     })
   }

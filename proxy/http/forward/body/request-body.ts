@@ -85,7 +85,7 @@ export class RequestBody implements TransferredBody {
 
   /** Sends the request: its head, the bytes in the retry buffer, and then the rest of the body as it arrives. */
   sendTo(connection: UpstreamChannel, head: UpstreamRequest): void {
-    const stream = connection.open(head, () => this.release())
+    const stream = connection.writeHead(head, () => this.release())
     const isRetry = this.#retryBuffer !== undefined
     this.#retryBuffer ??= new RetryBuffer()
     for (const piece of this.#retryBuffer.pieces) connection.write(piece)

@@ -21,7 +21,7 @@ const noUpgrade =
   'an upgrade, such as to a WebSocket, needs HTTP/1.1: the URL of its backend must begin with http:// or https://'
 
 /** A client may use at most this many times the number of streams that are free. */
-const TIMES_FREE = 3
+const MAX_TIMES_FREE = 3
 /** Requests that can wait for a connection, although `maxQueued` is less. */
 const FEWEST_QUEUED = 128
 
@@ -45,7 +45,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     const { maxConnections, maxQueued, queueMs, firstByteMs, idleMs } = options
     this.#options = options
     this.#queue = new ExchangeQueue(Math.max(maxQueued, FEWEST_QUEUED), queueMs)
-    this.#shares = new ClientShares(maxConnections * MAX_SESSION_STREAMS, TIMES_FREE)
+    this.#shares = new ClientShares(maxConnections * MAX_SESSION_STREAMS, MAX_TIMES_FREE)
     const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
     this.#sweep = setInterval(
       () => afterInput(() => this.#expire()),
@@ -106,7 +106,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     if (this.#queue.size > 0) this.#serveQueue()
   }
 
-  onGone(session: UpstreamSession, kind: FailureKind, message: string): void {
+  onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void {
     this.#sessions.delete(session)
     if (!session.isReady) this.#failWaiting(new UpstreamFailure(kind === 'reset' ? 'refused' : kind, message))
     else if (this.#queue.size > 0) this.#serveQueue()

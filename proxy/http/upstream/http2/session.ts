@@ -47,7 +47,7 @@ export type SessionOwner = {
   /** One of its streams has closed. */
   onRoom(session: UpstreamSession, client: string): void
   /** It is closed. Its requests have been told. */
-  onGone(session: UpstreamSession, kind: FailureKind, message: string): void
+  onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void
 }
 
 /** An HTTP/2 connection to the backend. */
@@ -182,6 +182,6 @@ export class UpstreamSession implements StreamOwner {
   #onClose(): void {
     this.isRetired = true
     for (const stream of [...this.#streams]) stream.sessionClosed()
-    this.#owner.onGone(this, this.failedWith, this.#message)
+    this.#owner.onSessionClosed(this, this.failedWith, this.#message)
   }
 }

@@ -29,7 +29,7 @@ export type StreamOwner = {
 export class UpstreamStream implements UpstreamChannel {
   readonly client: string
   /** More of the request can be sent. */
-  takesRequest = true
+  isWritable = true
   /** The backend does not read the request body. */
   isStalled = false
   readonly #owner: StreamOwner
@@ -68,7 +68,7 @@ export class UpstreamStream implements UpstreamChannel {
     if (!this.#stream) this.#owner.onClosed(this)
   }
 
-  open(request: UpstreamRequest): Writable {
+  writeHead(request: UpstreamRequest): Writable {
     const { session, scheme } = this.#owner
     const stream = session.request(requestFields(request, scheme), {
       endStream: !request.hasBody,
@@ -163,7 +163,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#deadline.awaitMore()
     this.#exchange.onHead(head)
     // The part of the body that came with the head is passed on first, so that both are written at once.
-    setImmediate(() => this.#guard(() => this.#exchange?.onPause()))
+    setImmediate(() => this.#guard(() => this.#exchange?.onReadEnd()))
   }
 
   #onData(chunk: Buffer): void {
@@ -182,7 +182,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#deadline.clear()
     // The backend has answered without the rest of the request.
     if (!this.#requestSent) {
-      this.takesRequest = false
+      this.isWritable = false
       this.#stream?.close(NGHTTP2_NO_ERROR)
     }
     exchange?.onEnd()
@@ -243,7 +243,7 @@ export class UpstreamStream implements UpstreamChannel {
     const exchange = this.#exchange
     if (!exchange) return
     this.#exchange = undefined
-    this.takesRequest = false
+    this.isWritable = false
     this.#deadline.clear()
     const stream = this.#stream
     if (stream && !stream.closed && !stream.destroyed) {

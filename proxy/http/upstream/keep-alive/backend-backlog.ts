@@ -51,7 +51,7 @@ export class BackendBacklog {
   }
 
   /** The connection has closed. */
-  onGone(connection: UpstreamConnection): void {
+  onClosed(connection: UpstreamConnection): void {
     this.leave(connection)
     if (connection.isAccepted) this.#accepted--
   }

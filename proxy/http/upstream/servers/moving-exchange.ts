@@ -71,8 +71,8 @@ export class MovingExchange implements UpstreamExchange {
     this.#exchange.onBody(chunk, last)
   }
 
-  onPause(): void {
-    this.#exchange.onPause()
+  onReadEnd(): void {
+    this.#exchange.onReadEnd()
   }
 
   onTrailers(fields: readonly string[]): void {

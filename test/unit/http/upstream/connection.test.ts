@@ -31,7 +31,7 @@ function connectionOn(socket: Socket) {
     onAnswer: vi.fn(),
     onClosedIdle: vi.fn(),
     onFree: vi.fn(),
-    onGone: vi.fn(),
+    onClosed: vi.fn(),
     onPlaceFree: vi.fn(),
   }
   const timeouts = { firstByteMs: 1_000, idleMs: 1_000 }
@@ -49,12 +49,12 @@ function exchange() {
     isRetryable: true,
     start(channel) {
       channels.push(channel)
-      channel.open(upstreamRequest())
+      channel.writeHead(upstreamRequest())
       channel.requestSent()
     },
     onInterimResponse: () => undefined,
     onBody: () => undefined,
-    onPause: () => undefined,
+    onReadEnd: () => undefined,
     onTrailers: () => undefined,
     onUpgrade: () => undefined,
     onFailure: (failure) => failures.push(failure),
@@ -128,13 +128,13 @@ describe('bytes that arrive before the request is written', () => {
   ]
   /** How the request is held back. */
   const requests: readonly (readonly [string, boolean, (channel: UpstreamChannel) => void])[] = [
-    ['a request', false, (channel) => void channel.open(upstreamRequest())],
-    ['a handshake', true, (channel) => void channel.open(upstreamRequest({ upgrade: 'websocket' }))],
+    ['a request', false, (channel) => void channel.writeHead(upstreamRequest())],
+    ['a handshake', true, (channel) => void channel.writeHead(upstreamRequest({ upgrade: 'websocket' }))],
     [
       'a request with a body',
       false,
       (channel) => {
-        channel.open(upstreamRequest({ hasBody: true }))
+        channel.writeHead(upstreamRequest({ hasBody: true }))
         channel.write(Buffer.from('body'))
       },
     ],
@@ -170,7 +170,7 @@ describe('bytes that arrive before the request is written', () => {
       expect(told.onHead).not.toHaveBeenCalled()
       expect(told.onEnd).not.toHaveBeenCalled()
       expect(owner.onFree).not.toHaveBeenCalled()
-      expect(owner.onGone).toHaveBeenCalledOnce()
+      expect(owner.onClosed).toHaveBeenCalledOnce()
       expect(socket.bytesWritten).toBe(0)
       expect(socket.destroyed).toBe(true)
     },
@@ -212,7 +212,7 @@ test.each(['end', 'close'])('a response is read although "%s" comes in the same 
   socket.emit(event)
   expect(told.onEnd).toHaveBeenCalledOnce()
   expect(failures).toEqual([])
-  expect(owner.onGone).toHaveBeenCalledOnce()
+  expect(owner.onClosed).toHaveBeenCalledOnce()
 })
 
 test('a connection that the backend has closed behind its response serves no other request', async () => {
@@ -222,7 +222,7 @@ test('a connection that the backend has closed behind its response serves no oth
   await once(socket, 'close')
   expect(told.onEnd).toHaveBeenCalledOnce()
   expect(owner.onFree).not.toHaveBeenCalled()
-  expect(owner.onGone).toHaveBeenCalledWith(connection)
+  expect(owner.onClosed).toHaveBeenCalledWith(connection)
 })
 
 test('bytes that arrive with a handshake go to the tunnel, although the connection ends in the same turn', async () => {
@@ -285,7 +285,7 @@ test('bytes on an idle connection end it at once', async () => {
   const { socket, owner } = await waiting()
   socket.emit('data', Buffer.from(response))
   await endOfTurn()
-  expect(owner.onGone).not.toHaveBeenCalled()
+  expect(owner.onClosed).not.toHaveBeenCalled()
   socket.emit('data', Buffer.from(response))
-  expect(owner.onGone).toHaveBeenCalledOnce()
+  expect(owner.onClosed).toHaveBeenCalledOnce()
 })

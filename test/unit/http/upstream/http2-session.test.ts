@@ -31,13 +31,13 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     upgrades: false,
     isRetryable: false,
     start: (channel) => {
-      channel.open(upstreamRequest({ acceptsTrailers: true }))
+      channel.writeHead(upstreamRequest({ acceptsTrailers: true }))
       channel.requestSent()
     },
     onInterimResponse: ({ status }) => heard.push(`information ${status}`),
     onHead: ({ status }) => heard.push(`head ${status}`),
     onBody: (chunk) => heard.push(`body ${chunk.toString()}`),
-    onPause: () => undefined,
+    onReadEnd: () => undefined,
     onTrailers: (fields) => heard.push(`trailers ${fields.join(' ')}`),
     onEnd: () => heard.push('end'),
     onUpgrade: () => heard.push('upgrade'),
@@ -47,7 +47,7 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     onReady: (ready: UpstreamSession) => ready.begin(exchange),
     mayRetire: () => false,
     onRoom: () => undefined,
-    onGone: () => undefined,
+    onSessionClosed: () => undefined,
   }
   const options = { ...timeouts, scheme: 'http', retireAtMs: Infinity, maxRequests: 0 } as const
   const session = new UpstreamSession(near, owner, { ...options, now: () => performance.now() })

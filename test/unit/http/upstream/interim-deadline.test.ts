@@ -38,13 +38,13 @@ function listeningExchange() {
       isRetryable: true,
     },
     start(channel) {
-      channel.open(upstreamRequest())
+      channel.writeHead(upstreamRequest())
       channel.requestSent()
     },
     onInterimResponse: ({ status }) => heard.push(String(status)),
     onHead: ({ status }) => heard.push(String(status)),
     onBody: () => undefined,
-    onPause: () => undefined,
+    onReadEnd: () => undefined,
     onTrailers: () => undefined,
     onEnd: () => heard.push('end'),
     onUpgrade: () => undefined,
@@ -68,7 +68,7 @@ async function overHttp1(): Promise<Waiting> {
     onAnswer: nothing,
     onClosedIdle: nothing,
     onFree: nothing,
-    onGone: nothing,
+    onClosed: nothing,
     onPlaceFree: nothing,
   }
   const life = new ConnectionLife(0, Number.POSITIVE_INFINITY)
@@ -81,7 +81,7 @@ async function overHttp1(): Promise<Waiting> {
     heard,
     inform: () => side?.write('HTTP/1.1 102 Processing\r\n\r\n'),
     pass: (ms) => connection.expire((nowMs += ms)),
-    lasts: () => connection.lasts(),
+    lasts: () => connection.noteLongResponse(),
   }
 }
 
@@ -100,7 +100,7 @@ async function overHttp2(): Promise<Waiting> {
     onReady: (ready: UpstreamSession) => ready.begin(exchange),
     mayRetire: () => false,
     onRoom: () => undefined,
-    onGone: () => undefined,
+    onSessionClosed: () => undefined,
   }
   const options = { ...timeouts, scheme: 'http', retireAtMs: Infinity, maxRequests: 0 } as const
   const session = new UpstreamSession(near, owner, { ...options, now: () => nowMs })

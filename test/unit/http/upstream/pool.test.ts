@@ -24,13 +24,13 @@ function post(pool: UpstreamPool): Promise<string> {
         upgrades: false,
       },
       start(connection: UpstreamChannel) {
-        connection.open(upstreamRequest({ method: 'POST', contentLength: 0 }))
+        connection.writeHead(upstreamRequest({ method: 'POST', contentLength: 0 }))
         connection.requestSent()
       },
       onInterimResponse: nothing,
       onHead: nothing,
       onBody: (chunk) => (body += chunk.toString()),
-      onPause: nothing,
+      onReadEnd: nothing,
       onTrailers: nothing,
       onEnd: () => resolve(body),
       onUpgrade: nothing,

@@ -43,13 +43,13 @@ function ask(group: ResolvedGroup): Promise<string> {
       isRetryable: true,
       upgrades: false,
       start(connection: UpstreamChannel) {
-        connection.open(upstreamRequest())
+        connection.writeHead(upstreamRequest())
         connection.requestSent()
       },
       onInterimResponse: nothing,
       onHead: nothing,
       onBody: (chunk) => (body += chunk.toString()),
-      onPause: nothing,
+      onReadEnd: nothing,
       onTrailers: nothing,
       onEnd: () => resolve(body),
       onUpgrade: nothing,
