@@ -17,7 +17,7 @@ export type BackendNames = {
   readonly strippedPrefix: string | undefined
 }
 
-/** Turns the head of the backend's response into the client's. Undefined where the client gets it as the backend has sent it. */
+/** Turns the head of the backend's response into the client's. Undefined if the client gets it as the backend has sent it. */
 export function publicHead(
   request: Answered & { readonly options: Pick<HandlerOptions, 'hiddenCookies'> },
   { host, sentHost, strippedPrefix: prefix = '' }: BackendNames,
@@ -40,7 +40,7 @@ export function publicHead(
 }
 
 /**
- * How references in the headers of a request are renamed for the backend; undefined where there are none, or the names are the same.
+ * How references in the headers of a request are renamed for the backend; undefined if there are none, or the names are the same.
  *
  * @param prefix path prefix of the backend
  */

@@ -6,7 +6,7 @@ export type EvictionOptions<Subject> = {
   readonly open: ReadonlySet<Subject>
   readonly capacity: number
   readonly clientOf: (subject: Subject) => string | undefined
-  /** Since when it is idle; undefined where it is busy. */
+  /** Since when it is idle; undefined if it is busy. */
   readonly idleSince: (subject: Subject) => number | undefined
   readonly openedAt: (subject: Subject) => number
   /** Closes one and removes it from the open ones before it returns. */

@@ -12,7 +12,7 @@ export class NamedAddresses {
   // ends: a load balancer may use one port of its own for connections to two addresses of ours.
   readonly #named = new Map<string, Named>()
 
-  /** The client's address; undefined where its connection brought none. */
+  /** The client's address; undefined if its connection brought none. */
   of(socket: ConnectionAddresses): string | undefined {
     return this.#named.size > 0 ? this.#named.get(keyOf(socket))?.address : undefined
   }

@@ -101,7 +101,7 @@ const remembered = new Remembered<FieldName>(
  * Reads the name of a header or a trailer. The parsers take all names from here, so that the code behind them compares names in lower
  * case.
  *
- * @returns undefined where the spelling is not a token
+ * @returns undefined if the spelling is not a token
  */
 export function readFieldName(spelling: string): FieldName | undefined {
   const known = remembered.find(spelling)

@@ -48,7 +48,7 @@ export type FieldRole =
   | 'x-forwarded-host'
   | 'x-forwarded-proto'
 
-/** Gives the class of a request's field by its name in lower case; undefined where that is not a token (RFC 9110 section 5.6.2). */
+/** Gives the class of a request's field by its name in lower case; undefined if that is not a token (RFC 9110 section 5.6.2). */
 export type RequestFieldClassifier = (name: string) => FieldClass | undefined
 
 /**
@@ -195,7 +195,7 @@ const responseRoles = new Map<string, FieldRole>([
   ['persistent-auth', 'connection-login'],
 ])
 
-/** The class of a response's field by its name in lower case; undefined where that is not a token. */
+/** The class of a response's field by its name in lower case; undefined if that is not a token. */
 export const classifyResponseField = createClassifier(responseRoles, () => 'end-to-end')
 
 /** The value in most messages that have the header. */

@@ -11,7 +11,7 @@ const passed: ReadonlyMap<number, ReadonlySet<string>> = new Map([
 ])
 
 /**
- * The headers of an interim response as the client gets them: name, value, name, value… Undefined where it gets none: of a status
+ * The headers of an interim response as the client gets them: name, value, name, value… Undefined if it gets none: of a status
  * that nobody has defined, or hints without a link.
  */
 export function interimFields({ status, fields }: ResponseHead): string[] | undefined {

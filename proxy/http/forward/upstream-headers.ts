@@ -22,7 +22,7 @@ export type Provenance = {
   readonly upstreamHost?: string | undefined
   /** The prefix removed from the path, for `X-Forwarded-Prefix`. */
   readonly strippedPrefix?: string | undefined
-  /** How the client names what the backend has under another host or path; undefined where both have the same names. */
+  /** How the client names what the backend has under another host or path; undefined if both have the same names. */
   readonly references?: ReferenceNames | undefined
   /** Of the version the request came with, for `Via`: `1.1`, `1.0`, `2.0`. */
   readonly protocolVersion: string
@@ -198,7 +198,7 @@ const changesBody = new Set(['accept-encoding', 'range'])
 /** Methods that usually have a body: backends answer 411 if its length is missing (RFC 9110 section 8.6). */
 const expectsContent = new Set(['POST', 'PUT', 'PATCH'])
 
-/** The length that a request without content says: 0, or undefined where it says none. */
+/** The length that a request without content says: 0, or undefined if it says none. */
 export function lengthWithoutContent(request: ClientRequest, upgrades: boolean): 0 | undefined {
   if (upgrades && offersWebSocket(request)) return undefined
   const { method, headers } = request

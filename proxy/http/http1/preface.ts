@@ -11,7 +11,7 @@ export class PrefaceWatch {
     return this.#received !== undefined
   }
 
-  /** Returns all bytes that have come as soon as it is known; undefined where that takes more of them. */
+  /** Returns all bytes that have come as soon as it is known; undefined if that takes more of them. */
   read(bytes: Buffer): Buffer | undefined {
     const seen = this.#received ? Buffer.concat([this.#received, bytes]) : bytes
     const length = Math.min(seen.length, preface.length)

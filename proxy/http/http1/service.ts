@@ -36,7 +36,7 @@ export type Http1Service = {
     fault: RequestSyntaxError | 'late',
     exchange: Exchange | undefined,
   ): void
-  /** The client speaks HTTP/2 without TLS. Undefined where that is not served. */
+  /** The client speaks HTTP/2 without TLS. Undefined if that is not served. */
   readonly onPreface: ((socket: Socket, bytes: Buffer) => void) | undefined
   /** The exception is a bug. */
   onException(error: unknown, exchange: Exchange | undefined): void

@@ -68,7 +68,7 @@ export function readRequestFields(list: readonly string[]): RequestFields | unde
 /**
  * Reads the trailers of a request.
  *
- * @returns undefined where they are malformed
+ * @returns undefined if they are malformed
  */
 export function readTrailerFields(list: readonly string[]): string[] | undefined {
   const trailers: string[] = []

@@ -28,7 +28,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   /** The handler has its request. */
   isServed = false
   hasTurn = false
-  /** Bytes of content that are declared and have not come; undefined where nothing was declared. */
+  /** Bytes of content that are declared and have not come; undefined if nothing was declared. */
   #contentLeft: number | undefined
   /** Content of the frames of this read. */
   #content: JoinedBytes | undefined

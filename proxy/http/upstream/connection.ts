@@ -13,12 +13,12 @@ import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-
 
 /** Callbacks of a connection to its pool. */
 export type ConnectionOwner = {
-  /** Nothing more of the exchange's request is going to be sent. Maybe more than once. */
+  /** No more of the exchange's request will be sent. May be called more than once. */
   onRequestSent(exchange: UpstreamExchange): void
   /**
    * The backend has begun to answer.
    *
-   * @param sentAtMs when the last byte of the request was sent; undefined if it is not
+   * @param sentAtMs when the last byte of the request was sent, in monotonic milliseconds; undefined if it has not been sent
    */
   onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void
   /** The backend has closed the connection while it was free. */
@@ -31,7 +31,7 @@ export type ConnectionOwner = {
   onPlaceFree(): void
 }
 
-/** How long a response may take that was sent before the backend closed the connection for the request. */
+/** How long to wait for a response that the backend may have sent before it stopped reading the request. */
 const responseAfterResetMs = 1_000
 
 /**
@@ -56,7 +56,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   unanswered: Unanswered | undefined
   /** The backend has accepted it: it has answered on it, or shaken hands. */
   isAccepted = false
-  /** Since when it has been free, if it is and has served a request. */
+  /** Since when it has been free, in monotonic milliseconds; undefined while it has an exchange, and before its first. */
   idleSinceMs: number | undefined
   /** More of the request can be sent. */
   isWritable = true
@@ -219,7 +219,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#exchange = undefined
     this.#responseDone = true
     this.#deadline.clear()
-    // The response ended before its request was sent: the connection cannot be reused, as the rest would be read as the next.
+    // The backend would read the rest of a request that is not completely sent as the next request.
     this.#reusable = persistent && this.#requestSent && this.isWritable && !this.#closesAfterResponse
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     exchange?.onEnd()

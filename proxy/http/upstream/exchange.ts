@@ -11,20 +11,20 @@ export type UpstreamExchange = {
   readonly client: string
   /** The client has disconnected: do not open a connection for it. */
   readonly cancelled: boolean
-  /** The request has a body of which a part has not arrived from the client. */
+  /** Some of the request's body has not arrived from the client yet. */
   readonly bodyPending: boolean
   /** It asks for another protocol, such as WebSocket, which needs HTTP/1.1. */
   readonly upgrades: boolean
-  /** It may be sent to another server, although one may have seen it: nothing of a response has been passed on. */
+  /** It may be sent to another server even if one has seen it: it is idempotent, and nothing of a response has been passed on. */
   readonly isRetryable: boolean
   /** Called when the exchange gets its connection: calls `writeHead`, `write` and `endBody`, and then `requestSent`. */
   start(connection: UpstreamChannel): void
   onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onBody(chunk: Buffer, last: boolean): void
-  /** All data of one read has been passed on: what is buffered for a single write can be flushed. */
+  /** All data of one read has been passed on: bytes buffered for a single write can be flushed. */
   onReadEnd(): void
-  /** Behind the body, before `onEnd`: name, value, name, value… Names are tokens, in lower case from HTTP/2. */
+  /** After the body, before `onEnd`: name, value, name, value… Names are tokens, in lower case from HTTP/2. */
   onTrailers(fields: readonly string[]): void
   onEnd(): void
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void
@@ -36,16 +36,16 @@ export type UpstreamExchange = {
 export type UpstreamRequest = {
   readonly method: string
   readonly target: string
-  /** `host` first, without those that frame the body. They have been checked. */
+  /** The headers, which have been checked: `host` first, without those that frame the body. */
   readonly fields: HeaderList
   readonly hasBody: boolean
-  /** Bytes of the body. Undefined where it is not known, and where the request does not say that it has none. */
+  /** The length of the body to declare, in bytes. Undefined if it is unknown, or if a request without a body declares none. */
   readonly contentLength: number | undefined
-  /** The client takes trailers. */
+  /** The client accepts trailers. */
   readonly acceptsTrailers: boolean
-  /** The protocol to switch to, which only HTTP/1.1 can. */
+  /** The protocol to switch to, over HTTP/1.1 only. */
   readonly upgrade: string | undefined
-  /** The request logs its connection in: it serves no other after the response, which may be another client's. */
+  /** The request may log its connection in (NTLM, Negotiate): the connection serves no other request, as it may be another client's. */
   readonly logsIn: boolean
 }
 

@@ -3,9 +3,9 @@
  *
  * - `refused`: no connection could be made
  * - `local-limit`: none could be made because of a limit of this machine, such as that of open files
- * - `connect-timeout`, `timeout`, `idle-timeout`: no connection, no first byte, no further byte in time
+ * - `connect-timeout`, `timeout`, `idle-timeout`: no connection, no first byte or no further byte arrived in time
  * - `reset`: the connection ended before the response was complete
- * - `protocol`: what arrived is not HTTP
+ * - `protocol`: the response violates HTTP
  * - `busy`: every connection is in use and the queue is full
  * - `aborted`: the gateway aborted it, because the client disconnected, its body was truncated, or the gateway stops
  * - `exception`: an error in the gateway's own code

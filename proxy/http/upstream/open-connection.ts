@@ -4,19 +4,19 @@ import { afterInput } from '../../../shared/after-input.ts'
 import { copyBytes } from '../message/detach-buffer.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
 
-/** Most responses are shorter. Each connection to a backend keeps as much. */
+/** The read buffer that each connection to a backend keeps. Most responses are shorter. */
 const USUAL_READ_BYTES = 16 * 1024
-/** As much as Node asks for by itself. */
+/** The read buffer after a full read: as large as Node's own. */
 const MAX_READ_BYTES = 64 * 1024
 
 export type OpenerOptions = {
-  /** PEM certificates of those to trust instead of the usual ones. */
+  /** PEM certificates of the authorities to trust in place of Node's. */
   readonly authorities?: Buffer | undefined
-  /** To connect to, in place of looking the name up. */
+  /** The IP address to connect to; undefined: the name in the URL is looked up. */
   readonly address?: string | undefined
-  /** By which the name is looked up; default: `dns.lookup`. */
+  /** Looks the name up; default `dns.lookup`. */
   readonly lookup?: LookupFunction | undefined
-  /** That are offered with TLS. */
+  /** The protocols to offer with TLS (ALPN). */
   readonly protocols?: readonly string[] | undefined
 }
 
@@ -113,10 +113,11 @@ export function shareMemory(socket: Socket, isShared: boolean): void {
 }
 
 /**
- * Opens a connection within a time. Calls either `onOpen` or `onFailure`, once, and never before it returns.
+ * Opens a connection, and fails if that takes longer than `limitMs`. Calls either `onOpen` or `onFailure`, once, and never before it
+ * returns.
  *
- * @param open opens one; calls back once it can be written to
- * @returns a function that gives up; its failure is that of `onFailure`
+ * @param open opens a connection; calls back once it can be written to
+ * @returns a function that aborts the attempt, and passes its failure to `onFailure`
  */
 export function openWithin(
   limitMs: number,

@@ -32,7 +32,7 @@ export type PoolOptions = UpstreamTimeouts &
 
 /** The share of the connections that requests may use while their body is being uploaded. */
 const UPLOADS_SHARE = 0.75
-/** A client may use at most this many times the number of connections that are free. */
+/** A client may use at most this many times as many connections as are free. */
 const MAX_TIMES_FREE = 3
 
 /**
@@ -143,7 +143,7 @@ export class UpstreamPool implements ServerPool {
   onFree(connection: UpstreamConnection): void {
     this.#freePlace(connection)
     this.#idle.push(connection)
-    // A connection that was counted as a stream: its place has been given away.
+    // If it was counted as a stream, its place has been given to another connection.
     if (this.size > this.#options.maxConnections) return connection.destroy()
     if (this.#backlog.displaces(connection)) return connection.destroy()
     const next = this.#nextQueued()
@@ -263,7 +263,7 @@ export class UpstreamPool implements ServerPool {
     this.#connecting.set(giveUp, client)
   }
 
-  /** Uses a connection that somebody else has opened, if there is a place for it. */
+  /** Takes over an open connection if `maxConnections` allows it; otherwise closes it. */
   adopt(socket: Socket): void {
     if (this.#ended || this.size >= this.#options.maxConnections) socket.destroy()
     else this.#add(socket).releaseUnused()
@@ -326,7 +326,7 @@ export class UpstreamPool implements ServerPool {
   }
 
   #expire(): void {
-    // Responses that are here make places free, for requests that are not late then.
+    // Reads buffered responses first: they may free a connection for a request that would be overdue.
     readAndWrite()
     const nowMs = this.#options.now()
     for (const connection of this.#all) connection.expire(nowMs)

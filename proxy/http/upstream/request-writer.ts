@@ -9,7 +9,7 @@ export class RequestWriter implements Flushable {
   /** The head of a request without a body, to be flushed at the end of this turn. */
   #head = ''
   #isUnsent = false
-  /** The body of the request has no length. */
+  /** The body of the request is sent in chunks, as its length is unknown. */
   #isChunked = false
   #isClosed = false
 
@@ -17,7 +17,7 @@ export class RequestWriter implements Flushable {
     this.#socket = socket
   }
 
-  /** Nothing of the request has been given to the operating system: what the backend sends before that answers another one, or none. */
+  /** Nothing of the request has been given to the operating system: bytes from the backend before that cannot be its response. */
   get isUnsent(): boolean {
     return this.#isUnsent
   }

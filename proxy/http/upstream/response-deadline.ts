@@ -24,7 +24,7 @@ export class ResponseDeadline {
     this.#now = now
   }
 
-  /** The failure of an exchange for which it has passed. */
+  /** The kind of failure of an exchange whose deadline has passed. */
   get kind(): FailureKind {
     return this.#kind
   }
@@ -33,7 +33,7 @@ export class ResponseDeadline {
     return nowMs >= this.#atMs
   }
 
-  /** The backend must begin to answer, or read more of the request. Returns when that begins. */
+  /** The backend must begin to answer, or read more of the request. Returns the current time, in monotonic milliseconds. */
   awaitAnswer(): number {
     const nowMs = this.#now()
     this.#atMs = nowMs + this.#timeouts.firstByteMs
@@ -56,12 +56,12 @@ export class ResponseDeadline {
     this.#kind = kind
   }
 
-  /** No exchange is in progress: the connection is kept until then. */
+  /** No exchange is in progress: the connection is kept open until `atMs`, in monotonic milliseconds. */
   keepUntil(atMs: number): void {
     this.#atMs = atMs
   }
 
-  /** Nothing is awaited of the backend. */
+  /** Nothing is expected of the backend. */
   clear(): void {
     this.#atMs = Number.POSITIVE_INFINITY
   }

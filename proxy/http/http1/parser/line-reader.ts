@@ -50,7 +50,7 @@ export class LineReader {
   }
 
   /**
-   * Returns the next line without its CRLF, one character a byte; undefined where it has not arrived whole.
+   * Returns the next line without its CRLF, one character a byte; undefined if it has not arrived whole.
    *
    * @throws {RequestSyntaxError} for a character that no line may have
    */

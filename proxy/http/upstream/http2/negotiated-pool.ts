@@ -13,8 +13,7 @@ export class NegotiatedPool implements ServerPool {
   #isHttp1 = false
 
   /**
-   * @param createHttp1 makes the pool for HTTP/1.1
-   * @param createHttp1.onError to be called when a connection of it fails
+   * @param createHttp1 creates the pool for HTTP/1.1, and calls the function passed to it when one of its connections fails
    * @param options of the HTTP/2 pool, whose connections offer both
    */
   constructor(createHttp1: (onError: () => void) => UpstreamPool, options: Http2PoolOptions) {

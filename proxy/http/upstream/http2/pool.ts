@@ -11,8 +11,8 @@ import { MAX_SESSION_STREAMS, UpstreamSession, type SessionOwner } from './sessi
 export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams'> & {
   readonly scheme: 'http' | 'https'
   /**
-   * Called with a connection on which the backend has chosen HTTP/1.1, and with the requests that wait; undefined where nothing
-   * is chosen.
+   * Called with a connection on which the backend has chosen HTTP/1.1, and with the queued requests; undefined if no protocol is
+   * negotiated.
    */
   readonly onHttp1?: (socket: Socket, waiting: readonly UpstreamExchange[]) => void
 }
@@ -22,12 +22,12 @@ const noUpgrade =
 
 /** A client may use at most this many times the number of streams that are free. */
 const MAX_TIMES_FREE = 3
-/** Requests that can wait for a connection, although `maxQueued` is less. */
+/** Requests that can wait for a connection even if `maxQueued` is less. */
 const FEWEST_QUEUED = 128
 
 /**
- * HTTP/2 connections to the backend, each with many concurrent requests. A further one is opened where those that are there have
- * as many as the backend allows.
+ * HTTP/2 connections to the backend, each with many concurrent requests. Another one is opened when all open ones have as many
+ * requests as the backend allows.
  */
 export class Http2Pool implements ServerPool, SessionOwner {
   readonly streams = 0
@@ -37,7 +37,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
   readonly #queue: ExchangeQueue
   readonly #shares: ClientShares
   readonly #sweep: NodeJS.Timeout
-  /** Gives up the connection that is being opened. One at a time. */
+  /** Aborts the connection that is being opened, if one is: there is at most one at a time. */
   #giveUp: ((failure: UpstreamFailure) => void) | undefined
   #isEnded = false
 
@@ -97,7 +97,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
   mayRetire(session: UpstreamSession): boolean {
     let others = 0
     for (const each of this.#sessions) if (each !== session && each.isRetired) others++
-    // Otherwise a client whose requests last could have all of them retire by resetting others.
+    // Otherwise a client with long requests could retire all connections by resetting other requests.
     return others < this.#options.maxConnections - 1
   }
 
@@ -127,7 +127,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     this.#connectWhereFull()
   }
 
-  /** The first that has room, so that few are in use, and before others one that does not wait for the backend. */
+  /** The first session that has room, so that few are in use; one that is stalled only if there is no other. */
   #findRoom(): UpstreamSession | undefined {
     let stalled: UpstreamSession | undefined
     for (const session of this.#sessions) {
@@ -178,7 +178,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     }, connectMs).unref()
   }
 
-  /** No connection can be made. Others that are there serve those that wait. */
+  /** No connection could be opened: fails the queued requests, unless an open session can serve them. */
   #failWaiting(failure: UpstreamFailure): void {
     for (const session of this.#sessions) if (session.isReady && !session.isRetired) return
     for (const exchange of this.#queue.takeWhere(() => true)) exchange.onFailure(failure)
@@ -191,7 +191,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     for (const { isRetired } of this.#sessions) if (isRetired) retired++
     for (const session of [...this.#sessions]) {
       const wasRetired = session.isRetired
-      // Requests that last keep theirs: these are not to take all places.
+      // Sessions with long requests stay open after they have retired: those must not use up `maxConnections`.
       session.expire(nowMs, session.open === 0 || retired < maxConnections / 2)
       if (!wasRetired && session.isRetired) retired++
     }

@@ -8,8 +8,8 @@ import { UpstreamStream, type StreamOwner } from './stream.ts'
 /** Maximum concurrent streams of a session, even if the backend allows more: further ones go to other sessions. */
 export const MAX_SESSION_STREAMS = 256
 /**
- * Requests that may be given up on a session before others are served by a new one. A backend counts resets by connection, and
- * ends those of a client that floods it (CVE-2023-44487): it would end this one with the requests of others on it.
+ * Requests that may be reset on a session before it takes no further ones. A backend counts resets by connection, and closes the
+ * connection of a client that floods it with them (CVE-2023-44487): requests of other clients would fail with it.
  */
 const MAX_RESETS = 100
 /** A session on which nothing happens is closed. */
@@ -42,11 +42,11 @@ export type SessionOptions = UpstreamTimeouts & {
 export type SessionOwner = {
   /** It can be used: the backend has sent its settings, or has changed them. */
   onReady(session: UpstreamSession): void
-  /** It can be spared: another connection takes its requests, though its own may last. */
+  /** Whether it may take no further requests: another connection can be opened for them, even if its own last long. */
   mayRetire(session: UpstreamSession): boolean
   /** One of its streams has closed. */
   onRoom(session: UpstreamSession, client: string): void
-  /** It is closed. Its requests have been told. */
+  /** It has closed, and its requests have failed. */
   onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void
 }
 
@@ -74,7 +74,7 @@ export class UpstreamSession implements StreamOwner {
     this.#options = options
     this.scheme = options.scheme
     this.#idleSinceMs = options.now()
-    // The end of what the backend sends is the end of the session, of which Node would not hear.
+    // Otherwise Node would not notice that the backend has ended the connection.
     socket.allowHalfOpen = false
     this.session = connect('http://backend', { ...sessionOptions, createConnection: () => socket })
     this.session.setLocalWindowSize(SESSION_WINDOW)
@@ -106,13 +106,13 @@ export class UpstreamSession implements StreamOwner {
     return this.maxSessionStreams - this.#streams.size
   }
 
-  /** How many the backend allows at a time, as far as they are used. */
+  /** Requests at a time: as many as the backend allows, and at most `MAX_SESSION_STREAMS`. */
   get maxSessionStreams(): number {
     const { maxConcurrentStreams = MAX_SESSION_STREAMS } = this.session.remoteSettings
     return Math.min(maxConcurrentStreams, MAX_SESSION_STREAMS)
   }
 
-  /** The backend does not take the body of some request: where it counts bytes by connection, others wait for it. */
+  /** The backend does not read some request's body: its flow-control window for the connection may be used up for all. */
   get isStalled(): boolean {
     for (const stream of this.#streams) if (stream.isStalled) return true
     return false
@@ -136,7 +136,7 @@ export class UpstreamSession implements StreamOwner {
   }
 
   onReset(kind: FailureKind): void {
-    // Nothing comes on it any more, perhaps.
+    // The connection itself may be dead.
     if (kind === 'timeout' || kind === 'idle-timeout') return this.retire()
     if (++this.#resets >= MAX_RESETS && this.#owner.mayRetire(this)) this.retire()
   }
@@ -147,12 +147,12 @@ export class UpstreamSession implements StreamOwner {
     this.#owner.onRoom(this, stream.client)
   }
 
-  /** Takes no further request, and closes when those that it has are over. */
+  /** Takes no further request, and closes when those that it has are finished. */
   retire(): void {
     this.isRetired = true
   }
 
-  /** Called by the sweep. @param mayRetire there is room for another one */
+  /** Called by the sweep. @param nowMs monotonic @param mayRetire another connection may be opened in its place */
   expire(nowMs: number, mayRetire: boolean): void {
     for (const stream of [...this.#streams]) stream.expire(nowMs)
     // A stream that is reset stays until the backend takes the reset.

@@ -43,7 +43,7 @@ export class UpstreamStream implements UpstreamChannel {
   #answered = false
   readonly #interim = new InterimBytes()
   #requestSent = false
-  /** Bytes of the body that are still to come; undefined where the backend has not said. */
+  /** Bytes of the body that have not arrived; undefined if the backend did not declare its length. */
   #left: number | undefined
 
   constructor(exchange: UpstreamExchange, owner: StreamOwner, timeouts: UpstreamTimeouts, now: () => number) {
@@ -142,7 +142,7 @@ export class UpstreamStream implements UpstreamChannel {
     if (this.#deadline.hasPassed(nowMs)) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
   }
 
-  /** The session is gone, and `close` of its streams may be lost with it. */
+  /** The session has closed, and may not emit `close` on its streams any more. */
   sessionClosed(): void {
     this.#onClose()
   }
@@ -175,7 +175,7 @@ export class UpstreamStream implements UpstreamChannel {
   }
 
   #onEnd(): void {
-    // A stream that is reset ends too, and `close` follows.
+    // A stream that was reset emits `end` too, and then `close`.
     if (!this.#answered || !this.#hasWholeResponse || (this.#left !== undefined && this.#left > 0)) return
     const exchange = this.#exchange
     this.#exchange = undefined
@@ -225,7 +225,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#owner.onClosed(this)
   }
 
-  /** For event listeners: what they throw would be an uncaught exception. */
+  /** Runs a step in an event listener, whose exceptions would otherwise be uncaught. */
   #guard(step: () => void): void {
     try {
       step()

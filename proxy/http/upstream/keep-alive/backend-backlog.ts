@@ -37,7 +37,7 @@ export class BackendBacklog {
     this.#unanswered.delete(unanswered)
   }
 
-  /** The connection is not waited for any more. */
+  /** The connection has an answer, or has ended: it waits no longer to be accepted. */
   leave(connection: UpstreamConnection): void {
     if (!connection.unanswered) return
     this.#unanswered.delete(connection.unanswered)
@@ -86,9 +86,9 @@ export class BackendBacklog {
     this.#check ??= setTimeout(() => afterInput(() => this.#closeIdle()), checkMs)
   }
 
-  /** Closes idle connections for those that are not answered. Runs periodically while there are both. */
+  /** Closes idle connections for unanswered ones. Runs periodically while there are both. */
   #closeIdle(): void {
-    // Answers that are here show that the connections they are on are accepted.
+    // Reads buffered answers first: they show that their connections are accepted.
     readAndWrite()
     this.#check = undefined
     while (this.#unanswered.size > 0) {

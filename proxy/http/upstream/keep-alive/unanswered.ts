@@ -11,7 +11,7 @@ export type Unanswered = {
 const MIN_PATIENCE_MS = 20
 /** How long a new connection may wait, in multiples of the time that the backend usually takes. */
 const PATIENCE = 1.25
-/** How long no new connection may be answered, likewise. */
+/** For how long no new connection must have been answered, in the same multiples. */
 const SILENCE = 0.25
 /** The first response counts as at least this long: of many requests it was the quickest. */
 const MIN_FIRST_MS = 50
@@ -39,15 +39,15 @@ const MAX_CAUTION = 16
  */
 export class UnansweredConnections {
   readonly #waiting = new Set<Unanswered>()
-  /** Those for which an idle one has been closed. */
+  /** Connections for which an idle one has been closed. */
   readonly #again = new Set<Unanswered>()
-  /** None of the latter is due before. */
+  /** The earliest time at which another idle connection may be closed for one of them. */
   #againAtMs = Number.POSITIVE_INFINITY
   /** How long the backend takes for the first byte of a response on a connection that it has accepted. */
   #usualMs = 0
-  /** Since when a connection could have been closed and none of the new ones was answered. */
+  /** Since when there was a free connection, and no new one was answered. */
   #silentSinceMs: number | undefined
-  /** How many connections the backend is assumed to accept at a time; undefined where nothing shows that there is a limit. */
+  /** How many connections the backend is assumed to accept at a time; undefined if nothing shows that there is a limit. */
   #limit: number | undefined
   #limitedUntilMs = 0
   #limitMs = 0
@@ -102,7 +102,7 @@ export class UnansweredConnections {
   }
 
   /**
-   * Whether to close a free connection now. Ask again after each.
+   * Whether to close a free connection now for one that waits. Assumes that the caller does: call again for the next.
    *
    * @param accepted the number of connections that the backend has accepted, the free ones included
    */

@@ -1,6 +1,7 @@
 import { ResponseSyntaxError } from './response-head.ts'
 
-// A chunk-size line: 13 hexadecimal digits are below 2^52, zeros before them say nothing; extensions have no use here but must end.
+// A line with a chunk size (RFC 9112 section 7.1): leading zeros, up to 13 hexadecimal digits, which stay below 2^52, and extensions,
+// which are ignored.
 export const maxChunkLineBytes = 1024
 const MAX_TRAILER_BYTES = 64 * 1024
 const chunkLine = /^0*([0-9a-fA-F]{1,13})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/

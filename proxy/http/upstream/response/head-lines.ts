@@ -21,7 +21,7 @@ export function withoutEmptyLine(bytes: Buffer): Buffer {
 export const speaksHttp2 = 'the backend answered with HTTP/2: its URL must begin with h2c:// (UPSTREAM_URL)'
 
 /**
- * Why more bytes cannot make these the head of a response; undefined if they can.
+ * Why no response head can begin with these bytes; undefined if one can.
  *
  * @param checked bytes at the beginning that were checked before
  */

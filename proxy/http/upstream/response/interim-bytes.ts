@@ -10,18 +10,18 @@ const MAX_BYTES = 1024 * 1024
 export class InterimBytes {
   #bytes = 0
 
-  /** There was none. */
+  /** No interim response has arrived. */
   get isZero(): boolean {
     return this.#bytes === 0
   }
 
-  /** Begins with another response. */
+  /** Starts over for the next final response. */
   clear(): void {
     this.#bytes = 0
   }
 
   /**
-   * @param bytes of the head of one
+   * @param bytes of the head of an interim response
    * @throws {ResponseSyntaxError} if there are more than 1 MiB
    */
   add(bytes: number): void {

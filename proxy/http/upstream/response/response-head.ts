@@ -19,7 +19,7 @@ export type ResponseHead = {
   readonly framing: BodyFraming
   /** The connection may serve another request: the backend lets it, and has logged nobody in on it. */
   readonly persistent: boolean
-  /** From `Keep-Alive: timeout=…`; undefined where the backend does not say. */
+  /** From `Keep-Alive: timeout=…`; undefined if the backend does not say. */
   readonly keepAliveMs: number | undefined
   /** The protocols that `Upgrade` names, for a 101 or a 426. */
   readonly upgrade: string | undefined
@@ -44,7 +44,7 @@ const keepAliveTimeout = /(?:^|[,;\s])timeout=([0-9]{1,6})(?:$|[,;\s])/i
 type FieldLine = { readonly text: string; readonly field: FieldClass; readonly value: string }
 type StatusLine = { readonly text: string; readonly status: number; readonly isHttp11: boolean }
 
-/** Of longer heads nothing is remembered, as each line that is keeps its head in memory. */
+/** Lines of longer heads are not cached: each cached line is a slice that keeps its whole head in memory. */
 const MAX_REMEMBERED_HEAD_LENGTH = 4 * 1024
 const MAX_REMEMBERED_LINES = 32
 
@@ -53,7 +53,7 @@ const MAX_REMEMBERED_LINES = 32
  * otherwise by the client. Folded lines, bare CR or LF, a space before the colon, both framings, differing lengths and
  * transfer codings other than a single `chunked` are errors.
  *
- * Most lines of a head are those of the head before it. Their parsed form is cached.
+ * Most lines of a head are the same as in the head before it on the connection: their parsed form is cached.
  */
 export class ResponseHeadReader {
   #statusLine: StatusLine | undefined
@@ -136,7 +136,7 @@ export class ResponseHeadReader {
   }
 }
 
-/** Behind the line that begins there, with its line end. */
+/** The offset after the line that begins at `start`, with its CRLF. @throws {ResponseSyntaxError} if there is no CRLF */
 function endOfLine(text: string, start: number): number {
   const end = text.indexOf('\r\n', start)
   if (end === -1) throw new ResponseSyntaxError('header line without a line end')
@@ -192,7 +192,7 @@ function trimmedValue(text: string, start: number, end: number): string {
 }
 
 function withoutNamed(fields: string[], named: ReadonlySet<string>): string[] {
-  // The usual options name fields that are taken out whether or not they are named.
+  // These options name fields that are removed in any case.
   if (named.size === 1 && (named.has('keep-alive') || named.has('close'))) return fields
   const kept: string[] = []
   for (let i = 0; i < fields.length; i += 2) {

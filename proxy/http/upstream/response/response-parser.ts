@@ -19,8 +19,8 @@ export type ResponseSink = {
   onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
   /**
-   * Some of the body, never empty: all bytes of one read, except those of long chunks. `last` where it is already known
-   * to complete the body.
+   * A piece of the body, never empty: the content of one read in one piece, except for long chunks. `last`: the body is known to end
+   * with it.
    */
   onBody(chunk: Buffer, last: boolean): void
   /** Trailers of a chunked body, if there are any: name, value, name, value…; names in lower case. */
@@ -56,11 +56,10 @@ type ChunkedParts = {
 /**
  * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
  *
- * For the reading end of a proxy's connection to a backend that is trusted to be well-meaning, not to be correct: what
- * deviates from the grammar is an error and never guessed at. Memory is bounded by one head of 64 KiB, and trailers of 64 KiB. There
- * may be any number of interim responses, of 1 MiB together.
+ * Backends are trusted to mean well, not to be correct: bytes that deviate from the grammar are an error and never guessed at. Memory
+ * is bounded by one head of 64 KiB, and trailers of 64 KiB. There may be any number of interim responses, of 1 MiB together.
  *
- * An empty line behind an interim response is skipped: Helidon 4 and others end `100 Continue` with one more (RFC 9112
+ * An empty line after an interim response is skipped: Helidon 4 and others end `100 Continue` with one more (RFC 9112
  * section 2.2 has servers skip it before a request). It carries nothing, and a response is expected either way.
  */
 export class ResponseParser {
@@ -160,9 +159,9 @@ export class ResponseParser {
     const before = this.#held.length
     if (before > 0) this.#held.append(chunk)
     const bytes = before > 0 ? this.#held.bytes : chunk
-    // However small the pieces are, each byte is looked at once: an unfinished head ends in the new bytes, or not at all.
+    // Each byte is searched once, however small the pieces: the end of an unfinished head can only be in the new bytes.
     const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before) : -1
-    // The last of an unfinished head may be all but the final LF of its end.
+    // An unfinished head may already have all but the last byte of its end.
     if (headEnd === -1 ? bytes.length > maxHeadBytes + 3 : headEnd > maxHeadBytes)
       throw new ResponseSyntaxError('response head larger than 64 KiB')
     if (headEnd === -1) {
@@ -242,7 +241,7 @@ export class ResponseParser {
     return rest
   }
 
-  /** Reads chunks that are here as a whole, each of which may be of one byte. Returns the rest, for which the state is set. */
+  /** Reads the chunks that have arrived whole, each of which may be of one byte. Returns the rest, for which `#state` is set. */
   #readChunks(chunk: Buffer): Buffer {
     const line = this.#chunks?.line
     let at = 0
@@ -321,7 +320,7 @@ export class ResponseParser {
   }
 
   /**
-   * The next line without its CRLF, or undefined where it has not arrived whole.
+   * The next line without its CRLF; undefined if it is incomplete.
    *
    * @param before bytes of the lines before it that `checkLength` counts too
    */

@@ -1,14 +1,14 @@
 import { isIP } from 'node:net'
 
 /**
- * The addresses of a name, and how long they are good for. None where it has at most one IPv4 and one IPv6 address: these are
- * mostly of one machine, which may listen on one of them only, and Node connects to the one that answers.
+ * The addresses of a name, and for how many milliseconds they are valid. Empty if it has at most one IPv4 and one IPv6 address: these
+ * are mostly of one machine, which may listen on one of them only, and Node connects to the one that answers.
  */
 export type Addresses = { readonly addresses: readonly string[]; readonly forMs: number }
 
 export type LookUp = (name: string) => Promise<Addresses>
 
-/** Of the addresses of a name, those that are servers of their own. */
+/** The addresses of a name that count as separate servers: none, or all. */
 export function serverAddresses(found: readonly string[]): readonly string[] {
   return isOfOneMachine(found) ? [] : [...new Set(found)].sort()
 }

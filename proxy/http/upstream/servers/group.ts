@@ -10,7 +10,7 @@ import type { Server } from './server.ts'
 export class ServerGroup implements UpstreamSender, FailoverTarget {
   #servers: readonly Server[]
   #only: Server | undefined
-  /** Finish what they have. */
+  /** Servers that take no further requests, and finish those that they have. */
   #retired: readonly Server[] = []
   readonly #pick: Pick
   readonly #now: () => number
@@ -27,7 +27,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
     return this.#servers
   }
 
-  /** Uses other servers from now on. Those that are gone finish what they have. */
+  /** Uses these servers from now on. Servers that are no longer among them finish the requests that they have. */
   replace(servers: readonly Server[]): void {
     const gone = this.#servers.filter((server) => !servers.includes(server))
     this.#servers = servers
@@ -52,7 +52,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
   }
 
   fail(server: Server, failure: UpstreamFailure, tried: ReadonlySet<Server>): Server | undefined {
-    // A reused connection that has closed says nothing of the server.
+    // That a reused connection has closed says nothing about the server.
     if (!failure.onReusedConnection) {
       const isAsGood = (other: Server): boolean => other.isHealthy || !server.isHealthy
       const others = this.#servers.some((other) => other !== server && !other.isEjected && isAsGood(other))

@@ -5,18 +5,18 @@ import type { ServerPlace } from './server.ts'
 /**
  * Probes the health of a server.
  *
- * @param signal aborted when there is no more time for an answer
- * @returns undefined if it does, else the failure; never rejects
+ * @param signal aborted when the time for an answer has passed
+ * @returns undefined if the server is healthy, else why not; never rejects
  */
 export type Probe = (place: ServerPlace, signal: AbortSignal) => Promise<string | undefined>
 
 const tooLate = 'it does not answer in time'
 
-/** Of the body of an answer that many bytes are read, so that the server is not interrupted while it sends a short one. */
+/** Bytes of the response's body that are read, so that a server is not interrupted while it sends a short one. */
 const MAX_BYTES = 65_536
 
 export type ProbeRequest = {
-  /** On the server, whatever path its URL has. */
+  /** The path to request; the path of the server's URL does not matter. */
   readonly path: string
   /** `Host`; undefined: that of the URL. */
   readonly host: string | undefined
@@ -32,7 +32,7 @@ export function createProbe(
   { path, host }: ProbeRequest,
   open: (place: ServerPlace) => (ready: () => void) => Socket,
 ): Probe {
-  // Loaded for those who probe, and before the first time runs out.
+  // Loaded only if servers are probed, and before the first probe is due.
   const loading = import('undici')
   return async (place, signal) => {
     const { Client } = await loading
@@ -60,7 +60,7 @@ export function createProbe(
       await body.dump({ limit: MAX_BYTES, signal }).catch(() => undefined)
       return statusCode >= 200 && statusCode < 400 ? undefined : `it answers ${statusCode}`
     }
-    // A client that is interrupted while it connects may say nothing any more, neither of its request nor of its own end.
+    // A client that is aborted while it connects may settle neither its request nor its end.
     const aborted = once(signal, 'abort').then(() => tooLate)
     try {
       return await Promise.race([ask(), aborted])
@@ -73,7 +73,7 @@ export function createProbe(
   }
 }
 
-/** Of several addresses that cannot be connected to Node says nothing but the code. */
+/** If Node cannot connect to any of several addresses, its error has only a code. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { message, code } = error as NodeJS.ErrnoException

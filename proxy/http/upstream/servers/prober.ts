@@ -18,7 +18,7 @@ export type ProberOptions = {
   readonly now: () => number
 }
 
-/** The longest that a probe may take, where there is not less time until the next. */
+/** The longest that a probe may take, unless the next is due before. */
 const MAX_PROBE_MS = 5_000
 
 /** Probes each server of a group by itself. The first probes are spread over the interval, so that not all begin at once. */
@@ -54,7 +54,7 @@ class ProbedServer {
   #timer: NodeJS.Timeout | undefined
   #giveUp: AbortController | undefined
   #isStopped = false
-  /** How many of the last probes have ended as the last one. */
+  /** How many probes in a row have ended like the last one. */
   #inRow = 0
   #hasPassed = true
 

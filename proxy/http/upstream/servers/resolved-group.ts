@@ -6,19 +6,19 @@ import { Prober, type ProberOptions } from './prober.ts'
 import { Server, type OnServerState, type ServerPlace } from './server.ts'
 
 export type ResolvedGroupOptions = {
-  /** Of the servers. Never empty. */
+  /** The URLs of the servers, at least one. */
   readonly urls: readonly URL[]
   readonly pick: Pick
   readonly lookUp: LookUp
   readonly open: (place: ServerPlace) => ServerPool
-  /** How servers are probed; undefined where they are not. */
+  /** How servers are probed; undefined if they are not. */
   readonly health?: Omit<ProberOptions, 'now'> | undefined
   readonly onState?: OnServerState | undefined
   /** Monotonic milliseconds. */
   readonly now: () => number
 }
 
-/** After a lookup that failed: the addresses stay. */
+/** When to look up again after a lookup has failed. The known addresses stay in use. */
 const AGAIN_MS = 5_000
 
 /**
@@ -28,7 +28,7 @@ const AGAIN_MS = 5_000
 export class ResolvedGroup implements UpstreamSender {
   readonly #options: ResolvedGroupOptions
   readonly #group: ServerGroup
-  /** By URL, what it was last resolved to. */
+  /** The addresses that each URL was last resolved to. */
   readonly #resolved = new Map<URL, readonly string[]>()
   readonly #timers = new Map<URL, NodeJS.Timeout>()
   readonly #started = new Set<URL>()
@@ -57,7 +57,7 @@ export class ResolvedGroup implements UpstreamSender {
     this.#group.retry(exchange)
   }
 
-  /** Looks the names up now, and not with the first request, and begins to probe. */
+  /** Looks the names up now instead of with the first request, and begins to probe. */
   start(): void {
     for (const url of this.#options.urls) this.#start(url)
     this.#prober?.use(this.servers)

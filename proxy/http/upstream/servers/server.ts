@@ -5,13 +5,13 @@ import type { FailureKind } from '../failure.ts'
 const MAX_FAILURES = 3
 const FIRST_EJECTION_MS = 1_000
 const MAX_EJECTION_MS = 60_000
-/** How long a server that is gone stays for requests that were on their way to it: these wait for a decision, or for a body. */
+/** How long a retired server stays for requests that are already on their way to it, waiting for a decision or for a body. */
 const LINGER_MS = 120_000
 const LINGER_CHECK_MS = 1_000
 
 /**
- * Failures that point at the server itself, or at the way to it. Not that it is silent in the middle of a response: of
- * an event stream this is not a fault, and a client could eject servers with it.
+ * Failures that point at the server itself, or at the way to it. Silence in the middle of a response is not among them: event streams
+ * are silent too, and a client could eject servers with it.
  */
 const failures: ReadonlySet<FailureKind> = new Set([
   'refused',
@@ -29,7 +29,7 @@ export function isUnsent(kind: FailureKind): boolean {
 /** The address of a server. */
 export type ServerPlace = {
   readonly url: URL
-  /** To connect to; undefined: the one that the host of the URL has. */
+  /** The IP address to connect to; undefined: the one that the host in the URL resolves to. */
   readonly address: string | undefined
 }
 
@@ -90,7 +90,7 @@ export class Server {
     return this.#ejections > 0 ? 'ejected' : 'available'
   }
 
-  /** Whether requests may be sent to it now, as far as requests have told. */
+  /** Whether requests may be sent to it now, by how earlier requests went. */
   isAvailable(nowMs: number): boolean {
     return this.#ejections === 0 || nowMs >= this.#ejectedUntilMs
   }
@@ -104,7 +104,7 @@ export class Server {
     return this.#isHealthy
   }
 
-  /** A request is sent to it. Where it was ejected, the next one has to wait as long again: this one tries it. */
+  /** A request is sent to it. If it was ejected, this request tries it, and the next has to wait as long again. */
   begin(nowMs: number): void {
     if (this.#ejections === 0) return
     this.#isTried = true
@@ -122,7 +122,7 @@ export class Server {
   noteFailure(kind: FailureKind, nowMs: number, mayEject: boolean): void {
     if (!failures.has(kind)) return
     this.#failures++
-    // Of requests that it had before it was ejected, none makes it worse.
+    // Failures of requests from before the ejection do not prolong it.
     const isWorse = this.#ejections === 0 ? this.#failures >= MAX_FAILURES && mayEject : this.#isTried
     if (!isWorse) return
     this.#isTried = false
@@ -158,7 +158,7 @@ export class Server {
   }
 
   /**
-   * Requests are no longer sent to it, but for those that were on their way already. It ends when it had none for two minutes.
+   * Takes no further requests, but for those that are already on their way. Ends when it has had none for two minutes.
    *
    * @param now monotonic milliseconds
    */
@@ -171,7 +171,7 @@ export class Server {
     this.#lingering.unref()
   }
 
-  /** It has ended. */
+  /** Its connections have been closed. */
   get hasEnded(): boolean {
     return this.#hasEnded
   }

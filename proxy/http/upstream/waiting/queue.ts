@@ -3,7 +3,7 @@ import type { UpstreamFailure } from '../failure.ts'
 
 type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 
-/** To answer one takes a tenth of a millisecond over TLS. */
+/** To send the reply to one that fails takes a tenth of a millisecond over TLS. */
 const maxFailedPerTurn = 8
 
 /**
@@ -14,10 +14,10 @@ const maxFailedPerTurn = 8
 export class ExchangeQueue {
   readonly #max: number
   readonly #maxMs: number
-  /** In the order in which the clients have their turn. None is empty. */
+  /** The queue of each client, never empty, in the order in which the clients are served. */
   readonly #clients = new Map<string, Waiting[]>()
   #size = 0
-  /** Some of those that are overdue have their turn later. */
+  /** More overdue exchanges are failed in later turns of the event loop. */
   #isFailing = false
 
   /**
@@ -33,7 +33,7 @@ export class ExchangeQueue {
     return this.#size
   }
 
-  /** Queues an exchange. Returns the one that there is no room for: this one, or another client's latest. */
+  /** Queues an exchange. If the queue is full, returns the one to fail: this one, or another client's latest. */
   add(exchange: UpstreamExchange, nowMs: number): UpstreamExchange | undefined {
     if (this.#size >= this.#max) this.#dropCancelled()
     const own = this.#clients.get(exchange.client)

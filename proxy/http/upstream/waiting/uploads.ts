@@ -18,14 +18,14 @@ export class Uploads {
     return this.#shares.allows(client)
   }
 
-  /** To be called when a request gets its connection. It is counted if some of its body is to come. */
+  /** To be called when a request gets its connection. Counts it if some of its body has not arrived. */
   begin(exchange: UpstreamExchange): void {
     if (!exchange.bodyPending || this.#exchanges.has(exchange)) return
     this.#exchanges.add(exchange)
     this.#shares.add(exchange.client)
   }
 
-  /** Returns whether the request was counted, and is no more. */
+  /** Stops counting a request. Returns whether it was counted. */
   end(exchange: UpstreamExchange): boolean {
     if (!this.#exchanges.delete(exchange)) return false
     this.#shares.remove(exchange.client)

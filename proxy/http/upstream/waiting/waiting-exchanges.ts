@@ -40,7 +40,7 @@ export class WaitingExchanges {
     return this.#uploads.size
   }
 
-  /** Queues an exchange for a connection. Where there is no room, it, or another client's latest, fails. */
+  /** Queues an exchange for a connection. If the queue is full, this one fails, or another client's latest. */
   add(exchange: UpstreamExchange): void {
     this.#addTo(this.#queue, exchange)
   }
