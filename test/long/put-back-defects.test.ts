@@ -60,8 +60,8 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/http/http1/input.ts',
-        from: '!request || request.complete ? 0 : request.waitingBytes',
-        to: 'request?.waitingBytes ?? 0',
+        from: '!request || request.complete ? 0 : request.bufferedBytes',
+        to: 'request?.bufferedBytes ?? 0',
       },
       {
         file: 'proxy/http/http1/input.ts',
@@ -79,7 +79,7 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/http/upstream/connection.ts',
-        from: 'persistent && this.#requestSent && this.takesRequest && !',
+        from: 'persistent && this.#requestSent && this.isWritable && !',
         to: 'persistent && !',
       },
     ],

@@ -19,7 +19,7 @@ function partOfRead(text: string): Buffer {
 
 function channelTo(stream: Writable): UpstreamChannel {
   const channel = {
-    open: () => stream,
+    writeHead: () => stream,
     write: (piece: Buffer) => void stream.write(piece),
     ...{ endBody: () => undefined, requestSent: () => undefined, requestStalled: () => undefined },
   }
