@@ -51,7 +51,7 @@ type PathRules = {
 }
 
 /** The marks of one pattern of the tree, and the rules of a path that no other pattern matches. */
-type Leaf = { readonly marks: Mark[]; pathRules: PathRules }
+type Leaf = { readonly number: number; readonly marks: Mark[]; pathRules: PathRules }
 
 const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
 
@@ -105,17 +105,24 @@ function* compilePaths(rules: readonly Rule[], uniqueInTableOrder: UniqueInTable
   }
 
   return ({ matchPath, otherMatchPaths }, method, headers) => {
-    const policies = matchPathRules(findPathRules(matchPath), method, headers)
-    if (otherMatchPaths.length === 0) return policies
-    const others = otherMatchPaths.flatMap((path) => matchPathRules(findPathRules(path), method, headers))
-    return others.length === 0 ? policies : uniqueInTableOrder([...policies, ...others])
+    if (otherMatchPaths.length === 0) return matchPathRules(findPathRules(matchPath), method, headers)
+    // A path may have hundreds of readings, most of which the same patterns match.
+    const made: MadePathRules = new Map()
+    const distinct = new Set([matchPath, ...otherMatchPaths].map((path) => findPathRules(path, made)))
+    const [policies = none, ...others] = [...distinct].map((each) => matchPathRules(each, method, headers))
+    return others.length === 0 ? policies : uniqueInTableOrder([...policies, ...others.flat()])
   }
 }
 
+/** The rules that were found for the readings of one request, by the patterns that match. */
+type MadePathRules = Map<string, PathRules>
+
 type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
 
-/** @returns a function that finds the rules of a match path */
-function* compilePathRules(rules: readonly Rule[]): Steps<(matchPath: string) => PathRules> {
+/** @returns a function that finds the rules of a match path; the same object for all that the same patterns match, if it is given `made` */
+function* compilePathRules(
+  rules: readonly Rule[],
+): Steps<(matchPath: string, made?: MadePathRules) => PathRules> {
   const tree = createPathTree<Leaf>()
   const leaves = new Set<Leaf>()
   const literals = new Map<string, Mark[]>()
@@ -123,7 +130,7 @@ function* compilePathRules(rules: readonly Rule[]): Steps<(matchPath: string) =>
     yield
     const literal = literalPath(pattern)
     if (literal === undefined) {
-      const leaf = valueAt(tree, pattern, () => ({ marks: [], pathRules: noPathRules }))
+      const leaf = valueAt(tree, pattern, () => ({ number: leaves.size, marks: [], pathRules: noPathRules }))
       leaf.marks.push(mark)
       leaves.add(leaf)
     } else {
@@ -152,24 +159,40 @@ function* compilePathRules(rules: readonly Rule[]): Steps<(matchPath: string) =>
   }
 
   /** What an empty name at the end adds to the rules of the path itself; `noPathRules` where no pattern takes it. */
-  const findWithEmptyName = (matchPath: string, path: string): PathRules => {
+  const findWithEmptyName = (matchPath: string, path: string, made?: MadePathRules): PathRules => {
     const found = findLeaves(path)
     const added = findLeaves(matchPath).filter((leaf) => !found.includes(leaf))
-    return added.length === 0
-      ? noPathRules
-      : lazyPathRules([...(literals.get(path) ?? []), ...marksOf(found), ...marksOf(added)])
+    if (added.length === 0) return noPathRules
+    const literal = literals.get(path)
+    return madeOnce(made, `${literal ? path : ''} ${keyOf(found)} ${keyOf(added)}`, () =>
+      lazyPathRules([...(literal ?? []), ...marksOf(found), ...marksOf(added)]),
+    )
   }
 
-  return (matchPath) => {
+  return (matchPath, made) => {
     const pathRules = known.get(matchPath)
     if (pathRules || leaves.size === 0) return pathRules ?? noPathRules
     const path = withoutEmptyName(matchPath)
-    if (path !== undefined) return findWithEmptyName(matchPath, path)
+    if (path !== undefined) return findWithEmptyName(matchPath, path, made)
     const found = findLeaves(matchPath)
     const [only] = found
     if (!only) return noPathRules
-    return found.length === 1 ? only.pathRules : lazyPathRules(marksOf(found))
+    if (found.length === 1) return only.pathRules
+    return madeOnce(made, keyOf(found), () => lazyPathRules(marksOf(found)))
   }
+}
+
+function keyOf(leaves: readonly Leaf[]): string {
+  return leaves.map(({ number }) => number).join()
+}
+
+function madeOnce(made: MadePathRules | undefined, key: string, make: () => PathRules): PathRules {
+  if (!made) return make()
+  const before = made.get(key)
+  if (before) return before
+  const pathRules = make()
+  made.set(key, pathRules)
+  return pathRules
 }
 
 /** A value other than a single method may be read as any method: a list, of which backends take the first or the last, or nonsense. */
@@ -206,9 +229,10 @@ const noPathRules: PathRules = { forMethod: () => none, forSomeMethod: () => non
 /** For one request, of the marks of all patterns that match its path: answers when asked. */
 function lazyPathRules(marks: readonly Mark[]): PathRules {
   const ordered = sortMarks(marks)
+  let compiled: PathRules | undefined
   return {
     forMethod: (method) => selectPolicies(ordered, method.toUpperCase()),
-    forSomeMethod: () => compiledPathRules(ordered).forSomeMethod(),
+    forSomeMethod: () => (compiled ??= compiledPathRules(ordered)).forSomeMethod(),
   }
 }
 
