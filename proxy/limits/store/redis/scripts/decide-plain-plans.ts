@@ -18,40 +18,57 @@ const PLACE = 2 ** 40
 export const decideSingleByPlansScript = script(`
 local call, type, reply, i = redis.pcall, type, {}, 0
 local chargeCount = tonumber(ARGV[1]) or 0
-local planAt = 0
+local planAt, nobody = 0, {}
 ${planTextsLua}
 for at = 2, #ARGV, 4 do
+  local requests = tonumber(ARGV[at]) or 0
   local usual, windowMs, plans = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
-  -- By the text of the plan; and the replied time of each counter that has no room.
-  local places, quotas, fullFor = {}, {}, {}
-  for _ = 1, tonumber(ARGV[at]) or 0 do
+  -- The texts of the row's plans are behind those of the rows before.
+  local names, shift = nobody, 0
+  if plans ~= '' then
+    names, shift = texts, planAt - i
+    planAt = planAt + requests
+  end
+  -- By the text of the plan: its quota, and its place, as it is added to the replied time.
+  local quotas, places = {}, {}
+  -- By request the error of its plan; by counter without room the replied time. There is no table before the first of these.
+  local known
+  for _ = 1, requests do
     i = i + 1
-    local key, quota, place, unread = KEYS[i], usual, 0, nil
-    if plans ~= '' then
-      planAt = planAt + 1
-      local name = texts[planAt]
-      if type(name) == 'table' then
-        unread = name.err
-      elseif name and name ~= '' then
-        place, quota = places[name], quotas[name]
-        if not place then
+    local key, quota, place = KEYS[i], usual, 0
+    local name = names[i + shift]
+    if name then
+      quota, place = quotas[name], places[name]
+      if not quota then
+        quota, place = usual, 0
+        if type(name) == 'table' then
+          known = known or {}
+          known[i] = name.err
+        elseif name ~= '' then
           local own
+          place = nil
 ${quotaOfPlanLua}
-          place, quota = place or -1, own or usual
-          places[name], quotas[name] = place, quota
+          quota, place = own or usual, (place or -1) * ${PLACE}
+          if requests > 1 then quotas[name], places[name] = quota, place end
         end
       end
     end
-    if unread then
-      reply[2 * i - 1], reply[2 * i] = unread, 0
-    elseif fullFor[key] then
-      reply[2 * i - 1], reply[2 * i] = -1, fullFor[key]
+    if known and known[i] then
+      reply[2 * i - 1], reply[2 * i] = known[i], 0
+    elseif known and known[key] then
+      reply[2 * i - 1], reply[2 * i] = -1, known[key]
     else
 ${countLua}
-      if failure then remaining, left, place = failure, 0, 0 end
-      local time = left + place * ${PLACE}
-      if remaining == -1 then fullFor[key] = time end
-      reply[2 * i - 1], reply[2 * i] = remaining, time
+      if failure then
+        remaining, left = failure, 0
+      else
+        left = left + place
+        if remaining == -1 then
+          known = known or {}
+          known[key] = left
+        end
+      end
+      reply[2 * i - 1], reply[2 * i] = remaining, left
     end
   end
 end

@@ -69,7 +69,7 @@ local function undo(first, last)
     local remaining = reply[2 * i - 1]
     if remaining >= 0 then
       local policy = policyOf[i]
-      local left, resetUs = policy.algorithm.undo(KEYS[i], policy, unitsOf[i], remaining, stateOf[i])
+${plan?.undo ?? ''}      local left, resetUs = policy.algorithm.undo(KEYS[i], policy, unitsOf[i], remaining, stateOf[i])
       reply[2 * i - 1] = left
       reply[2 * i] = resetUs or reply[2 * i]
 ${plan?.undone ?? ''}    end

@@ -54,56 +54,73 @@ export const planLua = {
   read: `
 for number = 1, tonumber(ARGV[1]) or 0 do
   local policy = policies[tostring(number)]
-  policy.plans = nextArgument()
-  if policy.plans ~= '' then
-    policy.planned, policy.places, policy.meta = {}, {}, { __index = policy }
-    -- The microseconds until there is more, by counter without room for one unit.
-    policy.fullFor = {}
+  local plans = nextArgument()
+  if plans ~= '' then
+    policy.plans, policy.planWindow, policy.byText = plans, plans:match('^%d+'), {}
+    policy.usual = { place = 0, quota = policy.quota, window = policy.window }
   end
 end
 local chargeCount = tonumber(nextArgument()) or 0
 local planAt, plansRead = 0, {}
-${planTextsLua}`,
-  choose: `    if policy.meta then
+-- By charge, where its policy has plans.
+local planOf = {}
+${planTextsLua}
+-- A charge counts under the policy itself, with the quota of the plan: what algorithms keep in it is found again under every plan.
+local function useWindow(policy, plan)
+  policy.window, policy.windowMs = plan.window, tonumber(plan.window)
+  policy.windowUs = policy.windowMs * 1000
+end
+`,
+  choose: `    local plans = policy.plans
+    if plans then
       planAt = planAt + 1
-      local name = texts[planAt]
-      if type(name) == 'table' then
-        failure = failure or name.err
-        name = ''
-      end
-      local planned = policy.planned[name]
-      if name and name ~= '' and not planned then
-        local plans = policy.plans
-        local place, own
+      local name, plan = texts[planAt], policy.usual
+      if name then
+        plan = policy.byText[name]
+        if not plan then
+          plan = policy.usual
+          if type(name) == 'table' then
+            failure = failure or name.err
+          elseif name ~= '' then
+            local place, own
 ${quotaOfPlanLua}
-        planned = policy
-        if own then
-          planned = setmetatable({ quota = own }, policy.meta)
-          local window = plans:match('^%d+')
-          if window then
-            planned.window, planned.windowMs, planned.windowUs = window, tonumber(window), window * 1000
+            local usual = plan
+            plan = { place = place or -1, quota = own or usual.quota, window = own and policy.planWindow or usual.window }
+            policy.byText[name] = plan
           end
         end
-        policy.planned[name] = planned
-        policy.places[name] = place or -1
       end
-      plansRead[planAt] = policy.places[name] or 0
-      policy = planned or policy
+      plansRead[planAt], planOf[i], policy.quota = plan.place, plan, plan.quota
+      if policy.planWindow then useWindow(policy, plan) end
     end
 `,
-  count: `      local key, fullFor = KEYS[i], units == 1 and policy.fullFor
-      if fullFor and fullFor[key] then
-        left, resetUs = -1, fullFor[key]
+  count: `      local fullFor = policy.fullFor
+      if fullFor and units == 1 and fullFor[KEYS[i]] then
+        left, resetUs = -1, fullFor[KEYS[i]]
       else
-        left, resetUs, ticket, stateOf[i] = policy.algorithm.count(key, policy, units)
-        if fullFor and left == -1 then fullFor[key] = resetUs end
+        left, resetUs, ticket, stateOf[i] = policy.algorithm.count(KEYS[i], policy, units)
+        if left == -1 and units == 1 and plans then
+          -- The microseconds until there is more, by counter without room for one unit.
+          if not fullFor then
+            fullFor = {}
+            policy.fullFor = fullFor
+          end
+          fullFor[KEYS[i]] = resetUs
+        end
+      end
+`,
+  undo: `      if policy.plans then
+        policy.quota = planOf[i].quota
+        if policy.planWindow then useWindow(policy, planOf[i]) end
       end
 `,
   undone: `      if policy.fullFor then policy.fullFor[KEYS[i]] = nil end
 `,
-  reply: `reply[2 * chargeCount + 1] = clockUs or 0
-for place, ticket in ipairs(tickets) do reply[2 * chargeCount + 1 + place] = ticket end
-for place, read in ipairs(plansRead) do reply[2 * chargeCount + 1 + #tickets + place] = read end
+  reply: `local last = 2 * chargeCount + 1
+reply[last] = clockUs or 0
+for place, ticket in ipairs(tickets) do reply[last + place] = ticket end
+last = last + #tickets
+for place = 1, planAt do reply[last + place] = plansRead[place] end
 return reply`,
 }
 
