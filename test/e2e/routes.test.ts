@@ -17,6 +17,28 @@ async function start(yaml: string, env: Record<string, string> = {}): Promise<Ho
   return startHosted({ CONFIG_FILE: writeConfigFile(yaml), RATE_LIMITING_DISABLED: '1', ...env })
 }
 
+/** A backend that holds its answers to all requests that come before `stopHolding`. */
+async function startHeld(name: string) {
+  const held: (() => void)[] = []
+  let isHolding = true
+  let answered = 0
+  const backend = await startBackend((request, response) => {
+    response.once('close', () => (answered += 1))
+    const answer = (): void => void request.resume().on('end', () => response.end(name))
+    if (isHolding) held.push(answer)
+    else answer()
+  })
+  return {
+    url: backend.url,
+    seen: backend.seen,
+    hasAnswered: () => answered === backend.seen.length,
+    stopHolding: () => void (isHolding = false),
+    release() {
+      for (const answer of held) answer()
+    },
+  }
+}
+
 async function bodies({ send }: HostedGateway, requests: number): Promise<string[]> {
   const found: string[] = []
   for (let i = 0; i < requests; i++) found.push((await send('GET', `/${i}`)).body)
@@ -68,13 +90,20 @@ test.each(['least-connections', 'round-robin'])(
 )
 
 test('a server that has more to do gets less', async () => {
-  const fast = await named('fast')
-  const slow = await startBackend((_, response) => void setTimeout(() => response.end('slow'), 1_000))
+  const fast = await startHeld('fast')
+  const slow = await startHeld('slow')
   const gateway = await start(`routes: [{ name: r, upstream: [${fast.url}, ${slow.url}] }]`)
-  const background = [0, 1, 2, 3].map(() => gateway.send('GET', '/'))
-  await eventually('the request has arrived at the slow backend', () => slow.seen.length !== 0)
-  await bodies(gateway, 40)
-  expect(slow.seen.length).toBeLessThan(10)
+  const background = [0, 1, 2, 3, 4, 5, 6, 7].map(() => gateway.send('GET', '/'))
+  await eventually('all requests have arrived', () => fast.seen.length + slow.seen.length === 8)
+  const before = slow.seen.length
+  expect(before).toBeGreaterThan(1)
+  fast.stopHolding()
+  slow.stopHolding()
+  fast.release()
+  await eventually('the fast backend has answered', () => fast.hasAnswered())
+  expect(new Set(await bodies(gateway, 40))).toEqual(new Set(['fast']))
+  expect(slow.seen).toHaveLength(before)
+  slow.release()
   await Promise.all(background)
 })
 
