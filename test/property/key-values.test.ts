@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { cookieValues } from '../../proxy/request/values/cookie-values.ts'
 import { valuesOf } from '../../proxy/request/values/decoded-values.ts'
 import { queryValues } from '../../proxy/request/values/query-values.ts'
+import { leastTimeSync, threadCpuUs } from '../support/load/least-time.ts'
 import { runs } from '../support/random/runs.ts'
 
 // The attack: a client that sends one value in ever new spellings, each of which the backend reads as that value and the
@@ -237,15 +238,12 @@ test('a plain value is one client', () => {
   )
 })
 
-/** Milliseconds of CPU that one reading takes, the least of three. */
+/** Milliseconds of CPU that one reading takes. */
 function minMs(read: () => unknown): number {
-  const tookMs = [1, 2, 3].map(() => {
-    const before = process.threadCpuUsage()
+  const readings = (): void => {
     for (let i = 0; i < 4; i++) read()
-    const { user, system } = process.threadCpuUsage(before)
-    return (user + system) / 4000
-  })
-  return Math.min(...tookMs)
+  }
+  return leastTimeSync(maxMs, () => threadCpuUs(readings) / 4000)
 }
 
 // 20 ms for 16 KB are twenty times what they take, and a fiftieth of what they took where each occurrence was read to the end.

@@ -4,6 +4,7 @@ import { RequestSyntaxError } from '../../proxy/http/http1/parser/syntax-error.t
 import { startBackend } from '../support/http/backend.ts'
 import { sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { leastTime, threadCpuUs } from '../support/load/least-time.ts'
 
 // The attack: a value of which each byte takes longer to read than the one before. A regular expression that looks for blanks at
 // the end of a text takes the square of the length where they are not at its end: 60 KB of them would take seconds, and nobody
@@ -48,19 +49,12 @@ function filled(filler: string): string {
   return filler.repeat(Math.ceil(bytes / filler.length)).slice(0, bytes)
 }
 
-/** The least of up to three tries, as a busy machine may delay one: quadratic time shows each time. */
-async function minMs(boundMs: number, step: () => number | Promise<number>): Promise<number> {
-  let least = Infinity
-  for (let tries = 0; tries < 3 && least >= boundMs; tries++) least = Math.min(least, await step())
-  return least
-}
-
 test.each(names)('a long value of %s is read in time', async (name) => {
   for (const filler of fillers) {
     const offer = name === 'Upgrade' ? 'Connection: upgrade\r\n' : ''
     const host = name === 'Host' ? '' : 'Host: a\r\n'
     const request = `GET / HTTP/1.1\r\n${host}${offer}${name}: x${filled(filler)}x\r\n\r\n`
-    const tookMs = await minMs(maxMs, async () => {
+    const tookMs = await leastTime(maxMs, async () => {
       const startedMs = performance.now()
       expect(
         await sendRaw(gateway.port, request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')),
@@ -76,18 +70,19 @@ const singleBytes = Array.from({ length: 256 }, (_, byte) => Buffer.of(byte))
 
 /** Parses until it is refused. Returns how many milliseconds of a processor that took. */
 function parse(pieces: Iterable<Buffer>): number {
-  const before = process.threadCpuUsage()
   const parser = new RequestParser(
     { onHead: () => undefined, onBody: () => undefined, onBodyEnd: () => undefined },
     { maxBytes: 10 * 1024 * 1024, maxFields: 100 },
   )
-  try {
-    for (const piece of pieces) for (let at = 0; at < piece.length;) at = parser.execute(piece, at)
-  } catch (error) {
-    if (!(error instanceof RequestSyntaxError)) throw error
-  }
-  const { user, system } = process.threadCpuUsage(before)
-  return (user + system) / 1000
+  return (
+    threadCpuUs(() => {
+      try {
+        for (const piece of pieces) for (let at = 0; at < piece.length;) at = parser.execute(piece, at)
+      } catch (error) {
+        if (!(error instanceof RequestSyntaxError)) throw error
+      }
+    }) / 1000
+  )
 }
 
 const head = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n'
@@ -107,8 +102,10 @@ const parts: [string, string, string][] = [
 test.each(parts)('%s that is long is parsed in time, whole and byte by byte', async (_, before, behind) => {
   for (const filler of [...fillers, '\r\n', ';a=b', '\\"', '0']) {
     const text = Buffer.from(before + filled(filler) + behind, 'latin1')
-    const wholeMs = await minMs(100, () => parse([text]))
-    const inBytesMs = await minMs(maxMs, () => parse(Array.from(text, (byte) => singleBytes[byte] ?? text)))
+    const wholeMs = await leastTime(100, () => parse([text]))
+    const inBytesMs = await leastTime(maxMs, () =>
+      parse(Array.from(text, (byte) => singleBytes[byte] ?? text)),
+    )
     expect({ filler, wholeMs }).toEqual({
       filler,
       wholeMs: expect.toSatisfy((ms: number) => ms < 100) as number,
