@@ -44,6 +44,41 @@ test('limits before a backend on this machine, and forgets all at reset', async 
   expect(await logins(gateway, 3)).toEqual([200, 200, 429])
 })
 
+test('forgets bans, overrides and the counters of presets at reset', async () => {
+  const banning = {
+    name: 'login',
+    match: 'POST /login',
+    requests: 2,
+    window: '15m',
+    ban: { after: 1, for: '1h' },
+  }
+  await using gateway = await container().withLimits([banning]).withSettings({ preset: 'wordpress' }).start()
+  const { url, token } = gateway.getAdmin()
+  const ask = async (path: string, body?: object): Promise<unknown> => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const sent = body && { method: 'POST', body: JSON.stringify(body) }
+    return (await fetch(`${url}/api/${path}`, { headers, ...sent })).json()
+  }
+  await fetch(`${gateway.getUrl()}/wp-login.php`, { method: 'POST' })
+  expect(await logins(gateway, 4)).toEqual([200, 200, 429, 429])
+  await ask('clients/ban', { client: '192.0.2.7', for: '1h' })
+  await ask('clients/override', { client: '192.0.2.7', policy: 'login', requests: 9, for: '1h' })
+  const { bans } = (await ask('bans')) as { bans: { client: object; by: string }[] }
+  expect(bans.map(({ by }) => by).sort()).toEqual(['operator', 'rule'])
+  const client = bans.find(({ by }) => by === 'rule')?.client
+  const used = async (): Promise<string[]> => {
+    const { states } = (await ask('clients/inspect', { client })) as {
+      states: { policy: string; used: number }[]
+    }
+    return states.filter((state) => state.used > 0).map(({ policy }) => policy)
+  }
+  expect(await used()).toEqual(['login', 'wordpress-login-failures', 'wordpress-login'])
+  await gateway.reset()
+  expect(await used()).toEqual([])
+  expect([await ask('bans'), await ask('overrides')]).toMatchObject([{ total: 0 }, { total: 0 }])
+  expect(await logins(gateway, 3)).toEqual([200, 200, 429])
+})
+
 test('has the admin listener, behind a token', async () => {
   await using gateway = await container().start()
   const { url, token } = gateway.getAdmin()

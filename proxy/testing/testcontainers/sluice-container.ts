@@ -81,32 +81,43 @@ export class StartedSluiceContainer extends AbstractStartedContainer {
   }
 
   /**
-   * Forgets all counters.
+   * Forgets all counters, bans and overrides.
    *
    * @throws Error where they are in Redis: other gateways may count there too, so empty that Redis itself
    */
   async reset(): Promise<void> {
     if (this.#settings.redisUrl !== undefined) throw new Error('reset: the counters are in Redis')
-    // A rule that is removed loses its counters: all are, and come back.
-    for (const settings of [{ ...this.#settings, limits: [] }, this.#settings]) {
+    await this.#removeEntries('bans', 'unban')
+    await this.#removeEntries('overrides', 'override/remove')
+    // A rule that is removed loses its counters: all are, those of presets too, and come back.
+    for (const settings of [{ ...this.#settings, preset: undefined, limits: [] }, this.#settings]) {
       await this.copyContentToContainer([fileOf(settings)])
-      await this.#reload()
+      await this.#ask('reload', {})
     }
   }
 
-  async #reload(): Promise<void> {
+  async #removeEntries(list: 'bans' | 'overrides', remove: string): Promise<void> {
+    const entries = ((await this.#ask(`${list}?limit=10000`)) as Record<string, readonly Entry[]>)[list] ?? []
+    for (const { client, policy } of entries)
+      await this.#ask(`clients/${remove}`, { client, ...(policy !== null && { policy }) })
+  }
+
+  /** @param body sent as JSON with POST; without one the request is a GET */
+  async #ask(path: string, body?: object): Promise<unknown> {
     const { url, token } = this.getAdmin()
-    const response = await fetch(`${url}/api/reload`, {
-      method: 'POST',
+    const response = await fetch(`${url}/api/${path}`, {
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: '{}',
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
     })
-    const answer = await response.text()
-    if (!response.ok) throw new Error(`reset: ${answer}`)
+    if (!response.ok) throw new Error(`reset: ${await response.text()}`)
+    return response.json()
   }
 }
 
-function fileOf(settings: SluiceYaml): { content: string; target: string } {
+/** A ban or an override, as the API lists it. */
+type Entry = { readonly client: object; readonly policy: string | null }
+
+function fileOf(settings: object): { content: string; target: string } {
   // JSON is YAML.
   return { content: JSON.stringify(settings), target: SETTINGS_FILE }
 }
