@@ -21,7 +21,7 @@ import { testSeed } from '../support/random/seed.ts'
 const seed = testSeed()
 const ways = Object.keys(waysOfSending) as WayOfSending[]
 /** Connections at a time: enough to keep the gateway busy while others wait for it to close. */
-const parallel = 32
+const parallel = 96
 
 let backend: RecordingBackend
 let gateway: GatewayProcess
