@@ -20,11 +20,12 @@ const tracingTo = (url: string): Record<string, string> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,
   CONFIG_FILE: writeConfigFile(limits),
 })
+const withoutDelay = otherBounds({ spanDelayMs: 50 })
 
 beforeAll(async () => {
   collector = await startOtlpCollector()
   backend = await startRecordingBackend()
-  const env = { ...tracingTo(collector.url), ...otherBounds({ spanDelayMs: 50 }), UPSTREAM_URL: backend.url }
+  const env = { ...tracingTo(collector.url), ...withoutDelay, UPSTREAM_URL: backend.url }
   gateways = {
     'HTTP/1.1': await startHosted(env),
     'HTTP/2': await startHosted({ ...env, ...tlsSettings() }),
@@ -187,6 +188,7 @@ test('a request that takes a route names the route', async () => {
   const routes = `routes: [{ name: shop, paths: /shop/*, upstream: '${backend.url}' }]\n`
   const routed = await startHosted({
     ...tracingTo(collector.url),
+    ...withoutDelay,
     CONFIG_FILE: writeConfigFile(limits + routes),
   })
   expect((await routed.send('GET', '/shop/1')).status).toBe(200)
@@ -200,6 +202,7 @@ test('a request that takes a route names the route', async () => {
 test('a backend that is away is an error of both spans', async () => {
   const away = await startHosted({
     ...tracingTo(collector.url),
+    ...withoutDelay,
     UPSTREAM_URL: `http://127.0.0.1:${CLOSED_PORT}`,
   })
   expect((await away.send('GET', '/away')).status).toBe(502)
