@@ -1,9 +1,15 @@
-import { describe, expect, test } from 'vitest'
+import { Redis } from 'ioredis'
+import { describe, expect, test, type TestContext } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { startRelay } from '../support/network/relay.ts'
-import { chargeAll, countAllowed, makePolicy } from '../support/limiter/limiters.ts'
-import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import {
+  chargeAll,
+  countAllowed,
+  makePolicy,
+  startRedisLimiter,
+  waitUntilAnswering,
+} from '../support/limiter/limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
@@ -24,10 +30,11 @@ const policies: readonly (readonly [string, Partial<Policy>])[] = [
   ['a token bucket', { algorithm: 'token-bucket' }],
 ]
 
-describe.for(policies)('answers that come too late, of %s', ([, kind]) => {
-  test('count once, though they were counted in this process as well', async () => {
+// They mostly wait.
+describe.concurrent.for(policies)('answers that come too late, of %s', ([, kind]) => {
+  test('count once, though they were counted in this process as well', async (test) => {
     const policy = makePolicy('late', quota, 86_400_000, kind)
-    const { decisions, used } = await decideThroughPauses(policy)
+    const { decisions, used } = await decideThroughPauses(policy, test)
     const units = policy.cost ? 3 : 1
     expect(countAllowed(decisions)).toBe(rounds * perRound)
     await eventually('each request is counted once', async () =>
@@ -35,16 +42,16 @@ describe.for(policies)('answers that come too late, of %s', ([, kind]) => {
     )
   })
 
-  test('count nothing where the requests were refused', async () => {
+  test('count nothing where the requests were refused', async (test) => {
     const policy = makePolicy('late', quota, 86_400_000, { ...kind, onStoreError: 'closed' })
-    const { decisions, used } = await decideThroughPauses(policy)
+    const { decisions, used } = await decideThroughPauses(policy, test)
     expect(decisions.map(({ outcome }) => outcome)).toEqual(Array(rounds * perRound).fill('unavailable'))
     await eventually('none is counted', async () => expect(await used()).toBe(0))
   })
 
-  test('count where the requests were let through without being counted', async () => {
+  test('count where the requests were let through without being counted', async (test) => {
     const policy = makePolicy('late', quota, 86_400_000, { ...kind, onStoreError: 'open' })
-    const { decisions, used } = await decideThroughPauses(policy)
+    const { decisions, used } = await decideThroughPauses(policy, test)
     const units = policy.cost ? 3 : 1
     expect(countAllowed(decisions)).toBe(rounds * perRound)
     await eventually('each request is counted once', async () =>
@@ -56,11 +63,19 @@ describe.for(policies)('answers that come too late, of %s', ([, kind]) => {
 /** Redis answers late in each round, and is asked again in between, so that it is not given up. */
 async function decideThroughPauses(
   policy: Policy,
+  { onTestFinished }: TestContext,
 ): Promise<{ readonly decisions: readonly Decision[]; readonly used: () => Promise<number | undefined> }> {
   const server = await startRedisServer()
   const relay = await startRelay(server.port)
-  const limiter = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`, 500)
-  const operator = openRedis(server.url)
+  const limiter = startRedisLimiter(`redis://127.0.0.1:${relay.port}`, 500)
+  onTestFinished(() => {
+    limiter.close()
+  })
+  await waitUntilAnswering(limiter)
+  const operator = new Redis(server.url)
+  onTestFinished(() => {
+    operator.disconnect()
+  })
   const client = 'ip:192.0.2.1'
   const other = makePolicy('other', 1_000_000, 60_000)
   const decisions: Decision[] = []
