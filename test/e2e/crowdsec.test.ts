@@ -42,7 +42,11 @@ async function start(api: LocalApi, env: Record<string, string> = {}, key = api.
   }
 }
 
-describe.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
+/** Each test begins with what those before it have left. */
+const inOrder = { concurrent: false }
+
+// They mostly wait for the next poll.
+describe.concurrent.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
   let api: LocalApi
   let gateway: Started
 
@@ -57,22 +61,22 @@ describe.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
     gateway = await start(api, place === 'workers' ? { WORKERS: '2' } : {})
   })
 
-  test('bans of addresses and networks are in force from the first request on', async () => {
+  test('bans of addresses and networks are in force from the first request on', inOrder, async () => {
     for (const from of ['127.0.0.2', '127.0.1.77']) expect(await gateway.status(from), from).toBe(403)
     for (const from of ['127.0.0.1', '127.0.0.3']) expect(await gateway.status(from), from).toBe(200)
     expect(api.polls[0]).toBe('?startup=true&scopes=ip,range')
   })
 
-  test('allowList exempts a client from them', async () => {
+  test('allowList exempts a client from them', inOrder, async () => {
     expect(await gateway.status('127.0.0.99')).toBe(200)
   })
 
-  test('one process polls, and asks for the differences after the first time', async () => {
+  test('one process polls, and asks for the differences after the first time', inOrder, async () => {
     await eventually('it has polled again', () => api.polls.length >= 3)
     expect(api.polls.slice(1).every((query) => query === '?startup=false&scopes=ip,range')).toBe(true)
   })
 
-  test('decisions that are made and lifted later are known after a poll', async () => {
+  test('decisions that are made and lifted later are known after a poll', inOrder, async () => {
     api.add('127.0.0.4')
     await gateway.untilStatus('127.0.0.4', 403)
     api.remove('127.0.0.4')
@@ -81,13 +85,13 @@ describe.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
     await gateway.untilStatus('127.0.0.5', 403)
   })
 
-  test('a decision ends by its duration', async () => {
+  test('a decision ends by its duration', inOrder, async () => {
     api.add('127.0.0.6', { forMs: 3000 })
     await gateway.untilStatus('127.0.0.6', 403)
     await gateway.untilStatus('127.0.0.6', 200)
   })
 
-  test('decisions stay while the API fails, and are read anew when it is back', async () => {
+  test('decisions stay while the API fails, and are read anew when it is back', inOrder, async () => {
     api.fail(500)
     await gateway.waitForLine(/"reason":"the answer is 500".*keeping those already loaded/)
     expect(await gateway.status('127.0.0.2')).toBe(403)
@@ -100,7 +104,7 @@ describe.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
     expect(await gateway.metric('sluice_crowdsec_polls_total{outcome="failed"}')).toBe(true)
   })
 
-  test('an answer that is truncated changes nothing, and is asked for again', async () => {
+  test('an answer that is truncated changes nothing, and is asked for again', inOrder, async () => {
     api.cut(true)
     await gateway.waitForLine(/"reason":"the answer is truncated.*keeping those already loaded/)
     expect(await gateway.status('127.0.0.7')).toBe(403)
@@ -109,7 +113,7 @@ describe.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
     await gateway.untilStatus('127.0.0.8', 403)
   })
 
-  test('a key that is replaced is used for the next poll', async () => {
+  test('a key that is replaced is used for the next poll', inOrder, async () => {
     writeFileSync(gateway.keyFile, 'wrong')
     await gateway.waitForLine(/"reason":"the key of .*crowdsec\.key is refused \(403\)"/)
     writeFileSync(gateway.keyFile, api.key)
