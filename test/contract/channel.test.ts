@@ -8,9 +8,10 @@ import { describeLimiterContract } from './limiter-contract.ts'
 function makePorts(): { readonly worker: LimiterPort; readonly primary: LimiterPort } {
   const atWorker: ((message: unknown) => void)[] = []
   const atPrimary: ((message: unknown) => void)[] = []
-  const carry = (message: object, receivers: typeof atWorker): void => {
+  const carry = (message: object, receivers: typeof atWorker): true => {
     const text = JSON.stringify(message)
     setImmediate(() => receivers.forEach((receive) => receive(JSON.parse(text))))
+    return true
   }
   return {
     worker: { send: (message) => carry(message, atPrimary), listen: (receive) => atWorker.push(receive) },

@@ -59,15 +59,15 @@ describe('a primary process', () => {
   })
 
   test('a primary process with another table does not decide for a rule that it does not know', async () => {
-    let answer: (message: unknown) => void = () => undefined
-    let ask: (message: unknown) => void = () => undefined
+    let answer: (message: unknown) => unknown = () => undefined
+    let ask: (message: unknown) => unknown = () => undefined
     new ServedLimiter({
       counters: { decide: () => expect.unreachable(), settle: () => expect.unreachable() },
       policies: [login],
-      port: { send: (message) => answer(message), listen: (receive) => void (ask = receive) },
+      port: { send: (message) => void answer(message), listen: (receive) => void (ask = receive) },
     })
     const limiter = createWorkerLimiter(
-      { send: (message) => ask(message), listen: (receive) => void (answer = receive) },
+      { send: (message) => void ask(message), listen: (receive) => void (answer = receive) },
       limiterOptions(),
     )
     expect(await limiter.decide(chargeAll('ip:1', [strict]))).toEqual({

@@ -16,6 +16,12 @@ type EntryMessage = {
 type RefusalMessage = { readonly clients: 'refused'; readonly policy: string; readonly partitionKey: string }
 type HelloMessage = { readonly clients: 'hello' }
 
+/**
+ * While the primary process does not read its messages, a worker sends it no more than one refusal in this time, as clients decide how
+ * many there are, and all would be buffered here. Refusals that are left out only delay a ban.
+ */
+const PAUSE_MS = 1000
+
 /** In a worker, where the primary process has the table: a copy. Operators ask the primary process. */
 export function createWorkerClientTable(
   port: LimiterPort,
@@ -30,11 +36,14 @@ export function createWorkerClientTable(
   })
   const hello: HelloMessage = { clients: 'hello' }
   send(port, hello)
+  let pausedUntilMs = -Infinity
   return {
     entries,
     refused({ name }, partitionKey) {
+      const nowMs = now()
+      if (nowMs < pausedUntilMs) return
       const message: RefusalMessage = { clients: 'refused', policy: name, partitionKey }
-      send(port, message)
+      if (!send(port, message)) pausedUntilMs = nowMs + PAUSE_MS
     },
     operations: {
       list: () => Promise.resolve([]),
@@ -80,11 +89,12 @@ export function tellEntry(
   send(port, message)
 }
 
-function send(port: LimiterPort, message: object): void {
+/** Returns false where the other process is gone, or does not read its messages. */
+function send(port: LimiterPort, message: object): boolean {
   try {
-    port.send(message)
+    return port.send(message) !== false
   } catch {
-    // The other process is gone.
+    return false
   }
 }
 

@@ -3,8 +3,12 @@ import type { Ticket } from '../../limiter.ts'
 
 /** One end of a channel between two processes of this machine, such as that of `node:cluster`. */
 export type LimiterPort = {
-  /** May throw where the other process is gone. */
-  send(message: object): void
+  /**
+   * May throw where the other process is gone.
+   *
+   * @returns false while messages are buffered in this process because the other does not read them
+   */
+  send(message: object): boolean | undefined
   /** All messages that arrive, of whoever else uses the channel too. */
   listen(receive: (message: unknown) => void): void
 }

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { createWorkerClientTable } from '../../../../proxy/limits/clients/worker-entries.ts'
+import { makePolicy } from '../../../support/limiter/limiters.ts'
+
+const login = makePolicy('login', 5, 60_000)
+
+// What a worker sends to a primary process that is stopped stays in the worker's memory, and clients decide how much.
+test('a worker reports a refusal a second while its primary process does not read, and each when it does', () => {
+  let nowMs = 0
+  let isRead = true
+  let sent = 0
+  const port = {
+    send() {
+      sent += 1
+      return isRead
+    },
+    listen: () => undefined,
+  }
+  const table = createWorkerClientTable(port, {
+    now: () => nowMs,
+    telemetry: { observeTable: () => undefined },
+  })
+  const reportedIn = (seconds: number): number => {
+    const before = sent
+    for (const untilMs = nowMs + seconds * 1000; nowMs < untilMs; nowMs += 10)
+      for (let i = 0; i < 10; i++) table.refused(login, `client ${i}`)
+    return sent - before
+  }
+  expect(reportedIn(1)).toBe(1000)
+  isRead = false
+  expect(reportedIn(60)).toBe(60)
+  isRead = true
+  reportedIn(1)
+  expect(reportedIn(1)).toBe(1000)
+})
