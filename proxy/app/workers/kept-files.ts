@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import { within } from '../../../shared/within.ts'
 import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
 
 // The primary process keeps a copy of each list of addresses and of each GeoIP database. A worker that starts while the file has a mistake
@@ -60,28 +61,48 @@ async function send(
   }
 }
 
-/** In a worker: a file as it was when it could last be used; undefined where its primary process has none. */
-export async function askForKeptFile(
-  kind: KeptKind,
-  port: LimiterPort,
-  location: string,
-): Promise<KeptFile | undefined> {
-  const columns: (Buffer[] | undefined)[] = []
-  let limit: NodeJS.Timeout | undefined
-  const answer = new Promise<KeptFile | undefined>((resolve) => {
-    limit = setTimeout(() => resolve(undefined), ANSWER_MS)
-    port.listen((message) => {
-      if (!isMessage(message) || message.kind !== kind || message.location !== location) return
-      if (message.kept === 'piece')
-        (columns[message.column] ??= []).push(Buffer.from(message.piece, 'base64'))
-      if (message.kept !== 'end') return
-      const { isThere, about } = message
-      const joined = Array.from(columns, (pieces) => Buffer.concat(pieces ?? []))
-      resolve(isThere ? { columns: joined, ...(about && { about }) } : undefined)
-    })
-    port.send({ kept: 'ask', kind, location } satisfies Question)
-  })
-  return answer.finally(() => clearTimeout(limit))
+/** A file that was asked for: the pieces of its columns that have arrived. */
+type Asked = { readonly columns: Buffer[][]; readonly resolve: (file: KeptFile | undefined) => void }
+
+/**
+ * In a worker: asks for files as they were when they could last be used; undefined where its primary process has none, or has not
+ * sent all of it in ten seconds.
+ */
+export function createAskForKept(port: LimiterPort): AskForKept {
+  /** By kind and location. */
+  const asked = new Map<string, Asked>()
+  let isListening = false
+
+  function receive(message: unknown): void {
+    if (!isMessage(message) || message.kept === 'ask') return
+    const file = asked.get(nameOf(message))
+    if (message.kept === 'end') file?.resolve(message.isThere ? toKeptFile(file, message.about) : undefined)
+    else if (file) (file.columns[message.column] ??= []).push(Buffer.from(message.piece, 'base64'))
+  }
+
+  return async (kind, location) => {
+    if (!isListening) port.listen(receive)
+    isListening = true
+    const name = nameOf({ kind, location })
+    try {
+      const answer = new Promise<KeptFile | undefined>((resolve) => asked.set(name, { columns: [], resolve }))
+      port.send({ kept: 'ask', kind, location } satisfies Question)
+      return await within(ANSWER_MS, answer)
+    } catch {
+      return undefined
+    } finally {
+      asked.delete(name)
+    }
+  }
+}
+
+function nameOf({ kind, location }: Pick<Question, 'kind' | 'location'>): string {
+  return `${kind} ${location}`
+}
+
+function toKeptFile({ columns }: Asked, about: KeptFile['about']): KeptFile {
+  const joined = Array.from(columns, (pieces) => Buffer.concat(pieces))
+  return { columns: joined, ...(about && { about }) }
 }
 
 function isMessage(message: unknown): message is Question | Answer {

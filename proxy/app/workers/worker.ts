@@ -18,7 +18,7 @@ import { notifyPrimary } from '../observe/webhooks.ts'
 import { takeTables } from '../reload/worker-tables.ts'
 import { composeServing } from '../serving/compose.ts'
 import type { Gateway } from '../serving/serving.ts'
-import { askForKeptFile } from './kept-files.ts'
+import { createAskForKept } from './kept-files.ts'
 import { GATEWAY_ID, portToPrimary } from './processes.ts'
 
 /** One of several processes that share the clients' port. It ends with its primary process. */
@@ -36,7 +36,7 @@ export async function composeWorker(
     count,
     gatewayId: process.env[GATEWAY_ID],
     notify: notifyPrimary(settings),
-    askForKept: (kind, location) => askForKeptFile(kind, portToPrimary, location),
+    askForKept: createAskForKept(portToPrimary),
     ...(settings.crowdsec && { crowdsec: createWorkerDecisions(portToPrimary, now) }),
   })
   answerReports({

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { createAskForKept, serveKeptFiles, type KeptFile } from '../../../proxy/app/workers/kept-files.ts'
+import type { LimiterPort } from '../../../proxy/limits/store/workers/worker-messages.ts'
+
+/** The two ends of a channel, each with its listeners. */
+function makePorts() {
+  const listeners = {
+    worker: [] as ((message: unknown) => void)[],
+    primary: [] as ((message: unknown) => void)[],
+  }
+  const portTo = (other: keyof typeof listeners, own: keyof typeof listeners): LimiterPort => ({
+    send(message) {
+      for (const receive of listeners[other]) receive(structuredClone(message))
+      return true
+    },
+    listen: (receive) => void listeners[own].push(receive),
+  })
+  return { listeners, worker: portTo('primary', 'worker'), primary: portTo('worker', 'primary') }
+}
+
+test('a worker gets each file in its columns, with one listener for all of its questions', async () => {
+  const { listeners, worker, primary } = makePorts()
+  const kept = (location: string): KeptFile | undefined =>
+    location === 'gone'
+      ? undefined
+      : { columns: [Buffer.alloc(600_000, location), Buffer.from(location)], about: { entries: 7 } }
+  serveKeptFiles('list', kept, primary)
+  const askForKept = createAskForKept(worker)
+  expect(listeners.worker).toHaveLength(0)
+  const locations = Array.from({ length: 12 }, (_, i) => `list ${i}`)
+  const files = await Promise.all(locations.map((location) => askForKept('list', location)))
+  expect(files).toEqual(locations.map(kept))
+  expect(await askForKept('list', 'gone')).toBeUndefined()
+  expect(listeners.worker).toHaveLength(1)
+})
+
+test('a worker whose primary process is gone gets no file', async () => {
+  const port: LimiterPort = {
+    send() {
+      throw new Error('Channel closed')
+    },
+    listen: () => undefined,
+  }
+  expect(await createAskForKept(port)('list', 'a')).toBeUndefined()
+})
