@@ -1,6 +1,6 @@
 /**
- * Calls back once the data that has arrived by now was read. Timers run first when a process was held up, and data that is only unread
- * must not be taken for late.
+ * Calls back once all data that has arrived by now has been read. After a pause of the process its due timers run before its sockets are
+ * read: an answer that is merely unread must not count as late.
  */
 export function afterInput(callback: () => void): void {
   setImmediate(callback)

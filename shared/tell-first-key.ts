@@ -13,7 +13,7 @@ export function timeToTellFirstKey(process: NodeJS.Process): Promise<void> {
       resolve()
     }
     process.on('message', heard)
-    // Who would tell is gone, and with it whoever would read.
+    // If the parent is gone, nobody reads the line: the channel must not keep this process alive.
     process.channel?.unref()
   })
 }

@@ -1,6 +1,6 @@
 import { afterInput } from './after-input.ts'
 
-/** Rejects where the answer takes longer. What it would have been is dropped, also if it is an error. */
+/** Rejects with `no answer in … ms` if the answer takes longer. Then a later answer, or error, is ignored. */
 export async function within<Answer>(timeoutMs: number, answer: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
@@ -15,7 +15,7 @@ export async function within<Answer>(timeoutMs: number, answer: Promise<Answer>)
   }
 }
 
-/** Resolves when the work has ended, or after `limitMs` without that; the work goes on then. Rejects if the work rejects before. */
+/** Resolves when the work has ended, or after `limitMs` while it goes on. Rejects if the work rejects before. */
 export async function endedWithin(limitMs: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {

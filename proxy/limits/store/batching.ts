@@ -18,7 +18,7 @@ export class Batching<Lane = undefined> {
   readonly #hooks: DecisionHooks<Lane>
   readonly #timeoutMs: number
   readonly #now: () => number
-  /** By server, as long as requests are pending or unanswered there. */
+  /** By server, while requests for it are pending or unanswered. */
   readonly #queues = new Map<Lane | undefined, Queue<Lane>>()
   /** Requests that are asked by themselves, at the end of this turn. */
   #alone: Batch<Lane>[] = []
@@ -47,7 +47,7 @@ export class Batching<Lane = undefined> {
         return
       }
       const queue = this.#queueOf(lane)
-      // A full batch waits for nothing: none is cheaper.
+      // A full batch is sent at once: a larger one would not be cheaper.
       const { chargeCount } = queue.next
       if (chargeCount > 0 && chargeCount + charges.length > batchSize) this.#sendNext(queue)
       this.#add(queue.next, charges, settle, this.#timeoutMs)
@@ -268,13 +268,13 @@ type Queue<Lane> = {
 type Batch<Lane> = AskedBatch<Lane> & {
   readonly requests: (readonly Charge[])[]
   readonly settle: Settle[]
-  /** By request, once nobody waits for the store any more. */
+  /** By request, the decisions made without the store when it was late. */
   readonly decidedWithout: Decision[]
   chargeCount: number
   askedAtMs: number
   deadline: NodeJS.Timeout | undefined
   endsAtMs: number
-  /** It was sent for this; undefined for one that is asked by itself. */
+  /** The queue that it was sent from; undefined for a request that is asked by itself. */
   queue: Queue<Lane> | undefined
 }
 

@@ -27,13 +27,16 @@ export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide' | 'settle'> & Limiter
 export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forget'>
 
 type LimiterControls = {
-  /** `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`, in a cluster for the counters of the nodes that do not answer. */
+  /**
+   * `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`, in a cluster for the counters of the
+   * nodes that do not answer.
+   */
   storeState(): 'memory' | 'available' | 'unavailable'
   /** The nodes of a Redis cluster whose circuit breakers are open; `storeState` is `unavailable` while there are any. */
   unavailableNodes?(): readonly string[]
   /** Whether there is any use in asking Redis for this key, which may be on one of several servers. */
   isAnswering?(key: string): boolean
-  /** The table of limits is another one now: frees the counters in this process's memory that it has no use for. */
+  /** Call it when another table of limits is in force: frees the counters in this process that it has no use for. */
   useTable(policies: readonly Policy[]): Steps<void>
   /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
   close(): void

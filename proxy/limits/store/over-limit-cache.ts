@@ -26,11 +26,11 @@ export class OverLimitCache {
   readonly #known: TwoGenerations<Policy, Entry>
   readonly #now: () => number
   readonly #wallNow: () => number
-  /** When a client was last forgotten: a refusal that was asked for before may be older than the reason for that. */
+  /** When a client was last forgotten. A refusal that was requested before may not know yet of the reset that led to it. */
   #forgottenAtMs = -Infinity
 
   /**
-   * @param maxEntries the most clients known at once, at least 2
+   * @param maxEntries maximum number of clients, at least 2
    * @param now milliseconds of a monotonic clock
    * @param wallNow the time of day, in milliseconds since 1970
    */
@@ -95,7 +95,7 @@ export class OverLimitCache {
     this.#known.deleteKey(({ name }) => policyName === undefined || name === policyName, partitionKey)
   }
 
-  /** Forgets all clients, likewise. */
+  /** Forgets all clients. Refusals that were requested before are not noted any more. */
   clear(): void {
     this.#forgottenAtMs = this.#now()
     this.#known.clear()
@@ -154,8 +154,8 @@ function statesWithout(
 }
 
 /**
- * The states as of now, as far as they are known here. A fixed window that has ended since has not begun again. From a
- * sliding one that was not waited for, one request at least has left; when the next one does is not known.
+ * The states as of now, as far as they are known here. After the end of a fixed window all is left, and no new window has begun. After
+ * `resetMs` of another algorithm at least one request more is left; when the next follows is not known.
  */
 function statesAt({ askedAtMs, states }: Entry, nowMs: number, wallNow: () => number): PolicyState[] {
   return states.map((state) => {

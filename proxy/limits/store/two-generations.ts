@@ -41,7 +41,7 @@ export class TwoGenerations<Owner, Entry extends { readonly endsAtMs: number }> 
     this.#younger = { tables: new Map(), size: 0 }
   }
 
-  /** Adds to the younger generation, or replaces what it has under this key. To be called after `makeRoom`. */
+  /** Adds to the younger generation, or replaces its entry under this key. Call it after `makeRoom`. */
   set(owner: Owner, key: string, entry: Entry): void {
     let entries = this.#younger.tables.get(owner)
     if (!entries) this.#younger.tables.set(owner, (entries = new Map<string, Entry>()))
@@ -57,18 +57,18 @@ export class TwoGenerations<Owner, Entry extends { readonly endsAtMs: number }> 
     return entry
   }
 
-  /** Deletes a key under all owners that are meant. */
-  deleteKey(isMeant: (owner: Owner) => boolean, key: string): void {
+  /** Deletes a key under all owners that match. */
+  deleteKey(matches: (owner: Owner) => boolean, key: string): void {
     for (const generation of [this.#younger, this.#older])
       for (const [owner, entries] of generation.tables)
-        if (isMeant(owner) && entries.delete(key)) generation.size -= 1
+        if (matches(owner) && entries.delete(key)) generation.size -= 1
   }
 
-  /** Deletes all that the owners have that are meant. */
-  deleteOwners(isMeant: (owner: Owner) => boolean): void {
+  /** Deletes all entries of the owners that match. */
+  deleteOwners(matches: (owner: Owner) => boolean): void {
     for (const generation of [this.#younger, this.#older]) {
       for (const [owner, entries] of generation.tables) {
-        if (isMeant(owner) && generation.tables.delete(owner)) generation.size -= entries.size
+        if (matches(owner) && generation.tables.delete(owner)) generation.size -= entries.size
       }
     }
   }

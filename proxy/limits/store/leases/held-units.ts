@@ -4,12 +4,12 @@ import { RecentUse } from './recent-use.ts'
 /** A lease in the hands of this process. */
 export type HeldLease = {
   readonly lease: Lease
-  /** By this process's clock: when its units are used no more, and until when its window goes on for certain. */
+  /** By this process's clock: when its units stop being used, and the earliest time at which its window can end. */
   readonly endsAtMs: number
   readonly windowEndsAtMs: number
   /** Units that no request has used. */
   unused: number
-  /** Its units have been given back: those that are put back into it later have to be given back too. */
+  /** Its units have been given back. Units that a request puts back later must be given back too. */
   isOver: boolean
 }
 
@@ -19,11 +19,11 @@ export type TakenUnits = { readonly held: HeldLease; readonly units: number }
 /** The units of one counter that this process may use without asking, oldest lease first. */
 export class HeldUnits {
   readonly use = new RecentUse()
-  /** Units of the quota behind the newest lease, which nobody had then. */
+  /** Units of the quota that were left when the newest lease was taken. */
   remaining = 0
   #leases: HeldLease[] = []
 
-  /** @param askedAtMs before the store counted the units: its window, and so the lease, ends no earlier than is noted here */
+  /** @param askedAtMs before the store counted the units, so that a lease never outlasts its window */
   add(lease: Lease, askedAtMs: number): HeldLease {
     const held = {
       lease,
@@ -53,7 +53,7 @@ export class HeldUnits {
     return unused
   }
 
-  /** Takes out the leases of which nothing can be used any more. */
+  /** Takes out the leases that have ended or have no unused units. */
   removeEnded(nowMs: number): readonly HeldLease[] {
     return this.#remove(({ unused, endsAtMs }) => endsAtMs <= nowMs || unused === 0)
   }

@@ -18,18 +18,18 @@ export type LeaseStore = {
    * of the lease stay counted, as do those of a client that was reset since.
    */
   giveBack(charge: Charge, lease: Lease, units: number): void
-  /** Sends all that it was told at once, as the connection is about to be closed. */
+  /** Sends all pending requests for units, and all units to give back, because the connection is about to close. */
   flush(): void
 }
 
-/** As many as `units`, but no more than this share of the remaining quota (10: a tenth), and not any if that is below `min`. */
+/** `units`, but at most one part in `share` of the remaining quota (10: a tenth); none at all if that is below `min`. */
 export type WantedUnits = { readonly units: number; readonly share: number; readonly min: number }
 
 /** Units that were counted ahead. */
 export type Lease = {
   /** 0 where there were too few. */
   readonly units: number
-  /** Units left of the quota behind these. */
+  /** Units of the quota that are left after these. */
   readonly remaining: number
   /** Milliseconds until the window ends. */
   readonly leftMs: number

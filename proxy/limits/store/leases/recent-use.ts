@@ -1,7 +1,7 @@
 const SLOTS = 10
 const SLOT_MS = 10
 
-/** The units that were used in the last 100 ms: all of the last 90, and those of the last 10 that are sure to be in it. */
+/** The units used in the last 100 ms, counted in slots of 10 ms: never less than in the last 90 ms, never any that are older than 100. */
 export class RecentUse {
   /** A ring: the units used in 10 ms each. */
   readonly #slots = new Float64Array(SLOTS)

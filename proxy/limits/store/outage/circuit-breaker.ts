@@ -1,11 +1,11 @@
 export type CircuitBreaker = {
-  /** While true, the store is not to be asked. */
+  /** While true, callers must not ask the store. */
   readonly isOpen: boolean
   succeeded(): void
   failed(reason: string): void
   /** Opens at once, whatever the number of failures. */
   open(reason: string): void
-  /** Closes it. Only to be called after a complete recovery. */
+  /** Closes it. Call it only after a complete recovery. */
   close(): void
   /** Stops its timer. */
   stop(): void

@@ -35,7 +35,7 @@ export class NodeOutages {
   readonly breakers: NodeBreakers
   readonly pending: PendingRequests
   readonly #options: NodeOutageOptions
-  /** Nodes of which a probe has succeeded since. Without that, pending requests that were sent before the outage do not end it. */
+  /** Nodes that have decided a probe since their breaker opened. For others, pending requests sent before the outage do not end it. */
   readonly #answeringAgain = new Set<string>()
   readonly #stopHearing: () => void
 

@@ -18,7 +18,7 @@ export type RedisWithFallbackOptions = {
   readonly keyPrefix: string
   /** After which a decision is made without Redis. */
   readonly timeoutMs: number
-  /** The most counters this process keeps while Redis is away. */
+  /** Maximum number of counters in this process while Redis is away. */
   readonly maxKeys: number
   readonly seed: number
   /** Milliseconds of a monotonic clock. */
@@ -149,11 +149,13 @@ export class RedisWithFallback {
     count = this.local.decidePendingSync,
   ): Decision {
     this.#notePending(charges)
-    return decideWithoutStore(charges, uncertain, (localCharges) => this.#withNames(count(localCharges)))
+    return decideWithoutStore(charges, uncertain, (localCharges) =>
+      this.#registerInFlight(count(localCharges)),
+    )
   }
 
-  /** Requests that come to be in flight now are told to Redis when it answers again, if they still are. */
-  #withNames(decision: Decision): Decision {
+  /** Registers admitted requests as in flight, so that Redis counts those that still are when it answers again. */
+  #registerInFlight(decision: Decision): Decision {
     if (decision.outcome !== 'allowed') return decision
     const states = decision.states.map((state) =>
       state.reservation && countsInFlight(state.policy)

@@ -67,8 +67,8 @@ export function script(source: string): RedisScript {
 const undeclared = new WeakMap<RedisScript, RedisScript>()
 
 /**
- * The same script with its keys as arguments behind their number, so that they may be in any slots of a node, which `KEYS.areSpread` says. Redis refuses those
- * that the node does not serve.
+ * The same script, which takes the number of its keys and the keys as arguments, so that they may be in different slots of a node; it
+ * finds `KEYS.areSpread` set. Redis refuses keys of slots that the node does not serve.
  */
 export function withUndeclaredKeys(declared: RedisScript): RedisScript {
   const known = undeclared.get(declared)

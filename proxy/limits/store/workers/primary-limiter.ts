@@ -45,7 +45,7 @@ export class ServedLimiter {
   }
 
   /**
-   * To be called before the worker has a new table.
+   * Call it before the worker gets a new table.
    *
    * @param revised which of the policies are new or changed, by their names: the worker names these by the revision too
    */
@@ -53,7 +53,7 @@ export class ServedLimiter {
     return this.#policies.replace(policies, revised, revision, ({ name }) => this.#inFlight.has(name))
   }
 
-  /** To be called when the worker is gone: its requests in flight are over. */
+  /** Call it when the worker has exited: its requests in flight have ended. */
   close(): void {
     for (const reservation of this.#inFlight.takeAll()) this.#counters.settle(reservation, 0)
   }

@@ -9,14 +9,13 @@ export type LimiterPort = {
    * @returns false while messages are buffered in this process because the other does not read them
    */
   send(message: object): boolean | undefined
-  /** All messages that arrive, of whoever else uses the channel too. */
+  /** Calls back with each message that arrives, also those of other users of the channel. */
   listen(receive: (message: unknown) => void): void
 }
 
 /**
- * One question for several requests, each a list of policy name, partition key, policy name, partition key, … Behind a
- * name stands the number of its override after `#`, if it is one, the client's plan after `~`, and after a space the units to reserve, where they are
- * not those of the policy.
+ * One question for several requests, each a list of policy, partition key, policy, partition key, … A policy is written as
+ * `nameOf` writes it, then a space and the units to reserve if these are not those of the policy.
  */
 export type Question = {
   readonly limiter: 'ask'
@@ -37,9 +36,9 @@ export type ResetMessage = {
 }
 
 /**
- * For each request the values that `RemoteCounters.ask` describes. Behind them, where anything was reserved, a value that
- * is not looked at and a ticket for each charge, 0 where it has none; and behind these, where a client has a plan that was set for it, an
- * array with the name of its plan for each charge, empty where it has none.
+ * `reply` begins with the values that `RemoteCounters.ask` describes. If anything was reserved, or a client has a stored plan, a value
+ * that is ignored and a ticket for each charge follow, 0 for a charge without one. If a client has a stored plan, the last value is an
+ * array with the name of the plan for each charge, empty for a charge without one.
  */
 export type Answer = {
   readonly limiter: 'answer'
@@ -50,7 +49,10 @@ export type Answer = {
 /** Behind the name of a policy whose request has no place to wait. */
 export const MAY_NOT_WAIT = '!'
 
-/** Distinguishes the limits of single clients from the rule's limit, and current limits from earlier ones. */
+/**
+ * The name of the rule, followed by whatever tells this policy from others of the rule: `#` and the number of the override, `@` and the
+ * revision of the table, `~` and the plan, `=` and a quota that was set at run time, `!` if the request may not wait.
+ */
 export function nameOf(policy: Policy): string {
   const { name, override, plan, isSetAtRunTime, quota, revision, mayWait } = policy
   let written = override === undefined ? name : `${name}#${override}`

@@ -15,7 +15,7 @@ export type ClusterProblems = {
 
 const RELEARN_EVERY_MS = 300
 
-/** What the library says of a command that may not wait for its connection. */
+/** The library's error for a command that was sent while the connection was not ready. */
 const NOT_ASKED = "Stream isn't writeable and enableOfflineQueue options is false"
 
 /**
@@ -56,7 +56,7 @@ export function connectCluster(
     // 0 is never: the command may have been executed before its connection was lost.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    // Of several nodes asked one after another, the first may be one that hangs, and has not been noticed to.
+    // Nodes are asked one after another, and the first may hang without anybody having noticed.
     slotsRefreshTimeout: 500,
   })
   // `error` says that no node could be asked, `node error` why.

@@ -44,7 +44,7 @@ export type Leaving = {
 /** The first connection after a failover mostly leads to the new master: it comes at once. */
 const FIRST_DELAY_MS = 50
 const MAX_DELAY_MS = 800
-/** Without a replica for so long it is forgotten how often one was left before. */
+/** After so long without a replica, counting begins anew. */
 const FORGOTTEN_AFTER_MS = 10_000
 
 /** @param now milliseconds of a monotonic clock */

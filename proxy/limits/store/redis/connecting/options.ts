@@ -17,7 +17,7 @@ export type RedisCredentials = {
 /** The credentials as they are now. Asked before each connection, so that renewed ones are used. */
 export type ReadCredentials = () => RedisCredentials
 
-/** Milliseconds before the next attempt to connect. For ever: a number ends nothing. */
+/** Milliseconds before the next attempt to connect, 400 at most. Attempts never end. */
 export function retryDelayMs(attempt: number): number {
   return Math.min(50 * 2 ** Math.min(attempt - 1, 10), 400)
 }

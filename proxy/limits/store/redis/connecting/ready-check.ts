@@ -5,8 +5,8 @@ type Heard = (error: Error | null, info?: string) => void
 
 /**
  * Before a connection is ready the library asks with `INFO` whether the server has loaded its data, and whether it is the
- * master that Sentinel named. Where `INFO` is renamed away or the user may not send it, nothing is known of that: the
- * connection is ready all the same, and what the server does not do then, it says when it is asked.
+ * master that Sentinel named. Where `INFO` is renamed or the user may not send it, the connection counts as ready without that:
+ * a server that is still loading, or is a replica, says so in reply to the first command.
  */
 export function readyWithoutInfo(server: RedisNode): void {
   const info = server.info.bind(server) as (...sections: string[]) => Promise<string>

@@ -7,9 +7,8 @@ export type SentinelReasons = {
   /** Listens to a client that does. */
   listen(server: Redis): void
   /**
-   * The error to log for an error of this client; undefined if it adds nothing. The library says "All sentinels are
-   * unreachable" also where it comes to the end of its list after one that has named the master, and of a connection that
-   * was refused only that it is closed.
+   * The error to log for an error of this client; undefined if it adds nothing. The library reports "All sentinels are
+   * unreachable" even after one of them has named the master, and reports a refused connection merely as closed.
    */
   explain(problem: Error): Error | undefined
 }

@@ -7,8 +7,8 @@ import type { RedisNode } from '../run-script.ts'
 /** Which nodes of a cluster batches are asked of, so that one that does not answer is told from the others. */
 export type AskedNodes = {
   /**
-   * Remembers that a part of a request waits for its node, until `reply` is settled. A part that rejects has failed, unless its slots have
-   * moved; and so has one whose reply, that of `RemoteCounters.ask`, says that it could not be decided, unless only its key is broken.
+   * Remembers that a part of a request waits for its node, until `reply` is settled. The node counts as failing if `reply` rejects, unless
+   * slots have moved, or if it says, as `RemoteCounters.ask` describes, that the part could not be decided, unless only its key is broken.
    */
   follow<Reply extends readonly unknown[]>(
     batch: Requests,
@@ -17,13 +17,13 @@ export type AskedNodes = {
   ): Promise<Reply>
   /** The nodes of a batch that was answered. */
   answering(batch: AskedBatch<RedisNode>): ReadonlySet<string>
-  /** The nodes of a batch that have not answered, or not rightly. */
+  /** The nodes of a batch that have not answered, or with an error. */
   failing(batch: AskedBatch<RedisNode>): ReadonlySet<string>
 }
 
 type Requests = AskedBatch['requests']
 
-/** For each part that is not answered its node; and the nodes that have rejected a part, or answered it with an error. */
+/** By unanswered part its node; and the nodes that have rejected a part, or could not decide it. */
 type Followed = {
   readonly unanswered: Map<readonly Charge[], string>
   readonly rejecting: Set<string>
