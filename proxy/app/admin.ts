@@ -28,7 +28,7 @@ import { version } from './observe/version.ts'
 export type Admin = Running & {
   /** Resolves with the port. */
   listen(): Promise<number>
-  /** The table of limits is another one now. */
+  /** Call it when another table of limits is in force. */
   tableChanged(): void
 }
 

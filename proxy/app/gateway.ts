@@ -17,7 +17,7 @@ import { composeWorker } from './workers/worker.ts'
 /**
  * Composes this process's part of the gateway: all of it, the primary process, or a worker.
  *
- * @param names by which names are looked up; unless given, its own
+ * @param names looks up the names of hosts; default: its own
  * @param source of the settings, for reloads; undefined in a worker, which gets them from its primary process
  */
 export async function composeGateway(

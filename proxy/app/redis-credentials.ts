@@ -9,7 +9,8 @@ import type { ReadCredentials } from '../limits/store/redis/connecting/options.t
 import { describeRedis, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
 
 /**
- * Credentials for connections to Redis: the logins of `REDIS_URL_FILE`, and the files of certificates, all read again each time. A file that cannot be read, or is invalid, keeps its last value, with a line in the log.
+ * Credentials for connections to Redis: the logins in `REDIS_URL_FILE`, and the files of certificates, all read again each time. If a
+ * file cannot be read, or is invalid, its last value stays in use, with a line in the log.
  *
  * @param address as it was read at the start, which stays
  */

@@ -103,7 +103,7 @@ class GeoInForce implements LiveGeo {
   async #readAgain(live: LiveFile, field: GeoField): Promise<void> {
     try {
       const read = await openFile(live.location, field)
-      // Somebody has written it meanwhile: when it has come to rest, this is called again.
+      // The file has changed while it was read. The watcher calls this again when it has stopped changing.
       if (read.signature !== signatureOf(live.location)) return
       Object.assign(live, read)
       this.#log.info({ file: live.file }, 'geoip database reloaded')

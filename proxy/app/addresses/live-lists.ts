@@ -73,7 +73,7 @@ class LiveList implements AddressList {
 }
 
 export type OtherLists = {
-  /** Handed on with the lists. */
+  /** The decisions of CrowdSec, which `AddressLists` has too. */
   readonly crowdsec?: AddressList | undefined
   /** For the first table: the list that is in force elsewhere, where the file cannot be used. */
   readonly askForKept?: ((location: string) => Promise<KeptList | undefined>) | undefined
@@ -170,7 +170,7 @@ class ListsInForce implements LiveLists {
   async #readAgain(list: LiveList, location: string): Promise<void> {
     try {
       const content = await this.#read({ file: list.file, location })
-      // Somebody has written it meanwhile: when it has come to rest, this is called again.
+      // The file has changed while it was read. The watcher calls this again when it has stopped changing.
       if (content.signature !== signatureOf(location) || list.hasLastRight(content.signature)) return
       list.use(content)
       this.#log.info({ list: list.file, entries: content.entries }, 'list of addresses reloaded')

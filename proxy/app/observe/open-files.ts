@@ -66,7 +66,7 @@ function lower(wanted: number, most: number): number {
 /**
  * How many files this process may have open. Node has raised the soft limit to the hard one as it started.
  *
- * @param file where Linux tells it
+ * @param file the limits of this process on Linux
  * @returns undefined if there is no limit, or it cannot be read
  */
 export function readOpenFilesLimit(file = '/proc/self/limits'): number | undefined {

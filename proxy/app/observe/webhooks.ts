@@ -115,7 +115,7 @@ export function hearWorkers(notify: Notify): (worker: HeardWorker) => void {
       if (event.type === 'breaker') breakerChanged(worker.id, event.state, event.node)
       else notify(event)
     })
-    // The one that takes its place tells of its own.
+    // Its successor reports its own.
     worker.on('exit', () => {
       for (const node of [...open.keys()]) breakerChanged(worker.id, 'closed', node)
     })

@@ -16,11 +16,11 @@ const DONE_MS = 2_000
 export class PrimaryTables {
   /** Workers that have asked what to start with. */
   readonly #started = new Set<Worker>()
-  /** Who asks meanwhile is answered when the table has changed, or has not. */
+  /** While a table is being changed. A worker that asks meanwhile is answered afterwards. */
   #changing: Promise<unknown> = Promise.resolve()
 
   /**
-   * To be called for each worker right after the fork.
+   * Call it for each worker right after the fork.
    *
    * @param started called when the worker asks what to start with: it gets the settings that are in force then
    */
@@ -59,7 +59,7 @@ export class PrimaryTables {
       throw error
     }
     return {
-      // A worker that does not say so in time has heard of it all the same.
+      // A worker that does not confirm it in time has received it all the same.
       commit: () =>
         this.#ask({ table: 'commit', id }, DONE_MS)
           .catch(() => undefined)

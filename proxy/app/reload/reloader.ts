@@ -28,7 +28,7 @@ export type SettingsSource = {
    * @returns how to stop
    */
   watch(changed: () => void): () => void
-  /** Another text whenever the settings file has changed. */
+  /** A text that differs whenever the settings file has changed. */
   signature(): string
 }
 
@@ -94,7 +94,7 @@ class TableReloader implements Reloader {
   async #reload(trigger: string): Promise<ReloadOutcome> {
     const signature = this.#options.source.signature()
     const read = await this.#readSettings()
-    // Somebody writes it just now, and half of it may be right: when it has come to rest this is called again.
+    // The file is being written, and half of it may be valid. The watcher calls this again when the file has stopped changing.
     if (trigger === 'file' && this.#options.source.signature() !== signature) return { outcome: 'failed' }
     if ('mistakes' in read) return this.#refuse(trigger, read.mistakes)
     const change = await doInTurns(compareTables(this.#running, this.#options.source.written, read.settings))
@@ -136,7 +136,7 @@ class TableReloader implements Reloader {
     try {
       const read = await this.#options.source.load()
       if ('mistakes' in read) return read
-      // The built-in table in place of somebody's own is what nobody means by taking the file away.
+      // Removing the file must not put the built-in table in place of its limits.
       if (this.#running.configFile === undefined || read.settings.configFile !== undefined) return read
       return { mistakes: [`${this.#running.configFile}: missing, but the gateway read it at startup`] }
     } catch (error) {
@@ -144,7 +144,7 @@ class TableReloader implements Reloader {
     }
   }
 
-  /** A mistake in a list of addresses is found only when the processes read it. */
+  /** Returns the error if the processes find a mistake in a list of addresses, which only they read; false after any other failure. */
   async #apply(change: TableChange): Promise<boolean | SettingsError> {
     try {
       const prepared = await this.#options.prepare(change)

@@ -65,20 +65,20 @@ function readHere(env: NodeJS.ProcessEnv, cwd: string): ReadSettings {
   }
 }
 
-/** To open a pipe again waits for whoever would write to it, and all requests with it. */
+/** Opening a pipe again would block this process, and all requests, until somebody writes to it. */
 function whyNotAgain(files: ReadonlyMap<string, string>): string[] {
   return [...files].flatMap(([variable, path]) =>
     look(path)?.isFIFO() ? [`${variable}: ${path} is a pipe, which cannot be read again`] : [],
   )
 }
 
-/** As a file is while an editor, or a redirected output, writes it anew: that would mean the built-in table. */
+/** A file is empty while an editor or a shell rewrites it. Read then, it would mean the built-in table. */
 function isEmpty(path: string): boolean {
   const found = look(path)
   return found !== undefined && found.isFile() && found.size === 0
 }
 
-/** Undefined where there is nothing to be seen: reading it says why. */
+/** Undefined if it cannot be found: the reason is in the error when it is read. */
 function look(path: string): Stats | undefined {
   try {
     return statSync(path)

@@ -5,8 +5,8 @@ import { loadGatewaySettings } from '../../config/settings.ts'
 import type { ReadInThread, WhatToRead } from './read-in-thread.ts'
 import { writePieces } from './settings-pieces.ts'
 
-// A thread that `readInThread` starts: reads the settings once, reports them, and exits. Errors other than in the settings
-// ends it too, with the exception.
+// A thread that `readInThread` starts: reads the settings once, reports them, and exits. An error that is not about the
+// settings ends it with that exception.
 
 function read({ env, cwd }: WhatToRead): ReadInThread {
   try {

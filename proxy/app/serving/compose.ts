@@ -23,28 +23,28 @@ import { rulesInForce } from './rules-in-force.ts'
 import { Serving, type ServingParts, type TableInForce } from './serving.ts'
 import { TableFiles } from './table-files.ts'
 
-/** Parts that another process or a test has. */
+/** Parts that are composed elsewhere: in another process, or by a test. */
 export type Elsewhere = {
   /**
    * Makes the counters where they are neither in Redis nor in this process: with several workers and no Redis the primary
    * process counts for all of them.
    */
   readonly count?: ((telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting) | undefined
-  /** By which names are looked up; unless given, its own. */
+  /** Looks up the names of hosts. Default: its own. */
   readonly names?: Names | undefined
   /** In the process that reads the settings. */
   readonly readConfig?: () => ConfigState
   /** In a worker: the id of its gateway among the replicas. */
   readonly gatewayId?: string | undefined
-  /** Reads what Node knows of this process; unless given, it is watched until it ends. */
+  /** Reads Node's metrics of this process. Default: of a watch that lasts until the process ends. */
   readonly readNode?: () => Promise<MetricSnapshot>
-  /** Monotonic milliseconds that counters in memory go by; unless given, those of this process. */
+  /** Monotonic milliseconds for counters in memory. Default: the clock of this process. */
   readonly now?: () => number
   /** In a worker: the decisions of CrowdSec, which the primary process reads. */
   readonly crowdsec?: Crowdsec | undefined
   /** In a worker: the list of addresses or the database that is in force, where its file cannot be used. */
   readonly askForKept?: AskForKept
-  /** Tells of bans and of the breaker, where somebody wants to know. */
+  /** Sends events about bans and circuit breakers to webhooks. */
   readonly notify?: Notify | undefined
 }
 

@@ -16,7 +16,7 @@ const MAX_PENDING = 1000
 
 type Counts = BoundedMemory | RateLimiterRedis
 
-/** `once` sees to it that of several processes that count at the same time only one bans. */
+/** `once` makes sure that only one of several processes that count at the same time bans the client. */
 const NAMES = ['refusals', 'bans', 'once'] as const
 
 type CountsByName<Kind extends Counts = Counts> = { readonly [name in (typeof NAMES)[number]]: Kind }
@@ -63,7 +63,7 @@ export class BanCounts {
       refusals: new RateLimiterRedis({
         ...refusalOptions(options),
         ...sharedOptions('refusals'),
-        // Between the ban and its being heard of, Redis is not asked about each refusal.
+        // Until every process knows of the ban, Redis is not asked about each refusal.
         inMemoryBlockOnConsumed: options.ban.after,
         inMemoryBlockDuration: 1,
       }),
@@ -93,7 +93,7 @@ export class BanCounts {
     try {
       return await this.#count(partitionKey, windowMs)
     } catch {
-      // Redis has failed in between: whoever goes on is refused again, and counted then.
+      // Redis has failed in between: a client that goes on is refused again, and counted then.
       return 0
     } finally {
       this.#pending -= 1
@@ -108,7 +108,7 @@ export class BanCounts {
 
   async #count(partitionKey: string, windowMs: number | undefined): Promise<number> {
     const { refusals, bans, once } = this.#countsFor(partitionKey)
-    // Of those who count at the same time one bans; and who should have may have failed.
+    // Only the process that consumes `once` first bans. After a failure of that process, another one does once it has expired.
     if (
       (await consumed(refusals, partitionKey, windowMs)) < this.#ban.after ||
       (await consumed(once, partitionKey)) > 1
@@ -122,7 +122,7 @@ export class BanCounts {
     return times
   }
 
-  /** Those in Redis, unless some of its servers is away or too much is pending. */
+  /** The counts in Redis, or those of this process while one of its servers is away or too much is pending. */
   #countsFor(partitionKey: string): CountsByName {
     if (!this.#shared || this.#pending > MAX_PENDING) return this.#local
     const areAnswering = NAMES.every((name) => this.#isAnswering(`${this.#keyStart}:${name}:${partitionKey}`))

@@ -31,7 +31,7 @@ export type BanningOptions = {
 
 type WithBan = Policy & { readonly ban: BanPolicy }
 
-/** Rules' bans at work: counts refusals, in the background, and bans clients with too many. */
+/** Counts refusals under rules with `ban`, in the background, and bans clients that had too many. */
 export class Banning {
   readonly #options: BanningOptions
   /** By name, those of the table that is in force. */
@@ -45,7 +45,7 @@ export class Banning {
     this.#withBans = withBansOf(options.policies)
   }
 
-  /** The table of limits is another one now: whose policies stay, their refusals and bans stay counted. */
+  /** Call it when another table of limits is in force. Under policies that it keeps, refusals and bans stay counted. */
   usePolicies(policies: readonly Policy[]): void {
     this.#withBans = withBansOf(policies)
     for (const [name, opened] of this.#counts) {
@@ -63,7 +63,7 @@ export class Banning {
     this.#count(policy, partitionKey).catch((err: unknown) => log.error({ err }, 'cannot ban a client'))
   }
 
-  /** An operator has lifted a ban: the next one is a first one. Never rejects. */
+  /** Call it when an operator lifts a ban: the next ban of the client counts as its first. Never rejects. */
   async forgive(policyName: string, partitionKey: string): Promise<void> {
     const { redis, log } = this.#options
     const policy = this.#withBans.get(policyName)

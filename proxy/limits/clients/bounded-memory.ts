@@ -6,8 +6,8 @@ const MAX_CLIENTS = 10_000
 type Count = { points: number; readonly endsAtMs: number }
 
 /**
- * Counts in the memory of this process. Those of the library, whose kind it has to be to stand in for Redis there, have no
- * bound, set a timer for each client, and go by the wall clock.
+ * Counts in the memory of this process, as a limiter of the library, so that it can stand in for Redis. The library's own limiter in
+ * memory has no bound, sets a timer for each client, and uses the wall clock.
  */
 export class BoundedMemory extends RateLimiterMemory {
   readonly #now: () => number
@@ -74,7 +74,7 @@ export class BoundedMemory extends RateLimiterMemory {
     return known && known.endsAtMs > this.#now() ? known : undefined
   }
 
-  /** As the last one, in the place of two that have ended, or of the one that was used longest ago. */
+  /** Makes it the last one. Removes two of the first that have ended or, above the bound, the one that was used longest ago. */
   #keep(key: string, count: Count): void {
     this.#counts.delete(key)
     this.#counts.set(key, count)

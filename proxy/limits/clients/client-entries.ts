@@ -37,7 +37,7 @@ export class ClientEntries {
   readonly #overrides = new EntryMap<ClientOverride>()
   readonly #now: () => number
   #evictions = 0
-  /** Called with each limit of a client that has changed. */
+  /** Called when an override was added, or its requests have changed. */
   onOverride: ((policyName: string, partitionKey: string) => void) | undefined
 
   /** @param now milliseconds of a monotonic clock */
@@ -140,7 +140,7 @@ export class ClientEntries {
     return ids
   }
 
-  /** Adds or replaces. Returns false where there are too many already: `most`, of the kind. */
+  /** Adds or replaces an entry. Returns false if there are `most` others of its kind already. */
   set(entry: ClientEntry, leftMs: number, most = MAX_ENTRIES): boolean {
     const nowMs = this.#now()
     const id = idOf(entry)
@@ -194,7 +194,7 @@ export class ClientEntries {
   }
 }
 
-/** A table that is full is looked through once for so many bans. */
+/** Bans that are evicted from a full table at once, as each eviction looks through all of it. */
 const EVICTED_AT_ONCE = MAX_RULE_BANS / 100
 
 function isOfRule({ by }: Ban): boolean {

@@ -24,7 +24,7 @@ export type ClientTable = {
   readonly operations: EntryOperations
   /** Those of the table in force, without their overrides. */
   readPolicies(): readonly Policy[]
-  /** The table of limits is another one now: its policies, without their overrides. */
+  /** Call it when another table of limits is in force, with its policies, without their overrides. */
   usePolicies(policies: readonly Policy[]): void
   /** Resolves when the stored entries have been read, or after a short wait. */
   ready(): Promise<void>
@@ -63,8 +63,8 @@ export type SharedBy = {
 }
 
 /**
- * @param shared undefined: the table is this process's own
- * @param changed of a table of this process's own, where others have copies
+ * @param shared undefined: the table is in the memory of this process
+ * @param changed called with each change of a table in memory, for processes that have copies
  */
 export function createClientTable(
   { policies: startPolicies, now, wallNow, telemetry, logAddresses, onBan, log }: ClientTableOptions,

@@ -9,18 +9,18 @@ export class EntryMap<Entry extends ClientEntry> {
   /** Read for each request. */
   size = 0
 
-  /** @param onGone called with each that is not there any more, also in this form */
+  /** @param onGone called with each entry that was removed or replaced */
   constructor(onGone?: (id: EntryId, entry: Entry) => void) {
     this.#onGone = onGone
   }
 
-  /** There are so many that have not ended. */
+  /** Whether there are `most` entries that have not ended. */
   isFull(most: number, nowMs: number): boolean {
     if (this.size >= most) this.#prune(nowMs)
     return this.size >= most
   }
 
-  /** Those of a kind that end soonest, of all or of some. */
+  /** The entries of a kind that end soonest: of all, or of those in `among`. */
   soonest(
     count: number,
     isOfKind: (entry: Entry) => boolean,

@@ -16,9 +16,8 @@ export type EntryStore = {
   /** Adds or replaces an entry. */
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   /**
-   * Adds an entry, or makes it last longer; one that lasts longer already stays. For a ban others go that end sooner, where there are too
-   * many by rules. It holds here whatever the store says, and
-   * is put there once it answers.
+   * Adds an entry, or makes it last longer; one that lasts longer already stays. If there are too many bans by rules, those that end
+   * soonest make room. A ban is in force in this process at once, and is written to the store when that answers.
    */
   extend(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   remove(id: EntryId): Promise<EntryOutcome>

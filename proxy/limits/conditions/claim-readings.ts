@@ -6,7 +6,7 @@ import type { Comparison } from './text-tests.ts'
 /** The usual form, in which every backend finds the one token. */
 const oneToken = /^bearer +[\w-]+\.[\w-]+\.[\w-]+$/i
 
-/** The parts of a request that say what its tokens do. `authorization`: all lines of the header. */
+/** The claims of a request and the header they are from. `authorization`: all lines of the header. `nowMs`: the wall clock. */
 export type ClaimSource = {
   readonly claims: ReadClaims | undefined
   readonly authorization: string | undefined

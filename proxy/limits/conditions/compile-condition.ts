@@ -17,7 +17,7 @@ export type CompiledCondition = {
   mayHold(source: ConditionSource): boolean
   /** Whether it holds for every backend. */
   mustHold(source: ConditionSource): boolean
-  /** What it costs to read, compared with others: of several, the cheap ones are read first. */
+  /** Relative cost of reading it: cheap conditions are read first. */
   readonly cost: number
 }
 
@@ -76,7 +76,7 @@ function withReadings(
   }
 }
 
-/** Of what every backend reads in the same way. */
+/** A condition on a part of the request that every backend reads in the same way. */
 function certain(holds: (source: ConditionSource) => boolean, cost: number): CompiledCondition {
   return { mayHold: holds, mustHold: holds, cost }
 }

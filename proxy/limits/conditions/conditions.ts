@@ -24,17 +24,17 @@ export type Conditions = {
 
 export type UnmetCondition = { readonly field: 'when' | 'unless'; readonly condition: RuleCondition }
 
-/** A condition of a rule, or of several; of `unless` apart from the same one of `when`. */
+/** A condition that one or more rules have in the same field. */
 type Shared = {
   readonly field: 'when' | 'unless'
   readonly condition: RuleCondition
   readonly compiled: CompiledCondition
-  /** The request of which `excluded` is: whether no rule with this condition applies to it. */
+  /** The number of the request for which `excluded` was found: whether the condition keeps its rules from applying. */
   request: number
   excluded: boolean
 }
 
-/** Of a rule: as written, and the cheap ones first. */
+/** The conditions of a rule: in the order of the table, and with the cheap ones first. */
 type OfPolicy = { readonly written: readonly Shared[]; readonly byCost: readonly Shared[] }
 
 /** The conditions of all rules, compiled at once. @internal exported for its test */

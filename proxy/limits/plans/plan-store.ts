@@ -30,10 +30,10 @@ export type PlanList = {
   readonly isAll: boolean
 }
 
-/** Stands for a plan that the policy does not have, where stores say which one was read. Without a plan that is an empty text. */
+/** In the answer of a store, in place of the name of a plan that the policy does not have. For no plan the name is empty. */
 export const UNKNOWN_PLAN = '?'
 
-/** Where others have the plans, and are asked. */
+/** For a process that has no plans: operators ask another one. */
 export const noPlans: PlanStore = {
   get: () => Promise.resolve('unavailable'),
   set: () => Promise.resolve('unavailable'),

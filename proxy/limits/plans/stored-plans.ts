@@ -16,7 +16,7 @@ export function withStoredPlan(charge: Charge, name: unknown): Charge {
     : charge
 }
 
-/** Whether the name that was read is that of no plan of the policy. */
+/** Whether a plan was read that the policy does not have. */
 export function isUnknownPlan(policy: Policy, name: unknown): boolean {
   return typeof name === 'string' && name !== '' && !hasPlan(policy, name)
 }
@@ -27,7 +27,7 @@ function hasPlan({ plans }: Policy, name: string): boolean {
 
 /** Plans in this process, which end with it. */
 export type MemoryPlans = PlanStore & {
-  /** While it is empty, `decide` need not be called. */
+  /** By client and key; while it is empty, callers can skip `decide`. */
   readonly byClient: ReadonlyMap<string, string>
   /** Decides with the plans of the clients. */
   decide(charges: readonly Charge[], decide: (charges: readonly Charge[]) => Decision): Decision

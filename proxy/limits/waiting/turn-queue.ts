@@ -10,11 +10,11 @@ export type Waiter = {
 }
 
 /**
- * The requests of one client under one rule that wait in this process, and their turns, both in order. They go on one after the other:
- * one whose time has come still waits for those before it, whose timers a busy process may have kept.
+ * The requests of one client under one rule that wait in this process, and their turns, both in order. They are released in order: a
+ * request that is due still waits for those before it.
  *
- * A client that leaves before its turn leaves it to the next one, and that one's to the one after it. So the last turn becomes free, and is
- * given back. The counters accept that only if no other process has reserved a turn behind it.
+ * If a client leaves before its turn, each request behind it moves up by one turn, and the last turn is given back. The counters accept
+ * that only if no other process has reserved a turn behind it.
  */
 export class TurnQueue {
   readonly #limiter: Pick<Limiter, 'settle'>
@@ -34,7 +34,7 @@ export class TurnQueue {
     this.#onEmpty = onEmpty
   }
 
-  /** Answers of the store that overtook each other do not change the order. */
+  /** Adds a request behind the others. If the store gave it an earlier turn than theirs, it is due together with the last of them. */
   add(waiter: Waiter, slot: Slot): void {
     const last = this.#slots.at(-1)
     this.#slots.push(last && last.dueMs > slot.dueMs ? { ...slot, dueMs: last.dueMs } : slot)

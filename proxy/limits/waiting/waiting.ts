@@ -126,7 +126,7 @@ export class Waiting {
   }
 }
 
-/** Returns which policy of these charges one is made of that was decided by: without its delay, or with the client's plan. */
+/** Maps a policy of the decision, without its delay or with the client's plan, back to the policy of the charge it was made from. */
 function writtenPolicies(charges: readonly Charge[]): (decided: Policy) => Policy {
   const written = new Map(charges.map(({ policy }) => [withoutDelay(policy), policy]))
   return (decided) => {

@@ -10,8 +10,8 @@ import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { Decision } from './decision.ts'
 
 /**
- * A change of the decisions, as the poller makes it and workers get it: `begin` and `end` are around all decisions, which take the
- * place of those before; without them it is a difference.
+ * A change of the decisions. Changes between `begin` and `end` are the complete list, which replaces the decisions in force at `end`; any
+ * other change applies to the decisions in force.
  */
 export type DecisionChange =
   | { readonly crowdsec: 'begin' | 'end' }
@@ -21,7 +21,7 @@ export type DecisionChange =
 /** Decisions that are kept: some 60 MB. @internal exported for its test */
 export const MAX_DECISIONS = 500_000
 
-/** A table that doubles copies its entries: of many small ones each does so in a moment. */
+/** A `Map` that grows copies all its entries: among many small ones, each pause is short. */
 const SHARDS = 32
 
 type Key = number | string

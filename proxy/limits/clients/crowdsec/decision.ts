@@ -1,4 +1,4 @@
-/** What CrowdSec says of an address or a network: banned until then, or not any more. */
+/** A ban by CrowdSec. `value`: an address, or a network as a CIDR. `leftMs`: until it ends; 0 or less if it has ended. */
 export type Decision = { readonly value: string; readonly leftMs: number }
 
 /** Fields of a decision as the local API sends it, as far as they matter here. */

@@ -47,7 +47,7 @@ export class DecisionBroadcast {
     this.#ports = ports
   }
 
-  /** To be called for each worker right after the fork. */
+  /** Call it for each worker right after the fork. */
   add(port: LimiterPort): void {
     port.listen((message) => {
       if (isMessage(message) && message.crowdsec === 'hello') this.#inTurn(() => this.#sendAll([port]))
