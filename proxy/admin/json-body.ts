@@ -1,11 +1,11 @@
-import { WaitingBytes } from '../http/message/waiting-bytes.ts'
+import { GrowingBuffer } from '../http/message/growing-buffer.ts'
 
 /** Far longer than any request of an operator. */
 export const MAX_BODY_BYTES = 16 * 1024
 
 /** A body of JSON that arrives in pieces. They are copied: of single bytes, each would take a hundred beside its own. */
 export class JsonBody {
-  readonly #bytes = new WaitingBytes()
+  readonly #bytes = new GrowingBuffer()
 
   /** @returns whether it is not too long yet */
   take(piece: Buffer): boolean {

@@ -45,7 +45,7 @@ const defects: readonly Defect[] = [
     name: 'the received part of a response head is joined anew with each byte',
     patches: [
       {
-        file: 'proxy/http/message/waiting-bytes.ts',
+        file: 'proxy/http/message/growing-buffer.ts',
         from: 'Math.max(needed, 2 * this.#room.length, MIN_ROOM_BYTES)',
         to: 'needed',
       },

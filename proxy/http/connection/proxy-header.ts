@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import { WaitingBytes } from '../message/waiting-bytes.ts'
+import { GrowingBuffer } from '../message/growing-buffer.ts'
 
 /** A parsed PROXY header, and its length in bytes. */
 type ProxyHeader = {
@@ -98,18 +98,18 @@ function addressAt(received: Buffer, family: number): string {
 
 /** Reads a PROXY header that arrives in pieces, however small they are. */
 export class ProxyHeaderReader {
-  readonly #held = new WaitingBytes()
+  readonly #partial = new GrowingBuffer()
 
   /**
    * @returns undefined if the header is not complete yet; else the address that it names, and the bytes behind it
    * @throws {ProxyHeaderError}
    */
   read(piece: Buffer): { readonly address: string | undefined; readonly rest: Buffer } | undefined {
-    const before = this.#held.length
-    if (before > 0) this.#held.append(piece)
-    const header = parseProxyHeader(before > 0 ? this.#held.bytes : piece)
+    const before = this.#partial.length
+    if (before > 0) this.#partial.append(piece)
+    const header = parseProxyHeader(before > 0 ? this.#partial.bytes : piece)
     if (header) return { address: header.address, rest: piece.subarray(header.bytes - before) }
-    if (before === 0) this.#held.append(piece)
+    if (before === 0) this.#partial.append(piece)
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-import { WaitingBytes } from '../../message/waiting-bytes.ts'
+import { GrowingBuffer } from '../../message/growing-buffer.ts'
 
 /** Bytes of one body. */
 const MAX_BYTES = 64 * 1024
@@ -13,7 +13,7 @@ let totalBytes = 0
  */
 export class RetryBuffer {
   #first: Buffer | undefined
-  #later: WaitingBytes | undefined
+  #later: GrowingBuffer | undefined
   #bytes = 0
 
   /**
@@ -27,7 +27,7 @@ export class RetryBuffer {
     }
     this.#bytes += piece.length
     totalBytes += piece.length
-    if (this.#first) (this.#later ??= new WaitingBytes()).append(piece)
+    if (this.#first) (this.#later ??= new GrowingBuffer()).append(piece)
     else this.#first = piece
     return true
   }

@@ -140,7 +140,7 @@ export class BodyReader {
 
   #readChunkSize(bytes: Buffer, from: number): number {
     const plain = this.#plainLine
-    if (this.#lines.heldBytes === 0 && plain.read(bytes, from)) {
+    if (this.#lines.partialBytes === 0 && plain.read(bytes, from)) {
       checkExtension(plain.next - from, true)
       this.#beginChunk(plain.size, plain.next - from - 2)
       return plain.next
@@ -177,8 +177,8 @@ export class BodyReader {
         throw new RequestSyntaxError('invalid chunk size')
       this.#isInExtension = extension !== -1
     }
-    checkExtension(this.#lines.heldBytes - maxSizeDigits, this.#isInExtension)
-    if (!this.#isInExtension && this.#lines.heldBytes > maxSizeDigits)
+    checkExtension(this.#lines.partialBytes - maxSizeDigits, this.#isInExtension)
+    if (!this.#isInExtension && this.#lines.partialBytes > maxSizeDigits)
       throw new RequestSyntaxError('invalid chunk size')
   }
 
@@ -194,7 +194,7 @@ export class BodyReader {
   #readTrailer(bytes: Buffer, from: number): number {
     const line = this.#lines.read(bytes, from)
     if (line === undefined) {
-      this.#trailerSize.checkUnfinished(this.#lines.heldBytes)
+      this.#trailerSize.checkUnfinished(this.#lines.partialBytes)
       return bytes.length
     }
     if (line === '') {

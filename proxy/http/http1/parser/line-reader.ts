@@ -1,4 +1,4 @@
-import { WaitingBytes } from '../../message/waiting-bytes.ts'
+import { GrowingBuffer } from '../../message/growing-buffer.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 const LINE_FEED = 0x0a
@@ -28,25 +28,25 @@ function checkLine(line: string): void {
  * character is an error as soon as it arrives.
  */
 export class LineReader {
-  readonly #held = new WaitingBytes()
+  readonly #partial = new GrowingBuffer()
   /** The last byte that is held is a CR, which only LF may follow. */
   #endsInCr = false
   /** Behind `read`: where the rest of the bytes begins. */
   next = 0
 
   /** Bytes of a line that has not arrived whole. */
-  get heldBytes(): number {
-    return this.#held.length
+  get partialBytes(): number {
+    return this.#partial.length
   }
 
   /** Nothing has arrived but perhaps the CR of an empty line. */
   get isEmpty(): boolean {
-    return this.#held.length === 0 || (this.#endsInCr && this.#held.length === 1)
+    return this.#partial.length === 0 || (this.#endsInCr && this.#partial.length === 1)
   }
 
   /** The beginning of the line that is held, up to so many characters. */
-  begin(length: number): string {
-    return this.#held.begin(length)
+  prefix(length: number): string {
+    return this.#partial.prefix(length)
   }
 
   /**
@@ -57,13 +57,15 @@ export class LineReader {
   read(bytes: Buffer, from: number): string | undefined {
     const lineEnd = bytes.indexOf(LINE_FEED, from)
     if (lineEnd === -1) {
-      this.#hold(bytes, from)
+      this.#appendPartial(bytes, from)
       this.next = bytes.length
       return undefined
     }
     this.next = lineEnd + 1
     const line =
-      this.#held.length === 0 ? bytes.toString('latin1', from, lineEnd) : this.#endHeld(bytes, from, lineEnd)
+      this.#partial.length === 0
+        ? bytes.toString('latin1', from, lineEnd)
+        : this.#completeLine(bytes, from, lineEnd)
     if (line.charCodeAt(line.length - 1) !== CARRIAGE_RETURN)
       throw new RequestSyntaxError('a line ends with a bare LF')
     const text = line.slice(0, -1)
@@ -71,17 +73,17 @@ export class LineReader {
     return text
   }
 
-  #endHeld(bytes: Buffer, from: number, to: number): string {
+  #completeLine(bytes: Buffer, from: number, to: number): string {
     this.#endsInCr = false
-    this.#held.append(bytes.subarray(from, to))
-    return this.#held.take()
+    this.#partial.append(bytes.subarray(from, to))
+    return this.#partial.take()
   }
 
-  #hold(bytes: Buffer, from: number): void {
+  #appendPartial(bytes: Buffer, from: number): void {
     if (from === bytes.length) return
     if (this.#endsInCr) throw new RequestSyntaxError('a bare CR')
     this.#endsInCr = bytes[bytes.length - 1] === CARRIAGE_RETURN
     checkLine(bytes.toString('latin1', from, this.#endsInCr ? bytes.length - 1 : bytes.length))
-    this.#held.append(from === 0 ? bytes : bytes.subarray(from))
+    this.#partial.append(from === 0 ? bytes : bytes.subarray(from))
   }
 }

@@ -66,7 +66,8 @@ export class RequestParser {
   }
 
   #readHead(bytes: Buffer, from: number): number {
-    if (this.#head.hasBegun || (this.#lines && this.#lines.heldBytes > 0)) return this.#readLines(bytes, from)
+    if (this.#head.hasBegun || (this.#lines && this.#lines.partialBytes > 0))
+      return this.#readLines(bytes, from)
     let start = from
     // RFC 9112 section 2.2: empty lines before a request are passed over.
     while (bytes[start] === CARRIAGE_RETURN && bytes[start + 1] === LINE_FEED) start += 2
@@ -103,9 +104,9 @@ export class RequestParser {
       const line = lines.read(bytes, at)
       at = lines.next
       if (line === undefined) {
-        if (!this.#head.hasBegun && !lines.isEmpty && !beginsLikeRequest(lines.begin(16)))
+        if (!this.#head.hasBegun && !lines.isEmpty && !beginsLikeRequest(lines.prefix(16)))
           throw new RequestSyntaxError('unknown method, or no request line')
-        this.#head.checkUnfinished(lines.heldBytes)
+        this.#head.checkUnfinished(lines.partialBytes)
       } else if (line !== '') {
         if (this.#head.hasBegun) this.#head.readField(line, 0, line.length)
         else this.#head.readRequestLine(line, 0, line.length)

@@ -1,7 +1,7 @@
 import { FramingExcess } from '../../fields/framing-excess.ts'
 import { PlainChunkLine } from '../../fields/plain-chunk-line.ts'
 import { JoinedBytes, MIN_SEPARATE_BYTES } from '../../message/joined-bytes.ts'
-import { WaitingBytes } from '../../message/waiting-bytes.ts'
+import { GrowingBuffer } from '../../message/growing-buffer.ts'
 import {
   checkLineLength,
   checkTrailerLength,
@@ -67,8 +67,8 @@ export class ResponseParser {
   #state = idle
   #method = ''
   #sink: ResponseSink | undefined
-  /** The received part of an unfinished line or head. */
-  readonly #held = new WaitingBytes()
+  /** The received part of an incomplete line or head. */
+  readonly #partial = new GrowingBuffer()
   /** Bytes left of the body or of the chunk. */
   #left = 0
   /** Made for the first chunked response. */
@@ -90,7 +90,7 @@ export class ResponseParser {
 
   /** Not one byte of the response that is expected has arrived. */
   get untouched(): boolean {
-    return this.#state === inHead && this.#held.length === 0 && this.#interim.isZero
+    return this.#state === inHead && this.#partial.length === 0 && this.#interim.isZero
   }
 
   /**
@@ -156,9 +156,9 @@ export class ResponseParser {
   #readHead(input: Buffer): Buffer {
     const chunk = this.#mayBeBlank ? this.#withoutBlankLine(input) : input
     if (chunk.length === 0) return nothing
-    const before = this.#held.length
-    if (before > 0) this.#held.append(chunk)
-    const bytes = before > 0 ? this.#held.bytes : chunk
+    const before = this.#partial.length
+    if (before > 0) this.#partial.append(chunk)
+    const bytes = before > 0 ? this.#partial.bytes : chunk
     // Each byte is searched once, however small the pieces: the end of an unfinished head can only be in the new bytes.
     const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before) : -1
     // An unfinished head may already have all but the last byte of its end.
@@ -167,10 +167,10 @@ export class ResponseParser {
     if (headEnd === -1) {
       const problem = problemOfUnfinishedHead(bytes, before)
       if (problem !== undefined) throw new ResponseSyntaxError(problem)
-      if (before === 0) this.#held.append(chunk)
+      if (before === 0) this.#partial.append(chunk)
       return nothing
     }
-    this.#held.clear()
+    this.#partial.clear()
     const head = this.#heads.read(bytes.toString('latin1', 0, headEnd + 2), this.#method)
     const end = headEnd + 4
     return this.#begin(head, end, chunk.subarray(end - before))
@@ -178,10 +178,10 @@ export class ResponseParser {
 
   /** The CR alone of an empty line after an interim response may have arrived: it is held. */
   #withoutBlankLine(chunk: Buffer): Buffer {
-    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held.bytes, chunk]) : chunk
-    this.#held.clear()
+    const bytes = this.#partial.length > 0 ? Buffer.concat([this.#partial.bytes, chunk]) : chunk
+    this.#partial.clear()
     if (bytes.length === 1 && bytes[0] === carriageReturn) {
-      this.#held.append(bytes)
+      this.#partial.append(bytes)
       return nothing
     }
     this.#mayBeBlank = false
@@ -245,7 +245,7 @@ export class ResponseParser {
   #readChunks(chunk: Buffer): Buffer {
     const line = this.#chunks?.line
     let at = 0
-    while (line && this.#held.length === 0 && line.read(chunk, at)) {
+    while (line && this.#partial.length === 0 && line.read(chunk, at)) {
       if (line.next - at > maxChunkLineBytes) break
       this.#beginChunk(line.size, line.next - at - 2)
       at = line.next
@@ -329,7 +329,7 @@ export class ResponseParser {
     checkLength = checkLineLength,
     before = 0,
   ): { text: string; rest: Buffer } | undefined {
-    const held = this.#held
+    const held = this.#partial
     const lineEnd = chunk.indexOf(lineFeed)
     checkLength(before + held.length + (lineEnd === -1 ? chunk.length : lineEnd))
     if (lineEnd === -1) {

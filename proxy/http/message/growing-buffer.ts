@@ -2,7 +2,7 @@ const nothing = Buffer.alloc(0)
 const MIN_ROOM_BYTES = 256
 
 /** The bytes of an unfinished element, in one buffer that doubles as it fills: single bytes cost no more than many. */
-export class WaitingBytes {
+export class GrowingBuffer {
   #room: Buffer = nothing
   #length = 0
 
@@ -27,7 +27,7 @@ export class WaitingBytes {
   }
 
   /** The first of them, one character a byte. */
-  begin(length: number): string {
+  prefix(length: number): string {
     return this.#room.toString('latin1', 0, Math.min(length, this.#length))
   }
 
