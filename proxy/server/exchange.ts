@@ -190,7 +190,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
       this.guard(() => {
         this.#turn = undefined
         this.report.waited()
-        if (this.#isAnswered) return this.#forwarded?.giveBack()
+        if (this.#isAnswered) return this.#forwarded?.cancel()
         this.limitHeaders = this.options.limitHeaders(statesAfter(states, waitedMs))
         this.#pass(this.#routeOverLimit(states))
       }),
@@ -200,7 +200,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   /** The request goes no further, and nobody has its turn for it. */
   #goneAfter(turn: Turn | undefined): void {
     turn?.leave()
-    this.#forwarded?.giveBack()
+    this.#forwarded?.cancel()
   }
 
   /** Where the first rule that the request is over the limit of sends it; undefined if it goes where all others go. */

@@ -195,7 +195,7 @@ export class ForwardedRequest {
     if (wait === undefined) return this.#send(sending)
     this.#hold({ maxBytes: requestBuffering, onlyThisTurn: wait === 'turn' }, () => {
       this.delivery = undefined
-      if (this.#isAnswered) this.giveBack()
+      if (this.#isAnswered) this.cancel()
       else this.#send(sending)
     })
   }
@@ -257,7 +257,7 @@ export class ForwardedRequest {
   }
 
   /** The request goes no further: its reservations are refunded. */
-  giveBack(): void {
+  cancel(): void {
     this.dropBody()
     this.#settlement?.cancel()
   }

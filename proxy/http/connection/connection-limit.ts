@@ -144,7 +144,7 @@ class LimitedConnections implements ConnectionLimit {
       this.#logFull()
       if (!this.#makeRoom(this.#counts.of(client))) return this.#refuse(socket, 'total')
     }
-    const connection = this.#enter(socket, client)
+    const connection = this.#add(socket, client)
     if (!readNamedAddress || !peer.trusted) return this.#serve(socket)
     readNamedAddress(socket).then(
       (address) => {
@@ -165,19 +165,19 @@ class LimitedConnections implements ConnectionLimit {
     socket.destroy()
   }
 
-  #enter(socket: Socket, client: string | undefined): Connection {
+  #add(socket: Socket, client: string | undefined): Connection {
     const { telemetry, now } = this.#options
     const connection: Connection = { socket, secured: undefined, openedMs: now(), client }
     this.#open.add(connection)
     this.#counts.add(client)
     this.accepted += 1
     telemetry.connectionOpened()
-    socket.once('close', () => this.#leave(connection))
+    socket.once('close', () => this.#remove(connection))
     if (this.#server instanceof TlsServer) this.#beneath.set(socket, connection)
     return connection
   }
 
-  #leave(connection: Connection): void {
+  #remove(connection: Connection): void {
     if (!this.#open.delete(connection)) return
     this.#options.telemetry.connectionClosed()
     this.#counts.remove(connection.client)
@@ -208,7 +208,7 @@ class LimitedConnections implements ConnectionLimit {
 
   #evict(connection: Connection, state: EvictedConnection): void {
     // Its place is free at once, not only when the system has closed the socket.
-    this.#leave(connection)
+    this.#remove(connection)
     this.#evictions++
     this.#options.telemetry.connectionEvicted(state)
     const { socket, secured } = connection

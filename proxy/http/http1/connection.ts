@@ -126,7 +126,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
 
   leaveToHttp2(bytes: Buffer): void {
     const { socket } = this
-    this.#leave()
+    this.#detachSocket()
     ;(socket as ServedSocket)[connectionKey] = undefined
     this.#service.onPreface?.(socket, bytes)
   }
@@ -158,11 +158,11 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
 
   finishResponse(last: Buffer | undefined, behind: string): void {
     const response = this.#response
-    this.output.finish(last, behind, () => this.#responseOut(response))
+    this.output.finish(last, behind, () => this.#onResponseSent(response))
   }
 
   /** A response was handed to the system. */
-  #responseOut(response: Http1Response | undefined): void {
+  #onResponseSent(response: Http1Response | undefined): void {
     if (response !== this.#response || !response || response.destroyed) return
     // The client has gone before it could be written: that is told when the connection closes.
     if (this.#state === 'closed' || this.socket.destroyed) return
@@ -274,12 +274,12 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   becomeTunnel(): Buffer {
     const rest = this.#input.takePipelined()
     this.output.flush()
-    this.#leave()
+    this.#detachSocket()
     this.#state = 'tunnel'
     return rest
   }
 
-  #leave(): void {
+  #detachSocket(): void {
     const { socket } = this
     this.#request = this.#response = undefined
     this.#input.drop()

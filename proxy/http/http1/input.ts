@@ -176,7 +176,7 @@ export class Input implements Reader, BodyReading {
       }
       let at = 0
       while (at < piece.length && this.#readsRequests()) at = this.#parser.execute(piece, at)
-      if (at < piece.length) pipelined.giveBack(piece.subarray(at))
+      if (at < piece.length) pipelined.unshift(piece.subarray(at))
     }
     if (!this.#owner.request) this.#noteHead()
     this.#updateReading()

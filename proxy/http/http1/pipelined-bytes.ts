@@ -19,7 +19,7 @@ export class PipelinedBytes {
   }
 
   /** Puts back the rest of a piece that was taken out. */
-  giveBack(piece: Buffer): void {
+  unshift(piece: Buffer): void {
     this.#first = piece
   }
 

@@ -73,7 +73,7 @@ export class Incoming implements FrameSink {
   /** Takes the next bytes of the connection. @throws {ConnectionError} */
   read(chunk: Buffer): void {
     this.#reader.read(chunk)
-    if (this.#withContent.length > 0) this.#giveOut()
+    if (this.#withContent.length > 0) this.#flushContent()
     if (this.#block.isOpen || this.#reader.isWithinFrame) this.partSinceMs ??= this.#now()
     else this.partSinceMs = undefined
   }
@@ -204,16 +204,16 @@ export class Incoming implements FrameSink {
     this.#dataPadding -= to - from
     this.#dataHasContent = true
     if (!stream?.isOpen) return
-    const hadContent = stream.hasContent()
+    const hadContent = stream.hasUnflushedContent()
     const error = stream.onData(bytes, from, to)
     if (error !== undefined) this.#owner.failStream(stream.id, error)
-    else if (!hadContent && stream.hasContent()) this.#withContent.push(stream)
+    else if (!hadContent && stream.hasUnflushedContent()) this.#withContent.push(stream)
   }
 
-  #giveOut(): void {
+  #flushContent(): void {
     const streams = this.#withContent
     this.#withContent = []
-    for (const stream of streams) stream.giveOut()
+    for (const stream of streams) stream.flushContent()
   }
 
   onDataEnd(): void {

@@ -58,7 +58,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   }
 
   /** Content has arrived that the stream has to emit. */
-  hasContent(): boolean {
+  hasUnflushedContent(): boolean {
     return this.#content !== undefined && !this.#content.isEmpty
   }
 
@@ -67,7 +67,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     if (this.#contentLeft !== undefined && (this.#contentLeft -= to - from) < 0)
       return errorCodes.protocolError
     if (to - from >= MIN_SEPARATE_BYTES) {
-      this.giveOut()
+      this.flushContent()
       this.request.onBody(bytes.subarray(from, to))
     } else {
       this.#content ??= new JoinedBytes()
@@ -77,14 +77,14 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   }
 
   /** Gives out what one read has brought of the content, in however many frames. */
-  giveOut(): void {
+  flushContent(): void {
     if (this.#content && !this.#content.isEmpty) this.request.onBody(this.#content.take())
   }
 
   /** The client has sent all of the request. Returns the code of the error that this is, if it is one. */
   onRemoteEnd(): number | undefined {
     if (this.#contentLeft !== undefined && this.#contentLeft > 0) return errorCodes.protocolError
-    this.giveOut()
+    this.flushContent()
     this.hasRemoteEnded = true
     this.request.onBodyEnd()
     return undefined
@@ -102,7 +102,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
 
   /** The response is complete: the rest of the request is dropped, and the client gets window updates for it. */
   dropRest(): void {
-    this.giveOut()
+    this.flushContent()
     const { bufferedBytes } = this.request
     this.request.dropRest()
     this.onConsumed(bufferedBytes)

@@ -16,7 +16,7 @@ export class HeldBodyMemory {
   #denials = 0
 
   /** Returns whether there is room. */
-  take(client: string, bytes: number): boolean {
+  reserve(client: string, bytes: number): boolean {
     const ofClient = (this.#ofClients.get(client) ?? 0) + bytes
     const free = TOTAL_BYTES - this.#bytes - bytes
     if (ofClient > Math.min(CLIENT_BYTES, free)) {
@@ -28,7 +28,7 @@ export class HeldBodyMemory {
     return true
   }
 
-  giveBack(client: string, bytes: number): void {
+  release(client: string, bytes: number): void {
     this.#bytes -= bytes
     const left = (this.#ofClients.get(client) ?? 0) - bytes
     if (left > 0) this.#ofClients.set(client, left)
@@ -66,7 +66,7 @@ export class HeldBody {
   #room: Buffer = nothing
   #bytes = 0
   /** How much of `memory`, which all bodies share, this one uses. */
-  #takenBytes = 0
+  #reservedBytes = 0
   #state: 'reading' | 'whole' | 'begun' | 'gone' = 'reading'
 
   /** @param onRead called once with the whole body, or with why it is not read; never where the client goes away before */
@@ -97,14 +97,14 @@ export class HeldBody {
   /** Returns the received bytes, and whether they are complete. The body is not held any more. */
   take(): { readonly bytes: Buffer; readonly isWhole: boolean } {
     const taken = { bytes: this.#room.subarray(0, this.#bytes), isWhole: this.#state === 'whole' }
-    this.#leave()
+    this.#release()
     return taken
   }
 
   /** The request is not forwarded. The rest is read and dropped: the client's next request follows it. */
   drop(): void {
     if (this.#state === 'gone') return
-    this.#leave()
+    this.#release()
     this.#request.resume()
   }
 
@@ -163,8 +163,8 @@ export class HeldBody {
     let hasRoom = true
     if (needed > this.#room.length) {
       const more = Math.max(needed, 2 * this.#room.length, SMALLEST_ROOM) - this.#room.length
-      hasRoom = memory.take(client, more)
-      if (hasRoom) this.#takenBytes += more
+      hasRoom = memory.reserve(client, more)
+      if (hasRoom) this.#reservedBytes += more
       const room = Buffer.allocUnsafeSlow(this.#room.length + more)
       this.#room.copy(room, 0, 0, this.#bytes)
       this.#room = room
@@ -180,10 +180,10 @@ export class HeldBody {
     this.#request.off('end', this.#onEnd)
   }
 
-  #leave(): void {
+  #release(): void {
     if (this.#state === 'gone') return
     this.#stopReading('gone')
-    this.#options.memory.giveBack(this.#options.client, this.#takenBytes)
+    this.#options.memory.release(this.#options.client, this.#reservedBytes)
     // Freed now, since the response may take minutes.
     this.#room = nothing
   }

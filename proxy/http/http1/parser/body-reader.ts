@@ -77,17 +77,17 @@ export class BodyReader {
     try {
       const end = this.#readChunks(bytes, from)
       if (end === -1) return -1
-      this.#giveOut()
+      this.#flushContent()
       this.#sink.onBodyEnd(this.#trailers ?? noTrailers)
       this.#trailers = undefined
       return end
     } finally {
       // Bytes before an error are as valid as if they had come in a read of their own.
-      this.#giveOut()
+      this.#flushContent()
     }
   }
 
-  #giveOut(): void {
+  #flushContent(): void {
     if (!this.#content.isEmpty) this.#sink.onBody(this.#content.take())
   }
 
@@ -126,7 +126,7 @@ export class BodyReader {
     this.#left -= to - from
     if (to - from < MIN_SEPARATE_BYTES) this.#content.add(bytes, from, to)
     else {
-      this.#giveOut()
+      this.#flushContent()
       this.#sink.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
     }
     if (this.#left > 0) return to

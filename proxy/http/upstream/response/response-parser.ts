@@ -103,7 +103,7 @@ export class ResponseParser {
       this.#readAll(input)
     } finally {
       // Bytes before an error are as valid as if they had come in a read of their own.
-      this.#giveOut()
+      this.#flushContent()
     }
   }
 
@@ -252,7 +252,7 @@ export class ResponseParser {
       if (line.size === 0) return chunk.subarray(at)
       const end = at + line.size
       if (chunk[end] !== carriageReturn || chunk[end + 1] !== lineFeed) return chunk.subarray(at)
-      this.#takeContent(chunk, at, end)
+      this.#addContent(chunk, at, end)
       at = end + 2
       this.#state = inChunkSize
     }
@@ -276,20 +276,20 @@ export class ResponseParser {
   #readChunkData(chunk: Buffer): Buffer {
     const end = Math.min(chunk.length, this.#left)
     this.#left -= end
-    this.#takeContent(chunk, 0, end)
+    this.#addContent(chunk, 0, end)
     if (this.#left === 0) this.#state = inChunkEnd
     return chunk.subarray(end)
   }
 
-  #takeContent(bytes: Buffer, from: number, to: number): void {
+  #addContent(bytes: Buffer, from: number, to: number): void {
     if (to - from < MIN_SEPARATE_BYTES) this.#chunks?.content.add(bytes, from, to)
     else {
-      this.#giveOut()
+      this.#flushContent()
       this.#sink?.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to), false)
     }
   }
 
-  #giveOut(): void {
+  #flushContent(): void {
     const content = this.#chunks?.content
     if (content && !content.isEmpty) this.#sink?.onBody(content.take(), false)
   }
@@ -306,7 +306,7 @@ export class ResponseParser {
     const line = this.#readLine(chunk, checkTrailerLength, this.#left)
     if (line === undefined) return nothing
     if (line.text === '') {
-      this.#giveOut()
+      this.#flushContent()
       if (this.#trailers) this.#sink?.onTrailers(this.#trailers)
       this.#trailers = undefined
       this.#end()
