@@ -214,7 +214,7 @@ class LimitedConnections implements ConnectionLimit {
     const { socket, secured } = connection
     const http2 = http2ConnectionOn(secured ?? socket)
     // With a GOAWAY, so that the client knows that nothing is in flight (RFC 9113 section 6.8).
-    if (http2) http2.leave()
+    if (http2) http2.closeNow()
     // An aborted response must not look complete.
     else if (state === 'busy' && !secured) resetSocket(socket)
     else socket.destroy()

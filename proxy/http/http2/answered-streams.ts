@@ -10,29 +10,29 @@ const PATIENCE_MS = 1_000
  */
 export class AnsweredStreams {
   readonly #streams = new Map<number, { readonly stream: Http2Stream; readonly untilMs: number }>()
-  readonly #most: number
+  readonly #max: number
   readonly #now: () => number
   readonly #stop: (id: number) => void
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param most streams at a time
+   * @param max streams at a time
    * @param now monotonic milliseconds
    * @param stop asks the client not to send the rest
    */
-  constructor(most: number, now: () => number, stop: (id: number) => void) {
-    this.#most = most
+  constructor(max: number, now: () => number, stop: (id: number) => void) {
+    this.#max = max
     this.#now = now
     this.#stop = stop
   }
 
   add(stream: Http2Stream): void {
     this.#streams.set(stream.id, { stream, untilMs: this.#now() + PATIENCE_MS })
-    if (this.#streams.size > this.#most) {
+    if (this.#streams.size > this.#max) {
       const [oldest] = this.#streams.keys()
       if (oldest !== undefined) this.end(oldest)
     }
-    this.#timer ??= setTimeout(this.#look, PATIENCE_MS).unref()
+    this.#timer ??= setTimeout(this.#check, PATIENCE_MS).unref()
   }
 
   get isEmpty(): boolean {
@@ -44,8 +44,8 @@ export class AnsweredStreams {
   }
 
   /**
-   * The client has ended its request, perhaps because it was answered. It is reset all the same: curl 7.88, which ends a request like
-   * that, waits for ever for the next frame. Returns whether it was there.
+   * The client has ended its request, perhaps because it was answered. The stream is reset all the same: curl 7.88 would otherwise wait
+   * for ever for the next frame. Returns whether the stream was among these.
    */
   end(id: number): boolean {
     if (!this.#streams.delete(id)) return false
@@ -53,24 +53,24 @@ export class AnsweredStreams {
     return true
   }
 
-  /** The stream is reset. */
+  /** The stream has been reset. */
   delete(id: number): void {
     this.#streams.delete(id)
   }
 
-  /** The connection ends, and with it all that would come. */
+  /** The connection has closed. */
   clear(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#streams.clear()
   }
 
-  readonly #look = (): void => {
+  readonly #check = (): void => {
     this.#timer = undefined
     const nowMs = this.#now()
     for (const [id, { untilMs }] of this.#streams) {
       if (untilMs > nowMs) {
-        this.#timer = setTimeout(this.#look, untilMs - nowMs).unref()
+        this.#timer = setTimeout(this.#check, untilMs - nowMs).unref()
         return
       }
       this.end(id)

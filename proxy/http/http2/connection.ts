@@ -11,7 +11,7 @@ import {
 } from './frames.ts'
 import { Glitches } from './glitches.ts'
 import { HeldRequests } from './held-requests.ts'
-import { Incoming, type IncomingOwner } from './incoming.ts'
+import { Http2Input, type Http2InputOwner } from './input.ts'
 import { Http2Output, type OutputEvents } from './output/output.ts'
 import { readRequestFields, unreadFields } from './request-fields.ts'
 import type { Http2Request } from './request.ts'
@@ -19,18 +19,18 @@ import type { Http2Response } from './response.ts'
 import { Http2Stream, type StreamOwner } from './stream.ts'
 
 export type Http2Options = {
-  /** Bytes of a request's headers: names, values and 32 for each. */
+  /** Maximum bytes of a request's headers: names, values and 32 for each. */
   readonly maxHeaderBytes: number
-  /** Requests at a time. */
+  /** Maximum concurrent requests. */
   readonly maxStreams: number
-  /** Milliseconds in which the client must take what it is sent. */
+  /** Time in which a client must read some of the pending output when one of its streams is reset. */
   readonly sendMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Unread responses take so much memory that connections with many of them get no further ones. */
+  /** Whether unread responses take so much memory that connections with many of them get no further ones. */
   readonly isPressed: () => boolean
   serve(request: Http2Request, response: Http2Response): void
-  /** The headers of a request are over `maxHeaderBytes`, and of the request nothing else is known. */
+  /** The headers of a request exceed `maxHeaderBytes`. Of the request, only its method is known. */
   onHeadersTooLarge(request: Http2Request, response: Http2Response): void
   /** A request was malformed, and its stream was reset. */
   onMalformed(): void
@@ -40,42 +40,42 @@ export type Http2Options = {
 
 /** How long a client may take to close its connection after a GOAWAY. */
 const LINGER_MS = 2_000
-/** A stream error counts as this many frames without effect. */
+/** A stream error counts as this many glitches. */
 const ERROR_WEIGHT = 10
 
 /** The server's side of an HTTP/2 connection (RFC 9113). */
-export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents<Http2Stream> {
+export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEvents<Http2Stream> {
   readonly socket: Socket
   readonly output: Http2Output<Http2Stream>
   isClosed = false
-  /** Requests that are served, or whose response has not been handed to the system. */
+  /** Requests in flight: served, and their response not yet taken by the operating system as a whole. */
   openRequests = 0
   idleSinceMs: number
   requests = 0
   responsesSent = 0
   readonly #options: Http2Options
-  readonly #incoming: Incoming
+  readonly #input: Http2Input
   readonly #glitches: Glitches
   readonly streams = new Map<number, Http2Stream>()
   readonly answered: AnsweredStreams
-  /** Streams of the last read, whose requests have not been served. */
+  /** Streams opened by this read, whose requests have not been served yet. */
   #fresh: Http2Stream[] = []
   readonly #held: HeldRequests<Http2Stream>
   lastStream = 0
-  /** The last stream that is served: GOAWAY has told the client that later ones are not. `LAST_STREAM` before that. */
+  /** The last stream that is served, as GOAWAY has told the client; `LAST_STREAM` before that. */
   #lastServed = LAST_STREAM
   #isPaused = false
   #isReading = false
   /** The client has sent GOAWAY, which concerns streams of the server: it may still send requests (RFC 9113 section 6.8). */
-  #endsWhenIdle = false
+  #closesWhenIdle = false
   #cutOff: NodeJS.Timeout | undefined
 
-  /** @param socket from which nothing is read any more by others; its bytes begin with the preface */
+  /** @param socket that nobody else reads from; its bytes begin with the preface */
   constructor(socket: Socket, options: Http2Options) {
     this.socket = socket
     this.#options = options
     this.idleSinceMs = options.now()
-    this.#incoming = new Incoming(this, options.maxHeaderBytes, options.now)
+    this.#input = new Http2Input(this, options.maxHeaderBytes, options.now)
     this.#glitches = new Glitches(options.now)
     this.#held = new HeldRequests<Http2Stream>(this, options.isPressed, options.now, (stream) =>
       this.#serve(stream),
@@ -83,7 +83,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.output = new Http2Output(socket, this)
     this.answered = new AnsweredStreams(options.maxStreams, options.now, (id) => {
       this.output.sendReset(id, errorCodes.noError)
-      this.endWhereDone()
+      this.closeIfDone()
     })
     this.output.send(
       settingsFrame([
@@ -99,24 +99,24 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     socket.on('close', this.#onClose)
   }
 
-  /** Since when headers, or another frame than DATA, have begun and not ended. */
+  /** Since when a header block, or a frame other than DATA, has been incomplete, in monotonic milliseconds. */
   get partSinceMs(): number | undefined {
-    return this.#incoming.partSinceMs
+    return this.#input.partSinceMs
   }
 
   /** Takes the next bytes of the connection. */
   readonly read = (chunk: Buffer): void => {
     try {
       this.#isReading = true
-      this.#incoming.read(chunk)
+      this.#input.read(chunk)
       this.#serveFresh()
       this.#isReading = false
-      if (this.#endsWhenIdle) this.endWhereDone()
-      if (this.output.isFull) this.#pause()
+      if (this.#closesWhenIdle) this.closeIfDone()
+      if (this.output.isBacklogged) this.#pause()
     } catch (error) {
       this.#isReading = false
       if (!(error instanceof ConnectionError)) this.#options.onException(error)
-      this.leave(error instanceof ConnectionError ? error.code : errorCodes.internalError)
+      this.closeNow(error instanceof ConnectionError ? error.code : errorCodes.internalError)
     }
   }
 
@@ -125,7 +125,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     const fresh = this.#fresh
     this.#fresh = []
     for (const stream of fresh) if (stream.isOpen && !this.#held.hold(stream)) this.#serve(stream)
-    this.endWhereDone()
+    this.closeIfDone()
   }
 
   #serve(stream: Http2Stream): void {
@@ -164,7 +164,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames without effect (flood)')
   }
 
-  /** Resets a stream for what the client has done on it. */
+  /** Resets a stream because of an error of the client. */
   failStream(id: number, code: number): void {
     const stream = this.streams.get(id)
     if (stream) this.resetStream(stream, code)
@@ -175,15 +175,15 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   resetStream(stream: Http2Stream, code: number): void {
     if (!stream.isOpen) return
     this.output.sendReset(stream.id, code)
-    // A client that does not read takes no reset either.
+    // A client that does not read its responses does not read a reset either.
     if (this.socket.writableNeedDrain)
       this.#cutOff ??= setTimeout(() => this.socket.destroy(), this.#options.sendMs).unref()
-    this.letGo(stream)
+    this.dropStream(stream)
   }
 
-  letGo(stream: Http2Stream): void {
+  dropStream(stream: Http2Stream): void {
     this.streams.delete(stream.id)
-    this.output.forget(stream)
+    this.output.remove(stream)
     stream.onClosed()
     this.#countFinished(stream)
   }
@@ -204,7 +204,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.responsesSent++
     stream.response.markClosed()
     this.#countFinished(stream)
-    if (!this.#held.isEmpty) this.#held.serveWherePossible()
+    if (!this.#held.isEmpty) this.#held.serveIfAllowed()
   }
 
   onException(error: unknown): void {
@@ -217,50 +217,50 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     stream.isServed = false
     this.openRequests--
     this.idleSinceMs = this.#options.now()
-    this.endWhereDone()
+    this.closeIfDone()
   }
 
-  /** Ends the connection, if it is to end and all that has come is answered. */
-  endWhereDone(): void {
+  /** Closes the connection, if it is closing and all received requests are answered. */
+  closeIfDone(): void {
     if (this.openRequests > 0 || this.#fresh.length > 0) return
     if (this.#lastServed === LAST_STREAM) {
-      if (this.#endsWhenIdle && !this.#isReading && this.#held.isEmpty) this.close()
+      if (this.#closesWhenIdle && !this.#isReading && this.#held.isEmpty) this.close()
       return
     }
-    if (this.answered.isEmpty && this.#held.isEmpty) this.#end()
+    if (this.answered.isEmpty && this.#held.isEmpty) this.#shutDown()
   }
 
-  /** Says that the connection will end, and still serves what the client sends before it knows. */
-  announceEnd(): void {
+  /** Sends a GOAWAY that names no last stream: requests that the client sends before it knows are still served. */
+  announceClose(): void {
     if (!this.isClosed) this.#sendGoaway(LAST_STREAM, errorCodes.noError)
   }
 
-  /** Serves no further requests, and ends the connection when those that have come are answered. */
+  /** Serves no further requests, and closes the connection when all received ones are answered. */
   close(): void {
     if (this.isClosed || this.#lastServed !== LAST_STREAM) return
     this.#lastServed = this.lastStream
     this.#sendGoaway(this.#lastServed, errorCodes.noError)
-    this.endWhereDone()
+    this.closeIfDone()
   }
 
-  endWhenIdle(): void {
-    this.#endsWhenIdle = true
+  closeWhenIdle(): void {
+    this.#closesWhenIdle = true
   }
 
   #sendGoaway(lastStream: number, code: number): void {
     this.output.send(numbersFrame(frameTypes.goaway, 0, 0, lastStream, code))
   }
 
-  /** Ends the connection now, with a GOAWAY. Requests in flight are aborted. */
-  leave(code: number = errorCodes.noError): void {
+  /** Closes the connection now, with a GOAWAY. Requests in flight are aborted. @param code of the error */
+  closeNow(code: number = errorCodes.noError): void {
     if (this.isClosed) return
     this.#sendGoaway(this.lastStream, code)
-    this.#end()
+    this.#shutDown()
     this.#dropStreams()
   }
 
   /** Flushes the output. Further input is read and dropped: unread, it would make the system reset the connection. */
-  #end(): void {
+  #shutDown(): void {
     if (this.isClosed) return
     this.isClosed = true
     this.output.flush()
@@ -277,14 +277,14 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   #pause(): void {
     if (this.#isPaused || this.isClosed) return
     this.#isPaused = true
-    this.#incoming.partSinceMs = undefined
+    this.#input.partSinceMs = undefined
     this.socket.pause()
   }
 
   readonly #onDrain = (): void => {
     clearTimeout(this.#cutOff)
     this.#cutOff = undefined
-    if (!this.#isPaused || this.output.isFull) return
+    if (!this.#isPaused || this.output.isBacklogged) return
     this.#isPaused = false
     this.socket.resume()
   }
@@ -299,6 +299,6 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   }
 
   #dropStreams(): void {
-    for (const stream of [...this.streams.values()]) this.letGo(stream)
+    for (const stream of [...this.streams.values()]) this.dropStream(stream)
   }
 }

@@ -8,17 +8,17 @@ import {
   preface,
 } from './frames.ts'
 
-/** Takes the frames of a connection. Called synchronously from `read`, in their order. */
+/** Receives the frames of a connection. Called synchronously from `read`, in their order. */
 export type FrameSink = {
-  /** A frame of any other type than DATA. @param payload is not to be kept */
+  /** A frame of any type but DATA. @param payload valid only during the call */
   onFrame(type: number, flagBits: number, stream: number, payload: Buffer): void
   /** A DATA frame begins. @param length of its payload, including the padding */
   onDataFrame(flagBits: number, stream: number, length: number): void
-  /** These bytes are content of the DATA frame that has begun; at least one. */
+  /** Content of the DATA frame that has begun, at least one byte. */
   onData(bytes: Buffer, from: number, to: number): void
-  /** The DATA frame that has begun is whole. */
+  /** The DATA frame that has begun is complete. */
   onDataEnd(): void
-  /** Nothing more is wanted. */
+  /** No more frames are accepted. */
   readonly isClosed: boolean
 }
 
@@ -34,19 +34,19 @@ const nothing = Buffer.alloc(0)
 
 /**
  * Reads the frames of a connection in whatever pieces they arrive (RFC 9113 section 4.1). The content of DATA is handed on as it
- * arrives. Of other frames one is kept at most, and each byte is copied at most twice however they arrive.
+ * arrives. Of other frames at most one is buffered, and each byte is copied at most twice, however small the pieces.
  */
 export class FrameReader {
   readonly #sink: FrameSink
   #state = inPreface
-  /** Bytes of the preface, of a frame's head, or of its payload that are here. */
+  /** Bytes received of the preface, of a frame's head, or of its payload. */
   #have = 0
   readonly #head = Buffer.allocUnsafe(FRAME_HEAD_BYTES)
   #payload: Buffer = nothing
   #type = 0
   #flags = 0
   #stream = 0
-  /** Bytes of the payload, or of the content or the padding of DATA, that are to come. */
+  /** Length of the payload; of DATA, the bytes of content or padding that have not arrived. */
   #left = 0
   #padding = 0
 

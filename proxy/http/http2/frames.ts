@@ -37,7 +37,7 @@ export const settingIds = {
   maxHeaderListSize: 6,
 } as const
 
-/** The first bytes of a client (section 3.4). */
+/** The connection preface, which a client sends first (section 3.4). */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 export const FRAME_HEAD_BYTES = 9
@@ -46,10 +46,10 @@ export const MAX_FRAME_BYTES = 16_384
 /** Initial size of a window in either direction, until SETTINGS changes it. */
 export const INITIAL_WINDOW = 65_535
 export const MAX_WINDOW = 2 ** 31 - 1
-/** The last stream of any connection. */
+/** The highest stream id. */
 export const LAST_STREAM = 2 ** 31 - 1
 
-/** An error after which nothing on a connection can be trusted: it ends with a GOAWAY that has the code. */
+/** A connection error (section 5.4.1): the connection closes with a GOAWAY that has the code. */
 export class ConnectionError extends Error {
   readonly code: number
 

@@ -1,10 +1,10 @@
-/** How many frames without effect a connection may bring at once, and how many more each second. */
+/** How many glitches a connection may cause at once, and how many more each second. */
 const BURST = 1000
 const PER_SECOND = 100
 
 /**
- * Counts frames that cost a client next to nothing, the server something, and that no request needs many of: a client that floods
- * the server with them loses its connection (CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2025-8671).
+ * Counts frames that no request needs many of, and that cost a client less than the server (HAProxy calls them glitches): a client that
+ * floods the server with them loses its connection (CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2025-8671).
  */
 export class Glitches {
   readonly #now: () => number
@@ -17,7 +17,7 @@ export class Glitches {
     this.#sinceMs = now()
   }
 
-  /** Returns whether that is still within bounds. */
+  /** Returns whether the connection is still within bounds. */
   add(weight: number): boolean {
     this.#left -= weight
     if (this.#left >= 0) return true

@@ -1,6 +1,6 @@
 import { ConnectionError, errorCodes, flags } from './frames.ts'
 
-/** How much more than the headers may have a block may have: it has to be decoded to say that they are too large. */
+/** A block may have this many times the maximum bytes of the headers: to answer that they are too large, it must be decoded. */
 const SLACK = 4
 const PRIORITY_BYTES = 5
 
@@ -9,10 +9,10 @@ const nothing: Buffer = Buffer.alloc(0)
 /** The header block that arrives on a connection, of one frame or of several (RFC 9113 section 4.3). */
 export class HeaderBlock {
   readonly #maxBytes: number
-  /** The received bytes, from the beginning of one buffer: in buffers of their own, frames of one byte would take a hundred each. */
+  /** The received bytes, copied into one buffer: in a buffer of its own, a frame of one byte would take a hundred. */
   #room = nothing
   #bytes = 0
-  /** Parts of it have arrived, and not the last one. */
+  /** It has begun, and its last frame has not arrived. */
   isOpen = false
   stream = 0
   endsStream = false
@@ -51,7 +51,7 @@ export class HeaderBlock {
     this.#bytes = needed
   }
 
-  /** The whole of it. */
+  /** Takes out the complete block. */
   take(): Buffer {
     const whole = this.#room.subarray(0, this.#bytes)
     this.isOpen = false

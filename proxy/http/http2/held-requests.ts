@@ -1,34 +1,34 @@
-/** So many unread responses on a connection, or requests of a new one, are no reason to hold back others. */
-const ALLOWED = 8
-/** So many more requests at a time for each response that the client has taken. */
-const MORE_EACH = 2
-/** One request is served in this time however many responses are unread: a client may read only when it has another answer. */
-const EACH_MS = 2_000
-const LOOK_MS = 250
+/** Requests are held back only on a connection with at least so many unread responses, or requests in flight. */
+const ALWAYS_SERVED = 8
+/** How many more requests may be in flight for each response that the client has read. */
+const SERVED_PER_RESPONSE = 2
+/** One request is served in this time even then: a client may read one response only after it has another. */
+const SERVE_ONE_EACH_MS = 2_000
+const CHECK_MS = 250
 
 /** A stream whose request may be held back. */
 export type HeldStream = {
   /** It has not been reset. */
   readonly isOpen: boolean
-  /** Some of its response waits for the client's window. */
+  /** Some of its response is pending. */
   readonly isUnread: boolean
 }
 
 export type HeldOwner<Stream> = {
-  /** All that are open, by number. */
+  /** The open streams, by id. */
   readonly streams: ReadonlyMap<number, Stream>
-  /** Requests that are served, or whose response has not been handed to the system. */
+  /** Requests in flight: served, and their response not yet taken by the operating system as a whole. */
   readonly openRequests: number
-  /** Responses that were handed to the system as a whole. */
+  /** Responses that the operating system has taken as a whole. */
   readonly responsesSent: number
-  /** Ends the connection, if it is to end and all that has come is answered. */
-  endWhereDone(): void
+  /** Closes the connection if it is closing and all received requests are answered. */
+  closeIfDone(): void
 }
 
 /**
- * Holds back requests of a connection of which many responses are unread, while unread responses take too much memory: each further
- * one would be read from the backend for nothing. Closing the connection alone does not help against a client that opens another one
- * and asks for all of it again: so a new one gets more requests served as it takes responses.
+ * Holds back requests of a connection with many unread responses, while unread responses take too much memory: each further response
+ * would be read from the backend for nothing. To close the connection would not help against a client that opens another one and asks
+ * for everything again: so a new connection gets more requests served only as it reads responses.
  */
 export class HeldRequests<Stream extends HeldStream> {
   readonly #owner: HeldOwner<Stream>
@@ -36,7 +36,7 @@ export class HeldRequests<Stream extends HeldStream> {
   readonly #now: () => number
   readonly #serve: (stream: Stream) => void
   #held: Stream[] = []
-  #lastMs = -Infinity
+  #lastServedMs = -Infinity
   #timer: NodeJS.Timeout | undefined
 
   /**
@@ -60,46 +60,46 @@ export class HeldRequests<Stream extends HeldStream> {
     return this.#held.length === 0
   }
 
-  /** Returns whether it keeps the stream, to be served later. */
+  /** Holds back the request of a stream if it must. Returns whether it has. */
   hold(stream: Stream): boolean {
     if (this.#held.length === 0) {
-      if (!this.#isHolding()) return false
-      this.#lastMs = this.#now()
-      this.#timer = setInterval(() => this.serveWherePossible(), LOOK_MS).unref()
+      if (!this.#mustHold()) return false
+      this.#lastServedMs = this.#now()
+      this.#timer = setInterval(() => this.serveIfAllowed(), CHECK_MS).unref()
     }
     this.#held.push(stream)
     return true
   }
 
-  /** None of them is served any more. */
+  /** Drops all held requests. */
   clear(): void {
     clearInterval(this.#timer)
     this.#held = []
   }
 
-  /** To be called when a response was taken. */
-  serveWherePossible(): void {
+  /** Serves held requests as far as possible now. To be called when the client has read a response. */
+  serveIfAllowed(): void {
     this.#held = this.#held.filter(({ isOpen }) => isOpen)
     while (this.#held.length > 0) {
       const nowMs = this.#now()
-      if (this.#isHolding()) {
-        if (nowMs - this.#lastMs < EACH_MS) return
-        this.#lastMs = nowMs
+      if (this.#mustHold()) {
+        if (nowMs - this.#lastServedMs < SERVE_ONE_EACH_MS) return
+        this.#lastServedMs = nowMs
       }
       const stream = this.#held.shift()
       if (stream?.isOpen) this.#serve(stream)
     }
     this.clear()
-    // They may all have been reset.
-    this.#owner.endWhereDone()
+    // All of them may have been reset, so that nothing else closes the connection.
+    this.#owner.closeIfDone()
   }
 
-  #isHolding(): boolean {
+  #mustHold(): boolean {
     if (!this.#isPressed()) return false
     const { streams, openRequests, responsesSent } = this.#owner
-    if (openRequests >= ALLOWED + MORE_EACH * responsesSent) return true
+    if (openRequests >= ALWAYS_SERVED + SERVED_PER_RESPONSE * responsesSent) return true
     let unread = 0
-    for (const stream of streams.values()) if (stream.isUnread && ++unread >= ALLOWED) return true
+    for (const stream of streams.values()) if (stream.isUnread && ++unread >= ALWAYS_SERVED) return true
     return false
   }
 }

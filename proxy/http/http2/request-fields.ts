@@ -2,14 +2,14 @@ import { readFieldName } from '../fields/field-names.ts'
 import { http1Only } from '../fields/removed-headers.ts'
 import { trimBlanks } from '../fields/trim-blanks.ts'
 
-/** The contents of the fields of a request (RFC 9113 section 8.3.1). */
+/** What the fields of a request say (RFC 9113 section 8.3.1). */
 export type RequestFields = {
   readonly method: string
   /** Empty for CONNECT. */
   readonly path: string
-  /** As a list of headers: name, value, name, value… `:authority` stays where it came. */
+  /** Name, value, name, value… `:authority` stays among them. */
   readonly headers: readonly string[]
-  /** The bytes of content that are declared. */
+  /** The bytes of content that the request declares; undefined if it declares none. */
   readonly contentLength: number | undefined
 }
 
@@ -81,23 +81,23 @@ export function readTrailerFields(list: readonly string[]): string[] | undefined
   return trailers
 }
 
-/** Undefined for a name that no field of HTTP/2 has: one in upper case, or a header that only HTTP/1 has. */
+/** Undefined for a name that HTTP/2 forbids: in upper case, or of a header that only HTTP/1 has. */
 function readName(sent: string): string | undefined {
   const name = readFieldName(sent)?.name
   return name === sent && !http1Only.has(name) ? name : undefined
 }
 
-/** Without blanks at its ends, which HTTP/1 takes off too. Undefined for a value that no field has. */
+/** The value without the blanks around it, which HTTP/1 removes too. Undefined for an invalid value. */
 function readValue(value: string): string | undefined {
   if (illegalInValue.test(value)) return undefined
   return trimBlanks(value)
 }
 
 /**
- * Stands for the fields of a request that are over the limit. Only the method matters: a response to HEAD has no content, so
- * that one to an unknown method has none, either.
+ * Stands in for fields that exceed the limit. Only the method matters, as a response to HEAD has no content: if the method is not among
+ * the first fields, the request is answered as if it were HEAD.
  *
- * @param list the first fields
+ * @param list the first fields: name, value, name, value…
  */
 export function unreadFields(list: readonly string[]): RequestFields {
   const at = list.findIndex((name, i) => i % 2 === 0 && name === ':method')

@@ -6,13 +6,13 @@ import { detachBuffer } from '../message/detach-buffer.ts'
 
 /** The stream of a response. */
 export type ResponseStream = {
-  /** The client does not read its responses. */
-  readonly isFull: boolean
+  /** So much output of the connection is pending that the client seems not to read. */
+  readonly isBacklogged: boolean
   /** The response has data to send. */
-  begin(): void
+  enqueue(): void
   /** Sends an interim response. */
   sendInterimResponse(status: number, fields: readonly string[]): void
-  /** Resets the stream: the response cannot be completed. */
+  /** Resets the stream, as the response cannot be completed. */
   reset(): void
   /** Closes the connection. */
   destroyConnection(): void
@@ -23,7 +23,7 @@ const MAX_PENDING_BYTES = 16 * 1024
 
 const nothing: readonly string[] = []
 
-/** The response on an HTTP/2 stream. All data of one turn of the event loop goes out together, in as few frames as possible. */
+/** The response on an HTTP/2 stream. All data of one turn of the event loop is sent together, in as few frames as possible. */
 export class Http2Response extends ClientResponse {
   readonly shouldKeepAlive = true
   readonly #stream: ResponseStream
@@ -32,9 +32,9 @@ export class Http2Response extends ClientResponse {
   #isHeadDue = false
   /** The head is set and not written. */
   #isHeadPending = false
-  /** The rest of a partly sent piece: comes first. */
+  /** The rest of a partly sent piece, which is sent first. */
   #part: Buffer | undefined
-  /** Pieces pending for longer than a turn, detached from the buffers that they were read into: come next. */
+  /** Pieces pending for longer than a turn, detached from the buffers that they were read into: sent next. */
   #detached: ByteQueue | undefined
   #pieces: Buffer[] = []
   #firstPiece = 0
@@ -72,13 +72,13 @@ export class Http2Response extends ClientResponse {
   override flushHead(): void {
     if (!this.#isHeadPending || this.#isHeadDue) return
     this.#isHeadDue = true
-    this.#stream.begin()
+    this.#stream.enqueue()
   }
 
   override write(piece: Buffer): boolean {
     if (this.destroyed || this.writableEnded) return true
     this.#push(piece)
-    this.#stream.begin()
+    this.#stream.enqueue()
     if (this.#pendingBytes > MAX_PENDING_BYTES) this.#needsDrain = true
     return !this.#needsDrain
   }
@@ -87,7 +87,7 @@ export class Http2Response extends ClientResponse {
     if (this.destroyed || this.writableEnded) return
     this.writableEnded = true
     if (last) this.#push(last)
-    this.#stream.begin()
+    this.#stream.enqueue()
   }
 
   #push(piece: Buffer): void {
@@ -106,7 +106,7 @@ export class Http2Response extends ClientResponse {
   }
 
   override writeInterimResponse(status: number, fields: readonly string[]): void {
-    if (this.headersSent || this.destroyed || this.#stream.isFull) return
+    if (this.headersSent || this.destroyed || this.#stream.isBacklogged) return
     this.#stream.sendInterimResponse(status, fields)
   }
 
@@ -117,12 +117,12 @@ export class Http2Response extends ClientResponse {
 
   override truncate(): void {
     this.#isTruncated = true
-    if (!this.destroyed) this.#stream.begin()
+    if (!this.destroyed) this.#stream.enqueue()
   }
 
   override abort(): void {
     if (this.destroyed) return
-    // The client has not even taken the end: nothing else can be said to it.
+    // The last frame is written already, and the client has not read it: a reset would come too late.
     if (this.#isEndWritten) this.destroyConnection()
     else this.#stream.reset()
   }
@@ -203,7 +203,7 @@ export class Http2Response extends ClientResponse {
     this.#clearPieces()
   }
 
-  /** The pending data has shrunk enough to make room. */
+  /** Some of the pending data has been written: calls `onDrain` if there is room again. */
   onWritten(): void {
     if (!this.#needsDrain || this.#pendingBytes > MAX_PENDING_BYTES / 2) return
     this.#needsDrain = false

@@ -2,11 +2,12 @@ import { ConnectionError, errorCodes, MAX_FRAME_BYTES, MAX_WINDOW, settingIds } 
 import type { Http2Output, OutgoingStream } from './output/output.ts'
 
 const SETTING_BYTES = 6
-/** There are seven of them. */
+/** Settings in one frame: more than are registered. */
 const MAX_SETTINGS = 32
 
 /**
- * Applies the SETTINGS of a client (RFC 9113 section 6.5.2). Larger frames, pushes and the size of lists are not used.
+ * Applies the SETTINGS of a client (RFC 9113 section 6.5.2). The settings for larger frames, pushes and the size of lists are only
+ * checked.
  *
  * @throws {ConnectionError}
  */

@@ -22,15 +22,15 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   readonly response: Http2Response
   /** The client has sent all of the request. */
   hasRemoteEnded: boolean
-  /** It is served, and neither the end of the response was written nor has one side reset it. */
+  /** The end of the response has not been written, and neither side has reset the stream. */
   isOpen = true
   windowDifference = 0
-  /** The handler has its request. */
+  /** The handler has its request, and its response is not finished. */
   isServed = false
-  hasTurn = false
-  /** Bytes of content that are declared and have not come; undefined if nothing was declared. */
+  isQueued = false
+  /** Bytes of the declared content that have not arrived; undefined if no length was declared. */
   #contentLeft: number | undefined
-  /** Content of the frames of this read. */
+  /** Content of this read that is not passed to the request yet. */
   #content: JoinedBytes | undefined
   #receiveWindow = INITIAL_WINDOW
   #isGone = false
@@ -49,7 +49,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   /**
    * Counts the payload of a DATA frame.
    *
-   * @returns the code of the error that it is, if it is one
+   * @returns the error code if the frame is an error
    */
   onDataFrame(length: number): number | undefined {
     if (this.hasRemoteEnded) return errorCodes.streamClosed
@@ -57,12 +57,12 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     return this.#receiveWindow < 0 ? errorCodes.flowControlError : undefined
   }
 
-  /** Content has arrived that the stream has to emit. */
+  /** Content of this read is not passed to the request yet. */
   hasUnflushedContent(): boolean {
     return this.#content !== undefined && !this.#content.isEmpty
   }
 
-  /** Takes content, which is emitted at the end of the read, or now if it is long. Returns the error code if the content is an error. */
+  /** Passes content to the request: at the end of the read, or now if it is long. Returns the error code if the content is an error. */
   onData(bytes: Buffer, from: number, to: number): number | undefined {
     if (this.#contentLeft !== undefined && (this.#contentLeft -= to - from) < 0)
       return errorCodes.protocolError
@@ -81,7 +81,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     if (this.#content && !this.#content.isEmpty) this.request.onBody(this.#content.take())
   }
 
-  /** The client has sent all of the request. Returns the code of the error that this is, if it is one. */
+  /** The client has ended its request. Returns the error code if content is missing. */
   onRemoteEnd(): number | undefined {
     if (this.#contentLeft !== undefined && this.#contentLeft > 0) return errorCodes.protocolError
     this.flushContent()
@@ -100,7 +100,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.#consumedBytes = 0
   }
 
-  /** The response is complete: the rest of the request is dropped, and the client gets window updates for it. */
+  /** The response is complete: drops the rest of the request, and sends window updates for it. */
   dropRest(): void {
     this.flushContent()
     const { bufferedBytes } = this.request
@@ -117,7 +117,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.response.markClosed()
   }
 
-  /** Some of the response waits for the client's window, or for it to read. */
+  /** Some of the response is pending until the client reads, or enlarges its window. */
   get isUnread(): boolean {
     return this.response.pendingBytes > 0
   }
@@ -126,12 +126,12 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     return this.#connection.socket
   }
 
-  get isFull(): boolean {
-    return this.#connection.output.isFull
+  get isBacklogged(): boolean {
+    return this.#connection.output.isBacklogged
   }
 
-  begin(): void {
-    this.#connection.output.begin(this)
+  enqueue(): void {
+    this.#connection.output.enqueue(this)
   }
 
   sendInterimResponse(status: number, fields: readonly string[]): void {

@@ -1,7 +1,7 @@
 import { ConnectionError, flags, frameTypes, preface } from '../../../proxy/http/http2/frames.ts'
 import { Glitches } from '../../../proxy/http/http2/glitches.ts'
 import { HpackDecoder } from '../../../proxy/http/http2/hpack/decoder.ts'
-import { Incoming, type IncomingOwner } from '../../../proxy/http/http2/incoming.ts'
+import { Http2Input, type Http2InputOwner } from '../../../proxy/http/http2/input.ts'
 import { readRequestFields } from '../../../proxy/http/http2/request-fields.ts'
 import { headersOf } from '../../../proxy/http/message/headers.ts'
 import type { ByteReader, CostRow } from '../../support/cost/row.ts'
@@ -46,11 +46,11 @@ function openConnection(): ByteReader {
       if (!glitches.add(weight)) throw new ConnectionError(11, 'too many frames without effect (flood)')
     },
     failStream: () => owner.glitch(10),
-    letGo: nothing,
-    endWhereDone: nothing,
+    dropStream: nothing,
+    closeIfDone: nothing,
     close: nothing,
   }
-  const incoming = new Incoming(owner as unknown as IncomingOwner, maxHeaderBytes, () => 0)
+  const incoming = new Http2Input(owner as unknown as Http2InputOwner, maxHeaderBytes, () => 0)
   return {
     take(piece) {
       Object.assign(this, { incoming, kept })

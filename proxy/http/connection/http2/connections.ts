@@ -47,7 +47,7 @@ export function createHttp2Connections(
       const nowMs = now()
       for (const connection of connections) {
         const { openRequests, requests, idleSinceMs, partSinceMs = nowMs } = connection
-        if (nowMs - partSinceMs >= headersMs) connection.leave()
+        if (nowMs - partSinceMs >= headersMs) connection.closeNow()
         else if (openRequests > 0) continue
         else if (nowMs - idleSinceMs >= (requests === 0 ? headersMs : idleMs)) connection.close()
       }
@@ -62,20 +62,20 @@ export function createHttp2Connections(
       connections.add(connection)
       connectionsOfSockets.set(socket, connection)
       socket.once('close', () => connections.delete(connection))
-      if (isClosing) connection.announceEnd()
+      if (isClosing) connection.announceClose()
       if (first) connection.read(first)
       socket.resume()
     },
     close(noticeMs) {
       isClosing = true
       clearInterval(sweep)
-      for (const connection of connections) connection.announceEnd()
+      for (const connection of connections) connection.announceClose()
       setTimeout(() => {
         for (const connection of connections) connection.close()
       }, noticeMs).unref()
     },
     destroy() {
-      for (const connection of connections) connection.leave()
+      for (const connection of connections) connection.closeNow()
     },
   }
 }

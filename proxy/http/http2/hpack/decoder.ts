@@ -4,19 +4,19 @@ import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 
 /** Bytes of the dynamic table: the default size that clients may use. */
 const TABLE_BYTES = 4096
-/** 2^28 and more stands for nothing that could be here. */
+/** 2^28 and more is larger than any index or length can be. */
 const MAX_INTEGER_BYTES = 5
 
 /**
  * Decodes the lists of fields of one connection, in order (RFC 7541). Names and values have one character a byte.
  *
- * Memory is bounded by the dynamic table, and by the list that is read: fields beyond its limit are still decoded, because the
- * table depends on it, and not kept.
+ * Memory is bounded by the dynamic table and by the limit of the list: fields beyond it are decoded, because the table depends on them,
+ * and dropped.
  */
 export class HpackDecoder {
   /** Name, value, name, value… with the newest entry last. */
   #entries: string[] = []
-  /** How many of them at the beginning are gone. */
+  /** How many items at the beginning have been evicted. */
   #gone = 0
   #bytes = 0
   #maxBytes = TABLE_BYTES
@@ -114,7 +114,7 @@ export class HpackDecoder {
       this.#entries[this.#gone] = this.#entries[this.#gone + 1] = ''
       this.#gone += 2
     }
-    // Now and then, so that an entry costs nothing but its own place.
+    // Not each time, as removing items moves all others.
     if (this.#gone > 256 || this.#gone === this.#entries.length) {
       this.#entries.splice(0, this.#gone)
       this.#gone = 0

@@ -7,7 +7,7 @@ const MAX_ENTRY_LENGTH = 512
 /** Maximum number of names whose last value is known, so that repeated values are put into the table. */
 const MAX_NAMES = 64
 
-/** Values that nobody may guess by watching sizes, and values that no two responses share (RFC 7541 section 7.1). */
+/** Values that others could guess by watching sizes (RFC 7541 section 7.1), and values that no two responses share. */
 const neverIndexed = new Set(['set-cookie', 'authorization', 'www-authenticate', 'proxy-authenticate'])
 
 const staticFields = new Map<string, number>()
@@ -18,7 +18,7 @@ for (let i = STATIC_ENTRIES; i > 0; i--) {
   staticNames.set(name, i)
 }
 
-/** Where lists are encoded to, before they are copied. Grows to the largest. */
+/** The buffer that lists are encoded in, before they are copied. Grows to the largest list. */
 let room = Buffer.allocUnsafeSlow(16 * 1024)
 
 /** The table entry of one name: its last value, and its insertion number. */
@@ -28,7 +28,7 @@ type Known = { value: string; entry: number }
  * Encodes the lists of fields of one connection, in order (RFC 7541). A field goes into the table when it is sent with the same value
  * twice in a row: values that are new each time cost nothing there.
  *
- * Texts are sent as they are: the code of Huffman would save a quarter of what the table leaves, and cost more time than all the rest.
+ * Strings are sent without Huffman coding, which would save a quarter of what the table leaves, and cost more time than all the rest.
  */
 export class HpackEncoder {
   readonly #known = new Map<string, Known>()
@@ -46,7 +46,7 @@ export class HpackEncoder {
   resize(maxBytes: number): void {
     const bytes = Math.min(maxBytes, TABLE_BYTES)
     if (bytes === this.#maxBytes) return
-    // Smaller and larger again in between has to be said too: then the table begins anew.
+    // The peer must also be told if the table was smaller in between: it starts over empty.
     this.#shrinkTo(0)
     this.#maxBytes = bytes
     this.#resizedTo = bytes

@@ -1,6 +1,6 @@
 /**
- * Bits of the code of each byte (RFC 7541 appendix B), and at last of EOS. Codes of a length follow each other in the order of
- * the bytes.
+ * The length in bits of each byte's code (RFC 7541 appendix B), and last of EOS. Codes of the same length are consecutive, in the order
+ * of the bytes.
  */
 const codeLengths: readonly number[] = [
   ...[13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28],
@@ -29,7 +29,7 @@ const FAILS = 0x8000_0000
  * complete. No code is shorter than five bits, so they complete one at most.
  */
 const steps: Int32Array = makeSteps()
-/** Nodes that only bits of one lead to, fewer than eight: where a string may end (section 5.2). */
+/** Nodes reached by fewer than eight 1 bits: at these a string may end (section 5.2). */
 const isPadding: Uint8Array = makePadding()
 
 type Tree = { readonly zero: number[]; readonly one: number[] }
@@ -94,7 +94,7 @@ function makePadding(): Uint8Array {
   return made
 }
 
-/** Where strings are decoded to: the longest that a list of fields could have, with a code of five bits for each byte. */
+/** The buffer that strings are decoded in. Grows to the longest, with five bits for each byte. */
 let room = Buffer.allocUnsafeSlow(4 * 1024)
 
 /** Returns the text of the bytes from `start` to `end`, one character a byte, or undefined for an invalid Huffman encoding. */

@@ -2,12 +2,12 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { flags, FRAME_HEAD_BYTES, frameTypes, MAX_FRAME_BYTES, writeFrameHead } from '../frames.ts'
 
-/** Up to so many bytes are copied into one buffer, which is cheaper than several. Over TLS all are, as each buffer becomes a record. */
+/** Up to so many bytes are copied into one buffer to write. Over TLS all are, as each buffer would become a record. */
 const MAX_JOINED_BYTES = 8 * 1024
 
 /** The body of a response. */
 type Body = {
-  /** Takes out so many bytes, and appends them in pieces. */
+  /** Takes out so many bytes, and appends them to `pieces`. */
   takeBody(bytes: number, pieces: Buffer[]): void
 }
 
@@ -68,7 +68,7 @@ export class FrameBuffer {
     }
   }
 
-  /** Writes them, and is empty then. @param onSent called when all of them were handed to the system, or never will be */
+  /** Writes all frames, and clears the buffer. @param onSent called when the operating system has taken all of them, or never will */
   write(onSent: (() => void) | undefined): void {
     const frames = this.#frames
     const bytes = this.#bytes
@@ -86,7 +86,7 @@ export class FrameBuffer {
   }
 }
 
-/** @param waits it waits for the client, and keeps no memory but its own */
+/** @param waits the bytes will be pending, and must not keep other memory alive */
 function joined(frames: readonly Buffer[], bytes: number, waits: boolean): Buffer {
   if (frames.length === 1 && !waits) return frames[0] ?? noBytes
   const all = waits ? Buffer.allocUnsafeSlow(bytes) : Buffer.allocUnsafe(bytes)

@@ -25,10 +25,10 @@ export type OutgoingStream = {
   readonly response: Http2Response
   /** More can be sent on it. */
   readonly isOpen: boolean
-  /** The change that the client made to its window, relative to the initial one. */
+  /** Its send window, relative to the initial window. */
   windowDifference: number
-  /** It is among those that have something to send. */
-  hasTurn: boolean
+  /** It is in the queue of streams that have something to send. */
+  isQueued: boolean
 }
 
 export type OutputEvents<Stream> = {
@@ -36,14 +36,14 @@ export type OutputEvents<Stream> = {
   onLocalEnd(stream: Stream): void
   /** A response was truncated: resets its stream. */
   onTruncated(stream: Stream): void
-  /** All of a response was handed to the system. */
+  /** The operating system has taken all of a response. */
   onSent(stream: Stream): void
   onException(error: unknown): void
 }
 
 /**
- * The output of an HTTP/2 connection: frames, within the windows that the client gives, streams in turns. All that is given in
- * one turn of the event loop is one write, as far as the client reads.
+ * The output of an HTTP/2 connection: frames of all streams in turn, within the client's flow-control windows. All output of one turn
+ * of the event loop is one write, as far as the client reads.
  */
 export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   readonly #socket: Socket
@@ -52,9 +52,9 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   #window = INITIAL_WINDOW
   #initialWindow = INITIAL_WINDOW
   /** Streams that have something to send, in the order of their turns. */
-  #turns: Stream[] = []
+  #queue: Stream[] = []
   readonly #frames: FrameBuffer
-  /** Streams whose end is in `frames`. */
+  /** Streams whose last frame is in `#frames`. */
   #ending: Stream[] = []
   #isScheduled = false
   #hasResponded = false
@@ -66,13 +66,13 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     socket.on('drain', () => this.#schedule())
   }
 
-  /** The client does not read its responses. */
-  get isFull(): boolean {
+  /** So much output is pending that the client seems not to read: nothing more is read from it. */
+  get isBacklogged(): boolean {
     return this.#frames.bytes + this.#socket.writableLength > MAX_PENDING_BYTES
   }
 
   /** Whether something of a response has been written since this was asked last. */
-  takeResponded(): boolean {
+  takeHasResponded(): boolean {
     const hasResponded = this.#hasResponded
     this.#hasResponded = false
     return hasResponded
@@ -85,17 +85,17 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   }
 
   /** A response has data to send. */
-  begin(stream: Stream): void {
+  enqueue(stream: Stream): void {
     if (!stream.isOpen) return
-    this.#addTurn(stream)
-    // If nothing can be written, detach the given data from its shared buffer at least.
+    this.#addToQueue(stream)
+    // If nothing can be written, the flush at least detaches the data from shared buffers.
     this.#schedule()
   }
 
-  #addTurn(stream: Stream): void {
-    if (stream.hasTurn) return
-    stream.hasTurn = true
-    this.#turns.push(stream)
+  #addToQueue(stream: Stream): void {
+    if (stream.isQueued) return
+    stream.isQueued = true
+    this.#queue.push(stream)
   }
 
   /** Sends an interim response. */
@@ -105,18 +105,18 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   }
 
   /** The stream has closed: nothing more is sent on it. */
-  forget(stream: Stream): void {
-    if (!stream.hasTurn) return
-    stream.hasTurn = false
-    this.#turns.splice(this.#turns.indexOf(stream), 1)
+  remove(stream: Stream): void {
+    if (!stream.isQueued) return
+    stream.isQueued = false
+    this.#queue.splice(this.#queue.indexOf(stream), 1)
   }
 
-  /** The client has said how large its table for fields is. */
+  /** The client has set the size of its HPACK table. */
   resizeTable(bytes: number): void {
     this.#encoder.resize(bytes)
   }
 
-  /** The client gives the connection a larger window. @throws {ConnectionError} */
+  /** Enlarges the window of the connection. @throws {ConnectionError} if it becomes larger than allowed */
   widen(bytes: number): void {
     this.#window += bytes
     if (this.#window > MAX_WINDOW)
@@ -124,15 +124,15 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     this.#schedule()
   }
 
-  /** The client gives a stream a larger window. Returns whether it may be that large. */
+  /** Enlarges the window of a stream. Returns whether it may be that large. */
   widenStream(stream: Stream, bytes: number): boolean {
     stream.windowDifference += bytes
     if (this.#windowOf(stream) > MAX_WINDOW) return false
-    if (stream.response.pendingBytes > 0) this.begin(stream)
+    if (stream.response.pendingBytes > 0) this.enqueue(stream)
     return true
   }
 
-  /** The client gives each stream another window to begin with, the open ones too. @throws {ConnectionError} */
+  /** Changes the initial window of all streams, open ones included. @throws {ConnectionError} if a window becomes larger than allowed */
   setInitialWindow(bytes: number, open: Iterable<Stream>): void {
     this.#initialWindow = bytes
     for (const stream of open)
@@ -140,7 +140,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
         throw new ConnectionError(errorCodes.flowControlError, 'flow-control window above 2^31-1')
   }
 
-  /** It is below zero where the client has taken back more than was left. */
+  /** Negative if the client has reduced the initial window by more than was left. */
   #windowOf({ windowDifference }: Stream): number {
     return this.#initialWindow + windowDifference
   }
@@ -158,14 +158,14 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     try {
       do this.#writeOnce()
       while (this.#canWriteMore)
-      for (const { response } of this.#turns) response.detachPending()
+      for (const { response } of this.#queue) response.detachPending()
     } catch (error) {
       this.#events.onException(error)
     }
   }
 
   #writeOnce(): void {
-    if (!this.#socket.writableNeedDrain) this.#takeTurns()
+    if (!this.#socket.writableNeedDrain) this.#writeInTurn()
     if (this.#frames.bytes === 0) return
     const ended = this.#ending
     if (ended.length === 0) return this.#frames.write(undefined)
@@ -176,27 +176,27 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   }
 
   get #canWriteMore(): boolean {
-    return this.#turns.length > 0 && this.#window > 0 && !this.#socket.writableNeedDrain
+    return this.#queue.length > 0 && this.#window > 0 && !this.#socket.writableNeedDrain
   }
 
-  /** Takes of each stream in turn what one frame holds, as long as there is room. */
-  #takeTurns(): void {
+  /** Adds one frame of each stream in turn, as long as there is room. */
+  #writeInTurn(): void {
     let blocked = 0
-    while (blocked < this.#turns.length && this.#frames.bytes < WRITE_BYTES) {
-      const stream = this.#turns.shift()
+    while (blocked < this.#queue.length && this.#frames.bytes < WRITE_BYTES) {
+      const stream = this.#queue.shift()
       if (!stream) return
       // Sending may make room for more output.
-      stream.hasTurn = false
-      if (!this.#takeTurn(stream)) continue
-      // Not scheduled: what it waits for, a window or the socket, does that.
-      if (stream.isOpen) this.#addTurn(stream)
-      // The connection has no window: no stream that has a body gets further.
+      stream.isQueued = false
+      if (!this.#writeFrame(stream)) continue
+      // Not scheduled: a window update or `drain` of the socket does that.
+      if (stream.isOpen) this.#addToQueue(stream)
+      // The window of the connection is used up: only heads can be sent.
       if (this.#window <= 0) blocked++
     }
   }
 
   /** Returns whether the stream has more to send, and a window for it. */
-  #takeTurn(stream: Stream): boolean {
+  #writeFrame(stream: Stream): boolean {
     const { response } = stream
     const { isLast } = response
     const fields = response.takeHead()

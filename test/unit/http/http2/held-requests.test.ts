@@ -111,7 +111,7 @@ test('held requests that the client resets are not served, and the timer ends wi
   await wait(250)
   expect(state.served).toBe(8)
   connection.read(requests(streams.map((id) => id + 200)))
-  connection.leave()
+  connection.closeNow()
   state.isPressed = false
   await wait(250)
   expect(state.served).toBe(8)

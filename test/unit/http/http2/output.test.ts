@@ -59,16 +59,16 @@ const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(res
 /** A response on a stream whose window is large, on a connection whose window is the usual one. */
 function openStream(socket: FakeSocket) {
   const output = new Http2Output(socket as unknown as Socket, events)
-  const begin = (): void => output.begin(stream)
+  const enqueue = (): void => output.enqueue(stream)
   const owner = {
-    isFull: false,
-    begin,
+    isBacklogged: false,
+    enqueue,
     sendInterimResponse: nothing,
     reset: nothing,
     destroyConnection: nothing,
   }
   const response = new Http2Response(owner, {} as unknown as ClientRequest)
-  const stream: OutgoingStream = { id: 1, response, isOpen: true, windowDifference: 0, hasTurn: false }
+  const stream: OutgoingStream = { id: 1, response, isOpen: true, windowDifference: 0, isQueued: false }
   output.setInitialWindow(2 ** 30, [stream])
   response.writeHead(200, [])
   return { output, response }

@@ -4,8 +4,8 @@ import type { ClientRequest } from '../../../../proxy/http/message/client-reques
 import { Http2Response } from '../../../../proxy/http/http2/response.ts'
 
 const stream = {
-  isFull: false,
-  begin: () => undefined,
+  isBacklogged: false,
+  enqueue: () => undefined,
   sendInterimResponse: () => undefined,
   reset: () => undefined,
   destroyConnection: () => undefined,
@@ -90,9 +90,9 @@ test('a large piece is not copied', () => {
 test('a client that does not read gets no interim responses', () => {
   const sent: number[] = []
   const sendInterimResponse = (status: number): void => void sent.push(status)
-  for (const isFull of [true, false]) {
+  for (const isBacklogged of [true, false]) {
     const response = new Http2Response(
-      { ...stream, isFull, sendInterimResponse },
+      { ...stream, isBacklogged, sendInterimResponse },
       {} as unknown as ClientRequest,
     )
     response.writeInterimResponse(102, [])

@@ -9,38 +9,38 @@ import { applySettings } from './settings.ts'
 import type { Http2Stream } from './stream.ts'
 
 /** The connection that receives the frames. */
-export type IncomingOwner = {
+export type Http2InputOwner = {
   readonly output: Http2Output<Http2Stream>
   readonly isClosed: boolean
-  /** The open streams, by number. */
+  /** The open streams, by id. */
   readonly streams: ReadonlyMap<number, Http2Stream>
   readonly answered: AnsweredStreams
-  /** The number of the last stream that the client has opened. */
+  /** The id of the last stream that the client has opened. */
   readonly lastStream: number
-  /** The client opens a stream. @param list the fields of the request; where they are over the limit, the first of them */
+  /** The client opens a stream. @param list the fields of the request; if they exceed the limit, those that fit */
   open(id: number, list: readonly string[], endsStream: boolean, isTooLarge: boolean): void
   /** The client has reset a stream. */
-  letGo(stream: Http2Stream): void
-  /** Resets a stream for what the client has done on it. @throws {ConnectionError} */
+  dropStream(stream: Http2Stream): void
+  /** Resets a stream because of an error of the client. @throws {ConnectionError} if there are too many */
   failStream(id: number, code: number): void
-  /** Counts a frame that no request needs. @throws {ConnectionError} where there are too many */
+  /** Counts a frame that no request needs many of. @throws {ConnectionError} if there are too many */
   glitch(weight: number): void
   /** Closes the connection if it is closing and all received requests are answered. */
-  endWhereDone(): void
-  /** The client is about to go: the connection ends as soon as no request is open. Until then its requests are served. */
-  endWhenIdle(): void
+  closeIfDone(): void
+  /** The client is about to close: closes the connection as soon as no request is in flight. Until then requests are served. */
+  closeWhenIdle(): void
 }
 
-/** Frames that may arrive on a stream that was reset before the client could know. */
+/** Weight of frames on a stream that was reset before the client could know. */
 const LATE_WEIGHT = 0.25
 const PRIORITY_BYTES = 5
 const MIN_GOAWAY_BYTES = 8
 
 /** The input of an HTTP/2 connection: frames, in the order and with the content that RFC 9113 allows. */
-export class Incoming implements FrameSink {
+export class Http2Input implements FrameSink {
   /** When the incomplete header block, or incomplete frame other than DATA, began, in monotonic milliseconds. */
   partSinceMs: number | undefined
-  readonly #owner: IncomingOwner
+  readonly #owner: Http2InputOwner
   readonly #now: () => number
   readonly #reader = new FrameReader(this)
   readonly #decoder: HpackDecoder
@@ -52,14 +52,14 @@ export class Incoming implements FrameSink {
   #dataHasContent = false
   /** Padding bytes in the payload of the current DATA frame. */
   #dataPadding = 0
-  /** Streams for which this read has brought content that they have not given out. */
+  /** Streams with content of this read that is not flushed yet. */
   #withContent: Http2Stream[] = []
 
   /**
    * @param maxHeaderBytes of a request: names, values and 32 for each
    * @param now monotonic milliseconds
    */
-  constructor(owner: IncomingOwner, maxHeaderBytes: number, now: () => number) {
+  constructor(owner: Http2InputOwner, maxHeaderBytes: number, now: () => number) {
     this.#owner = owner
     this.#now = now
     this.#decoder = new HpackDecoder(maxHeaderBytes)
@@ -121,10 +121,10 @@ export class Incoming implements FrameSink {
     if (payload.length < MIN_GOAWAY_BYTES)
       throw new ConnectionError(errorCodes.frameSizeError, 'GOAWAY shorter than 8 bytes')
     this.#owner.glitch(1)
-    this.#owner.endWhenIdle()
+    this.#owner.closeWhenIdle()
   }
 
-  /** The first frame is SETTINGS, and nothing comes between the parts of a header block. */
+  /** The first frame must be SETTINGS, and no other frame may come between the frames of a header block. */
   #checkOrder(type: number, id: number): void {
     if (!this.#hasSettings && type !== frameTypes.settings)
       throw new ConnectionError(errorCodes.protocolError, 'frame before the first SETTINGS')
@@ -140,12 +140,12 @@ export class Incoming implements FrameSink {
     if ((flagBits & flags.endHeaders) !== 0) this.#onHeaderBlock()
   }
 
-  /** All of a header block has arrived. It is decoded in any case: the table of the following ones depends on it. */
+  /** A header block is complete. It is decoded in any case: the dynamic table of later blocks depends on it. */
   #onHeaderBlock(): void {
     const { stream: id, endsStream } = this.#block
     const list = this.#decoder.decode(this.#block.take())
     const { isTooLarge } = this.#decoder
-    // A byte of it may stand for all of a table.
+    // One byte of a block may stand for a whole table entry.
     if (isTooLarge) this.#owner.glitch(1)
     const stream = this.#owner.streams.get(id)
     if (stream) this.#onTrailers(stream, isTooLarge ? undefined : list, endsStream)
@@ -154,7 +154,7 @@ export class Incoming implements FrameSink {
   }
 
   /**
-   * Trailers may come on a stream that was reset before the client could know. A request may not: its stream id must be new
+   * Trailers may arrive on a stream that was reset before the client could know. A request may not: its stream id must be new
    * (section 5.1.1).
    */
   #onLateHeaders(id: number, list: readonly string[], endsStream: boolean): void {
@@ -217,7 +217,7 @@ export class Incoming implements FrameSink {
   }
 
   onDataEnd(): void {
-    // The windows of streams bound the data pending for a slow backend: one pending stream must not block the others.
+    // The windows of the streams bound the data buffered for slow backends: one stream must not block the others.
     if (this.#receiveWindow < INITIAL_WINDOW / 2) {
       this.#owner.output.send(
         numbersFrame(frameTypes.windowUpdate, 0, 0, INITIAL_WINDOW - this.#receiveWindow),
@@ -242,11 +242,11 @@ export class Incoming implements FrameSink {
     if (payload.length !== 4)
       throw new ConnectionError(errorCodes.frameSizeError, 'RST_STREAM length is not 4')
     const stream = this.#owner.streams.get(id)
-    // Of a stream that is over it costs nothing more: clients send it where they stop an upload that was answered.
+    // On a closed stream it weighs less: clients reset an upload that was answered.
     this.#owner.glitch(stream ? 1 : LATE_WEIGHT)
     this.#owner.answered.delete(id)
-    if (stream) this.#owner.letGo(stream)
-    else this.#owner.endWhereDone()
+    if (stream) this.#owner.dropStream(stream)
+    else this.#owner.closeIfDone()
   }
 
   #onSettings(flagBits: number, id: number, payload: Buffer): void {
@@ -271,8 +271,8 @@ export class Incoming implements FrameSink {
     if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'PING on a stream other than 0')
     if (payload.length !== 8) throw new ConnectionError(errorCodes.frameSizeError, 'PING length is not 8')
     if ((flagBits & flags.ack) !== 0) return
-    // Clients of gRPC measure the connection by one with each piece of a response, hundreds in a second.
-    if (!this.#owner.output.takeResponded()) this.#owner.glitch(1)
+    // gRPC clients measure the connection with a PING for each piece of a response, hundreds in a second.
+    if (!this.#owner.output.takeHasResponded()) this.#owner.glitch(1)
     const [first, second] = [payload.readUInt32BE(0), payload.readUInt32BE(4)]
     this.#owner.output.send(numbersFrame(frameTypes.ping, flags.ack, 0, first, second))
   }
