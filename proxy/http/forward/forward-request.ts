@@ -12,19 +12,19 @@ export type ForwardRequest = {
   readonly response: ClientResponse
   /** The part of the body read before the request was allowed. */
   readonly held: HeldBody | undefined
-  /** Whose share of the connections to the backend it uses: an IPv4 address or an IPv6 network. */
+  /** The client whose share of the connections to the backend it uses: an IPv4 address or an IPv6 network. */
   readonly client: string
   /** Path and query for the request line. */
   readonly target: string
   /** The headers for the backend, without those that frame the body. */
   readonly upstreamHeaders: HeaderList
-  /** Says of each trailer of the request whether it is passed on, as of each header. */
+  /** Says which trailers of the request are passed on, as it does for its headers. */
   readonly classifyField: RequestFieldClassifier
-  /** Name, value, name, value… to add to the response, where no `settlement` says them. */
+  /** Headers to add to the response, unless a `settlement` provides them: name, value, name, value… */
   readonly responseHeaders: readonly string[]
   /** The reservations of the request, which its response settles. */
   readonly settlement: ResponseSettlement | undefined
-  /** Makes the head of a response, an interim one too, that of the client; undefined: it is the backend's. */
+  /** Rewrites the head of a response, interim ones included, for the client; undefined: the client gets the backend's. */
   readonly publicHead: ((head: ResponseHead) => ResponseHead) | undefined
   /** The span of the request to the backend; undefined without tracing. */
   readonly trace: UpstreamTrace | undefined
@@ -37,7 +37,7 @@ export type ForwardRequest = {
 
 /** Observes the response as it is forwarded. */
 export type ResponseSettlement = {
-  /** Name, value, name, value… to add to the response, as far as known yet. */
+  /** Headers to add to the response, as far as they are known: name, value, name, value… */
   readonly responseHeaders: readonly string[]
   /** Returns the response as the client is to get it. */
   onHead(head: ResponseHead): ResponseHead

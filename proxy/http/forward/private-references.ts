@@ -9,8 +9,8 @@ export type ReferenceNames = {
   /** The path, with its query, that the backend is sent for one of the client's; undefined for one that is not below the prefix. */
   readonly toPrivate: (path: string) => string | undefined
   /**
-   * Tags of `If` that are still to be read, of all lines of a request. Each takes as long as a target. Clients send one or two; those
-   * behind are left as they are, and hold for no resource.
+   * How many more tags of `If` to rewrite, in all lines of a request, as each takes as long as a target. Clients send one or two; further
+   * tags stay as they are, and match no resource of the backend.
    */
   tagsLeft: number
 }
@@ -18,7 +18,7 @@ export type ReferenceNames = {
 export const MAX_TAGS = 4
 
 /**
- * Gives the backend its own view of the fields of a request that name a resource: `Destination` and `If` (RFC 4918 sections 10.3 and
+ * Rewrites, for the backend, the fields of a request that name a resource: `Destination` and `If` (RFC 4918 sections 10.3 and
  * 10.4). Only references to the same host are changed.
  *
  * @param name of the field, in lower case
@@ -59,7 +59,7 @@ function privateTags(value: string, names: ReferenceNames): string {
   return written + value.slice(from)
 }
 
-/** Where the list ends that begins there, or the text. */
+/** The offset of the end of the list that begins at `from`, or of the text. */
 function endOfList(value: string, from: number): number {
   let isQuoted = false
   for (let at = from; at < value.length; at++) {

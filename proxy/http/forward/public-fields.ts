@@ -9,8 +9,8 @@ export type PublicNames = {
 }
 
 /**
- * Gives the client its own view of the fields of a response: `Location`, `Content-Location`, `Link`, `Refresh` and the `Path` of
- * cookies. Only paths of the same host are changed, and not those that begin with the prefix already: backends that read
+ * Rewrites, for the client, the fields of a response that name a path or a host: `Location`, `Content-Location`, `Link`, `Refresh` and
+ * the `Path` of cookies. Only paths of the same host are changed, and not those that begin with the prefix already: backends that read
  * `X-Forwarded-Prefix` write it themselves.
  *
  * @param fields name, value, name, value…; names in lower case
@@ -54,7 +54,7 @@ function publicRefresh(value: string, names: PublicNames): string {
   return before + publicLocation(target, names) + value.slice(before.length + target.length)
 }
 
-/** Path, and other references without a host, are relative to what the client asked for. */
+/** Rewrites an absolute path or a URL of the backend. Other references are relative to the URL that the client asked for. */
 function publicLocation(value: string, { publicHost, sentHost, prefix }: PublicNames): string {
   const [origin, authority] = /^(?:https?:)?\/\/([^/?#\\]*)/i.exec(value) ?? []
   if (origin === undefined || authority === undefined)
@@ -62,7 +62,7 @@ function publicLocation(value: string, { publicHost, sentHost, prefix }: PublicN
   const rest = value.slice(origin.length)
   if (isSameHost(authority, publicHost)) return prefix === '' ? value : origin + withPrefix(rest, prefix)
   if (!isSameHost(authority, sentHost)) return value
-  // Two slashes, or characters that browsers take for them, would begin with another host.
+  // Browsers would read two slashes, or characters that they take for slashes, as the beginning of a host.
   return withPrefix(`/${rest.replace(/^[/\\\s]+/, '')}`, prefix)
 }
 

@@ -8,7 +8,7 @@ export class ResponseDelivery {
   readonly #readAhead: ReadAhead
   #hasBegun = false
   #flushed = false
-  /** Set once the client reads more slowly than the backend sends. */
+  /** Undefined until the client reads more slowly than the backend sends. */
   #slowBody: ResponseBody | undefined
   #isTruncated = false
 
@@ -41,7 +41,7 @@ export class ResponseDelivery {
     return this.#isTruncated
   }
 
-  /** @param source paused while too much waits for the client */
+  /** @param source paused while too many bytes are buffered for the client */
   write(chunk: Buffer, last: boolean, source: UpstreamChannel | undefined): void {
     const response = this.#response
     this.#flushed = true
@@ -71,7 +71,7 @@ export class ResponseDelivery {
     else if (!response.writableEnded) response.end()
   }
 
-  /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */
+  /** Sends the received part of the response, and ends it such that the client can tell that it is truncated. */
   truncate(): void {
     const response = this.#response
     this.flushHead()
@@ -80,7 +80,7 @@ export class ResponseDelivery {
     else response.truncate()
   }
 
-  /** Drops the bytes that wait for the client. */
+  /** Discards the bytes that are buffered for the client. */
   drop(): void {
     this.#slowBody?.drop()
   }

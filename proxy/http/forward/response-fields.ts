@@ -12,7 +12,7 @@ export function responseFields(
   response: ClientResponse,
   added: readonly string[],
 ): string[] {
-  // A 205 has no content either, whatever the backend says; HTTP/2 checks the length that is declared.
+  // A 205 has no content either, whatever the backend says, and HTTP/2 clients check a declared length.
   const isWithoutLength = head.status === 204 || (head.status === 205 && request.httpVersionMajor > 1)
   let fields = isWithoutLength ? withoutLength(head.fields) : head.fields
   if (head.status === 426 && head.upgrade !== undefined && request.httpVersion === '1.1')
@@ -21,8 +21,8 @@ export function responseFields(
 }
 
 /**
- * The headers of a response with others that keep it out of every cache: what caches read first (RFC 9111 section 5.2, RFC 9213
- * section 2.1, the headers of CDNs) is replaced.
+ * Replaces the headers that caches read (RFC 9111 section 5.2, RFC 9213 section 2.1, those of CDNs) such that no cache stores the
+ * response.
  *
  * @param fields name, value, name, value…
  */
@@ -41,8 +41,8 @@ const cacheFields = new Set([
 ])
 
 /**
- * The protocols that a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say
- * "close".
+ * The headers with the protocols that a 426 must name (RFC 9110 section 15.5.22). As the response sets `connection` itself, it must also
+ * say whether the connection closes.
  */
 function upgradeFields(protocols: string, persistent: boolean): string[] {
   return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]

@@ -11,8 +11,8 @@ export type Tunnels = {
    * Forwards bytes in both directions between a client and the backend until one side ends, or nothing is sent for the
    * idle time. The end of one side is forwarded to the other after all data.
    *
-   * @param clientRest what the client sent after its handshake, already read
-   * @param upstreamRest likewise of the backend
+   * @param clientRest bytes that the client sent after its handshake, already read
+   * @param upstreamRest bytes that the backend sent after its 101, already read
    */
   open(client: Duplex, clientRest: Buffer, head: ResponseHead, upstream: Socket, upstreamRest: Buffer): void
   readonly size: number
@@ -69,7 +69,7 @@ type Side = {
   readonly goodbye: Buffer
 }
 
-/** Of another protocol than WebSocket nothing is known: it may end anywhere. */
+/** For protocols other than WebSocket, of which the gateway knows no frames: they may end after any byte. */
 const anywhere = { isReached: true, pass: () => undefined }
 const nothing = Buffer.alloc(0)
 

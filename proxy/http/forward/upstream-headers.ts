@@ -8,25 +8,25 @@ import { privateReference, type ReferenceNames } from './private-references.ts'
 export type Provenance = {
   /** The peer's address, which is appended to `X-Forwarded-For` or replaces it. */
   readonly peerAddress: string
-  /** The peer is a trusted proxy: what it says of the hops before it is kept. */
+  /** The peer is a trusted proxy: its headers about the hops before it are kept. */
   readonly peerTrusted: boolean
   /** The client's address, for `X-Real-IP`. */
   readonly clientAddress: string
-  /** That address is the one that a trusted proxy has named. */
+  /** A trusted proxy has named that address. */
   readonly clientNamed: boolean
   readonly scheme: 'http' | 'https'
   readonly requestId: string
   /** `Host` as forwarded. */
   readonly host: string
-  /** `Host` for the backend, where it is another. */
+  /** `Host` for the backend, if it differs. */
   readonly upstreamHost?: string | undefined
   /** The prefix removed from the path, for `X-Forwarded-Prefix`. */
   readonly strippedPrefix?: string | undefined
   /** How the client names what the backend has under another host or path; undefined if both have the same names. */
   readonly references?: ReferenceNames | undefined
-  /** Of the version the request came with, for `Via`: `1.1`, `1.0`, `2.0`. */
+  /** The HTTP version of the request, for `Via`: `1.1`, `1.0`, `2.0`. */
   readonly protocolVersion: string
-  /** `Via` is taken off, and none is added. */
+  /** `Via` is removed, and none is added. */
   readonly withoutVia?: boolean
   /** Headers that the operator has set. */
   readonly setHeaders?: HeaderList
@@ -55,10 +55,9 @@ const names = {
 }
 
 /**
- * The request's fields for the backend, `host` first. Fields of one hop and those named by
- * `Connection` are taken out (RFC 9110 section 7.6.1). `Connection` cannot take out what the gateway sets, what a trusted
- * proxy has said of the client, and what a decision rests on: a client could be counted by a value that the backend never
- * sees. Framing fields are the caller's to add.
+ * The request's headers for the backend, `host` first. Hop-by-hop headers and those named by `Connection` are removed (RFC 9110 section
+ * 7.6.1). `Connection` cannot remove headers that the gateway sets, that a trusted proxy has set about the client, or that the decision
+ * used: a client could be counted by a value that the backend never sees. The caller adds the headers that frame the body.
  *
  * @param rawFields name, value, name, value… as received, with names in lower case; HTTP/2 pseudo-fields are passed over
  */
@@ -90,15 +89,15 @@ export function upstreamHeaders(
   return fields
 }
 
-/** What the request says in headers that the gateway writes itself: each once, however many lines the client has sent. */
+/** The values of headers that the gateway writes itself: one each, however many lines the client has sent. */
 type Received = {
-  /** Each with `, ` behind it. */
+  /** Each followed by `, `. */
   forwardedFor: string
   forwardedHost: string
   forwardedProto: string
-  /** `X-Forwarded-Prefix` of a trusted proxy, where a prefix is removed here too. */
+  /** `X-Forwarded-Prefix` of a trusted proxy, if a prefix is removed here too. */
   outerPrefix: string
-  /** Each with `, ` behind it. */
+  /** Each followed by `, `. */
   via: string
   cookie: string
   decisive: Map<string, Decisive> | undefined
@@ -184,7 +183,7 @@ function referenceFor({ references }: Provenance, { name }: HeaderName, value: s
   return references ? (privateReference(name, value, references) ?? value) : value
 }
 
-/** Of several lines one backend takes the first and another the last; the client's key is made of all of them. */
+/** Joins several lines into one, as the decision did: some backends read only the first line, others the last. */
 function addDecisive(received: Received, field: HeaderName, value: string): void {
   const decisive = (received.decisive ??= new Map<string, Decisive>())
   const before = decisive.get(field.name)
@@ -198,14 +197,14 @@ const changesBody = new Set(['accept-encoding', 'range'])
 /** Methods that usually have a body: backends answer 411 if its length is missing (RFC 9110 section 8.6). */
 const expectsContent = new Set(['POST', 'PUT', 'PATCH'])
 
-/** The length that a request without content says: 0, or undefined if it says none. */
+/** The `Content-Length` of a request without content: 0, or undefined to send none. */
 export function lengthWithoutContent(request: ClientRequest, upgrades: boolean): 0 | undefined {
   if (upgrades && offersWebSocket(request)) return undefined
   const { method, headers } = request
   return headers['content-length'] !== undefined || expectsContent.has(method) ? 0 : undefined
 }
 
-/** The protocol of an upgrade that is passed on, as the client has written it. */
+/** The value of `Upgrade` for the backend: as the client has written it, but for WebSocket. */
 export function protocolToAskFor(request: ClientRequest): string {
   return offersWebSocket(request) ? 'websocket' : (request.headers.upgrade ?? '')
 }

@@ -1,14 +1,14 @@
 import type { ClientRequest } from '../../message/messages.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 
-/** Bytes of bodies that are held back at the same time, of all clients together and of one of them. */
+/** Bytes of bodies that are held at the same time, of all clients together and of one of them. */
 const TOTAL_BYTES = 64 * 1024 * 1024
 const CLIENT_BYTES = TOTAL_BYTES / 4
 const SMALLEST_ROOM = 1024
 
 /**
- * Memory for the bodies that are held back. One client gets a quarter of what there is at most, and no more than is left free, as with
- * `ClientShares`: four together get four fifths, and however many there are, some is left for the next one.
+ * The memory for held bodies. One client gets at most a quarter of it, and no more than is left free, as with `ClientShares`: four
+ * together get four fifths, and however many there are, some is left for the next one.
  */
 export class HeldBodyMemory {
   readonly #ofClients = new Map<string, number>()
@@ -45,7 +45,7 @@ export type HeldBodyOptions = {
   readonly memory: HeldBodyMemory
   /** Whose memory it uses: an IPv4 address or an IPv6 network. */
   readonly client: string
-  /** Maximum bytes to hold back. A longer body is buffered as far as it has arrived, and the rest is not read yet. */
+  /** Maximum bytes to hold. The part of a longer body that has arrived is buffered, and the rest is not read yet. */
   readonly maxBytes: number
   /** Waits only for the part of the body that arrives in this turn of the event loop. */
   readonly onlyThisTurn?: boolean
@@ -54,8 +54,8 @@ export type HeldBodyOptions = {
 }
 
 /**
- * The body of a request that is held back until it has been read, at most `maxBytes` and one piece of it, before it is
- * known whether the request is forwarded. It is forwarded as if it had not been read (`RequestBody`).
+ * The body of a request, buffered before it is decided whether the request is forwarded: at most `maxBytes` and one piece of it.
+ * `RequestBody` then forwards it as if it had not been read.
  *
  * The received bytes are buffered in one piece of memory: a client that sends single bytes would otherwise take hundreds for each.
  */
@@ -65,11 +65,11 @@ export class HeldBody {
   readonly #onRead: (body: Buffer | 'size' | 'memory' | 'turn') => void
   #room: Buffer = nothing
   #bytes = 0
-  /** How much of `memory`, which all bodies share, this one uses. */
+  /** Bytes of `memory`, which all held bodies share, that this one uses. */
   #reservedBytes = 0
   #state: 'reading' | 'whole' | 'begun' | 'gone' = 'reading'
 
-  /** @param onRead called once with the whole body, or with why it is not read; never where the client goes away before */
+  /** @param onRead called once, with the whole body or with why it was not read; never if the client goes away before */
   constructor(
     request: ClientRequest,
     options: HeldBodyOptions,
@@ -80,21 +80,21 @@ export class HeldBody {
     this.#onRead = onRead
     request.on('data', this.#onData)
     request.on('end', this.#onEnd)
-    // Behind what the request gives out itself.
+    // After the request has emitted the data that it has.
     if (options.onlyThisTurn) process.nextTick(this.#onTurn)
   }
 
-  /** Bytes of the body, if all of it has come. */
+  /** Bytes of the body; undefined if it has not arrived whole. */
   get wholeBytes(): number | undefined {
     return this.#state === 'whole' ? this.#bytes : undefined
   }
 
-  /** The bytes that have come so far. They stay. */
+  /** The bytes received so far, which stay buffered. */
   get received(): Buffer {
     return this.#room.subarray(0, this.#bytes)
   }
 
-  /** Returns the received bytes, and whether they are complete. The body is not held any more. */
+  /** Takes out the received bytes, and returns whether they are the whole body. */
   take(): { readonly bytes: Buffer; readonly isWhole: boolean } {
     const taken = { bytes: this.#room.subarray(0, this.#bytes), isWhole: this.#state === 'whole' }
     this.#release()
@@ -150,11 +150,11 @@ export class HeldBody {
       this.#onRead(this.#room.subarray(0, this.#bytes))
     })
 
-  /** Keeps a piece, also the one for which there is no more room. Returns whether there was. */
+  /** Buffers a piece, even if it exceeds the memory for bodies. Returns whether there was memory for it. */
   #append(chunk: Buffer): boolean {
     const { memory, client } = this.#options
     const needed = this.#bytes + chunk.length
-    // Nothing more comes: it is used at once, and needs no room of its own.
+    // The only piece of a body is used at once, and needs no copy.
     if (this.#bytes === 0 && this.#request.complete && this.#request.bufferedBytes === 0) {
       this.#room = chunk
       this.#bytes = needed

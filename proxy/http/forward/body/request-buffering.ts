@@ -2,8 +2,8 @@ import { declaredLength } from '../../fields/framing.ts'
 import type { ClientRequest } from '../../message/messages.ts'
 
 /**
- * How long a body is waited for before its request is sent to the backend: until it is `whole`, or for the bytes that arrive in
- * the same turn of the event loop, where the response may begin before the body ends.
+ * How long to wait for a body before its request is sent to the backend: until it is `whole`, or only for the bytes that arrive in the
+ * same `turn` of the event loop, if the response may begin before the body ends.
  */
 export type BodyWait = 'whole' | 'turn'
 

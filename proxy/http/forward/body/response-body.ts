@@ -53,18 +53,18 @@ export class ResponseBody {
 
   push(chunk: Buffer): void {
     if (this.#buffered.isEmpty && !this.#response.writableNeedDrain) {
-      if (!this.#response.write(chunk)) this.#pauseWhereFull()
+      if (!this.#response.write(chunk)) this.#pauseIfFull()
       return
     }
     this.#buffered.push(chunk)
     this.#readAhead.bufferedBytes += chunk.length
-    this.#pauseWhereFull()
+    this.#pauseIfFull()
   }
 
   /**
    * Nothing more comes, and the source serves others from now on.
    *
-   * @param after called once all has been written to the response
+   * @param after called once everything buffered has been written to the response
    */
   finish(after: () => void): void {
     this.#source = undefined
@@ -88,7 +88,7 @@ export class ResponseBody {
       if (!this.#response.write(piece)) break
     }
     if (this.#buffered.isEmpty && this.#after) this.#complete()
-    else this.#resumeWhereEmpty()
+    else this.#resumeIfDrained()
   }
 
   #complete(): void {
@@ -97,14 +97,14 @@ export class ResponseBody {
     after?.()
   }
 
-  #pauseWhereFull(): void {
+  #pauseIfFull(): void {
     const { perResponseBytes, totalBytes, bufferedBytes } = this.#readAhead
     if (this.#paused || (this.#buffered.bytes < perResponseBytes && bufferedBytes < totalBytes)) return
     this.#paused = true
     this.#source?.pause()
   }
 
-  #resumeWhereEmpty(): void {
+  #resumeIfDrained(): void {
     if (!this.#paused || this.#buffered.bytes > this.#readAhead.perResponseBytes / 2) return
     this.#paused = false
     this.#source?.resume()

@@ -74,7 +74,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     const session = this.#shares.allows(exchange.client) ? this.#findRoom() : undefined
     if (session) return this.#begin(session, exchange)
     this.#queue.add(exchange, this.#options.now())?.onFailure(allBusy())
-    this.#connectWhereFull()
+    this.#connectIfFull()
   }
 
   retry(exchange: UpstreamExchange): void {
@@ -124,7 +124,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
       if (!next) return
       this.#begin(session, next)
     }
-    this.#connectWhereFull()
+    this.#connectIfFull()
   }
 
   /** The first session that has room, so that few are in use; one that is stalled only if there is no other. */
@@ -139,7 +139,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return stalled
   }
 
-  #connectWhereFull(): void {
+  #connectIfFull(): void {
     if (this.#queue.size === 0 || this.#giveUp || this.size >= this.#options.maxConnections) return
     for (const session of this.#sessions) if (!session.isReady) return
     this.#connect()
