@@ -4,13 +4,13 @@ import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 export type PacedExchange = {
   readonly request: ClientRequest
   readonly response: ClientResponse
-  /** Undefined before the request is forwarded, or where it is not. */
+  /** Undefined until the request is forwarded, or its body is read for the decision. */
   readonly forwarding: ForwardProgress | undefined
   /** The response has been sent or the client has gone. */
   readonly isFinished: boolean
-  /** Who the client is. */
+  /** The client: an IPv4 address or an IPv6 network. */
   readonly client: string
-  /** Its place in the array of `watchSlowClients`, -1 outside of it. */
+  /** Its index in the array of `watchSlowClients`; -1 outside of it. */
   place: number
   /** Runs a step. An exception fails this exchange only. */
   guard(step: () => void): void
@@ -18,11 +18,11 @@ export type PacedExchange = {
   onTooSlow(): void
 }
 
-/** How far forwarding a request has come, as far as it depends on the client. */
+/** The part of forwarding that waits for the client. */
 export type ForwardProgress = {
   /** It is waiting for the client to send more of the request body. */
   readonly waitsForBody: boolean
-  /** Only the received part of the response is left to write. */
+  /** The backend failed during its response: only the received part is left to write. */
   readonly isTruncated: boolean
   /** Increases when the client sends some of the request body or reads some of the response. */
   readonly clientProgress: number

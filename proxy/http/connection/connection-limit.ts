@@ -24,7 +24,7 @@ export type ConnectionLimitOptions = {
   readonly maxConnections: number
   /** Concurrent connections of one client, an IPv4 address or an IPv6 network; 0 means no limit. */
   readonly maxConnectionsPerClient: number
-  /** Reads who connects from an address; undefined if there is no address. */
+  /** The peer at an address; undefined if there is no address. */
   readonly readPeer: (address: string | undefined) => Peer | undefined
   /**
    * Reads the PROXY header, if trusted proxies send one. Resolves with the client's address, or with undefined if the
@@ -45,10 +45,10 @@ export type ConnectionLimit = {
   addressOf(socket: ConnectionAddresses): string | undefined
   /**
    * Whether a trusted proxy sent a PROXY header without an address (`UNKNOWN`, `LOCAL`): its requests are its own, such as health
-   * checks, or those of a client that it cannot name. It has not read them, so nothing in them is what it says.
+   * checks, or those of a client that it cannot name. It has not read them, so it vouches for none of their headers.
    */
   isWithoutClient(socket: ConnectionAddresses): boolean
-  /** Those that are open. */
+  /** The open connections. */
   readonly connections: Iterable<Connection>
   readonly size: number
   /** How many connections have been admitted so far. */
@@ -62,7 +62,7 @@ export type ConnectionLimit = {
 /** The event with which a server without TLS reports a connection that it may serve. */
 export const admitted = 'admitted'
 
-/** At most one line in this time says that `maxConnections` is reached. */
+/** At most one log line in this time says that `maxConnections` is reached. */
 const fullLineMs = 60_000
 
 /**
@@ -83,7 +83,7 @@ class LimitedConnections implements ConnectionLimit {
   readonly #open = new Set<Connection>()
   readonly #counts = new ClientCounts()
   readonly #named = new NamedAddresses()
-  /** With TLS: connections by the socket that was accepted. */
+  /** With TLS: connections by the socket beneath it, which was accepted. */
   readonly #beneath = new WeakMap<Socket, Connection>()
   readonly #makeRoom: (newcomersConnections: number) => boolean
   readonly #logFull: () => void
@@ -207,7 +207,7 @@ class LimitedConnections implements ConnectionLimit {
   }
 
   #evict(connection: Connection, state: EvictedConnection): void {
-    // Its place is free at once, not only when the system has closed the socket.
+    // Its place is free now, and not only once the operating system has closed the socket.
     this.#remove(connection)
     this.#evictions++
     this.#options.telemetry.connectionEvicted(state)
@@ -249,7 +249,7 @@ function createLimitReachedLog(
 
 /** The socket below TLS. */
 function socketBeneath(secured: Socket): Socket | undefined {
-  // Not documented, but as old as TLS in Node, which itself keeps timeouts by it.
+  // Undocumented, but as old as TLS in Node, which uses it for timeouts itself.
   const { _parent: socket } = secured as { _parent?: unknown }
   return socket instanceof Socket ? socket : undefined
 }

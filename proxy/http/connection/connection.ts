@@ -4,9 +4,9 @@ import { http2ConnectionOn } from './http2/connections.ts'
 
 /** A client's connection, as `limitConnections` has admitted it. */
 export type Connection = {
-  /** As it was accepted. With TLS, requests come over another one that is put around it. */
+  /** The accepted socket. With TLS, requests come over `secured`. */
   readonly socket: Socket
-  /** With TLS: that other one, once the handshake is over. */
+  /** The TLS socket around it, once the handshake is done; undefined before that, and without TLS. */
   secured: Socket | undefined
   /** Monotonic milliseconds. */
   readonly openedMs: number

@@ -33,7 +33,7 @@ export function drain(
       for (const socket of socketsOf(connectionLimit)) if (socket.bytesRead === 0) socket.destroy()
     }
     const sweep = setInterval(() => {
-      // It was answered a moment ago: the client may have sent another request, and may still be reading.
+      // A request may have been answered a moment ago: its client may still be reading, or have sent another one.
       for (const connection of http1.betweenRequests()) connection.closeSoon()
       closeUnused()
     }, sweepMs)
@@ -58,7 +58,7 @@ export function drain(
   })
 }
 
-/** With TLS, the connections that TLS was put around. */
+/** The sockets of the connections: with TLS, the TLS sockets. */
 function socketsOf({ connections }: ConnectionLimit): Socket[] {
   return Array.from(connections, ({ socket, secured }) => secured ?? socket)
 }

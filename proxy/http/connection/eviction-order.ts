@@ -8,7 +8,7 @@ export type Candidate<Subject> = {
 }
 
 export type Victim<Subject> = Candidate<Subject> & {
-  /** How many candidates its client has, this one included, by the time that it is its turn. */
+  /** How many candidates its client has when it is chosen, this one included. */
   readonly rank: number
 }
 

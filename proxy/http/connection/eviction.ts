@@ -2,14 +2,14 @@ import type { EvictedConnection } from '../../telemetry/telemetry.ts'
 import { chooseVictims, type Candidate, type Victim } from './eviction-order.ts'
 
 export type EvictionOptions<Subject> = {
-  /** All that are open. */
+  /** The open connections. */
   readonly open: ReadonlySet<Subject>
   readonly capacity: number
   readonly clientOf: (subject: Subject) => string | undefined
-  /** Since when it is idle; undefined if it is busy. */
+  /** Since when it has been idle, in monotonic milliseconds; undefined if it is busy. */
   readonly idleSince: (subject: Subject) => number | undefined
   readonly openedAt: (subject: Subject) => number
-  /** Closes one and removes it from the open ones before it returns. */
+  /** Closes a connection, and removes it from `open` before it returns. */
   readonly close: (subject: Subject, state: EvictedConnection) => void
   /** Monotonic milliseconds. */
   readonly now: () => number
@@ -33,8 +33,7 @@ const restFactor = 10
  * All connections have to be looked at for that, so victims are chosen many at a time, and closed one by one as they
  * are needed.
  *
- * @returns a function that makes room for one more connection of a client, told how many it has, or says that there is
- *   none
+ * @returns a function that makes room for one more connection of a client with so many, and returns whether it could
  */
 export function createEviction<Subject>(
   options: EvictionOptions<Subject>,

@@ -1,10 +1,10 @@
-/** Bytes that are held for a client on one of its connections. */
+/** Bytes that are buffered for a client on one of its connections. */
 export type Holding = { readonly client: string; readonly connection: object; readonly bytes: number }
 
 type Holder<Kind> = { bytes: number; readonly connections: { bytes: number; readonly holding: Kind }[] }
 
 /**
- * Chooses connections to close until so many bytes are freed: each time the largest of the client that holds most.
+ * Chooses connections to close until so many bytes are freed: each time the largest connection of the client with the most bytes.
  *
  * @returns a holding of each connection
  */

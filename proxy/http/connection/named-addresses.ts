@@ -8,11 +8,11 @@ type Named = { readonly socket: Socket; readonly address: string | undefined }
  * there is none.
  */
 export class NamedAddresses {
-  // By the connection's own addresses, which with TLS are all that the socket of a request shares with this one. Both
-  // ends: a load balancer may use one port of its own for connections to two addresses of ours.
+  // By the addresses and ports of both ends, as a TLS socket shares nothing else with the socket beneath it. A load balancer may use one
+  // port of its own for connections to two addresses of the gateway.
   readonly #named = new Map<string, Named>()
 
-  /** The client's address; undefined if its connection brought none. */
+  /** The client's address; undefined without a PROXY header, or if it has none. */
   of(socket: ConnectionAddresses): string | undefined {
     return this.#named.size > 0 ? this.#named.get(keyOf(socket))?.address : undefined
   }

@@ -31,7 +31,7 @@ const fixedBytes2 = 16
 
 /**
  * Reads a header of the PROXY protocol, version 1 or 2, from the beginning of what a connection has brought
- * (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). Extensions of version 2 are passed over.
+ * (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). Extensions of version 2 are skipped.
  *
  * @returns undefined if the header is not complete yet
  * @throws {ProxyHeaderError}
@@ -42,7 +42,7 @@ function parseProxyHeader(received: Buffer): ProxyHeader | undefined {
   throw new ProxyHeaderError('missing PROXY header')
 }
 
-/** One is the beginning of the other. */
+/** Whether one begins with the other. */
 function startsLike(received: Buffer, signature: Buffer): boolean {
   const length = Math.min(received.length, signature.length)
   return received.compare(signature, 0, length, 0, length) === 0
@@ -101,7 +101,7 @@ export class ProxyHeaderReader {
   readonly #partial = new GrowingBuffer()
 
   /**
-   * @returns undefined if the header is not complete yet; else the address that it names, and the bytes behind it
+   * @returns undefined if the header is incomplete; else the address that it names, and the bytes after it
    * @throws {ProxyHeaderError}
    */
   read(piece: Buffer): { readonly address: string | undefined; readonly rest: Buffer } | undefined {

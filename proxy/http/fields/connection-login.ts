@@ -7,8 +7,8 @@ const first = new RegExp(`^[\\s,;]*${scheme}`, 'i')
 const any = new RegExp(`(?:^|[\\s,;])${scheme}`, 'i')
 
 /**
- * Whether a value of `Authorization` or `WWW-Authenticate` names such a scheme, as one of several perhaps. Rather once too often: all that
- * depends on it is that the connection serves nobody else.
+ * Whether a value of `Authorization` or `WWW-Authenticate` names such a scheme, perhaps among others. False positives are harmless: the
+ * connection is then not reused.
  */
 export function logsInConnection(value: string): boolean {
   return first.test(value) || (value.includes(',') && any.test(value))

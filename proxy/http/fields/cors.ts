@@ -17,7 +17,7 @@ export function createCorsHeaders(origins: readonly string[], exposed: readonly 
     const forAll = ['access-control-allow-origin', '*', ...expose]
     return () => forAll
   }
-  // Caches are told so for others too, so that no other origin gets a response cached for one.
+  // Sent to other origins too, so that caches do not give them a response meant for one.
   const forOthers = ['vary', 'Origin']
   const known = new Map(
     origins.map((origin) => [

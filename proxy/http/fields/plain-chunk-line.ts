@@ -2,7 +2,7 @@ const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
 const SEMICOLON = 0x3b
 const EQUALS_SIGN = 0x3d
-/** Of sizes that are read here. */
+/** Digits of the sizes that are read here. */
 const MAX_DIGITS = 8
 
 /** The values of hexadecimal digits by their code; -1 for any other byte. */
@@ -17,16 +17,16 @@ const tokenBytes = Uint8Array.from({ length: 256 }, (_, code) =>
 )
 
 /**
- * Reads the line of a chunk's size where it is here and as most are: a size of few digits, and extensions without quotes
- * (RFC 9112 section 7.1.1). A chunk may be of one byte: making a text of each line takes ten times as long.
+ * Reads a line with a chunk size without making a string of it, which takes ten times as long and matters if chunks have one byte each.
+ * Reads only complete lines of the usual form: a size of few digits, and extensions without quotes (RFC 9112 section 7.1.1).
  */
 export class PlainChunkLine {
-  /** Behind `read`: bytes of the chunk. */
+  /** Set by `read`: bytes of the chunk. */
   size = 0
-  /** Behind `read`: where the chunk begins. */
+  /** Set by `read`: the offset at which the chunk begins. */
   next = 0
 
-  /** Returns whether it was read. If not, it may be any line, whole or not. */
+  /** Returns whether the line was read. If not, it may be any line, complete or not, and valid or not. */
   read(bytes: Buffer, from: number): boolean {
     let at = from
     let size = 0

@@ -16,12 +16,12 @@ const loggedStatus = Symbol('status of a local reply to a call of gRPC')
 
 type Sourced = ClientResponse & { [source]?: LocalReplySource; [loggedStatus]?: number }
 
-/** From now on, local replies on this response get the fields of `from`, whichever step sends them. */
+/** Has `from` add its fields to each local reply on this response, whichever step sends it. */
 export function addToLocalReplies(response: Sourced, from: LocalReplySource): void {
   response[source] = from
 }
 
-/** Writes the head of a local reply: the given fields, and those that go with each. */
+/** Writes the head of a local reply: the given fields, and those of its `LocalReplySource`. */
 export function writeLocalHead(response: Sourced, status: number, fields: readonly string[]): void {
   response.writeHead(status, [...fields, ...(response[source]?.localReplyFields ?? [])])
 }
@@ -36,7 +36,7 @@ export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
 /**
  * Sends a local error reply; to a gRPC call in the form that its clients read. Does nothing if the response has already begun.
  *
- * @param error the source of the response's local fields may replace it
+ * @param error may be replaced by the `adaptError` of the response's `LocalReplySource`
  * @param fields name, value, name, value… to add
  */
 export function sendError(

@@ -4,8 +4,8 @@ function isBlank(code: number): boolean {
 }
 
 /**
- * The part of a text between two places, without blanks around it. Takes time in proportion to them: the expression `[\t ]+$`
- * would start again at each blank within a value.
+ * The part of a text between two offsets, without the blanks around it, in linear time: the expression `[\t ]+$` would start again at
+ * each blank within a value.
  */
 export function trimBlanks(text: string, start = 0, end = text.length): string {
   while (start < end && isBlank(text.charCodeAt(start))) start++

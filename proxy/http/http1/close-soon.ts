@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 
-/** How long the client's bytes are still read and dropped after a response that closes the connection. */
+/** How long the client's bytes are read and dropped after the last byte has been sent. */
 const lingerMs = 2_000
 /** How long the client may take to read the bytes written before. */
 const takeMs = 60_000
 
 /**
- * Ends a connection such that the bytes written on it arrive, but does not wait long for the client to end it too. Data that still
- * comes has to be read, as the system would reset the connection otherwise: that is up to the caller.
+ * Closes a connection such that the bytes written on it arrive (nginx calls it lingering close): waits a moment for the client to close
+ * it too. The caller must go on reading and dropping data, as the operating system would otherwise reset the connection.
  */
 export function closeSoon(socket: Socket): void {
   const destroy = (): void => void socket.destroy()

@@ -61,12 +61,12 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     return this.#request && this.#response && { request: this.#request, response: this.#response }
   }
 
-  /** How many requests it has brought. */
+  /** How many requests have begun on it so far. */
   get requests(): number {
     return this.#requests
   }
 
-  /** Bytes have come, be they empty lines. */
+  /** Bytes have been received, even if only empty lines. */
   get hasReceived(): boolean {
     return this.#input.hasReceived
   }
@@ -90,7 +90,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     return this.#requests === 0 ? this.#idleSinceMs : this.#input.headSinceMs
   }
 
-  /** All requests have been answered, and nothing of another has come. */
+  /** All requests, at least one, have been answered, and nothing of another has arrived. */
   get isBetweenRequests(): boolean {
     if (this.#state !== 'open' || this.#request || this.#requests === 0) return false
     return !this.#input.hasBuffered && !this.#input.isInHead
@@ -110,7 +110,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.#input.readBuffered()
   }
 
-  /** Runs a step. What it throws, if it is not a fault of the client, is a bug, and ends this connection only. */
+  /** Runs a step. A `RequestSyntaxError` is answered; any other exception is a bug, and ends this connection only. */
   guard(step: () => void): void {
     try {
       step()
@@ -142,7 +142,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.serve(request, response)
   }
 
-  /** Its own method so that tests can see where the way of a request begins. */
+  /** A method of its own so that tests can see where the handling of a request begins. */
   serve(request: Http1Request, response: Http1Response): void {
     this.#service.onRequest(this, request, response)
   }
@@ -161,10 +161,10 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.output.finish(last, behind, () => this.#onResponseSent(response))
   }
 
-  /** A response was handed to the system. */
+  /** The operating system has taken all of a response. */
   #onResponseSent(response: Http1Response | undefined): void {
     if (response !== this.#response || !response || response.destroyed) return
-    // The client has gone before it could be written: that is told when the connection closes.
+    // The client went before the response could be written: `onClose` marks it as closed.
     if (this.#state === 'closed' || this.socket.destroyed) return
     response.markClosed()
     const request = this.#request
@@ -223,7 +223,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.#state = 'closing'
     this.#input.drop()
     this.output.flush()
-    // With bytes that have not been read, the system would reset the connection over the response.
+    // The operating system resets a connection that is closed with unread bytes, and the response may be lost.
     if (lingers) closeSoon(this.socket)
     else this.socket.destroySoon()
   }
@@ -270,7 +270,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     if (response && !response.headersSent && this.#completeAtShutdown === 0) response.closeAfterResponse()
   }
 
-  /** Gives the socket away, without listeners. Returns the bytes received after the request in flight. */
+  /** Detaches the socket, paused and without listeners. Returns the bytes received after the request in flight. */
   becomeTunnel(): Buffer {
     const rest = this.#input.takePipelined()
     this.output.flush()

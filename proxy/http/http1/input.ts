@@ -6,24 +6,24 @@ import { RequestParser, type RequestSink } from './parser/request-parser.ts'
 import type { BodyReading, Http1Request } from './request.ts'
 import type { Http1Service } from './service.ts'
 
-/** The connection whose input it is. Requests are given to it as they are read. */
+/** The connection that reads the input, and receives its requests. */
 export type InputOwner = RequestSink & {
   /** The request in flight, or one of which the rest is being dropped. */
   readonly request: Http1Request | undefined
   /** More can be read. */
   readonly isOpen: boolean
-  /** Runs a step, and ends the request or the connection for what it throws. */
+  /** Runs a step. An exception ends the request or the connection. */
   guard(step: () => void): void
-  /** The client speaks HTTP/2: the connection is left to that, with the bytes that have come. */
+  /** The client speaks HTTP/2, which takes over the connection. @param bytes received so far */
   leaveToHttp2(bytes: Buffer): void
 }
 
-/** Bytes behind a request that is being served, and bytes of its body that nobody takes: then reading pauses. */
+/** Reading pauses while so many bytes are buffered: of the body of a request, and after it. */
 const MAX_BUFFERED_INPUT = 64 * 1024
 
 /**
- * The input of a connection: reads one request at a time. Bytes after a request are buffered, and read when that is answered. While too
- * much waits, nothing more is read.
+ * The input of a connection: reads one request at a time. Bytes after a request are buffered, and read when it has been answered. While
+ * too many are buffered, nothing more is read.
  */
 export class Input implements Reader, BodyReading {
   readonly #socket: Socket
@@ -47,17 +47,17 @@ export class Input implements Reader, BodyReading {
     if (service.onPreface) this.#preface = new PrefaceWatch()
   }
 
-  /** Bytes have come that were read as HTTP/1, empty lines too. */
+  /** Bytes have been received, even if only empty lines. */
   get hasReceived(): boolean {
     return this.#hasReceived
   }
 
-  /** Bytes have come that are read at the end of this turn. */
+  /** Bytes are buffered until the end of this turn. */
   get hasBuffered(): boolean {
     return this.#buffered !== undefined
   }
 
-  /** Bytes have come after the request in flight. */
+  /** Bytes have been received after the request in flight. */
   get hasPipelined(): boolean {
     return this.#pipelined !== undefined && this.#pipelined.bytes > 0
   }
@@ -67,7 +67,7 @@ export class Input implements Reader, BodyReading {
     return this.#preface?.hasBegun === true || this.#parser.isInHead
   }
 
-  /** When a head began that has not arrived whole, if no request is in flight. */
+  /** When the incomplete head began to arrive, in monotonic milliseconds; undefined without one. */
   get headSinceMs(): number | undefined {
     return this.#headSinceMs
   }
@@ -86,7 +86,7 @@ export class Input implements Reader, BodyReading {
     if (this.#buffered) {
       this.#buffered = Buffer.concat([this.#buffered, bytes])
       this.readBuffered()
-      // The end of a connection that is left to another protocol is told to that only behind its first bytes.
+      // While HTTP/2 is possible, bytes are read at once: it must get the first bytes before the end of the connection.
     } else if (this.#owner.request || this.#preface || bytes.length > MAX_BUFFERED_BYTES)
       this.#readOrDrop(bytes)
     else {
@@ -160,7 +160,7 @@ export class Input implements Reader, BodyReading {
     else this.#updateReading()
   }
 
-  /** A request is expected, or is not whole yet. */
+  /** A request is expected, or is incomplete. */
   #readsRequests(): boolean {
     return this.#owner.isOpen && !this.#owner.request?.complete
   }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
 
-/** Shorter pieces are copied into the text of a write: one write of one text costs the system less than one of several pieces. */
+/** Pieces up to this size are copied into the text of a write: a write of one text costs less than one of several pieces. */
 const MAX_COPIED_BYTES = 8 * 1024
 const MAX_TEXT_BYTES = 32 * 1024
 
@@ -10,7 +10,7 @@ export class Output implements Flushable {
   readonly #socket: Socket
   /** One character a byte. */
   #text = ''
-  /** The text is the last of a response: called when it was handed to the system. */
+  /** The text is the last of a response: called when the operating system has taken it. */
   #onWritten: (() => void) | undefined
   #isCorked = false
   #isScheduled = false
@@ -35,7 +35,7 @@ export class Output implements Flushable {
     this.flushSoon()
   }
 
-  /** Adds bytes, and text behind them. They go out at the end of this turn. */
+  /** Adds bytes, and text after them. They go out at the end of this turn. */
   writeBytes(bytes: Buffer, behind: string): void {
     if (bytes.length <= MAX_COPIED_BYTES && this.#text.length <= MAX_TEXT_BYTES) {
       this.#text += bytes.toString('latin1') + behind
@@ -55,7 +55,7 @@ export class Output implements Flushable {
     flushAtEndOfTurn(this)
   }
 
-  /** Sends what there is. */
+  /** Writes the buffered output now. */
   flush(): void {
     this.#isScheduled = false
     this.#writeText()
@@ -63,9 +63,9 @@ export class Output implements Flushable {
   }
 
   /**
-   * Adds these bytes, and text behind them, as the last of a response. They go out at the end of this turn.
+   * Adds these bytes, and text after them, as the last of a response. They go out at the end of this turn.
    *
-   * @param onWritten called once, in another turn, when all of it was handed to the system or never will be
+   * @param onWritten called once, in another turn, when the operating system has taken all of it, or never will
    */
   finish(bytes: Buffer | undefined, behind: string, onWritten: () => void): void {
     if (bytes && bytes.length > MAX_COPIED_BYTES) {

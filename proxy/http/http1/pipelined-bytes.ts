@@ -4,7 +4,7 @@ import { RequestParser } from './parser/request-parser.ts'
 
 /** Bytes pipelined after a request that is being served, to be read when it is answered: first in, first out. */
 export class PipelinedBytes {
-  /** Bytes read from the connection together with the request, or given back: they come first. */
+  /** The first piece, as it was read from the connection or put back. */
   #first: Buffer | undefined
   #later: ByteQueue | undefined
 
@@ -30,7 +30,7 @@ export class PipelinedBytes {
     return piece
   }
 
-  /** Takes out all of them. */
+  /** Takes out all bytes. */
   takeAll(): Buffer {
     const pieces: Buffer[] = []
     for (let piece = this.shift(); piece; piece = this.shift()) pieces.push(piece)
@@ -58,7 +58,7 @@ export function countWholeRequests(bytes: Buffer, limits: HeadLimits): number {
   try {
     for (let at = 0; at < bytes.length && !state.isLost;) at = parser.execute(bytes, at)
   } catch {
-    // Malformed input is answered in its turn.
+    // Malformed input is answered when it is read.
   }
   return whole
 }

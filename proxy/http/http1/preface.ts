@@ -6,12 +6,12 @@ export class PrefaceWatch {
   #received: Buffer | undefined
   isPreface = false
 
-  /** Some bytes have come, all of which the preface begins with. */
+  /** Bytes have been received, and the preface begins with them. */
   get hasBegun(): boolean {
     return this.#received !== undefined
   }
 
-  /** Returns all bytes that have come as soon as it is known; undefined if that takes more of them. */
+  /** Returns all bytes received so far once `isPreface` is known; undefined if it takes more bytes. */
   read(bytes: Buffer): Buffer | undefined {
     const seen = this.#received ? Buffer.concat([this.#received, bytes]) : bytes
     const length = Math.min(seen.length, preface.length)

@@ -19,7 +19,7 @@ export type ResponseConnection = {
   readonly keepAliveLine: string
   /** Sends `last` and `behind`, the end of the response, and closes the response once they are sent. */
   finishResponse(last: Buffer | undefined, behind: string): void
-  /** Ends the connection after the written bytes, and reads on for a moment, so that they arrive. */
+  /** Closes the connection after the written bytes, and reads on for a moment, so that they arrive. */
   closeSoon(): void
 }
 
@@ -27,7 +27,7 @@ export type ResponseConnection = {
 export class Http1Response extends ClientResponse {
   declare readonly req: Http1Request
   shouldKeepAlive: boolean
-  /** The client may still send, or has sent, data that is not read: its connection is not closed at once. */
+  /** The client may send, or has sent, data that is not read: its connection is closed by `closeSoon`. */
   lingers = false
   readonly #connection: ResponseConnection
   #framing: ResponseFraming | undefined
@@ -48,7 +48,7 @@ export class Http1Response extends ClientResponse {
     return !this.destroyed && this.req.socket.writableNeedDrain
   }
 
-  /** The client can only tell by the end of the connection that the response is complete. */
+  /** Only the end of the connection tells the client that the response is complete. */
   get isUndelimited(): boolean {
     return this.#framing === 'until-close'
   }
@@ -162,7 +162,7 @@ export class Http1Response extends ClientResponse {
 
 const statusLines: (string | undefined)[] = []
 
-/** With the usual reason phrase: that of a backend is not passed on. */
+/** With the standard reason phrase: the backend's is not passed on. */
 function statusLine(status: number): string {
   return (statusLines[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`)
 }
@@ -191,8 +191,8 @@ type WrittenHead = {
 const closes = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 
 /**
- * The head of a final response: the fields, `Date` unless there is one, and the fields that frame the body and decide about the
- * connection, unless the fields do.
+ * The head of a final response: the fields, `Date` unless they have one, and headers that frame the body and say whether the
+ * connection is kept, unless the fields do.
  *
  * @param fields name, value, name, value… with names in lower case
  */

@@ -12,33 +12,33 @@ export type ServedConnection = {
     reply: { readonly status: number; readonly reason: string; readonly body: Buffer },
     fields: readonly string[],
   ): void
-  /** Ends it after the written bytes, and reads on for a moment, so that they arrive. */
+  /** Closes it after the written bytes, and reads on for a moment, so that they arrive. */
   closeSoon(): void
-  /** Gives the socket away, paused and without listeners. Returns the bytes received after the request in flight. */
+  /** Detaches the socket, paused and without listeners. Returns the bytes received after the request in flight. */
   becomeTunnel(): Buffer
 }
 
 /** Options shared by all connections of a listener. */
 export type Http1Service = {
-  /** Of a head, and again of trailers. */
+  /** Limits of a head, and again of trailers. */
   readonly headLimits: HeadLimits
   /** Header lines of a response whose connection is kept. */
   readonly keepAliveLine: string
-  /** The connections end after their responses, because the gateway stops. */
+  /** Connections close after their responses, because the gateway stops. */
   readonly isStopping: boolean
   /** Monotonic milliseconds. */
   readonly now: () => number
   /** Serves a request. */
   onRequest(connection: ServedConnection, request: Http1Request, response: Http1Response): void
-  /** The client's bytes are not a request, or do not arrive in time. `exchange`: they are a part of its body. */
+  /** The client's bytes are not a request, or do not arrive in time. @param exchange the request whose body they belong to */
   onFault(
     connection: ServedConnection,
     fault: RequestSyntaxError | 'late',
     exchange: Exchange | undefined,
   ): void
-  /** The client speaks HTTP/2 without TLS. Undefined if that is not served. */
+  /** The client speaks HTTP/2 without TLS. Undefined if HTTP/2 is not served. @param bytes received so far */
   readonly onPreface: ((socket: Socket, bytes: Buffer) => void) | undefined
-  /** The exception is a bug. */
+  /** An exception other than a `RequestSyntaxError`, which is a bug. */
   onException(error: unknown, exchange: Exchange | undefined): void
 }
 

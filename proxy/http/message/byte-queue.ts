@@ -3,7 +3,7 @@ import { detachBuffer } from './detach-buffer.ts'
 /** Shorter pieces are copied: a slice of a few bytes would hold on to the whole read that it came with. */
 const MIN_UNCOPIED_BYTES = 4 * 1024
 const ROOM_BYTES = 4 * 1024
-/** Places of pieces that were taken out, in a queue that is never empty. */
+/** Empty places at the beginning of the array after which it is shortened, in a queue that is never empty. */
 const MAX_PLACES_LEFT = 1024
 
 /** A queue of pending bytes in pieces, first in, first out. However small the pieces, it takes little more memory than the bytes. */
@@ -24,7 +24,7 @@ export class ByteQueue {
     return this.#bytes === 0
   }
 
-  /** @param piece that is not written to any more; not empty */
+  /** @param piece not empty, and not written to any more */
   push(piece: Buffer): void {
     this.#bytes += piece.length
     if (piece.length >= MIN_UNCOPIED_BYTES) {
@@ -36,7 +36,7 @@ export class ByteQueue {
     while (at < piece.length) at += this.#copy(piece, at)
   }
 
-  /** Takes the first piece out. */
+  /** Takes out the first piece. */
   shift(): Buffer | undefined {
     const piece = this.#pieces[this.#first]
     if (!piece) return undefined
@@ -61,7 +61,7 @@ export class ByteQueue {
     this.#roomStart = this.#roomEnd = 0
   }
 
-  /** Returns how many bytes found room. */
+  /** Copies as many bytes as there is room for. Returns how many. */
   #copy(piece: Buffer, from: number): number {
     if (this.#room === undefined || this.#roomEnd === this.#room.length) {
       this.#endRoom()

@@ -10,10 +10,10 @@ export type Reader = {
   readBuffered(): void
 }
 
-/** Larger pieces are read at once: more follows in the same turn mostly, and would have to be joined with the buffered bytes. */
+/** Larger pieces are read at once: mostly more follows in the same turn, and would have to be joined with them. */
 export const MAX_BUFFERED_BYTES = 8 * 1024
 
-/** So many connections are read or written together, earlier than at the end of the turn, so that the first does not wait long. */
+/** As soon as so many connections wait, they are read or written before the end of the turn, so that the first does not wait long. */
 const MAX_AT_ONCE = 16
 
 let readers: Reader[] = []
@@ -23,8 +23,8 @@ let isReading = false
 let isScheduled = false
 
 /**
- * Reads the received bytes when the turn of the event loop is over, and before anything is written. Where a request is read, decided and
- * forwarded between two system calls, the processor has to find all that code and data again after each of them.
+ * Reads the received bytes at the end of this turn of the event loop, before anything is written. If each request were read, decided and
+ * forwarded between two system calls, the processor's caches would have to be filled again after each call.
  */
 export function readAtEndOfTurn(reader: Reader): void {
   if (readers.push(reader) < MAX_AT_ONCE) schedule()
@@ -32,9 +32,9 @@ export function readAtEndOfTurn(reader: Reader): void {
 }
 
 /**
- * Writes at the end of the turn, when all that has arrived was read: for connections of which each has one thing to write.
- * A write wakes up the process that it is for. Where reads come between the writes, that process falls asleep after each of them and
- * is woken up again, which costs more than the rest of the write.
+ * Writes at the end of the turn, when all input has been read: for connections that have one thing to write.
+ * A write wakes up the receiving process. If reads came between the writes, that process would fall asleep after each write and be woken
+ * up again, which costs more than the rest of the write.
  */
 export function flushAtEndOfTurn(flushable: Flushable): void {
   const count = single.push(flushable)

@@ -1,7 +1,7 @@
 const nothing = Buffer.alloc(0)
 const MIN_ROOM_BYTES = 256
 
-/** The bytes of an unfinished element, in one buffer that doubles as it fills: single bytes cost no more than many. */
+/** A buffer that doubles as it fills, for the received part of a line, a head or a body: appending single bytes costs no more than many. */
 export class GrowingBuffer {
   #room: Buffer = nothing
   #length = 0
@@ -21,17 +21,17 @@ export class GrowingBuffer {
     this.#length = needed
   }
 
-  /** All of them, until more are appended. */
+  /** All bytes; valid until more are appended. */
   get bytes(): Buffer {
     return this.#room.subarray(0, this.#length)
   }
 
-  /** The first of them, one character a byte. */
+  /** The first bytes, one character a byte. @param length at most so many */
   prefix(length: number): string {
     return this.#room.toString('latin1', 0, Math.min(length, this.#length))
   }
 
-  /** All of them, one character a byte. Nothing is held any more. */
+  /** Takes out all bytes, one character a byte. */
   take(): string {
     const text = this.#room.toString('latin1', 0, this.#length)
     this.clear()

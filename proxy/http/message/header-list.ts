@@ -2,7 +2,7 @@
 export type HeaderName = {
   /** In lower case. */
   readonly name: string
-  /** As HTTP/1 writes it, with the line end before it and the colon behind. It is made once, as every request needs it. */
+  /** As HTTP/1 writes it: the CRLF before it, the name and `: `. Made once, as every request needs it. */
   readonly line: string
 }
 
@@ -33,7 +33,7 @@ export class HeaderList {
 
 /**
  * @param fields name, value, name, value… with names in lower case
- * @param before headers that come before them
+ * @param before headers to begin with
  */
 export function headerListOf(fields: readonly string[], before = noHeaders): HeaderList {
   const list = new HeaderList()

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** Without what plain objects inherit: a client may send a header of any name. */
+/** Creates objects without a prototype: a client may send a header of any name, such as `constructor`. */
 const Headers = function () {} as unknown as new () => Record<string, string | string[] | undefined>
 Headers.prototype = Object.create(null) as object
 
@@ -28,7 +28,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39
 }
 
-/** To V8, a name that is a number is an index: for one of 1000 it would make room for as many values before it, 12 KB. */
+/** V8 takes a name that is a number for an index: for `1000` it would allocate as many values before it, 12 KB. */
 function makeSparse(headers: Record<string, unknown>): void {
   if (headers[MAX_INDEX] !== undefined) return
   headers[MAX_INDEX] = undefined

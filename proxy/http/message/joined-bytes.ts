@@ -1,4 +1,4 @@
-/** A part of this length is better passed on by itself: copying it costs more than handling it. */
+/** Parts of this length are passed on by themselves: to copy them would cost more. */
 export const MIN_SEPARATE_BYTES = 4 * 1024
 const FIRST_ROOM_BYTES = 256
 /** Up to this length, copying in a loop is cheaper than a call. */
@@ -11,7 +11,7 @@ const nothing = Buffer.alloc(0)
  * is not copied.
  */
 export class JoinedBytes {
-  /** Where the only part lies. */
+  /** The bytes that the only part is in. */
   #source: Buffer = nothing
   #from = 0
   /** The buffer that several parts have been copied to. */
@@ -22,7 +22,7 @@ export class JoinedBytes {
     return this.#length === 0
   }
 
-  /** @param bytes that are not written to before `take` */
+  /** @param bytes not written to before `take` */
   add(bytes: Buffer, from: number, to: number): void {
     if (from === to) return
     if (this.#length === 0) {
@@ -35,7 +35,7 @@ export class JoinedBytes {
     this.#length += to - from
   }
 
-  /** Takes all of it out. It keeps at most twice as much memory as it has bytes, beside what the only part lies in. */
+  /** Takes out all bytes. A copy takes at most twice their memory; a single part keeps the bytes that it was added from. */
   take(): Buffer {
     const [length, room, source] = [this.#length, this.#room, this.#source]
     this.#length = 0
@@ -45,7 +45,7 @@ export class JoinedBytes {
     return length === source.length ? source : source.subarray(this.#from, this.#from + length)
   }
 
-  /** Copies the first part, as there is another. */
+  /** Copies the first part, as a second one follows. */
   #begin(more: number): void {
     const [from, length] = [this.#from, this.#length]
     this.#room = Buffer.allocUnsafe(Math.max(FIRST_ROOM_BYTES, length + more))

@@ -5,13 +5,12 @@ const ADDED_OF_NEW = 8
 /**
  * A cache of results by text, for texts that recur, such as header names.
  *
- * Clients choose the texts, so it is bounded, and whatever they have filled it with makes room again: new entries go to the
- * younger of two generations, and entries used in the older one move there. A full one becomes the older, and the older is
- * dropped. Usual texts are always in the younger one. A list of the least recently used would have to be kept in order with each
- * use.
+ * Clients choose the texts, so the cache is bounded, and unused entries make room for others: new entries go to the younger of two
+ * generations, and entries used in the older one move there. When the younger one is full, it becomes the older, and the older is
+ * dropped. Usual texts are always in the younger one. A list of the least recently used would have to be reordered with each use.
  *
- * Once one is full, an eighth of the new texts is added, so that recurring texts get in sooner or later: to add costs as much as
- * to find out what a text means, and a client that sends new ones all the time is not to cost more for it.
+ * Once a generation has been full, only every eighth new text is added: recurring texts get in sooner or later, and a client that keeps
+ * sending new ones does not cost more, as adding a text costs as much as to parse it.
  */
 export class Remembered<Value> {
   readonly #maxYounger: number
@@ -22,13 +21,14 @@ export class Remembered<Value> {
   #skipped = 0
 
   /**
-   * @param most texts beside the usual ones, at least 2
-   * @param maxTextLength longer ones are not remembered
+   * @param maxTexts beside the usual ones, at least 2
+   * @param maxTextLength longer texts are not cached
+   * @param usual texts that are always cached, with their results
    */
-  constructor(most: number, maxTextLength: number, usual: readonly (readonly [string, Value])[] = []) {
+  constructor(maxTexts: number, maxTextLength: number, usual: readonly (readonly [string, Value])[] = []) {
     this.#usual = usual
     this.#younger = new Map(usual)
-    this.#maxYounger = this.#younger.size + most / 2
+    this.#maxYounger = this.#younger.size + maxTexts / 2
     this.#maxTextLength = maxTextLength
   }
 

@@ -21,7 +21,7 @@ export type Http1Connections = {
    * flight, unless the response has begun. Requests that have arrived completely are still served.
    */
   closeAfterResponses(): void
-  /** Those on which no request is in flight, not even a part of its head, and every response has been sent. */
+  /** Connections whose requests have all been answered, and on which nothing of another has arrived. */
   betweenRequests(): Http1Connection[]
   close(): void
 }

@@ -4,14 +4,14 @@ import type { Http1Connection } from '../../http1/connection.ts'
 export type OverdueTimes = {
   /** Time that a connection is kept between two requests. */
   readonly idleMs: number
-  /** Time in which a request's head must be there once it has begun, the first one since the connection was opened. */
+  /** Time in which a head must arrive: since it began, or since the connection was opened for the first one. */
   readonly headersMs: number
 }
 
-/** Clients may go by what the response says: theirs is not to be the connection that closes under a request. */
+/** Clients rely on the `Keep-Alive` header: a connection stays open this much longer, so that it does not close under a request. */
 const graceMs = 1_000
 const maxSweepMs = 500
-/** To end a connection takes time, over TLS a tenth of a millisecond, and many may be overdue at the same sweep. */
+/** To close a connection takes time, over TLS a tenth of a millisecond, and many may be overdue in the same sweep. */
 const maxEndedPerTurn = 8
 
 /**
@@ -24,7 +24,7 @@ export class OverdueConnections {
   readonly #times: OverdueTimes
   readonly #now: () => number
   readonly #sweep: NodeJS.Timeout
-  /** Some are still to be ended, in turns to come. */
+  /** More overdue connections are closed in later turns. */
   #isEnding = false
 
   /** @param now monotonic milliseconds */
@@ -38,7 +38,7 @@ export class OverdueConnections {
     this.#sweep.unref()
   }
 
-  /** Looks no further. */
+  /** Stops the sweep. */
   close(): void {
     clearInterval(this.#sweep)
   }

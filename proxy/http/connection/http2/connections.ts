@@ -4,7 +4,7 @@ import { Http2Connection, type Http2Options } from '../../http2/connection.ts'
 export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'sendMs'> & {
   /** Time to keep an idle client connection open (keep-alive). */
   readonly idleMs: number
-  /** The same before its first request, and the time in which headers that have begun must be there. */
+  /** The same before its first request, and the time in which a header block must be complete. */
   readonly headersMs: number
 }
 
@@ -16,7 +16,7 @@ export type Http2Connections = {
   /**
    * Serves a connection.
    *
-   * @param socket from which nothing is read any more by others
+   * @param socket that nobody else reads from
    * @param first the bytes read from it, from the preface on
    */
   serve(socket: Socket, first?: Buffer): void

@@ -8,7 +8,7 @@ import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Receives the body of one request. */
 export type BodySink = {
-  /** Some of it, never empty: all bytes of one read, except those of long chunks. */
+  /** A piece of the body, never empty: the content of one read in one piece, except for long chunks. */
   onBody(piece: Buffer): void
   /** All of it has arrived. @param trailers name, value, name, value… with names in lower case */
   onBodyEnd(trailers: readonly string[]): void
@@ -21,10 +21,10 @@ const inChunkEnd = 3
 const inTrailers = 4
 
 const maxExtensionBytes = 16 * 1024
-/** Zeros before a size count for nothing, but they are no reason to go on for ever. */
+/** Digits of a chunk size, leading zeros included. */
 const maxSizeDigits = 1024
 
-/** RFC 9112 section 7.1.1, without blanks, which others take for a part of the size. */
+/** RFC 9112 section 7.1.1, without blanks, which other parsers read as a part of the size. */
 const chunkLine =
   /^([0-9a-fA-F]+)((?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*)$/
 const beginsLikeSize = /^[0-9a-fA-F]+\r?$/
@@ -42,7 +42,7 @@ export class BodyReader {
   #sink: BodySink
   /** Bytes left of the body or of the chunk. */
   #left = 0
-  /** CR has been read behind a chunk. */
+  /** The CR after a chunk has been read. */
   #endHasBegun = false
   #isInExtension = false
   readonly #framingExcess = new FramingExcess()
@@ -68,7 +68,7 @@ export class BodyReader {
   }
 
   /**
-   * Takes the next bytes of the body. Returns where it ends in them; -1 if it goes on behind them.
+   * Reads the next bytes of the body. Returns the offset at which it ends; -1 if it goes on after them.
    *
    * @throws {RequestSyntaxError}
    */
@@ -167,7 +167,7 @@ export class BodyReader {
       throw new RequestSyntaxError('chunk sizes and extensions exceed the content', 'extension-size')
   }
 
-  /** Digits that cannot become a valid size are rejected at once. */
+  /** Rejects an incomplete line as soon as it cannot become a valid size. */
   #checkUnfinishedSize(bytes: Buffer, from: number): void {
     if (!this.#isInExtension) {
       const text = bytes.toString('latin1', from)
@@ -203,7 +203,7 @@ export class BodyReader {
     }
     this.#trailerSize.addField(line.length)
     this.#trailers ??= []
-    // A length or a coding, which might frame another message for somebody.
+    // Another parser might frame the next message by a length or a coding in the trailers.
     const framing = readFieldLine(line, 0, line.length, this.#trailers, [])
     if (framing === 'content-length' || framing === 'transfer-encoding')
       throw new RequestSyntaxError('framing header in the trailers')

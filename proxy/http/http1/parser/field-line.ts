@@ -2,7 +2,7 @@ import { MAX_NAME_LENGTH, readFieldName, type FieldName } from '../../fields/fie
 import { trimBlanks } from '../../fields/trim-blanks.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
-/** Of one connection. */
+/** Names that are remembered for one connection. */
 const MAX_NAMES = 32
 
 /**
@@ -11,7 +11,9 @@ const MAX_NAMES = 32
  *
  * @param start where in the text the line begins
  * @param end where it ends, without its CRLF
- * @param names of the lines of the head before it on the connection, mostly the same: found there, a name is not looked up
+ * @param fields to append to: name, value, name, value…
+ * @param names of the head before it on the connection: mostly the same, and then the name is not looked up
+ * @returns how the field frames the message; undefined for most
  * @throws {RequestSyntaxError}
  */
 export function readFieldLine(

@@ -2,14 +2,14 @@ import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Limits of a head, and of trailers. */
 export type HeadLimits = {
-  /** Of all lines together, each with its CRLF. */
+  /** Bytes of all lines together, each with its CRLF. */
   readonly maxBytes: number
   readonly maxFields: number
 }
 
 /**
- * The size received of a head, or of trailers. It is counted line by line, with the received part of an unfinished line: a head
- * that never ends costs the maximum and no more. Each line counts with all its bytes, as every line costs something.
+ * Counts the received bytes of a head, or of trailers, line by line and with the received part of an incomplete line: a head that never
+ * ends costs no more than the maximum. Each line counts with its CRLF, as every line costs something.
  */
 export class HeadSize {
   readonly #limits: HeadLimits
@@ -36,7 +36,7 @@ export class HeadSize {
     if (++this.#fields > this.#limits.maxFields) throw new RequestSyntaxError('too many headers', 'head-size')
   }
 
-  /** @param bytes that have come of a line @throws {RequestSyntaxError} */
+  /** @param bytes received of an incomplete line @throws {RequestSyntaxError} */
   checkUnfinished(bytes: number): void {
     if (this.#bytes + bytes > this.#limits.maxBytes) throw tooLarge()
   }

@@ -24,33 +24,33 @@ function checkLine(line: string): void {
 }
 
 /**
- * Reads lines that arrive in pieces. Each byte is looked at once or twice, however small the pieces are, and a forbidden
- * character is an error as soon as it arrives.
+ * Reads lines that arrive in pieces. Each byte is checked once or twice, however small the pieces are, and a forbidden character is an
+ * error as soon as it arrives.
  */
 export class LineReader {
   readonly #partial = new GrowingBuffer()
-  /** The last byte that is held is a CR, which only LF may follow. */
+  /** The last received byte is a CR, which only LF may follow. */
   #endsInCr = false
-  /** Behind `read`: where the rest of the bytes begins. */
+  /** Set by `read`: the offset after the bytes that it has read. */
   next = 0
 
-  /** Bytes of a line that has not arrived whole. */
+  /** Bytes received of an incomplete line. */
   get partialBytes(): number {
     return this.#partial.length
   }
 
-  /** Nothing has arrived but perhaps the CR of an empty line. */
+  /** Nothing has been received, or only the CR of an empty line. */
   get isEmpty(): boolean {
     return this.#partial.length === 0 || (this.#endsInCr && this.#partial.length === 1)
   }
 
-  /** The beginning of the line that is held, up to so many characters. */
+  /** The beginning of the incomplete line. @param length at most so many characters */
   prefix(length: number): string {
     return this.#partial.prefix(length)
   }
 
   /**
-   * Returns the next line without its CRLF, one character a byte; undefined if it has not arrived whole.
+   * Returns the next line without its CRLF, one character a byte; undefined if it is incomplete.
    *
    * @throws {RequestSyntaxError} for a character that no line may have
    */

@@ -15,12 +15,12 @@ export type RequestHead = {
   readonly method: string
   /** The target as it came. */
   readonly url: string
-  /** `1.1` or `1.0`; of what cannot be served, the version that is named. */
+  /** `1.1` or `1.0`; any other version that the request line names cannot be served. */
   readonly version: string
   /** Name, value, name, value… in the order in which they came, with names in lower case. */
   readonly fields: readonly string[]
   readonly framing: RequestFraming
-  /** With a length: the bytes of the body, more than 0. */
+  /** Bytes of the body if the framing is `length`: more than 0. */
   readonly contentBytes: number
   /** The client lets the connection serve another request (RFC 9112 section 9.3). */
   readonly persistent: boolean
@@ -35,16 +35,16 @@ const SPACE = 0x20
 const SLASH = 0x2f
 const ASTERISK = 0x2a
 const notInTarget = /[^\x21-\x7e]/
-/** RFC 9112 section 3.2: the absolute form, and the authority form of CONNECT. Which of them make sense is for the steps to say. */
+/** RFC 9112 section 3.2: the absolute form, and the authority form of CONNECT. The handler decides which targets it accepts. */
 const absolute =
   /^[A-Za-z]+:\/\/(?:[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*@)?[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*(?:[/?]|$)/
 const authority = /^(?:[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*@)?[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*(?:[/?]|$)/
-/** The digits of 64 bits: many parsers cannot read a longer length. */
+/** The largest number of 64 bits: many parsers cannot read a larger length. */
 const greatestLength = 18_446_744_073_709_551_615n
 const leadingZeros = /^0+(?=[0-9])/
 const MAX_LENGTH_DIGITS = 20
 
-/** Reads the lines of heads, one head after another. Their characters have been checked. */
+/** Reads the lines of heads, one head after another. The caller has checked their characters. */
 export class HeadReader {
   readonly #size: HeadSize
   #method = ''
@@ -83,7 +83,7 @@ export class HeadReader {
     const line = start === 0 && end === text.length ? text : text.slice(start, end)
     const targetStart = line.indexOf(' ') + 1
     const written = line.slice(0, Math.max(0, targetStart - 1))
-    // To look a new string up in a Map, V8 interns it first.
+    // A comparison is cheaper: V8 interns a new string before it looks it up in a Map.
     const method = written === 'GET' ? 'GET' : methods.get(written)
     if (method === undefined) throw new RequestSyntaxError('unknown method, or no request line')
     const targetEnd = line.indexOf(' ', targetStart)
@@ -103,7 +103,7 @@ export class HeadReader {
     const value = this.#fields[this.#fields.length - 1] ?? ''
     if (framing === 'connection') this.#connection = joined(this.#connection, value)
     else if (framing === 'transfer-encoding') {
-      // Other parsers take it for a part of the coding, and read another end of the body.
+      // Other parsers read the tab as a part of the coding, and find another end of the body.
       if (value !== '' && endsInTab(text, end)) throw new RequestSyntaxError('tab after a transfer coding')
       this.#coding = joined(this.#coding, value)
     } else {
@@ -113,9 +113,9 @@ export class HeadReader {
   }
 
   /**
-   * The head that has ended.
+   * Returns the head, whose last line has been read.
    *
-   * @throws {RequestSyntaxError} if it frames its body in two ways, or in none that there is
+   * @throws {RequestSyntaxError} if it frames its body in two ways, or in an invalid one
    */
   finish(): RequestHead {
     const contentBytes = this.#length === undefined ? 0 : contentBytesOf(this.#length)
@@ -152,9 +152,9 @@ export class HeadReader {
 }
 
 /**
- * Whether a request line can begin so.
+ * Whether a request line can begin with these characters.
  *
- * @param text the first characters that have arrived, as many as there are of 16
+ * @param text the first characters received, up to 16
  */
 export function beginsLikeRequest(text: string): boolean {
   const methodEnd = text.indexOf(' ')
@@ -162,7 +162,7 @@ export function beginsLikeRequest(text: string): boolean {
   return text.length <= maxMethodLength && METHODS.some((method) => method.startsWith(text))
 }
 
-/** Whether there is a tab among the blanks at the end. */
+/** Whether there is a tab among the blanks before `end`. */
 function endsInTab(text: string, end: number): boolean {
   let at = end - 1
   while (text.charCodeAt(at) === SPACE) at--
@@ -187,7 +187,7 @@ function versionOf(text: string): string {
 function contentBytesOf(text: string): number {
   if (!digits.test(text)) throw new RequestSyntaxError('invalid Content-Length')
   if (text.length <= 15) return Number(text)
-  // A number is read of a few digits: of as many as a head may have, it takes time by the square of them.
+  // Only a few digits are converted: the time for that grows with the square of their number.
   const significant = text.replace(leadingZeros, '')
   if (significant.length > MAX_LENGTH_DIGITS || BigInt(significant) > greatestLength)
     throw new RequestSyntaxError('Content-Length overflow')

@@ -6,12 +6,12 @@ import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Receives requests as they are read. Called synchronously from `execute`, in the order of the names. */
 export type RequestSink = BodySink & {
-  /** Where the framing is `none` the request ends with its head, and nothing more is called. */
+  /** If the framing is `none`, the request ends with its head, and nothing more is called for it. */
   onHead(head: RequestHead): void
 }
 
 const endOfHead = Buffer.from('\r\n\r\n')
-/** The type of a record that a client of TLS begins with (RFC 8446 section 5.1). No request begins so. */
+/** The first byte of a TLS client: a handshake record (RFC 8446 section 5.1). No request begins with it. */
 const TLS_HANDSHAKE = 0x16
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
@@ -20,17 +20,17 @@ const LINE_FEED = 0x0a
  * Parses the requests of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 2 to 7). It is as
  * strict as the grammar: input that others might read in another way is an error, after which no more of the connection is read.
  *
- * A head that arrives whole is read from one text. Of another, each line is read once it is there.
+ * A head that arrives in one piece is read from one text; otherwise each line is read as it arrives.
  */
 export class RequestParser {
   readonly #sink: RequestSink
   readonly #head: HeadReader
   readonly #limits: HeadLimits
   #lines: LineReader | undefined
-  /** Made for the first request that has a body. */
+  /** Created for the first request that has a body. */
   #body: BodyReader | undefined
   #isInBody = false
-  /** The end of the body is unknown: nothing behind the head is read. */
+  /** The end of a request's body is unknown: nothing after its head is read. */
   #isLost = false
 
   /** @param limits of a head, and again of the trailers */
@@ -46,8 +46,8 @@ export class RequestParser {
   }
 
   /**
-   * Takes the next bytes of the connection, up to the end of a request. Returns where that is; the caller must pass the rest again when
-   * the next request may be read.
+   * Reads the next bytes of the connection, up to the end of a request. Returns the offset of that end; the caller must pass the rest
+   * again when the next request may be read.
    *
    * @throws {RequestSyntaxError}
    */
@@ -69,7 +69,7 @@ export class RequestParser {
     if (this.#head.hasBegun || (this.#lines && this.#lines.partialBytes > 0))
       return this.#readLines(bytes, from)
     let start = from
-    // RFC 9112 section 2.2: empty lines before a request are passed over.
+    // RFC 9112 section 2.2: empty lines before a request are ignored.
     while (bytes[start] === CARRIAGE_RETURN && bytes[start + 1] === LINE_FEED) start += 2
     const end = bytes.indexOf(endOfHead, start)
     if (end === -1) {
