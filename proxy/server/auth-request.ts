@@ -25,7 +25,7 @@ export class AuthRequest {
   readonly #request: ClientRequest
   readonly #response: ClientResponse
   readonly #form: AuthRequestForm | undefined
-  /** Refusals that nginx gets as 403. */
+  /** The real status of a refusal that nginx gets as 403; undefined otherwise. */
   refusedWith: number | undefined
 
   constructor(options: HandlerOptions, peer: Peer, request: ClientRequest, response: ClientResponse) {
@@ -38,7 +38,7 @@ export class AuthRequest {
 
   /** Reads the head of the original request. */
   readHead(client: ClientAddress): RequestHead | RejectedHead {
-    // Anybody else could use up the limits of others.
+    // Other peers could use up the limits of any client.
     if (!this.#peer.trusted)
       return this.#unusable({
         reply: errors.forbidden,
@@ -51,14 +51,14 @@ export class AuthRequest {
       })
     const read = readAuthRequest(this.#form, this.#request, this.#options)
     if ('reply' in read) return 'reason' in read ? read : this.#unusable(read)
-    // Otherwise all requests would count for the proxy itself.
+    // Otherwise all requests would count for the proxy.
     if (client === this.#peer.client) return this.#unusable(this.#noClient)
     return this.#isAmbiguous ? { ...ambiguous, path: read.target.path } : read
   }
 
   /**
-   * Whether the backend may read another value of a header than rules do. Of a request that is forwarded here, the backend gets one line
-   * of each header that rules read, and no alias; of this one it gets what the client has sent.
+   * Whether the backend may read another value of a header than the rules do. When Sluice forwards a request, the backend gets one line of
+   * each header that rules read, and no alias. Here the other proxy forwards it, with all lines that the client has sent.
    */
   get #isAmbiguous(): boolean {
     const met = new Set<string>()
@@ -90,8 +90,8 @@ export class AuthRequest {
   }
 
   /**
-   * nginx gets each refusal as 403, which its `error_page` can replace: it turns any other status but 401 into 500. It would not
-   * read a body but close the connection, and soon run out of local ports.
+   * nginx gets each refusal as 403, which its `error_page` can replace: it turns any status but 401 and 403 into 500. The reply has no
+   * body, as nginx would not read it but close the connection, and soon run out of local ports.
    */
   adaptError(reply: LocalReply): LocalReply {
     if (this.#form !== 'auth-request') return reply
@@ -99,7 +99,7 @@ export class AuthRequest {
     return { status: 403, body: nothing }
   }
 
-  /** Name and value of the header with the real status for nginx. */
+  /** The header that tells nginx the real status: name and value; empty without a refusal. */
   get statusFields(): readonly string[] {
     return this.refusedWith === undefined ? none : ['x-sluice-status', String(this.refusedWith)]
   }

@@ -5,8 +5,8 @@ import type { Peer } from '../request/addresses/client-address.ts'
 import type { HiddenCookies } from '../request/values/hidden-cookies.ts'
 import type { HandlerOptions } from './handler-options.ts'
 
-/** The request that is answered. */
-export type Answered = {
+/** The request that the response answers. */
+export type AnsweredRequest = {
   readonly options: Pick<HandlerOptions, 'devices' | 'scheme' | 'telemetry'>
   readonly request: ClientRequest
   readonly peer: Peer
@@ -14,15 +14,15 @@ export type Answered = {
 }
 
 /**
- * The headers of a response without device cookies of the backend's, and with those of the gateway where it says that
- * somebody has signed in.
+ * The headers of a response without device cookies that the backend sets, and with the gateway's if the response says that somebody
+ * has signed in.
  *
  * @param fields name, value, name, value…; names in lower case
  */
 export function withDeviceCookies(
   fields: readonly string[],
   status: number,
-  { options, request, peer, charges }: Answered,
+  { options, request, peer, charges }: AnsweredRequest,
   hidden: HiddenCookies,
 ): string[] {
   const kept = [...hidden.withoutSetCookies(fields)]
@@ -35,7 +35,7 @@ export function withDeviceCookies(
   return kept
 }
 
-/** A cache may give its response to other clients too, with the cookie. */
+/** Whether a shared cache could store the response, and give the cookie to other clients. */
 function mayBeShared({ method }: ClientRequest, fields: readonly string[]): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false
   return !fields.some(
@@ -43,7 +43,7 @@ function mayBeShared({ method }: ClientRequest, fields: readonly string[]): bool
   )
 }
 
-/** The first of several proxies is the one that the client is connected to. */
+/** Whether the client used HTTPS: of several proxies, the first one is connected to the client. */
 function saysHttps({ headers }: ClientRequest): boolean {
   const sent = headers['x-forwarded-proto']
   const [first = ''] = (typeof sent === 'string' ? sent : '').split(',', 1)

@@ -6,7 +6,7 @@ import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /**
  * Called with an exception that a step of a request threw, which is a bug. Answers the request with 500, or closes its
- * connection if the response has begun. No other request is affected. Without a request, nothing is answered.
+ * connection if the response has begun. No other request is affected. Without a request, it only logs.
  */
 export type OnException = (
   error: unknown,

@@ -18,38 +18,38 @@ type ReportOptions = Pick<
 /** The known facts about the request so far. */
 type ReportedRequest = Pick<AskedRequest, 'request' | 'head' | 'clientAddress'>
 
-/** The report of one request to metrics and logs. */
+/** Reports one request to metrics, logs and traces: each method reports an event. */
 export class ExchangeReport {
   readonly #options: ReportOptions
   readonly #startedMs: number
   /** Undefined without tracing. */
   readonly trace: RequestTrace | undefined
-  readonly #about: ReportedRequest
+  readonly #request: ReportedRequest
   requestId = ''
-  /** The path of a request whose head was rejected, as forwarded, as far as it is known. */
+  /** The path of a request whose head was rejected, as it would be forwarded; empty if it is unknown. */
   rejectedPath = ''
-  /** The name of the route that it took. */
+  /** The name of the route that the request took. */
   route: string | undefined
-  /** The name of the rule that has sent it there, as it is over its limit. */
+  /** The name of the rule that sent it there because it is over the rule's limit. */
   routedBy: string | undefined
-  #waitsSinceMs: number | undefined
+  #delayedSinceMs: number | undefined
   #delayedMs: number | undefined
   #refusedBy: Policy | undefined
-  /** Of the client under the rule that it is over the limit of, or banned under. */
+  /** The partition key under the rule whose limit the client is over, or under which it is banned. */
   #partitionKey: string | undefined
   #isAddressInKey = false
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
   #device: DeviceOutcome | undefined
   #plan: string | undefined
-  /** The list that decided about it. */
+  /** The list that decided about the request. */
   #list: ClientListName | undefined
-  /** The list that denied it: `denyList`, or a file of it. */
+  /** The list that denied it: `denyList`, or one of its files. */
   #deniedBy: string | undefined
 
   constructor(options: ReportOptions, about: ReportedRequest) {
     this.#options = options
-    this.#about = about
+    this.#request = about
     this.#startedMs = options.now()
     this.trace = options.tracing?.begin(about.request)
   }
@@ -81,7 +81,7 @@ export class ExchangeReport {
     this.#options.throttledClients.note(charges, decision)
   }
 
-  /** What rules with `device` know of the device: of several the first, for the logs. */
+  /** Rules with `device` have read what they know of the device. The logs get the first of them. */
   devicesRead(charges: readonly Charge[]): void {
     const reported = new Set<string>()
     for (const { policy, device } of charges) {
@@ -92,17 +92,17 @@ export class ExchangeReport {
     }
   }
 
-  /** The request waits for its turn from now on. */
-  waits(): void {
-    this.#waitsSinceMs = this.#options.now()
+  /** The request is delayed from now on until its turn. */
+  delayStarted(): void {
+    this.#delayedSinceMs = this.#options.now()
   }
 
-  /** It waits no more: its turn has come, or its client has left. */
-  waited(): void {
-    if (this.#waitsSinceMs !== undefined) this.#delayedMs = this.#options.now() - this.#waitsSinceMs
+  /** The delay has ended: the turn has come, or the client has gone. */
+  delayEnded(): void {
+    if (this.#delayedSinceMs !== undefined) this.#delayedMs = this.#options.now() - this.#delayedSinceMs
   }
 
-  /** The plan of the client under a rule: of several the first, for the logs. */
+  /** A rule has read the client's plan. The logs get the first one. */
   planRead(policy: Policy, plan: string): void {
     this.#options.telemetry.planRead(policy, plan)
     this.#plan ??= plan
@@ -147,7 +147,7 @@ export class ExchangeReport {
     this.trace?.finished(access)
   }
 
-  /** @param client its policy is undefined if it is banned under all rules: the key may be of any of them */
+  /** Names the client for the logs, once. @param client without a policy if it is banned under all rules, as its key may be of any */
   #name(client: { readonly policy: Policy | undefined; readonly partitionKey: string } | undefined): void {
     if (!client || this.#partitionKey !== undefined) return
     this.#partitionKey = client.partitionKey
@@ -155,7 +155,7 @@ export class ExchangeReport {
   }
 
   get #named(): LoggedRequest {
-    const { request, head, clientAddress } = this.#about
+    const { request, head, clientAddress } = this.#request
     return {
       requestId: this.requestId,
       method: head?.method ?? request.method,
@@ -169,7 +169,7 @@ export class ExchangeReport {
   }
 }
 
-/** Only a hash: an address is in `clientAddress`, and networks and `global` are no secret that needs one. */
+/** The key if it is a hash: addresses are logged as `clientAddress`, and networks and `global` identify nobody. */
 function hashedOnly(partitionKey: string | undefined): string | undefined {
   return partitionKey !== undefined && isHashedKey(partitionKey) ? partitionKey : undefined
 }

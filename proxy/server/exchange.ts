@@ -34,7 +34,10 @@ import { refuse, refuseBanned, refuseUndecided, statesAfter } from '../limits/re
 
 const none: readonly never[] = []
 
-/** A request from its head to its end: it is decided about once, and the verdict is carried out. */
+/**
+ * A request from its head to its end: it is decided about once, and the verdict is carried out. All states that a request can be in are
+ * in this class; the parts with a concept of their own are in `AuthRequest`, `ForwardedRequest` and `ExchangeReport`.
+ */
 class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly options: HandlerOptions
   readonly request: ClientRequest
@@ -46,7 +49,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly #auth: AuthRequest | undefined
   /** Undefined before the body is read for the decision, or the request is sent to the backend. */
   #forwarded: ForwardedRequest | undefined
-  /** Set while it waits for its turn. */
+  /** Set while the request is delayed until its turn. */
   #turn: Turn | undefined
   /** The limit headers of the response, local or from the backend: name, value, name, value… */
   limitHeaders: readonly string[] = none
@@ -60,8 +63,8 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   charges: readonly Charge[] = none
 
   /**
-   * @param onUpgrade of a WebSocket handshake that is taken up
-   * @param auth of an auth request of another proxy
+   * @param onUpgrade opens the tunnel of a WebSocket handshake or another upgrade; undefined for any other request
+   * @param auth reads the original request of an auth request; undefined for a request to the backend
    */
   constructor(
     options: HandlerOptions,
@@ -87,11 +90,11 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.report.requestId = givenRequestId(this.request, this.peer) ?? this.options.makeRequestId()
     const verdict = decideRequest(this, this.options)
     if (this.applying.length < this.matched.length) this.report.listed('allow')
-    if (!(verdict instanceof Promise)) return this.#act(verdict)
-    verdict.then((later) => this.#act(later)).catch((error: unknown) => this.onException(error))
+    if (!(verdict instanceof Promise)) return this.#carryOut(verdict)
+    verdict.then((later) => this.#carryOut(later)).catch((error: unknown) => this.onException(error))
   }
 
-  #act(verdict: Verdict): void {
+  #carryOut(verdict: Verdict): void {
     switch (verdict.outcome) {
       case 'rejected':
         return this.#rejectRequest(verdict)
@@ -106,14 +109,15 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
       case 'gone':
         return
       case 'forward':
-        return this.#pass()
+        return this.#forward()
       case 'allowed':
         this.#noteDecision(verdict)
-        if (verdict.states.some(({ reservation }) => reservation)) this.#forward().reserve(verdict.states)
-        if (this.#isAnswered) return this.#goneAfter(verdict.turn)
+        if (verdict.states.some(({ reservation }) => reservation))
+          this.#forwardedRequest().reserve(verdict.states)
+        if (this.#isAnswered) return this.#cancelTurn(verdict.turn)
         this.limitHeaders = this.options.limitHeaders(verdict.states)
         if (verdict.turn) return this.#wait(verdict.turn, verdict.states)
-        return this.#pass(this.#routeOverLimit(verdict.states))
+        return this.#forward(this.#routeOverLimit(verdict.states))
       case 'refused':
         this.#noteDecision(verdict)
         if (verdict.refusedBy.ban) noteRefusal(this.options.banning, this.charges, verdict)
@@ -142,7 +146,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   readBody(): SentBody | 'gone' | Promise<SentBody | 'gone'> {
-    return this.#forward().readBody()
+    return this.#forwardedRequest().readBody()
   }
 
   onUnreadKey(policy: Policy, reason: UnreadKey): void {
@@ -155,7 +159,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
-    return this.#forward().readUnits(charges)
+    return this.#forwardedRequest().readUnits(charges)
   }
 
   onAsk(charges: readonly Charge[]): void {
@@ -176,34 +180,34 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.report.decided(decision, this.charges)
   }
 
-  #pass(over?: RoutedUpstream): void {
+  #forward(overLimitRoute?: RoutedUpstream): void {
     if (this.#auth) return this.#auth.allow(this.limitHeaders)
     if (!this.head) throw new Error('the head of the request was not read')
-    this.#forward().pass(this.head, over)
+    this.#forwardedRequest().forward(this.head, overLimitRoute)
   }
 
   /** While it waits for its turn, the request is not forwarded, and the wait does not count against the client in `SlowClients`. */
   #wait(turn: Turn, states: readonly PolicyState[]): void {
     this.#turn = turn
-    this.report.waits()
+    this.report.delayStarted()
     turn.wait((waitedMs) =>
       this.guard(() => {
         this.#turn = undefined
-        this.report.waited()
+        this.report.delayEnded()
         if (this.#isAnswered) return this.#forwarded?.cancel()
         this.limitHeaders = this.options.limitHeaders(statesAfter(states, waitedMs))
-        this.#pass(this.#routeOverLimit(states))
+        this.#forward(this.#routeOverLimit(states))
       }),
     )
   }
 
-  /** The request goes no further, and nobody has its turn for it. */
-  #goneAfter(turn: Turn | undefined): void {
+  /** The request is not forwarded: leaves the queue, and refunds its reservations. */
+  #cancelTurn(turn: Turn | undefined): void {
     turn?.leave()
     this.#forwarded?.cancel()
   }
 
-  /** Where the first rule that the request is over the limit of sends it; undefined if it goes where all others go. */
+  /** The route to which the first rule whose limit the request is over sends it; undefined for the usual route. */
   #routeOverLimit(states: readonly PolicyState[]): RoutedUpstream | undefined {
     const ofRules = this.options.routes?.ofRules
     const over = ofRules && states.find(({ policy, exceeded }) => exceeded && ofRules.has(policy.name))
@@ -212,25 +216,25 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     return ofRules.get(over.policy.name)
   }
 
-  #forward(): ForwardedRequest {
+  #forwardedRequest(): ForwardedRequest {
     return (this.#forwarded ??= new ForwardedRequest(this))
   }
 
   #rejectRequest({ reason, reply, why, path }: Verdict & { outcome: 'rejected' }): void {
     if (path !== undefined) this.report.rejectedPath = path
-    // It is unknown where the next request would begin.
+    // The end of the body, where the next request would begin, is unknown.
     if (reason === 'framing') this.response.closeAfterResponse()
     this.reject(reason, reply, why)
   }
 
   #answerOptions(): void {
-    // The health check of a load balancer that cannot reach the admin listener.
+    // `OPTIONS *` is the health check of load balancers that cannot reach the admin listener.
     if (this.head?.target.path === '*' && this.options.isStopping())
       return sendError(this.request, this.response, errors.stopping)
     answerOptions(this.response)
   }
 
-  /** `denyList`: refused before any rule. */
+  /** The client is on `denyList`: it is refused before any rule applies. */
   #deny(by: Denial): void {
     this.report.denied(by)
     sendError(this.request, this.response, errors.forbidden, ['cache-control', 'no-store'])
@@ -243,7 +247,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.#dropBody()
   }
 
-  /** The gateway lacks memory: the client is not refused for it, and not banned. */
+  /** The gateway lacks memory for the body: this counts neither as a refusal nor towards a ban. */
   #answerBusy(): void {
     const fields = ['retry-after', '1', 'cache-control', 'no-store']
     sendError(this.request, this.response, errors.gatewayBusy, fields)
@@ -257,7 +261,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.#dropBody()
   }
 
-  /** Over HTTP/2 a request is not over before its body has been read. */
+  /** Drops the held body, and the rest of it: over HTTP/2 a request does not end before its body has been read. */
   #dropBody(): void {
     this.#forwarded?.dropBody()
   }
@@ -281,8 +285,8 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     const { now, slowClients } = this.options
     this.isFinished = true
     if (this.#turn) {
-      this.report.waited()
-      this.#goneAfter(this.#turn)
+      this.report.delayEnded()
+      this.#cancelTurn(this.#turn)
       this.#turn = undefined
     }
     this.#forwarded?.finish()

@@ -23,8 +23,8 @@ import { publicHead, referencesOf } from './public-names.ts'
 
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 
-const unnamed = 'Destination is not below the prefix of the route'
-const unstripped = 'the path spells the prefix of the route differently, or no path follows the prefix'
+const destinationOutsidePrefix = 'Destination is not below the prefix of the route'
+const prefixNotFound = 'the path spells the prefix of the route differently, or no path follows the prefix'
 
 function isEnforced({ policy }: Charge): boolean {
   return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
@@ -38,7 +38,7 @@ function bodyOrReason(sent: SentBody | 'gone'): Buffer | UnreadReserve | 'gone' 
 
 const noBytes: Buffer = Buffer.alloc(0)
 
-/** The destination of a request, and its form there. */
+/** Where a request is sent, and how it is rewritten for that backend. */
 type Sending = Pick<RequestHead, 'target' | 'host'> & {
   readonly route: RoutedUpstream | undefined
   readonly prefix: string
@@ -48,22 +48,22 @@ type Sending = Pick<RequestHead, 'target' | 'host'> & {
   readonly forwarder: ForwarderOptions
 }
 
-/** Takes the body of the request, and on the way to the backend brings the response. */
+/** The part that has the request's body now: `HeldBody` before it is forwarded, `Forwarding` afterwards. */
 type Delivery = ForwardProgress & {
   readonly sentBytes: number
   clientGone(): void
   abandon(reason: string): void
 }
 
-/** The exchange whose backend part this is. */
-type Host = {
+/** The exchange that the request belongs to. */
+type ForwardedExchange = {
   readonly options: HandlerOptions
   readonly request: ClientRequest
   readonly response: ClientResponse
   readonly peer: Peer
   readonly clientAddress: ClientAddress
   readonly report: ExchangeReport
-  /** What the limiter has decided about. */
+  /** The charges that the limiter has decided. */
   readonly charges: readonly Charge[]
   readonly onUpgrade: OnUpgrade | undefined
   /** The limit headers of the response: name, value, name, value… */
@@ -76,16 +76,16 @@ type Host = {
 
 /** A request on its way to the backend, with its body and its reservations. */
 export class ForwardedRequest {
-  readonly #host: Host
+  readonly #exchange: ForwardedExchange
   /** The reservations of the request. */
   #settlement: Settlement | undefined
-  /** Set where the body had to be read before the decision. */
+  /** Set if the body was read before the request is sent to the backend. */
   #held: HeldBody | undefined
   delivery: Delivery | undefined
   #read: ReturnType<ForwardedRequest['readBody']> | undefined
 
-  constructor(host: Host) {
-    this.#host = host
+  constructor(exchange: ForwardedExchange) {
+    this.#exchange = exchange
   }
 
   /** The part of the body that rules read, once it has arrived. It is read only once, however many callers ask. */
@@ -94,7 +94,7 @@ export class ForwardedRequest {
   }
 
   #readBody(): SentBody | Promise<SentBody | 'gone'> {
-    if (!this.#host.request.hasContent) return { unread: 'missing' }
+    if (!this.#exchange.request.hasContent) return { unread: 'missing' }
     const read = new Promise<Buffer | 'size' | 'memory' | 'turn'>((resolve) => {
       this.#hold({ maxBytes: MAX_BODY_BYTES, onlyThisTurn: false }, resolve)
     })
@@ -112,7 +112,7 @@ export class ForwardedRequest {
 
   /** The charges with the units that the body of the request states, once it has been read or cannot be. */
   readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
-    const unread = whyUnread(this.#host.request)
+    const unread = whyUnread(this.#exchange.request)
     if (unread) return this.#unitsOf(charges, unread)
     const sent = this.readBody()
     if (sent instanceof Promise) return sent.then((later) => this.#unitsOf(charges, bodyOrReason(later)))
@@ -124,7 +124,7 @@ export class ForwardedRequest {
       this.dropBody()
       return 'gone'
     }
-    const read = withRequestedUnits(charges, body, this.#host.options.telemetry)
+    const read = withRequestedUnits(charges, body, this.#exchange.options.telemetry)
     return body === 'memory' && read.some(isEnforced) ? 'busy' : read
   }
 
@@ -133,17 +133,17 @@ export class ForwardedRequest {
     limits: Pick<HeldBodyOptions, 'maxBytes' | 'onlyThisTurn'>,
     onRead: ConstructorParameters<typeof HeldBody>[2],
   ): void {
-    const { request, response, options, clientAddress } = this.#host
+    const { request, response, options, clientAddress } = this.#exchange
     if (expectsContinue(request)) response.writeContinue()
-    const guard = (step: () => void): void => this.#host.guard(step)
+    const guard = (step: () => void): void => this.#exchange.guard(step)
     const held = { ...limits, memory: options.heldBodies, client: clientAddress.prefix, guard }
     this.#held = new HeldBody(request, held, onRead)
     this.delivery = this.#held
   }
 
-  /** @param states of which some have a reservation */
+  /** @param states at least one of them with a reservation */
   reserve(states: readonly PolicyState[]): void {
-    const { options, report } = this.#host
+    const { options, report } = this.#exchange
     const { limiter, limitHeaders, telemetry, onCostUnread } = options
     const settling = {
       limiter,
@@ -165,12 +165,12 @@ export class ForwardedRequest {
   /**
    * Sends an allowed request to its backend, or rejects it if there is none for it.
    *
-   * @param over where a rule sends it whose limit it is over
+   * @param overLimitRoute the route to which a rule sends requests over its limit; undefined for the usual route
    */
-  pass({ target, host }: RequestHead, over?: RoutedUpstream): void {
-    const { options, request, report } = this.#host
+  forward({ target, host }: RequestHead, overLimitRoute?: RoutedUpstream): void {
+    const { options, request, report } = this.#exchange
     const { routes, requestBuffering } = options
-    const route = over ?? routes?.table.find(target, host)
+    const route = overLimitRoute ?? routes?.table.find(target, host)
     if (route) report.route = route.name
     else if (routes && !routes.hasFallback)
       return this.#reject('route', errors.notFound, 'no route matches the request')
@@ -178,7 +178,7 @@ export class ForwardedRequest {
     const prefix = route ? route.prefix : options.upstreamPrefix
     const sentHost = route ? route.upstreamHost : options.sentHost
     const stripped = route?.stripPrefix?.(target)
-    if (route?.stripPrefix && !stripped) return this.#reject('target', errors.badRequest, unstripped)
+    if (route?.stripPrefix && !stripped) return this.#reject('target', errors.badRequest, prefixNotFound)
     const references = referencesOf(request, host, prefix, sentHost, route)
     const { destination } = request.headers
     if (
@@ -186,7 +186,7 @@ export class ForwardedRequest {
       typeof destination === 'string' &&
       !privateReference('destination', destination, references)
     )
-      return this.#reject('target', errors.badRequest, unnamed)
+      return this.#reject('target', errors.badRequest, destinationOutsidePrefix)
     const { maxBodyBytes } = forwarder
     if (maxBodyBytes > 0 && (declaredLength(request) ?? 0) > maxBodyBytes)
       return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
@@ -203,7 +203,8 @@ export class ForwardedRequest {
   /** Sends the request to the backend, with the part of its body that has arrived. */
   #send(sending: Sending): void {
     const { target, host, route, prefix, sentHost, stripped, references, forwarder } = sending
-    const { options, request, response, peer, clientAddress, report, onUpgrade, limitHeaders } = this.#host
+    const { options, request, response, peer, clientAddress, report, onUpgrade, limitHeaders } =
+      this.#exchange
     if (!this.#held && expectsContinue(request)) response.writeContinue()
     const { scheme, classifyField } = options
     const trace = report.trace?.forwarded(route?.name)
@@ -236,7 +237,7 @@ export class ForwardedRequest {
       responseHeaders: limitHeaders,
       settlement: this.#settlement,
       publicHead: publicHead(
-        this.#host,
+        this.#exchange,
         { host, sentHost, strippedPrefix: stripped?.prefix },
         route?.isUncached ?? false,
       ),
@@ -249,27 +250,27 @@ export class ForwardedRequest {
 
   #reject(reason: Rejection, reply: ErrorReply, why: string): void {
     this.#settlement?.cancel()
-    this.#host.reject(reason, reply, why)
+    this.#exchange.reject(reason, reply, why)
   }
 
   get #isAnswered(): boolean {
-    return this.#host.isFinished || this.#host.response.headersSent
+    return this.#exchange.isFinished || this.#exchange.response.headersSent
   }
 
-  /** The request goes no further: its reservations are refunded. */
+  /** The request is not forwarded: drops its body, and refunds its reservations. */
   cancel(): void {
     this.dropBody()
     this.#settlement?.cancel()
   }
 
-  /** The client disconnected, or the request was answered: drops the rest of the body. */
+  /** The client disconnected, or the request was answered: drops the held body, and the rest of it. */
   dropBody(): void {
     this.#held?.drop()
   }
 
-  /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */
+  /** The exchange ends when its tunnel opens: the 101 is written to the socket, and `response` never closes. */
   #upgrade(...tunnel: Parameters<OnUpgrade>): void {
-    const { onUpgrade, request } = this.#host
+    const { onUpgrade, request } = this.#exchange
     onUpgrade?.(...tunnel)
     const settlement = this.#settlement
     if (settlement?.lasts) {
@@ -278,7 +279,7 @@ export class ForwardedRequest {
       if (socket.destroyed) settlement.finish()
       else socket.once('close', () => settlement.finish())
     }
-    this.#host.guard(() => this.#host.finish(101))
+    this.#exchange.guard(() => this.#exchange.finish(101))
   }
 
   /** The request has been answered, or its client has gone. */

@@ -34,7 +34,7 @@ export type RoutedUpstream = {
   readonly upstreamHost: string | undefined
   /** Headers that the operator has set for the backend. */
   readonly setHeaders: HeaderList
-  /** Its responses are not those of the URL: no cache may keep them. */
+  /** Its responses are not those of the requested URL: no cache may store them. */
   readonly isUncached?: true
   /** Undefined if the whole path is forwarded. */
   readonly stripPrefix: StripPrefix | undefined
@@ -105,10 +105,10 @@ export type HandlerOptions = HeadOptions &
     readonly onFinished: ((access: Access) => void) | undefined
   }
 
-/** Called when the backend accepts a WebSocket handshake: the tunnel takes the place of the response. */
+/** Called when the backend accepts an upgrade: the tunnel takes the place of the response. @param rest bytes read after the 101 */
 export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void
 
-/** The dependencies of the steps of requests. Each request keeps to its end those that it found at its beginning. */
+/** The current options, which a reload replaces. A request uses the options of its beginning until its end. */
 export type LiveOptions = { readonly options: HandlerOptions }
 
 export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void

@@ -71,7 +71,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
   }
 }
 
-/** A response that does not come from the handler: the client may not read it either. */
+/** Watches a response that does not come from the handler: a client may be too slow to read it, too. */
 function watchAnswer(
   slowClients: SlowClients,
   client: string,

@@ -1,13 +1,13 @@
-import type { ForwardRequest } from '../http/forward/forward-request.ts'
+import type { RequestToForward } from '../http/forward/request-to-forward.ts'
 import { MAX_TAGS, type ReferenceNames } from '../http/forward/private-references.ts'
 import { publicFields } from '../http/forward/public-fields.ts'
 import { uncached } from '../http/forward/response-fields.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import { readTarget } from '../request/target/target.ts'
-import { withDeviceCookies, type Answered } from './device-cookies.ts'
+import { withDeviceCookies, type AnsweredRequest } from './device-cookies.ts'
 import type { HandlerOptions, RoutedUpstream } from './handler-options.ts'
 
-/** How a request is named at its backend, where that differs from how its client has named it. */
+/** How the backend's names of a request's resource differ from the client's. */
 export type BackendNames = {
   /** The host that the client has asked for. */
   readonly host: string
@@ -17,19 +17,19 @@ export type BackendNames = {
   readonly strippedPrefix: string | undefined
 }
 
-/** Turns the head of the backend's response into the client's. Undefined if the client gets it as the backend has sent it. */
+/** Makes the function that rewrites the head of the backend's response for the client; undefined if nothing is rewritten. */
 export function publicHead(
-  request: Answered & { readonly options: Pick<HandlerOptions, 'hiddenCookies'> },
+  request: AnsweredRequest & { readonly options: Pick<HandlerOptions, 'hiddenCookies'> },
   { host, sentHost, strippedPrefix: prefix = '' }: BackendNames,
   isUncached: boolean,
-): ForwardRequest['publicHead'] {
+): RequestToForward['publicHead'] {
   const { hiddenCookies } = request.options
   const isRenamed = sentHost !== undefined || prefix !== ''
   if (!isRenamed && !hiddenCookies && !isUncached) return undefined
   const names = { publicHost: host, sentHost: sentHost ?? host, prefix }
   return (head) => {
     const fields = isRenamed ? publicFields(head.fields, names) : head.fields
-    // A challenge that answers 200 does not say that somebody has signed in.
+    // The 200 of a challenge does not mean that somebody has signed in.
     if (isUncached)
       return { ...head, fields: uncached(hiddenCookies ? hiddenCookies.withoutSetCookies(fields) : fields) }
     return {
@@ -40,7 +40,7 @@ export function publicHead(
 }
 
 /**
- * How references in the headers of a request are renamed for the backend; undefined if there are none, or the names are the same.
+ * How references in the headers of a request are renamed for the backend; undefined without references, or if the names are the same.
  *
  * @param prefix path prefix of the backend
  */

@@ -14,7 +14,7 @@ import type {
 import { isBeforeSending, UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'
-import type { ForwardRequest } from './forward-request.ts'
+import type { RequestToForward } from './request-to-forward.ts'
 import { interimFields } from './interim-fields.ts'
 import { RequestBody, type BodyHooks } from './body/request-body.ts'
 import type { ReadAhead } from './body/response-body.ts'
@@ -38,13 +38,13 @@ const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DE
 /** How often a request is sent at most, if backends say that they have not begun to process it. */
 const MAX_ATTEMPTS = 4
 
-const unagreed = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'
+const invalidUpgradeReply = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'
 
 /**
  * Forwards a request to the backend and its response to the client, streaming both ways with back-pressure. It always
  * ends with a complete response, an error reply, or an aborted connection.
  */
-export function forward(options: ForwarderOptions, forwarded: ForwardRequest): Forwarding {
+export function forward(options: ForwarderOptions, forwarded: RequestToForward): Forwarding {
   const forwarding = new Forwarding(options, forwarded)
   options.upstream.send(forwarding)
   return forwarding
@@ -55,7 +55,7 @@ export class Forwarding implements UpstreamExchange {
   readonly client: string
   cancelled = false
   readonly #options: ForwarderOptions
-  readonly #forwarded: ForwardRequest
+  readonly #forwarded: RequestToForward
   readonly #body: RequestBody | undefined
   readonly #startedMs: number
   #connection: UpstreamChannel | undefined
@@ -64,7 +64,7 @@ export class Forwarding implements UpstreamExchange {
   #started = false
   readonly #delivery: ResponseDelivery
 
-  constructor(options: ForwarderOptions, forwarded: ForwardRequest) {
+  constructor(options: ForwarderOptions, forwarded: RequestToForward) {
     this.#options = options
     this.#forwarded = forwarded
     this.#startedMs = options.now()
@@ -223,7 +223,7 @@ export class Forwarding implements UpstreamExchange {
       return
     }
     socket.destroy()
-    this.onFailure(new UpstreamFailure('protocol', unagreed))
+    this.onFailure(new UpstreamFailure('protocol', invalidUpgradeReply))
   }
 
   onFailure(failure: UpstreamFailure): void {

@@ -7,7 +7,7 @@ import type { ResponseHead } from '../upstream/response/response-head.ts'
 import type { HeldBody } from './body/held-body.ts'
 
 /** An allowed request, and the headers to add to it and to its response. */
-export type ForwardRequest = {
+export type RequestToForward = {
   readonly request: ClientRequest
   readonly response: ClientResponse
   /** The part of the body read before the request was allowed. */
