@@ -9,37 +9,45 @@ import {
 
 /** As much as is read of any body. */
 const MAX_UNPACKED_BYTES = 64 * 1024
+/**
+ * Of a short packed body less is read: 35 bytes can unpack to 64 KiB that take milliseconds to read, as often as a client can send them.
+ * JSON and forms that somebody has written are packed to a tenth at best.
+ */
+const MAX_UNPACKED_OF_SHORT = 4 * 1024
+const MAX_RATIO = 32
 /** Codings within one another that are taken off: no framework takes off more. */
 const MAX_CODINGS = 2
 
 // A text that was cut off is read as far as it goes, and a bomb no further than any other body.
-const maxOutputLength = MAX_UNPACKED_BYTES
-const zlib = { maxOutputLength, finishFlush: constants.Z_SYNC_FLUSH }
+const finishFlush = constants.Z_SYNC_FLUSH
 
-const unpackers: Readonly<Record<string, (packed: Buffer) => Buffer>> = {
-  gzip: (packed) => gunzipSync(packed, zlib),
-  'x-gzip': (packed) => gunzipSync(packed, zlib),
+const unpackers: Readonly<Record<string, (packed: Buffer, maxOutputLength: number) => Buffer>> = {
+  gzip: (packed, maxOutputLength) => gunzipSync(packed, { maxOutputLength, finishFlush }),
+  'x-gzip': (packed, maxOutputLength) => gunzipSync(packed, { maxOutputLength, finishFlush }),
   // RFC 9110 section 8.4.1.2: some senders leave the zlib format out, and some readers allow for it.
-  deflate: (packed) => ((packed[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(packed, zlib),
-  br: (packed) =>
+  deflate: (packed, maxOutputLength) =>
+    ((packed[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(packed, { maxOutputLength, finishFlush }),
+  br: (packed, maxOutputLength) =>
     brotliDecompressSync(packed, { maxOutputLength, finishFlush: constants.BROTLI_OPERATION_FLUSH }),
-  zstd: (packed) => zstdDecompressSync(packed, { maxOutputLength, finishFlush: constants.ZSTD_e_flush }),
+  zstd: (packed, maxOutputLength) =>
+    zstdDecompressSync(packed, { maxOutputLength, finishFlush: constants.ZSTD_e_flush }),
 }
 
 /**
  * Takes the `Content-Encoding` off a body, as frameworks such as Express do by themselves.
  *
  * @param codings in the order in which they were applied
- * @returns undefined where it is packed otherwise, or unpacks to more than `MAX_UNPACKED_BYTES`
+ * @returns undefined where it is packed otherwise, or unpacks to more than is read
  */
 export function unpack(bytes: Buffer, codings: readonly string[]): Buffer | undefined {
   if (codings.length === 0 || codings.length > MAX_CODINGS) return undefined
+  const maxBytes = Math.min(MAX_UNPACKED_BYTES, MAX_UNPACKED_OF_SHORT + MAX_RATIO * bytes.length)
   let unpacked = bytes
   try {
     for (const coding of codings.toReversed()) {
       const unpacker = unpackers[coding]
       if (!unpacker) return undefined
-      unpacked = unpacker(unpacked)
+      unpacked = unpacker(unpacked, maxBytes)
     }
   } catch {
     return undefined

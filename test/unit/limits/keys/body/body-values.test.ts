@@ -5,6 +5,7 @@ import { bodyKeysOf } from '../../../../../proxy/limits/keys/body/body-keys.ts'
 import type { SentBody } from '../../../../../proxy/limits/keys/body/body-values.ts'
 import { KeyBody, type BodyPart } from '../../../../../proxy/limits/keys/body/key-body.ts'
 import { BodyNames } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
+import { unpack } from '../../../../../proxy/limits/keys/body/unpacked.ts'
 import { hashedKeyOf } from '../../../../../proxy/limits/keys/partition-key.ts'
 import type { UnreadKey } from '../../../../../proxy/telemetry/telemetry.ts'
 import { leastTimeSync, threadCpuUs } from '../../../../support/load/least-time.ts'
@@ -151,6 +152,20 @@ describe('packed: counts for the account, and by address', () => {
   test('a packed body that unpacks to more than 64 KiB counts by address', () => {
     const bomb = gzipSync(`{"x":"${'x'.repeat(10_000_000)}","email":"a@x"}`)
     expect(counts(keysOf(bomb, json, 'email', '/login', 'gzip'), 'a@x')).toEqual([undefined, 1])
+  })
+
+  // The attack: 35 bytes that unpack to 64 KiB, which took as long to read as ten other requests.
+  test.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('of a short body in %s that unpacks to many times its length nothing is read', (coding, pack) => {
+    const varied = Array.from({ length: 9000 }, (_, i) => (i * i * 7919).toString(36)).join(' ')
+    for (const read of ['', 'x'.repeat(4096), varied.slice(0, 64 * 1024)])
+      expect(unpack(pack(read), [coding])?.toString()).toBe(read)
+    for (const unread of ['x'.repeat(20_000), 'x'.repeat(64 * 1024)])
+      expect(unpack(pack(unread), [coding])).toBeUndefined()
   })
 })
 
