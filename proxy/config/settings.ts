@@ -134,7 +134,8 @@ export function loadGatewaySettings(
     geoip: locateGeo(file?.values.geoip, folder),
     jwt: locateKeys(file?.values.jwt, folder),
   }
-  const loaded = { env, cwd, path, name, file, read, values, written: rules, rules: settings.rules }
+  const inForce = { rules: settings.rules, jwt: settings.jwt }
+  const loaded = { env, cwd, path, name, file, read, values, written: rules, ...inForce }
   const warnings = findWarnings(loaded)
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }
 }

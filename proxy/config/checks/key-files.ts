@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { withoutMark } from '../../../shared/settings/byte-order-mark.ts'
 import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { findUntriedKeys } from '../../limits/keys/tokens/check-costs.ts'
 import { checkKeySet, checkSecret } from '../../limits/keys/tokens/load-key-set.ts'
 import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
 
@@ -37,4 +39,15 @@ export function checkKeyFiles(
       ),
     ]
   }
+}
+
+/**
+ * Warns of keys in a file that no token is tried with.
+ *
+ * @param settings of `locateKeys`
+ */
+export function warnOfUntriedKeys({ place }: TokenSettings, { label }: Place): string[] {
+  if (place.kind !== 'file') return []
+  const keySet = readFileSync(place.path, 'utf8')
+  return findUntriedKeys(withoutMark(keySet)).map((reason) => `${label}: ${reason}`)
 }

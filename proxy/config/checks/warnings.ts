@@ -1,6 +1,7 @@
 import { showValue, type Place } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import type { SettingsOf } from '../../../shared/settings/table.ts'
+import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
 import type { Rule } from '../../policy.ts'
 import { meantNetwork, sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import { warnOfIdleGeo } from '../clients/geoip.ts'
@@ -18,6 +19,7 @@ import {
   warnOfIdleTimezone,
   warnOfIdleTokens,
 } from './idle-settings.ts'
+import { warnOfUntriedKeys } from './key-files.ts'
 import { warnOfIdleRoutes, warnOfShortDelays } from './over.ts'
 import { warnOfLowPlans } from './plans.ts'
 import { warnOfChosenKeys } from './table.ts'
@@ -40,6 +42,8 @@ export type Loaded = {
   readonly written: readonly Rule[] | undefined
   /** The rules in force. */
   readonly rules: readonly Rule[]
+  /** With absolute paths. */
+  readonly jwt: TokenSettings | undefined
 }
 
 /** Warns of valid settings that are probably mistakes. */
@@ -57,7 +61,7 @@ export function findWarnings(loaded: Loaded): string[] {
   ]
 }
 
-function warnOfFile(file: FileReading, { name, values, written }: Loaded): string[] {
+function warnOfFile(file: FileReading, { name, values, written, jwt }: Loaded): string[] {
   const { placeOf } = file.source
   const { routes } = file.values
   const ofRoute = (index: number): Place => placeOf(['routes', index, 'onlyOver'])
@@ -81,6 +85,7 @@ function warnOfFile(file: FileReading, { name, values, written }: Loaded): strin
     ...warnOfIdleLeases(written, values.redisUrl, ofRule),
     ...warnOfIdleRules(written, ofRule),
     ...(file.values.jwt ? warnOfIdleTokens(written, placeOf(['jwt'])) : []),
+    ...(jwt ? warnOfUntriedKeys(jwt, placeOf(['jwt', 'jwksFile'])) : []),
   ]
 }
 

@@ -186,6 +186,20 @@ describe('networks of NAT64, whose clients are matched by their IPv4 addresses',
   })
 })
 
+test('keys of a key set that no token is tried with', () => {
+  const warningsOfKeys = (keys: number): string[] => {
+    const keySet = JSON.stringify({ keys: Array.from({ length: keys }, () => ({ kty: 'EC', crv: 'P-521' })) })
+    const rule = '{ name: a, match: GET /a, requests: 1, window: 1m, key: { first: [jwt:sub, ip] } }'
+    const cwd = directoryWith(`limits: [${rule}]\njwt:\n  jwksFile: jwks.json\n`)
+    writeFileSync(join(cwd, 'jwks.json'), keySet)
+    return loadGatewaySettings({}, cwd).warnings
+  }
+  expect(warningsOfKeys(1)).toEqual([])
+  expect(warningsOfKeys(2)).toEqual([
+    'sluice.yaml:3: jwt.jwksFile: 1 of its keys (P-521) without a kid is never tried, as a token is tried with 1 of that kind: give each key a kid',
+  ])
+})
+
 test('a delay within which hardly any turn comes', () => {
   const rule = (delay: string): string =>
     ofRule(`

@@ -1,6 +1,7 @@
 import type { Log } from '../../../../shared/log.ts'
 import { endedWithin } from '../../../../shared/within.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
+import { findUntriedKeys } from './check-costs.ts'
 
 const REFRESH_MS = 300_000
 /** After a failure, and then twice as long after each further one: at a start the issuer may be only starting too. */
@@ -83,7 +84,12 @@ export class KeySet {
   async #attempt(): Promise<void> {
     this.#startedAtMs = this.#now()
     try {
-      this.#text = await this.#load()
+      const text = await this.#load()
+      // Once for each version of the set.
+      const untried = text === this.#text ? [] : findUntriedKeys(text)
+      for (const reason of untried)
+        this.#log.warn({ reason }, 'the key set for tokens has keys that are not used')
+      this.#text = text
       this.#telemetry.keySetLoaded('loaded')
       if (this.#failures > 0) this.#log.info('key set for tokens available again')
       this.#failures = 0

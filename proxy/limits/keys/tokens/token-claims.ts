@@ -1,16 +1,11 @@
 import { hash } from 'node:crypto'
 import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
+import { areTooManyChecks } from './check-costs.ts'
 import { claimDetails, type ClaimDetails } from './claim-details.ts'
 import type { KeySet } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
-import {
-  chooseFrom,
-  chooseSecret,
-  MAX_KEYS,
-  type KeyChooser,
-  type VerificationKey,
-} from './verification-keys.ts'
+import { chooseFrom, chooseSecret, type KeyChooser, type VerificationKey } from './verification-keys.ts'
 
 /** The claims of a verified token that rules count by; `details` where conditions of rules name claims. */
 export type Claims = ReadonlyMap<string, string> & { readonly details?: ClaimDetails }
@@ -109,12 +104,12 @@ export class TokenVerifier {
   }
 
   /**
-   * Whether the tokens of one request would need more signature checks than a single token ever does. A request with made-up tokens
-   * would otherwise cost a multiple, also where it is refused. Tokens seen a moment ago need none.
+   * Whether the tokens of one request would need more signature checks, or more CPU time for these, than a single token ever does. A
+   * request with made-up tokens would otherwise cost a multiple, also where it is refused. Tokens seen a moment ago need none.
    */
   async needTooManyChecks(tokens: readonly SentToken[]): Promise<boolean> {
-    const checks = await Promise.all(tokens.map((token) => this.#countChecks(token)))
-    return checks.reduce((sum, each) => sum + each, 0) > MAX_KEYS
+    const costsUs = await Promise.all(tokens.map((token) => this.#costsOfChecks(token)))
+    return areTooManyChecks(costsUs.flat())
   }
 
   readUse(): TableUse {
@@ -146,13 +141,14 @@ export class TokenVerifier {
     return signature.startsWith(known.signature) ? known.claims : undefined
   }
 
-  async #countChecks(token: SentToken): Promise<number> {
+  /** In microseconds, of each check. */
+  async #costsOfChecks(token: SentToken): Promise<number[]> {
     const choose = this.#currentKeys()
-    if (choose === undefined || this.#findVerified(token)) return 0
+    if (choose === undefined || this.#findVerified(token)) return []
     const id = idOf(token.signed, token.signature)
-    if (this.#invalid.has(id) || this.#pending.has(id)) return 0
+    if (this.#invalid.has(id) || this.#pending.has(id)) return []
     const { keys } = await this.#keysFor(token, choose)
-    return keys.length
+    return keys.map(({ checkUs }) => checkUs)
   }
 
   /** The header of a token, and the keys that may have signed it: undefined and none where its algorithm is not allowed. */

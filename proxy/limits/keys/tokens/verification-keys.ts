@@ -1,10 +1,13 @@
-import { createLocalJWKSet, type JSONWebKeySet, type JWK } from 'jose'
+import { createLocalJWKSet, type JSONWebKeySet } from 'jose'
+import { areTooManyChecks, checkCostUs, modulusBytes } from './check-costs.ts'
 
 /** A key that verifies a signature. */
 export type VerificationKey = {
   readonly key: Uint8Array | Awaited<ReturnType<ReturnType<typeof createLocalJWKSet>>>
   /** Of its signatures, in characters of base64url without padding. */
   readonly signatureLength: number
+  /** Microseconds of CPU time for the check of a signature. */
+  readonly checkUs: number
 }
 
 /** Chooses the keys that may have signed a token, by its header. */
@@ -12,9 +15,6 @@ export type KeyChooser = (header: {
   readonly alg: string
   readonly kid: unknown
 }) => Promise<readonly VerificationKey[]>
-
-/** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
-export const MAX_KEYS = 8
 
 /** Bytes of a signature, where the algorithm alone says it (RFC 7518 section 3.1, RFC 8037 section 3.1). */
 const signatureBytes: Readonly<Record<string, number>> = {
@@ -31,12 +31,16 @@ const signatureBytes: Readonly<Record<string, number>> = {
 /** @param secret the secret that is shared with who makes the tokens */
 export function chooseSecret(secret: string): KeyChooser {
   const key = new TextEncoder().encode(secret)
-  return ({ alg }) => Promise.resolve([{ key, signatureLength: base64Length(signatureBytes[alg] ?? 0) }])
+  return ({ alg }) => {
+    const signatureLength = base64Length(signatureBytes[alg] ?? 0)
+    return Promise.resolve([{ key, signatureLength, checkUs: checkCostUs(alg) }])
+  }
 }
 
 /**
  * Of a key set those whose `kid` is that of the token. Both may lack one (RFC 7517 section 4.5, RFC 7515 section 4.1.4): where a
- * token names no key, each that fits its algorithm is tried, and where none has that name, those without a name.
+ * token names no key, each that fits its algorithm is tried, and where none has that name, those without a name: as many as
+ * one request may take checks of signatures.
  *
  * @returns undefined where the text is not a key set
  */
@@ -49,21 +53,18 @@ export function chooseFrom(keySet: string): KeyChooser | undefined {
       const others = single.filter(({ jwk }) => kid === undefined || jwk.kid === undefined)
       const chosen: VerificationKey[] = []
       for (const { jwk, find } of named.length > 0 ? named : others) {
+        const checkUs = checkCostUs(alg, jwk)
+        if (areTooManyChecks([...chosen.map((each) => each.checkUs), checkUs])) break
         // A key for something else, or one that cannot be read.
         const key = await find({ alg }).catch(() => undefined)
-        if (key) chosen.push({ key, signatureLength: base64Length(signatureBytes[alg] ?? modulusBytes(jwk)) })
-        if (chosen.length === MAX_KEYS) break
+        const signatureLength = base64Length(signatureBytes[alg] ?? modulusBytes(jwk))
+        if (key) chosen.push({ key, signatureLength, checkUs })
       }
       return chosen
     }
   } catch {
     return undefined
   }
-}
-
-function modulusBytes({ n = '' }: JWK): number {
-  const modulus = Buffer.from(n, 'base64url')
-  return modulus.length - modulus.findIndex((byte) => byte !== 0)
 }
 
 function base64Length(bytes: number): number {

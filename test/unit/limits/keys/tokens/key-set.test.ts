@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { KeySet } from '../../../../../proxy/limits/keys/tokens/key-set.ts'
 
 let answers: (string | Error)[]
+let warnings: { reason: string }[]
 let loads: number
 let outcomes: string[]
 let source: KeySet
@@ -18,13 +19,14 @@ afterEach(() => {
 
 function start(...given: (string | Error)[]): void {
   answers = given
+  warnings = []
   source = new KeySet({
     load: () => {
       const answer = answers[Math.min(loads++, answers.length - 1)]
       return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer ?? '')
     },
     telemetry: { keySetLoaded: (outcome) => void outcomes.push(outcome) },
-    log: { info: () => undefined, warn: () => undefined },
+    log: { info: () => undefined, warn: (fields: { reason: string }) => void warnings.push(fields) },
     // A clock that this test moves.
     now: () => Date.now(),
   })
@@ -97,4 +99,19 @@ test('startup waits for the key set only briefly', async () => {
   await vi.advanceTimersByTimeAsync(1000)
   await ready
   expect(source.current()).toBeUndefined()
+})
+
+test('is warned of once for each version that has keys no token is tried with', async () => {
+  const keySet = (keys: number): string =>
+    JSON.stringify({ keys: Array.from({ length: keys }, () => ({ kty: 'EC', crv: 'P-521' })) })
+  start(keySet(1), keySet(2), keySet(2), keySet(3))
+  await source.ready(1000)
+  expect(warnings).toEqual([])
+  await vi.advanceTimersByTimeAsync(600_000)
+  expect(warnings).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(300_000)
+  expect(warnings.map(({ reason }) => reason.split(' without')[0])).toEqual([
+    '1 of its keys (P-521)',
+    '2 of its keys (P-521)',
+  ])
 })

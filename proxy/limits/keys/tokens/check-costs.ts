@@ -1,0 +1,91 @@
+/** Members of a JSON Web Key (RFC 7517 section 4, RFC 7518 section 6). */
+type Key = {
+  readonly kty?: string
+  readonly crv?: string
+  readonly n?: string
+  readonly kid?: string
+  readonly use?: string
+}
+
+/** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
+const MAX_KEYS = 8
+
+/** CPU time that the signature checks of a request take at most, but for a single one. */
+const MAX_CHECKS_US = 2000
+
+/** CPU time of one check by OpenSSL 3.5 on a core of an AMD EPYC, rounded up. */
+const microseconds: Readonly<Record<string, number>> = {
+  HS256: 10,
+  HS384: 10,
+  HS512: 10,
+  ES256: 100,
+  ES384: 750,
+  ES512: 1750,
+  EdDSA: 150,
+  Ed25519: 150,
+}
+/** Of RSA with 2048 bits; it grows with the square of that. */
+const RSA_US = 50
+
+/** Microseconds of CPU time for the check of a signature. */
+export function checkCostUs(alg: string, key: Pick<Key, 'n'> = {}): number {
+  return microseconds[alg] ?? RSA_US * Math.max(1, modulusBytes(key) / 256) ** 2
+}
+
+/** Whether a request takes too much CPU time with these checks. */
+export function areTooManyChecks(costsUs: readonly number[]): boolean {
+  const sumUs = costsUs.reduce((sum, each) => sum + each, 0)
+  return costsUs.length > MAX_KEYS || (costsUs.length > 1 && sumUs > MAX_CHECKS_US)
+}
+
+export function modulusBytes({ n = '' }: Pick<Key, 'n'>): number {
+  const modulus = Buffer.from(n, 'base64url')
+  return modulus.length - modulus.findIndex((byte) => byte !== 0)
+}
+
+/** The algorithm of a key by its curve; an RSA key has several, which cost the same. */
+const algorithms: Readonly<Record<string, string>> = {
+  'P-256': 'ES256',
+  'P-384': 'ES384',
+  'P-521': 'ES512',
+  Ed25519: 'EdDSA',
+}
+
+/**
+ * Finds keys without a name that are never tried, since those of their kind before them take all the checks of a token. Nobody can sign a
+ * token with them that is verified.
+ *
+ * @param keySet any text
+ * @returns a description for each kind of such keys
+ */
+export function findUntriedKeys(keySet: string): string[] {
+  const kinds = new Map<string, { readonly costsUs: number[]; isFull: boolean; untried: number }>()
+  for (const key of keysIn(keySet)) {
+    const kind = key.crv ?? key.kty
+    if (key.use === 'enc' || kind === undefined) continue
+    const found = kinds.get(kind) ?? { costsUs: [], isFull: false, untried: 0 }
+    kinds.set(kind, found)
+    const costUs = checkCostUs(algorithms[kind] ?? 'RS256', key)
+    found.isFull ||= areTooManyChecks([...found.costsUs, costUs])
+    if (!found.isFull) found.costsUs.push(costUs)
+    else if (key.kid === undefined) found.untried++
+  }
+  return [...kinds].flatMap(([kind, { costsUs, untried }]) =>
+    untried === 0
+      ? []
+      : [
+          `${untried} of its keys (${kind}) without a kid ${untried === 1 ? 'is' : 'are'} never tried, as a token is tried with ${costsUs.length} of that kind: give each key a kid`,
+        ],
+  )
+}
+
+function keysIn(keySet: string): readonly Key[] {
+  try {
+    const { keys } = JSON.parse(keySet) as { keys?: unknown }
+    return Array.isArray(keys)
+      ? keys.filter((key): key is Key => typeof key === 'object' && key !== null)
+      : []
+  } catch {
+    return []
+  }
+}

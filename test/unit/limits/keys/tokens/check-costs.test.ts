@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import {
+  areTooManyChecks,
+  checkCostUs,
+  findUntriedKeys,
+} from '../../../../../proxy/limits/keys/tokens/check-costs.ts'
+
+/** The modulus of an RSA key with so many bits. */
+const modulus = (bits: number): string => Buffer.alloc(bits / 8, 0x80).toString('base64url')
+const rsa = (bits: number) => ({ kty: 'RSA', n: modulus(bits) })
+const onCurve = (crv: string) => ({ kty: crv === 'Ed25519' ? 'OKP' : 'EC', crv })
+const keySet = (...keys: object[]): string => JSON.stringify({ keys })
+const repeat = (count: number, key: object): object[] => Array.from({ length: count }, () => key)
+
+test.each([
+  ['ES256', {}, 8],
+  ['ES384', {}, 2],
+  ['ES512', {}, 1],
+  ['EdDSA', {}, 8],
+  ['HS256', {}, 8],
+  ['RS256', rsa(2048), 8],
+  ['PS512', rsa(4096), 8],
+  ['RS256', rsa(8192), 2],
+  ['RS256', rsa(16384), 1],
+])('a request may take so many checks of %s', (alg, key, most) => {
+  const costsOf = (count: number): number[] => Array.from({ length: count }, () => checkCostUs(alg, key))
+  expect(areTooManyChecks(costsOf(most))).toBe(false)
+  expect(areTooManyChecks(costsOf(most + 1))).toBe(true)
+})
+
+test.each<[string, string, string[]]>([
+  ['a key of each kind', keySet(onCurve('P-521'), onCurve('P-384'), onCurve('P-256'), rsa(2048)), []],
+  ['keys that all have names', keySet(...['a', 'b'].map((kid) => ({ ...onCurve('P-521'), kid }))), []],
+  ['a key that encrypts', keySet(onCurve('P-521'), { ...onCurve('P-521'), use: 'enc' }), []],
+  [
+    'a second key of P-521',
+    keySet(rsa(2048), ...repeat(2, onCurve('P-521'))),
+    [
+      '1 of its keys (P-521) without a kid is never tried, as a token is tried with 1 of that kind: give each key a kid',
+    ],
+  ],
+  [
+    'one behind a key with a name',
+    keySet({ ...onCurve('P-521'), kid: 'a' }, onCurve('P-521')),
+    [
+      '1 of its keys (P-521) without a kid is never tried, as a token is tried with 1 of that kind: give each key a kid',
+    ],
+  ],
+  [
+    'many keys of two kinds',
+    keySet(...repeat(10, onCurve('P-256')), ...repeat(3, onCurve('P-384'))),
+    [
+      '2 of its keys (P-256) without a kid are never tried, as a token is tried with 8 of that kind: give each key a kid',
+      '1 of its keys (P-384) without a kid is never tried, as a token is tried with 2 of that kind: give each key a kid',
+    ],
+  ],
+  ['a secret', 'a secret of thirty-two bytes, at least', []],
+  ['keys that are no keys', keySet({}), []],
+  ['no list of keys', '{"keys":7}', []],
+  ['a list of other things', '{"keys":[null,7]}', []],
+])('keys without a name that are never tried: %s', (_, text, found) =>
+  expect(findUntriedKeys(text)).toEqual(found),
+)
