@@ -1,17 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Server, ServerOptions, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { answerNodeErrors } from '../shared/node-http-errors.ts'
 import { createServer } from '../shared/node-http.ts'
 import { baseUrlOf } from '../shared/settings/base-url.ts'
-import { errors } from '../shared/error-replies.ts'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
 import { nameListenSetting } from '../shared/start-error.ts'
 import { makeFirstKey } from './first-key.ts'
 import { databaseProblem } from './key-database.ts'
 import { openKeyStore, type KeyStore } from './key-store.ts'
-import { answerParserError, sendError } from './respond.ts'
-import { createRoutes } from './routes.ts'
+import { allowedMethods, createRoutes } from './routes.ts'
 import type { OriginSettings } from './settings.ts'
 
 export type Origin = Running & {
@@ -45,10 +44,7 @@ const graceMs = 5_000
 export function composeOrigin(settings: OriginSettings, log: Log): Origin {
   const keys = openKeys(settings.originDb)
   const server = createServer(serverOptions, createRoutes({ keys, log, makeRequestId: randomUUID }))
-  server.on('checkExpectation', (_, response: ServerResponse) =>
-    sendError(response, errors.expectationFailed),
-  )
-  server.on('clientError', answerParserError)
+  answerNodeErrors(server, allowedMethods)
   const connections = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     connections.add(socket)

@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { errors } from '../shared/error-replies.ts'
 import type { Log } from '../shared/log.ts'
+import { namesOneHost } from '../shared/node-http-errors.ts'
 import type { KeyStore } from './key-store.ts'
 import { sendError, sendJson } from './respond.ts'
 
@@ -13,7 +14,8 @@ export type RoutesDeps = {
 /** Responds to GET or HEAD. Node omits the body of a response to HEAD. */
 type Route = (request: IncomingMessage, response: ServerResponse) => void
 
-const allow = { allow: 'GET, HEAD, OPTIONS' }
+export const allowedMethods = 'GET, HEAD, OPTIONS'
+const allow = { allow: allowedMethods }
 // RFC 9110 section 11.6.1: a 401 has a challenge.
 const challenge = { 'www-authenticate': 'ApiKey header="x-api-key"' }
 const healthy = Buffer.from('{"status":"ok"}')
@@ -67,12 +69,6 @@ function pathOf(target: string): string | undefined {
   if (target.startsWith('/')) return target.split('?', 1)[0]
   if (target === '*') return target
   return /^https?:\/\//i.test(target) && URL.canParse(target) ? new URL(target).pathname : undefined
-}
-
-/** RFC 9112 section 3.2: exactly one `Host`, which only HTTP/1.0 may leave out. */
-function namesOneHost({ headersDistinct, httpVersion }: IncomingMessage): boolean {
-  const hosts = headersDistinct['host']?.length ?? 0
-  return hosts === 1 || (hosts === 0 && httpVersion === '1.0')
 }
 
 /** The request id of the gateway, to find the request in both logs. */

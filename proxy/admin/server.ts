@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { Log } from '../../shared/log.ts'
+import { namesOneHost } from '../../shared/node-http-errors.ts'
 import { METRICS_CONTENT_TYPE } from '../telemetry/metrics/prometheus.ts'
 import { createAdminAccess } from './access.ts'
 import { tellsMistakes } from './api/api-reload.ts'
@@ -30,6 +31,8 @@ export const adminServerOptions: ServerOptions = {
   // For probes and for clients without a valid token. Operators have longer.
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 2_000,
+  // The handler checks `Host`, so that errors have the same form as all others.
+  requireHostHeader: false,
 }
 
 type Reply = {
@@ -60,6 +63,7 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
   const routes = createRoutes(deps)
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<Reply | Stream> => {
+    if (!namesOneHost(request)) return errorReply(errors.badRequest)
     const { path, query } = splitTarget(request.url ?? '')
     const guarded = isGuarded(path)
     const refusal = guarded ? await refuse(request) : undefined

@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import { answerNodeErrors } from '../../shared/node-http-errors.ts'
 import { createServer } from '../../shared/node-http.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
@@ -68,6 +69,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   })
   const handler = createAdminHandler({ ...state, token, apiRoutes, liveEvents, log })
   const server = createServer(adminServerOptions, handler)
+  answerNodeErrors(server, 'GET, HEAD, POST')
   limitConnections(server, adminConnectionsWithin(readOpenFilesLimit()))
   let opening: Promise<AddressInfo> | undefined
   return {

@@ -1,0 +1,44 @@
+import { beforeAll, expect, test } from 'vitest'
+import { sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { startOrigin } from '../support/gateway/origin.ts'
+
+// Errors of every listener have one shape, also those before any route: of requests that cannot be read, and of CONNECT.
+
+const ports = new Map<string, number>()
+
+beforeAll(async () => {
+  const [gateway, origin] = await Promise.all([
+    startHosted({ UPSTREAM_URL: 'http://127.0.0.1:9' }),
+    startOrigin(),
+  ])
+  ports.set('clients', gateway.port).set('operators', gateway.adminPort).set('origin', origin.port)
+})
+
+const requests: readonly (readonly [string, number, readonly string[]])[] = [
+  ['no HTTP', 400, ['hello']],
+  ['a TLS handshake', 400, ['\x16\x03\x01\x02\x00']],
+  ['an unknown method', 400, ['FOO /livez HTTP/1.1', 'host: localhost']],
+  ['no host', 400, ['GET /livez HTTP/1.1']],
+  ['two hosts', 400, ['GET /livez HTTP/1.1', 'host: localhost', 'host: example.com']],
+  [
+    'a length and chunks',
+    400,
+    ['POST /a HTTP/1.1', 'host: a', 'content-length: 1', 'transfer-encoding: chunked'],
+  ],
+  ['CONNECT', 405, ['CONNECT a:1 HTTP/1.1', 'host: a:1']],
+  ['CONNECT of a path', 405, ['CONNECT / HTTP/1.1', 'host: localhost']],
+  ['an unknown expectation', 417, ['GET /livez HTTP/1.1', 'host: localhost', 'expect: cake']],
+  ['a long head', 431, ['GET /livez HTTP/1.1', 'host: localhost', `x: ${'x'.repeat(40_000)}`]],
+]
+
+test.each(['clients', 'operators', 'origin'])('the listener for %s', async (listener) => {
+  for (const [name, code, lines] of requests) {
+    const text = await sendRaw(ports.get(listener) ?? 0, [...lines, 'connection: close', '', ''].join('\r\n'))
+    const [head = '', body = ''] = text.split('\r\n\r\n')
+    expect([name, head.split(' ', 2)[1]]).toEqual([name, String(code)])
+    expect(head.toLowerCase(), name).toContain('\r\ncontent-type: application/json\r\n')
+    expect(JSON.parse(body), name).toEqual({ code, error: expect.stringMatching(/./) as string })
+    if (code === 405) expect(head.toLowerCase(), name).toMatch(/\r\nallow: get, head,/)
+  }
+})
