@@ -20,6 +20,11 @@ const MAX_CODINGS = 2
 
 // A text that was cut off is read as far as it goes, and a bomb no further than any other body.
 const finishFlush = constants.Z_SYNC_FLUSH
+const zstd = {
+  finishFlush: constants.ZSTD_e_flush,
+  // RFC 9659 section 3: 8 MiB. By default 24 bytes may ask for a window of 128 MiB, to allocate which takes half a millisecond.
+  params: { [constants.ZSTD_d_windowLogMax]: 23 },
+}
 
 const unpackers: Readonly<Record<string, (packed: Buffer, maxOutputLength: number) => Buffer>> = {
   gzip: (packed, maxOutputLength) => gunzipSync(packed, { maxOutputLength, finishFlush }),
@@ -29,8 +34,7 @@ const unpackers: Readonly<Record<string, (packed: Buffer, maxOutputLength: numbe
     ((packed[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(packed, { maxOutputLength, finishFlush }),
   br: (packed, maxOutputLength) =>
     brotliDecompressSync(packed, { maxOutputLength, finishFlush: constants.BROTLI_OPERATION_FLUSH }),
-  zstd: (packed, maxOutputLength) =>
-    zstdDecompressSync(packed, { maxOutputLength, finishFlush: constants.ZSTD_e_flush }),
+  zstd: (packed, maxOutputLength) => zstdDecompressSync(packed, { maxOutputLength, ...zstd }),
 }
 
 /**

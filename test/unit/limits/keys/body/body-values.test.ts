@@ -167,6 +167,18 @@ describe('packed: counts for the account, and by address', () => {
     for (const unread of ['x'.repeat(20_000), 'x'.repeat(64 * 1024)])
       expect(unpack(pack(unread), [coding])).toBeUndefined()
   })
+
+  // The attack: 24 bytes for which a decoder allocates 128 MiB.
+  test.each([
+    [13, '{"email":"a@x"}'],
+    [14, undefined],
+    [17, undefined],
+  ])('zstd with a window of 2^(10 + %i) bytes is read as %j', (exponent, read) => {
+    const content = Buffer.from('{"email":"a@x"}')
+    // RFC 8878 sections 3.1.1.1 and 3.1.1.2: a frame with a window descriptor, and a raw block, which is the last.
+    const head = [0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3, (content.length << 3) | 1, 0, 0]
+    expect(unpack(Buffer.from([...head, ...content]), ['zstd'])?.toString()).toBe(read)
+  })
 })
 
 test.each([
