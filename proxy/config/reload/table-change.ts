@@ -166,7 +166,7 @@ function* writeJson(table: Readonly<Record<string, unknown>>): Generator<string>
     yield `${mark}${JSON.stringify(name)}:`
     mark = ','
     if (Array.isArray(value)) yield* writeItems(value)
-    else yield JSON.stringify(value)
+    else yield JSON.stringify(value, withoutState)
   }
   yield '}'
 }
@@ -178,9 +178,12 @@ function* writeItems(items: readonly unknown[]): Generator<string> {
 }
 
 /**
- * Workers count the revisions of their rules (`reviseRules`); the revisions are not part of the table, nor is the folder on this
- * machine that a list is in.
+ * A replacer for JSON: workers count the revisions of their policies (`reviseRules`); the revisions are not part of the table, nor is
+ * the folder on this machine that a file of addresses is in. Plans of these names are part of it.
  */
-function withoutState(name: string, value: unknown): unknown {
-  return name === 'revision' || name === 'location' ? undefined : value
+function withoutState(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
+  const isState =
+    (name === 'revision' && Array.isArray(this['partition'])) ||
+    (name === 'location' && typeof this['file'] === 'string')
+  return isState ? undefined : value
 }

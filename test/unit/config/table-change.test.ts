@@ -20,6 +20,21 @@ test('a worker that has changed its table has the hash of a gateway that began w
   expect(hashTable(next)).not.toBe(hashTable(before))
 })
 
+test.each(['revision', 'location'])('the hash is another with another quota of a plan named %s', (plan) => {
+  const withQuota = (quota: number) =>
+    loadWithFile(
+      `limits: [{ name: a, match: GET /a, requests: 5, window: 1m, plan: store, plans: { ${plan}: ${quota} } }]`,
+      {},
+    ).settings
+  expect(hashTable(withQuota(20))).not.toBe(hashTable(withQuota(10)))
+})
+
+test('the hash does not depend on the folder that files of addresses are in', () => {
+  const inFolder = (folder: string) =>
+    hashTable({ ...read(5), geoip: { country: { file: 'geo.mmdb', location: `${folder}/geo.mmdb` } } })
+  expect(inFolder('/etc/sluice')).toBe(inFolder('/srv'))
+})
+
 test('the hash is that of the table as JSON, so that replicas of several versions have the same', () => {
   const { settings } = loadWithFile(
     `denyList: [{ ip: 192.0.2.1 }]\nrefusal: { body: no, contentType: text/plain }\nlimits: [{ name: a, match: GET /a, requests: 1, window: 1m }]`,
