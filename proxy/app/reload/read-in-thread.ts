@@ -1,5 +1,5 @@
 import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { runInThread } from '../../../shared/run-in-thread.ts'
 import { doInTurns } from '../../../shared/steps.ts'
 import { readPieces, type SettingsPieces } from './settings-pieces.ts'
 import type { ReadSettings } from './reloader.ts'
@@ -28,25 +28,11 @@ export async function readInThread(
   { env, cwd }: WhatToRead,
   { maxMs = MAX_DURATION_MS, maxHeapMb = MAX_HEAP_MB } = {},
 ): Promise<ReadSettings> {
-  const said = await new Promise<ReadInThread>((resolve, reject) => {
-    const worker = new Worker(thread, {
-      workerData: { env: { ...env }, cwd } satisfies WhatToRead,
-      // Modules preloaded into this process by an option are not for that thread.
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: maxHeapMb },
-    })
-    // A process that ends does not wait for it.
-    worker.unref()
-    const timer = setTimeout(() => {
-      reject(new Error(`reading the settings took longer than ${maxMs / 1000} s`))
-      void worker.terminate()
-    }, maxMs).unref()
-    worker.once('message', resolve)
-    worker.once('error', reject)
-    worker.once('exit', () => {
-      clearTimeout(timer)
-      reject(new Error('the thread that reads the settings exited'))
-    })
+  const said = await runInThread<ReadInThread>(thread, {
+    task: 'reading the settings',
+    input: { env: { ...env }, cwd } satisfies WhatToRead,
+    maxMs,
+    resourceLimits: { maxOldGenerationSizeMb: maxHeapMb },
   })
   if ('mistakes' in said) return { mistakes: linesOf(said.mistakes) }
   return { settings: await doInTurns(readPieces(said.pieces)), warnings: linesOf(said.warnings) }

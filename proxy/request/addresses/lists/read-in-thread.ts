@@ -1,5 +1,5 @@
 import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { runInThread } from '../../../../shared/run-in-thread.ts'
 import type { IpAddress } from '../ip-address.ts'
 import type { ReadList } from './read-list.ts'
 
@@ -24,25 +24,11 @@ const thread = new URL(`./list-thread${extname(import.meta.filename)}`, import.m
  * @returns rejects where the file cannot be read, and if the thread fails or takes more time or memory than any list needs
  */
 export async function readListInThread(path: string, find?: IpAddress): Promise<ReadList> {
-  const answer = await new Promise<ListAnswer>((resolve, reject) => {
-    const worker = new Worker(thread, {
-      workerData: { path, find } satisfies ListAsked,
-      // Modules preloaded into this process by an option are not for that thread.
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: MAX_YOUNG_MB },
-    })
-    // A process that ends does not wait for it.
-    worker.unref()
-    const timer = setTimeout(() => {
-      reject(new Error(`reading took longer than ${MAX_DURATION_MS / 1000} s`))
-      void worker.terminate()
-    }, MAX_DURATION_MS).unref()
-    worker.once('message', resolve)
-    worker.once('error', reject)
-    worker.once('exit', () => {
-      clearTimeout(timer)
-      reject(new Error('the thread that reads the list exited'))
-    })
+  const answer = await runInThread<ListAnswer>(thread, {
+    task: 'reading the list',
+    input: { path, find } satisfies ListAsked,
+    maxMs: MAX_DURATION_MS,
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: MAX_YOUNG_MB },
   })
   if ('error' in answer) throw new Error(answer.error)
   return answer.read
