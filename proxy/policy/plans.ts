@@ -9,6 +9,11 @@ export type Plans = {
 /** Names that plans cannot have, as metrics have them: for clients without a plan, and with one that the rule does not have. */
 export const OTHER_PLANS = ['none', 'unknown'] as const
 
+/** Whether a policy has a plan of this name. A token can name a plan like something that every object has. */
+export function hasPlan({ plans }: { readonly plans?: Plans }, name: string): boolean {
+  return plans !== undefined && Object.hasOwn(plans.quotas, name)
+}
+
 /** Where the plan of a client is read, in the syntax of the limits table. */
 export function planSource({ claim }: Plans): string {
   return claim === undefined ? 'store' : `jwt:${claim}`

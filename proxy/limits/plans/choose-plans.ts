@@ -1,5 +1,5 @@
 import type { Policy } from '../../policy.ts'
-import { readsStoredPlan } from '../../policy/plans.ts'
+import { hasPlan, readsStoredPlan } from '../../policy/plans.ts'
 import { withPlan } from '../algorithms/registry.ts'
 import type { ReadClaims } from '../keys/tokens/token-reader.ts'
 import type { Charge, Decision } from '../limiter.ts'
@@ -39,11 +39,6 @@ function planOf(policy: Policy, claims: ReadClaims | undefined): string {
 
 function quotaOf(policy: Policy, plan: string): number {
   return hasPlan(policy, plan) ? (policy.plans?.quotas[plan] ?? policy.quota) : policy.quota
-}
-
-/** Names are what tokens say: a plan may be called as something that every object has. */
-function hasPlan({ plans }: Policy, name: string): boolean {
-  return plans !== undefined && Object.hasOwn(plans.quotas, name)
 }
 
 /** Takes note of the plans that the store has read: from now on the request is counted under their policies. */

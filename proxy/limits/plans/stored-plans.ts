@@ -1,6 +1,6 @@
 import type { Policy } from '../../policy.ts'
 import { planKeyName } from '../../policy/plan-key-name.ts'
-import { readsStoredPlan } from '../../policy/plans.ts'
+import { hasPlan, readsStoredPlan } from '../../policy/plans.ts'
 import { withPlan } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState } from '../limiter.ts'
 import type { PlanOwner, PlanStore } from './plan-store.ts'
@@ -19,10 +19,6 @@ export function withStoredPlan(charge: Charge, name: unknown): Charge {
 /** Whether a plan was read that the policy does not have. */
 export function isUnknownPlan(policy: Policy, name: unknown): boolean {
   return typeof name === 'string' && name !== '' && !hasPlan(policy, name)
-}
-
-function hasPlan({ plans }: Policy, name: string): boolean {
-  return plans !== undefined && Object.hasOwn(plans.quotas, name)
 }
 
 /** Plans in this process, which end with it. */
