@@ -1,4 +1,14 @@
 import { isIPv6 } from 'node:net'
+import { Remembered } from '../http/message/remembered.ts'
+
+const MAX_HOSTS = 256
+/** A name has 253 characters at most (RFC 1035 section 2.3.4), behind it a dot and a port. */
+const MAX_HOST_LENGTH = 260
+
+/** A memory of what the hosts of recent requests were read as, which clients cannot fill with long texts. */
+export function rememberHosts(): Remembered<string> {
+  return new Remembered(MAX_HOSTS, MAX_HOST_LENGTH)
+}
 
 const authoritySyntax = /^(?:[a-z0-9._-]{1,255}|\[([0-9a-f:.]{2,45})\])(?::(\d{0,5}))?$/i
 

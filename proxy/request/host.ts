@@ -1,11 +1,8 @@
 import { ownCopy } from '../http/message/detach-buffer.ts'
-import { Remembered } from '../http/message/remembered.ts'
 import { formatAddress, parseAddress } from './addresses/ip-address.ts'
+import { rememberHosts } from './authority.ts'
 
-const MAX_HOSTS = 256
-/** A name has 253 characters at most (RFC 1035 section 2.3.4), behind it a dot and a port. */
-const MAX_HOST_LENGTH = 260
-const comparable = new Remembered<string>(MAX_HOSTS, MAX_HOST_LENGTH)
+const comparable = rememberHosts()
 
 /**
  * A host in the one spelling that hosts are compared in: lower case, without the port, without a dot at the end, an

@@ -3,18 +3,14 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import { asksForOtherVersion, offersWebSocket } from '../http/fields/websocket-handshake.ts'
 import { ownCopy } from '../http/message/detach-buffer.ts'
-import { Remembered } from '../http/message/remembered.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
-import { readAuthority } from './authority.ts'
+import { readAuthority, rememberHosts } from './authority.ts'
 import { readTarget, type Target } from './target/target.ts'
 
-/** The methods that the HTTP/1 parser knows. Over HTTP/2 a method is any text. */
+/** The methods that the HTTP/1 parser knows. Over HTTP/2 clients can send any text as a method. */
 export const knownMethods = new Set(METHODS)
 
-const MAX_HOSTS = 256
-/** A name has 253 characters at most (RFC 1035 section 2.3.4), behind it a dot and a port. */
-const MAX_HOST_LENGTH = 260
-const hosts = new Remembered<string>(MAX_HOSTS, MAX_HOST_LENGTH)
+const hosts = rememberHosts()
 
 export type HeadOptions = {
   /** Bytes that a request's target may have. */
@@ -98,7 +94,7 @@ export function countFields(rawFields: readonly string[]): number {
  * section 3.2): none in HTTP/1.1, several, or one that is not a host. What an absolute-form target names takes the place of
  * `Host` (section 3.2.2).
  *
- * @param authority of an absolute-form target
+ * @param authority the one in an absolute-form target
  * @param fallback for HTTP/1.0, which need not name one
  */
 export function readHost(
