@@ -69,7 +69,7 @@ const defects: readonly Defect[] = [
     name: 'each chunk of a response is passed on by itself',
     patches: [
       {
-        file: 'proxy/http/upstream/response/response-parser.ts',
+        file: 'proxy/http/upstream/response/chunked-reader.ts',
         from: '< MIN_SEPARATE_BYTES',
         to: '< 0',
       },

@@ -1,17 +1,8 @@
-import { FramingExcess } from '../../fields/framing-excess.ts'
-import { PlainChunkLine } from '../../fields/plain-chunk-line.ts'
-import { JoinedBytes, MIN_SEPARATE_BYTES } from '../../message/joined-bytes.ts'
 import { GrowingBuffer } from '../../message/growing-buffer.ts'
-import {
-  checkLineLength,
-  checkTrailerLength,
-  maxChunkLineBytes,
-  parseChunkSize,
-  withoutCr,
-} from './chunks.ts'
+import { ChunkedReader } from './chunked-reader.ts'
 import { headEndIn, problemOfUnfinishedHead, withoutEmptyLine } from './head-lines.ts'
 import { InterimBytes } from './interim-bytes.ts'
-import { parseTrailer, ResponseHeadReader, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
+import { ResponseHeadReader, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
 /** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
 export type ResponseSink = {
@@ -34,24 +25,13 @@ export type ResponseSink = {
 const idle = 0
 const inHead = 1
 const inLength = 2
-const inChunkSize = 3
-const inChunkData = 4
-const inChunkEnd = 5
-const inTrailers = 6
-const untilClose = 7
+const inChunked = 3
+const untilClose = 4
 
 const nothing = Buffer.alloc(0)
 const maxHeadBytes = 64 * 1024
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
-
-/** State for reading chunked responses. */
-type ChunkedParts = {
-  readonly line: PlainChunkLine
-  readonly excess: FramingExcess
-  /** The content of the body in this read. */
-  readonly content: JoinedBytes
-}
 
 /**
  * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
@@ -67,15 +47,14 @@ export class ResponseParser {
   #state = idle
   #method = ''
   #sink: ResponseSink | undefined
-  /** The received part of an incomplete line or head. */
+  /** The received part of an incomplete head. */
   readonly #partial = new GrowingBuffer()
-  /** Bytes left of the body or of the chunk. */
+  /** Bytes left of a body with a length. */
   #left = 0
-  /** Made for the first chunked response. */
-  #chunks: ChunkedParts | undefined
+  /** Created for the first chunked response. */
+  #chunked: ChunkedReader | undefined
   #persistent = false
   readonly #interim = new InterimBytes()
-  #trailers: string[] | undefined
   /** An empty line here is that of the interim response before it. */
   #mayBeBlank = false
 
@@ -99,15 +78,6 @@ export class ResponseParser {
    * @throws {ResponseSyntaxError} for unexpected data outside a response too; the connection cannot be used any more
    */
   execute(input: Buffer): void {
-    try {
-      this.#readAll(input)
-    } finally {
-      // Bytes before an error are as valid as if they had come in a read of their own.
-      this.#flushContent()
-    }
-  }
-
-  #readAll(input: Buffer): void {
     let chunk = input
     while (chunk.length > 0) {
       switch (this.#state) {
@@ -119,18 +89,13 @@ export class ResponseParser {
         case inLength:
           chunk = this.#readLength(chunk)
           break
-        case inChunkSize:
-          chunk = this.#readChunks(chunk)
+        case inChunked: {
+          const rest = this.#chunked?.read(chunk)
+          if (rest === undefined) return
+          this.#end()
+          chunk = rest
           break
-        case inChunkData:
-          chunk = this.#readChunkData(chunk)
-          break
-        case inChunkEnd:
-          chunk = this.#readChunkEnd(chunk)
-          break
-        case inTrailers:
-          chunk = this.#readTrailers(chunk)
-          break
+        }
         default:
           this.#sink?.onBody(chunk, false)
           return
@@ -210,13 +175,10 @@ export class ResponseParser {
         else this.#state = inLength
         break
       case 'chunked':
-        this.#state = inChunkSize
-        this.#chunks ??= {
-          line: new PlainChunkLine(),
-          excess: new FramingExcess(),
-          content: new JoinedBytes(),
-        }
-        this.#chunks.excess.clear()
+        this.#state = inChunked
+        if (!sink) break
+        this.#chunked ??= new ChunkedReader()
+        this.#chunked.begin(sink)
         break
       case 'until-close':
         this.#state = untilClose
@@ -239,106 +201,5 @@ export class ResponseParser {
     this.#sink?.onBody(body, true)
     this.#end()
     return rest
-  }
-
-  /** Reads the chunks that have arrived whole, each of which may be of one byte. Returns the rest, for which `#state` is set. */
-  #readChunks(chunk: Buffer): Buffer {
-    const line = this.#chunks?.line
-    let at = 0
-    while (line && this.#partial.length === 0 && line.read(chunk, at)) {
-      if (line.next - at > maxChunkLineBytes) break
-      this.#beginChunk(line.size, line.next - at - 2)
-      at = line.next
-      if (line.size === 0) return chunk.subarray(at)
-      const end = at + line.size
-      if (chunk[end] !== carriageReturn || chunk[end + 1] !== lineFeed) return chunk.subarray(at)
-      this.#addContent(chunk, at, end)
-      at = end + 2
-      this.#state = inChunkSize
-    }
-    return this.#readChunkSize(at === 0 ? chunk : chunk.subarray(at))
-  }
-
-  #readChunkSize(chunk: Buffer): Buffer {
-    const line = this.#readLine(chunk)
-    if (line === undefined) return nothing
-    this.#beginChunk(parseChunkSize(line.text), line.text.length)
-    return line.rest
-  }
-
-  #beginChunk(bytes: number, lineBytes: number): void {
-    this.#left = bytes
-    this.#state = bytes === 0 ? inTrailers : inChunkData
-    if (this.#chunks?.excess.addChunk(lineBytes, bytes) === false)
-      throw new ResponseSyntaxError('chunk sizes and extensions exceed the content')
-  }
-
-  #readChunkData(chunk: Buffer): Buffer {
-    const end = Math.min(chunk.length, this.#left)
-    this.#left -= end
-    this.#addContent(chunk, 0, end)
-    if (this.#left === 0) this.#state = inChunkEnd
-    return chunk.subarray(end)
-  }
-
-  #addContent(bytes: Buffer, from: number, to: number): void {
-    if (to - from < MIN_SEPARATE_BYTES) this.#chunks?.content.add(bytes, from, to)
-    else {
-      this.#flushContent()
-      this.#sink?.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to), false)
-    }
-  }
-
-  #flushContent(): void {
-    const content = this.#chunks?.content
-    if (content && !content.isEmpty) this.#sink?.onBody(content.take(), false)
-  }
-
-  #readChunkEnd(chunk: Buffer): Buffer {
-    const line = this.#readLine(chunk)
-    if (line === undefined) return nothing
-    if (line.text !== '') throw new ResponseSyntaxError('chunk longer than its declared size')
-    this.#state = inChunkSize
-    return line.rest
-  }
-
-  #readTrailers(chunk: Buffer): Buffer {
-    const line = this.#readLine(chunk, checkTrailerLength, this.#left)
-    if (line === undefined) return nothing
-    if (line.text === '') {
-      this.#flushContent()
-      if (this.#trailers) this.#sink?.onTrailers(this.#trailers)
-      this.#trailers = undefined
-      this.#end()
-      return line.rest
-    }
-    const trailer = parseTrailer(line.text)
-    if (this.#trailers) this.#trailers.push(...trailer)
-    else this.#trailers = [...trailer]
-    this.#left += line.text.length + 2
-    return line.rest
-  }
-
-  /**
-   * The next line without its CRLF; undefined if it is incomplete.
-   *
-   * @param before bytes of the lines before it that `checkLength` counts too
-   */
-  #readLine(
-    chunk: Buffer,
-    checkLength = checkLineLength,
-    before = 0,
-  ): { text: string; rest: Buffer } | undefined {
-    const held = this.#partial
-    const lineEnd = chunk.indexOf(lineFeed)
-    checkLength(before + held.length + (lineEnd === -1 ? chunk.length : lineEnd))
-    if (lineEnd === -1) {
-      held.append(chunk)
-      return undefined
-    }
-    if (held.length === 0)
-      return { text: withoutCr(chunk.toString('latin1', 0, lineEnd)), rest: chunk.subarray(lineEnd + 1) }
-    held.append(chunk.subarray(0, lineEnd))
-    return { text: withoutCr(held.take()), rest: chunk.subarray(lineEnd + 1) }
   }
 }
