@@ -19,6 +19,8 @@ export function http1On(socket: Socket): Http1Connection | undefined {
 /**
  * A client's HTTP/1 connection: reads requests, and serves one at a time. Bytes after a request are buffered, and read when that
  * is answered, so that a client that sends many at once gets no more of the backend than one that waits (RFC 9112 section 9.3.2).
+ *
+ * It is the state machine of the connection and of the exchange on it; `Input` reads, `Output` writes.
  */
 export class Http1Connection implements InputOwner, ResponseConnection, ServedConnection {
   readonly socket: Socket

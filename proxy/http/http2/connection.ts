@@ -43,7 +43,10 @@ const LINGER_MS = 2_000
 /** A stream error counts as this many glitches. */
 const ERROR_WEIGHT = 10
 
-/** The server's side of an HTTP/2 connection (RFC 9113). */
+/**
+ * The server's side of an HTTP/2 connection (RFC 9113): its streams, from the first frame to the last, and how it closes. `Http2Input`
+ * reads frames, `Http2Output` writes them.
+ */
 export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEvents<Http2Stream> {
   readonly socket: Socket
   readonly output: Http2Output<Http2Stream>

@@ -36,7 +36,7 @@ const LATE_WEIGHT = 0.25
 const PRIORITY_BYTES = 5
 const MIN_GOAWAY_BYTES = 8
 
-/** The input of an HTTP/2 connection: frames, in the order and with the content that RFC 9113 allows. */
+/** The input of an HTTP/2 connection: checks order and content of frames (RFC 9113), with a method for each type of frame. */
 export class Http2Input implements FrameSink {
   /** When the incomplete header block, or incomplete frame other than DATA, began, in monotonic milliseconds. */
   partSinceMs: number | undefined

@@ -37,6 +37,9 @@ const responseAfterResetMs = 1_000
 /**
  * A connection to the backend: one exchange at a time and no pipelining, so that a lost connection fails one request
  * only.
+ *
+ * It is the state machine of the socket and of the exchange on it, in one file because any event may end either. `RequestWriter`,
+ * `ResponseParser`, `ResponseDeadline` and `ConnectionLife` do the rest.
  */
 export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader {
   readonly socket: Socket

@@ -46,6 +46,8 @@ const MAX_TIMES_FREE = 3
  * - uploads use at most a share of the connections,
  * - a long response counts towards `maxStreams` instead of `maxConnections`,
  * - and of connections, uploads and streams, one client can use only so many that some are left (`ClientShares`).
+ *
+ * It decides in one file which exchange gets a connection, as each decision depends on all of its counts.
  */
 export class UpstreamPool implements ServerPool {
   readonly #options: PoolOptions
