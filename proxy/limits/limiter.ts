@@ -67,7 +67,7 @@ export type Decision =
   | { readonly outcome: 'refused'; readonly refusedBy: Policy; readonly states: readonly PolicyState[] }
   | { readonly outcome: 'unavailable'; readonly uncertain: boolean }
 
-/** The wait of a request that is over the quota of policies whose `over` delays it. One of the two ends it. */
+/** The wait of a request that policies delay (`over: { delay }`). It ends with the callback of `wait`, or with `leave`. */
 export type Turn = {
   /** Calls back when its turn has come, with the milliseconds waited. */
   wait(onTurn: (waitedMs: number) => void): void

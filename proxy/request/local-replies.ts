@@ -2,10 +2,10 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { writeLocalHead } from '../http/fields/reply.ts'
 
-/** The `Allow` header: the methods that are passed on. Others that Node.js knows are too; TRACE and CONNECT are not. */
+/** The `Allow` header: the usual methods that are forwarded. TRACE and CONNECT are not; other methods of Node's parser are, too. */
 export const allow: readonly string[] = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
 
-/** What RFC 6455 section 4.4 has a server say to a version of WebSocket that it does not speak. */
+/** The fields that RFC 6455 section 4.4 requires in the reply to an unsupported version of WebSocket. */
 const otherVersion = ['connection', 'upgrade, close', 'upgrade', 'websocket', 'sec-websocket-version', '13']
 
 /** The fields, name, value, name, value…, that go with an error beside those of all errors. */

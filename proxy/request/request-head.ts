@@ -133,7 +133,7 @@ function withoutUsualPort(authority: string): string {
   return authority.replace(/:(?:80|443)?$/, '')
 }
 
-/** Most requests name the same host as the one before. It is one that is forwarded as it was sent. */
+/** The last host that is forwarded as it was sent: most requests name the same one as the request before. */
 let lastHost: string | undefined
 
 function readHostValue(value: string): string | undefined {
@@ -212,7 +212,7 @@ export function refuseFraming(request: ClientRequest): FaultyFraming | undefined
 
 const endsInChunked = /(?:^|,[\t ]*)chunked$/
 
-/** Something else than `100 Continue` is expected. To HTTP/1.0 the field means nothing (RFC 9110 section 10.1.1). */
+/** Whether `Expect` is other than `100-continue`. In HTTP/1.0 the field is ignored (RFC 9110 section 10.1.1). */
 export function expectsOther({ headers, httpVersion }: ClientRequest): boolean {
   return (
     headers.expect !== undefined && httpVersion !== '1.0' && headers.expect.toLowerCase() !== '100-continue'

@@ -102,9 +102,9 @@ export function findUnverifiable(
 }
 
 /**
- * Warns of rules with a header in their key or their conditions, `Host` included, or a cookie or a query parameter: they do not limit
- * a client that leaves it out or changes it. There is no warning if rules by address alone, or for all clients together, count all that such a rule
- * counts, or those of its requests that the backend answers 401, as it does without a key and with one that is made up.
+ * Warns of rules with a header (`Host` included), a cookie or a query parameter in their key or their conditions: they do not limit
+ * a client that leaves it out or changes it. There is no warning if rules by address alone, or for all clients together, count all
+ * requests of such a rule, or those that the backend answers 401, as it does without a key or with an invented one.
  */
 export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   const closing = rules.filter(countsEverybody).map(({ policy, hosts, match, except, when, unless }) => ({

@@ -10,7 +10,7 @@ const LOOK_EVERY_MS = 500
  * docs/decisions/reload.md. While it is not there, or empty, nothing has changed.
  *
  * @param seen what `signatureOf` has said of it before it was read
- * @param changed called once for each change, and once where the file has come to be there
+ * @param changed called once for each change, and when a file that was missing appears
  * @returns how to stop
  */
 export function watchFile(path: string, seen: string, changed: () => void): () => void {

@@ -1,9 +1,8 @@
 import type { CalendarUnit, Policy } from '../../policy.ts'
 
-/** What a rule says of how much it allows, as written. */
+/** The fields of a rule that say how much it allows, as written. `window` is in milliseconds, or a unit of the calendar. */
 export type WrittenQuota = {
   readonly requests?: number | undefined
-  /** Milliseconds, or a window of the calendar. */
   readonly window?: number | CalendarUnit | undefined
   readonly timezone?: string | undefined
   readonly burst?: number | undefined
@@ -14,7 +13,7 @@ export type WrittenQuota = {
 export type OptionalField =
   'requests' | 'window' | 'countStatus' | 'cost' | 'burst' | 'ban' | 'algorithm' | 'lease'
 
-/** What a rule may say that counts by an algorithm. */
+/** The fields that a rule may have under an algorithm, and what they mean. */
 export type AlgorithmRule = {
   /** The effect, for the description of the setting `algorithm`. Undefined where a field of its own chooses the algorithm. */
   readonly summary?: string
@@ -41,7 +40,7 @@ export type AlgorithmRule = {
   warning?(policy: Policy): string | undefined
 }
 
-/** Of algorithms that count `requests` in each `window`. */
+/** `toQuota` of algorithms that count `requests` in each `window`. */
 export function countedInWindows({
   requests = 0,
   window,

@@ -2,7 +2,7 @@ import type { TableUse } from '../../telemetry/telemetry.ts'
 import type { Charge, PolicyState, Reservation } from '../limiter.ts'
 import type { PendingSlot } from './slots/slot-pool.ts'
 
-/** The value of a counter, or undefined if it does not exist. */
+/** The value of a counter, undefined without one. `used`: units. `resetMs`: milliseconds until more is left. */
 export type CounterReading = { readonly used: number; readonly resetMs: number } | undefined
 
 /**
@@ -34,7 +34,7 @@ export type MemoryCounts = {
   giveBack(table: number, reservation: Reservation, units: number, nowMs: number): void
   /** Counts nothing. Undefined for a client of whom nothing counts. */
   read(table: number, charge: Charge, nowMs: number): CounterReading
-  /** Where the clients are. */
+  /** The slots of its clients. */
   readonly slots: ClientSlots
   /**
    * Hands out, each once, at most `limit` numbers that are pending sync and have not ended.

@@ -4,8 +4,8 @@ import type { PendingSlot } from './slots/slot-pool.ts'
 /** How an algorithm counts in Redis. */
 export type RedisCounts = {
   /**
-   * What the key of a counter ends in, behind the name of its policy. Counters that this version could not read must have
-   * another key; those of versions that run beside it must have the same.
+   * The end of a counter's key, after the name of its policy. Counters that this version cannot read must have another key;
+   * counters of versions that run beside it must have the same.
    */
   keyEnd(policy: Policy): string
   /** The commands that its Lua calls. */
@@ -40,8 +40,8 @@ export type RedisCommand = readonly [name: string, ...tried: string[]]
  * Lua that defines functions of the table `algorithm`. Each part becomes a block of the script that needs it, behind `common`.
  *
  * `key` is the counter's key. `policy` has the fields `quota`, `windowMs`, `windowUs`, `window` (its length as text, and `windowText`),
- * `enforces`, `delayUs`: how long a request may wait, and `reserves`: whether charges come with units and get a ticket. `units` is a number as text or, where requests in flight are counted, the request's name; where
- * nothing is reserved it is the number 1.
+ * `enforces`, `delayUs` (how long a request may wait) and `reserves` (whether charges come with units and get a ticket). `units` is a
+ * number as text or, if requests in flight are counted, the request's name; if nothing is reserved it is the number 1.
  *
  * The Lua calls Redis by `call(command, …)`, which returns an error as a table with `err`, or by `must(command, …)` where nothing
  * but a missing right can make it fail: that is in `denied` then. `readClockUs()` is Redis's clock in microseconds, the same

@@ -38,7 +38,7 @@ export function isReserved(policy: Policy): boolean {
   return settlesByResponse(policy) || countsInFlight(policy) || maxDelayMs(policy) > 0
 }
 
-/** Whether each charge states the units to reserve, since they are not always one unit that is final. */
+/** Whether each charge states its units: under the policy they are not always one, or are settled later. */
 export function takesUnits(policy: Policy): boolean {
   return (
     algorithmOf(policy).takesUnits ||
@@ -50,7 +50,7 @@ export function takesUnits(policy: Policy): boolean {
 
 const ofPlans = new WeakMap<Policy, Map<string, Policy>>()
 
-/** The policy for clients with this plan, which is one of its own: the same object each time. */
+/** The policy for clients with this plan: the same object each time, as counters are found by it. */
 export function withPlan(policy: Policy, plan: string): Policy {
   let made = ofPlans.get(policy)
   if (!made) ofPlans.set(policy, (made = new Map<string, Policy>()))

@@ -11,7 +11,7 @@ export function isHashedKey(text: string): boolean {
   return hashedKey.test(text)
 }
 
-/** Whether the hash in a key of the policy may be of an address and something else: whoever knows that finds the address by trying. */
+/** Whether keys of the policy hash an address with other parts: whoever knows these finds the address by trying all. */
 export function mayHashAddress({ partition }: Pick<Policy, 'partition'>): boolean {
   if (partition.length === 1) return false
   return partition
@@ -67,12 +67,12 @@ export function partitionKeysOf(
   return texts.map(hashedKeyOf)
 }
 
-/** @param text what no other client has */
+/** @param text the parts of a key, which are different for each client */
 export function hashedKeyOf(text: string): string {
   return `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`
 }
 
-/** What every request has. Anything else is in a request because its client has put it there. */
+/** The parts that every request has. Any other part is in a request only if its client has sent it. */
 export const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set([
   'ip',
   'network',

@@ -43,7 +43,7 @@ function formatReader(name: string): LineReader {
   return (line) => (line.startsWith('{') ? readJsonLine(line, all) : readTextLine(line))
 }
 
-/** One of them would take the clock of the whole log with it. */
+/** The clock of the simulation follows the log: one such line would move it for all that follow. */
 const outOfRange = { why: 'the time is out of range' }
 const unknown = { why: 'in no known format' }
 

@@ -1,6 +1,6 @@
 /** A request as recorded in an access log. Texts have one character for each byte. */
 export type LoggedRequest = {
-  /** When it arrived; where the log does not say how long it took, when it was over. Milliseconds since 1970. */
+  /** When it arrived, or when it ended if the log has no duration. Milliseconds since 1970. */
   readonly timeMs: number
   /** Undefined where the log does not tell. */
   readonly durationMs: number | undefined
@@ -15,7 +15,7 @@ export type LoggedRequest = {
   readonly knows: Knowledge
 }
 
-/** The facts that a format has about every request. */
+/** The fields of requests that a log format records. */
 export type Knowledge = {
   readonly format: string
   readonly query: boolean

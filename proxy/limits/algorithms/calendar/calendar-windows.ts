@@ -8,9 +8,9 @@ type Span = { readonly startMs: number; readonly endMs: number }
 export type CalendarWindows = {
   /** The window that an instant is in. The last answer is kept: until its end, asking costs two comparisons. */
   at(epochMs: number): Span
-  /** How long the window at an instant is from then on. */
+  /** Milliseconds from an instant to the end of its window. */
   leftMs(epochMs: number): number
-  /** How long it is in all. */
+  /** Milliseconds from the start of its window to its end. */
   lengthMs(epochMs: number): number
   /**
    * The borders around an instant, for a clock that may differ from the one that it was read from: the start of the window
@@ -38,7 +38,7 @@ export function calendarWindows(calendar: CalendarWindow): CalendarWindows {
   return windows
 }
 
-/** How long a window under the policy is that begins now: by the calendar until its border, else always the same. */
+/** Milliseconds until a window that begins now ends: at the next border of the calendar, or after `windowMs`. */
 export function windowFrom({ calendar, windowMs }: Policy, epochMs: number): number {
   return calendar ? calendarWindows(calendar).leftMs(epochMs) : windowMs
 }

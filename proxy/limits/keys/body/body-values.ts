@@ -15,8 +15,8 @@ export type SentBody =
   | { readonly unread: 'missing' | 'memory' }
 
 /**
- * The values that a backend may read at the paths of rules: of the body, in the format that its `Content-Type` names and in those that its bytes may
- * be in, packed as it is and unpacked; and of the query, with which PHP's `$_REQUEST` and Rack's `params` merge it.
+ * The values that a backend may read at the paths of rules. In the body: in the format that its `Content-Type` names and in those that
+ * its bytes may be in, compressed as it is and decompressed. In the query: PHP's `$_REQUEST` and Rack's `params` merge both.
  *
  * @param unpacked without its `Content-Encoding`, if it has one that is known
  * @param target path and query as forwarded

@@ -6,7 +6,7 @@ export type KeySetPlace =
   | { readonly kind: 'url'; readonly url: string }
   /** A JSON Web Key Set. */
   | ({ readonly kind: 'file' } & KeyFile)
-  /** A secret that is shared with who makes the tokens. */
+  /** A secret that is shared with the issuer of the tokens. */
   | ({ readonly kind: 'secret' } & KeyFile)
 
 /** `digest`: the SHA-256 of its content when the settings were read, by which a reload tells whether it has changed. */
@@ -18,7 +18,7 @@ const MAX_BYTES = 1024 * 1024
 /** The shortest secret for HS256 (RFC 7518 section 3.2). */
 const MIN_SECRET_BYTES = 32
 
-/** Loads the text at a place. Rejects if there is none, or if it cannot be a key set. */
+/** Loads the text of a key set, or the secret. Rejects if it cannot be read, or is not one; a URL after five seconds. */
 export async function loadKeySet(place: KeySetPlace): Promise<string> {
   if (place.kind === 'secret') return checkSecret(await readFile(place.path, 'utf8'))
   return checkKeySet(place.kind === 'url' ? await fetchText(place.url) : await readFile(place.path, 'utf8'))

@@ -1,4 +1,4 @@
-/** A set of bounded size that forgets its oldest members first: two generations, of which the older one is dropped. */
+/** A set of bounded size: members are added to the younger of two generations, and when it is full the older one is dropped. */
 export class RecentlySeen {
   readonly #capacity: number
   #younger = new Set<string>()

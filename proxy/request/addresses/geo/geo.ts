@@ -1,7 +1,7 @@
-/** What a file says of addresses: the country they are in, or the autonomous system that they belong to. */
+/** The field of a database: the country of an address, or its autonomous system. */
 export type GeoField = 'country' | 'asn'
 
-/** Where a file has nothing for an address. */
+/** The value of an address that the database does not have. */
 export const UNKNOWN = 'unknown'
 
 /** The databases in force. What they have changes with their files, so they are asked for each request. */

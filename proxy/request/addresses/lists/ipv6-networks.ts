@@ -13,7 +13,7 @@ export type NetworkData = {
 export class Ipv6Networks {
   readonly #data: NetworkData
   readonly #width: 2 | 4
-  /** Every so many-th of the first addresses: they stay in the processor's cache, of which most of the list is outside. */
+  /** One in `STRIDE` of the first addresses. They stay in the processor's cache, while most of the list does not. */
   readonly #sample: Uint32Array
 
   constructor(data: NetworkData, width: 2 | 4) {

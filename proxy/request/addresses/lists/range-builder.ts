@@ -52,7 +52,7 @@ export class RangeBuilder {
     this.#ipv6Count++
   }
 
-  /** Ends the collecting: nothing can be added any more. */
+  /** Sorts and joins the entries. Nothing can be added afterwards. */
   build(): RangeData {
     return { ...this.#buildIpv4(), ...this.#buildIpv6() }
   }
@@ -136,7 +136,7 @@ const IPV6_FIELDS = WORDS + 1
 const SHORT_BITS = 64
 
 const INDEX_LENGTH = 2 ** 16 + 1
-/** A shorter list is searched in as many steps as a part of a long one. */
+/** A shorter list needs no index: searching all of it takes no more steps than a part of a long one. */
 const MIN_INDEXED = 1024
 
 function indexOf(starts: Words): Words {
