@@ -13,8 +13,8 @@ export type Problem = { readonly line: number; readonly text: string }
 export type Source = {
   readonly given: Readonly<Record<string, unknown>>
   readonly placeOf: (path: readonly PropertyKey[]) => Place
-  /** Shows the value that was given under a name. */
-  readonly show: (name: string, value: unknown) => string
+  /** Shows the value that was given under a name, the first of the path. */
+  readonly show: (name: string, value: unknown, path: readonly PropertyKey[]) => string
   /** What to say of a field that the schema does not know, the last of the path, and which fields beside it were probably meant. */
   readonly problemOfUnknown: (
     path: readonly PropertyKey[],
@@ -72,7 +72,7 @@ function gotAt(path: readonly PropertyKey[], source: Source): string {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return missing
     value = Reflect.get(value, step)
   }
-  return `got ${source.show(String(path[0]), value)}`
+  return `got ${source.show(String(path[0]), value, path)}`
 }
 
 /** A value on one line, strings in quotes and safe to print on a terminal. */

@@ -57,8 +57,13 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
   return {
     given,
     placeOf: (path) => placeAt(lineOf(path), subjectOf(given, path)),
-    // A URL may hold a password.
-    show: (field, value) => (shows.get(field === 'routes' ? 'upstream' : field) ?? showValue)(value),
+    show: (field, value, path) => {
+      // A header for the backend may hold its login.
+      if (path.includes('requestHeaders') && typeof value === 'string' && value !== '')
+        return 'a value that is not shown'
+      // A URL may hold a password.
+      return (shows.get(field === 'routes' ? 'upstream' : field) ?? showValue)(value)
+    },
     problemOfUnknown: (path) => {
       const place = placeAt(lineOfName(path), subjectOf(given, path.slice(0, -1)))
       const field = String(path.at(-1))

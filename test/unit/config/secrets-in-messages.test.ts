@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { directoryWith, problemsOf } from '../../support/gateway/settings.ts'
 
-// A password in a URL, where none belongs, is a mistake. Its message, which goes to the log and to webhooks, must not have it.
+// Messages about mistakes go to the log and to webhooks: a password must not be in them. In a URL, none belongs.
 
 const PASSWORD = 'hunter2-and-more'
 
@@ -31,5 +31,25 @@ test.each(Object.entries(files))('%s', (_, write) => {
     const problems = problemsOf(env, directoryWith(`${write(JSON.stringify(url))}\nlimits: []\n`))
     expect({ url, problems: problems.length }).not.toEqual({ url, problems: 0 })
     expect(problems.join('\n')).not.toContain(PASSWORD)
+  }
+})
+
+// With it comes the line end of a file or a command, which a variable has.
+test.each([
+  (value: string) => `requestHeaders: { Authorization: ${value} }`,
+  (value: string) => `routes:\n  - { name: a, upstream: http://host, requestHeaders: { X-Key: ${value} } }`,
+])('a header for the backend, as in %s', (write) => {
+  for (const value of [
+    `Basic ${PASSWORD}\n`,
+    `${PASSWORD}\u00e9`,
+    ` ${PASSWORD}`,
+    `${PASSWORD}${'x'.repeat(1024)}`,
+  ]) {
+    const named = directoryWith(`${write('"${SECRET}"')}\nlimits: []\n`)
+    const written = directoryWith(`${write(JSON.stringify(value))}\nlimits: []\n`)
+    for (const problems of [problemsOf({ SECRET: value }, named), problemsOf({}, written)]) {
+      expect(problems).toHaveLength(1)
+      expect(problems.join()).not.toContain(PASSWORD)
+    }
   }
 })
