@@ -210,14 +210,17 @@ type ContentPlace = { readonly headEnd: number; readonly content: number }
 
 /**
  * A head whose end, or whose lines, readers find in different places: PHP ends a line at a NUL and after 5120 bytes, and to it two CR are
- * no blank line. No browser and no library for clients sends such a head.
+ * no blank line. To python-multipart a line without a colon ends the head. No browser and no library for clients sends such a head.
  */
 function isDamaged(head: string): boolean {
-  return otherLineEnd.test(head) || (head.length >= MAX_LINE && longLine.test(head))
+  return (
+    otherLineEnd.test(head) || withoutColon.test(head) || (head.length >= MAX_LINE && longLine.test(head))
+  )
 }
 
 const MAX_LINE = 5000
 const otherLineEnd = /\0|\r(?!\n)/
+const withoutColon = /\r\n[^\s:][^:\r\n]*\r/
 // Anchored: tried from each character of a line, it would take quadratic time.
 const longLine = new RegExp(`(?:^|\\n)[^\\n]{${MAX_LINE}}`)
 
