@@ -56,7 +56,7 @@ function readBytes(
   const wide = wideTextOf(bytes)
   if (wide !== undefined) found.push(...readJson({ text: wide, contentType, names, isWhole, isSound: true }))
   const others: Read[] = []
-  if (hasOtherCharset || (isOther && (unread ?? 'charset') === 'charset'))
+  if (hasOtherCharset || (isOther && unread !== 'encoding'))
     others.push(...found.map((read) => read.map(inLatin1)))
   if (hasOtherCharset && /16|32/.test(contentType)) others.push(...found.map((read) => read.map(inUtf16)))
   return [...found, ...others]

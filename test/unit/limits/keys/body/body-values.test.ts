@@ -369,6 +369,14 @@ test.each([
   expect(keysOf(`--b\r\n${part}${decoy}`, ofB)).toBeUndefined()
 })
 
+test('a part that is no UTF-8 counts for its letters in Latin-1 too, whatever the type says behind the boundary', () => {
+  for (const type of [ofB, `${ofB}, x`]) {
+    const part = 'Content-Disposition: form-data; name="email"\r\n\r\n\xf0,'
+    const body = Buffer.from(`--b\r\n${part}\r\n--b--\r\n`, 'latin1')
+    expect(counts(keysOf(body, type), 'd,')[0]).toBe(1)
+  }
+})
+
 test.each(['; na me="email"', '; na\r\n me="email"', '; na"me=email', '; n\\ame = email'])(
   'a parameter is a name with blanks, quotes and backslashes in it: %j',
   (parameter) => {
