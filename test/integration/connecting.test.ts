@@ -2,6 +2,9 @@ import { expect, test } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
+import { freePort } from '../support/network/ports.ts'
+import { isSince } from '../support/redis/redis-version.ts'
+import { untilMatches } from '../support/wait/until-matches.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const login = makePolicy('login', 5, 60_000, { countStatus: [{ first: 401, last: 401 }] })
@@ -37,4 +40,20 @@ test.for([
   )
   // Without keys, to load it. With keys it would be a decision that took two round trips.
   expect(new Set(texts.map(([, , keys]) => keys))).toEqual(new Set(['0']))
+})
+
+test.for([
+  ['no other node has met', [], 0],
+  ['tells no address', ['--cluster-preferred-endpoint-type', 'unknown-endpoint'], 7.0],
+] as const)('counts in a cluster of one node that %s', async ([, args, since], { skip }) => {
+  if (!isSince(since)) skip('the option is of a later version')
+  const bus = isSince(7.0) ? ['--cluster-port', String(await freePort())] : []
+  const cluster = ['--cluster-enabled', 'yes', '--databases', '1', ...bus, ...args]
+  const server = await startRedisServer({ args: cluster })
+  const operator = openRedis(server.url)
+  await operator.cluster('ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => slot))
+  await untilMatches(() => operator.cluster('INFO'), /cluster_state:ok/)
+  const limiter = await openAnsweringLimiter(`redis+cluster://127.0.0.1:${server.port}`)
+  expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
+  expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
 })

@@ -103,6 +103,26 @@ function passOverUnlessReady(node: Redis, isOtherReady: () => boolean): void {
   node.duplicate = (options) => {
     const connection = duplicate(options)
     if (node.status !== 'ready' && isOtherReady()) connection.options.enableOfflineQueue = false
+    fillHosts(connection)
     return connection
   }
+}
+
+type Asked = (error: Error | null | undefined, reply: unknown) => void
+
+/**
+ * In the reply to CLUSTER SLOTS an empty host, or none, is the host that was asked: a node that no other has met does not know its
+ * address, and with `cluster-preferred-endpoint-type unknown-endpoint` nodes do not tell it. The library leaves such nodes out.
+ *
+ * @param connection asks by `cluster` with a callback
+ */
+function fillHosts(connection: Redis): void {
+  const ask = connection.cluster.bind(connection) as (subcommand: string, told: Asked) => unknown
+  const askWithHosts: typeof ask = (subcommand, told) =>
+    ask(subcommand, (error, reply) => {
+      for (const [, , ...nodes] of (error ? [] : reply) as readonly unknown[][])
+        for (const node of nodes as unknown[][]) node[0] ||= connection.options.host
+      told(error, reply)
+    })
+  Object.assign(connection, { cluster: askWithHosts })
 }
