@@ -43,6 +43,14 @@ test('validate warns of a list that has everybody', async () => {
   expect(stderr).toBe('warning: vpn.txt:2: every client is on the list\n')
 })
 
+test('validate warns of a network in a list that matches no client behind NAT64', async () => {
+  const { status, stderr } = await runHosted(['validate'], {}, folderWith('10.0.0.1\n64:ff9b::/96\n'))
+  expect(status).toBe(0)
+  expect(stderr).toBe(
+    'warning: vpn.txt:2: 64:ff9b::/96 does not match clients behind NAT64, which are matched by their IPv4 addresses: list these\n',
+  )
+})
+
 test('explain says which list and which line', async () => {
   const folder = folderWith(rightList)
   const { status, stdout } = await runHosted(['explain', 'GET', '/', '--ip', '2001:db8::9'], {}, folder)

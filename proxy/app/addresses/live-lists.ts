@@ -9,6 +9,7 @@ import {
   problemOfFile,
   problemsOfList,
   warnOfEverybody,
+  warnOfNat64,
 } from '../../request/addresses/lists/list-problems.ts'
 import { readListInThread } from '../../request/addresses/lists/read-in-thread.ts'
 import type { ReadList } from '../../request/addresses/lists/read-list.ts'
@@ -136,6 +137,7 @@ class ListsInForce implements LiveLists {
     const found = await readOrExplain(file, location)
     if (!('data' in found)) throw new SettingsError(problemsOfList(file, found))
     if (found.everybody !== undefined) this.#log.warn(warnOfEverybody(file, found.everybody))
+    if (found.missesNat64) this.#log.warn(warnOfNat64(file, found.missesNat64))
     return { ranges: new SortedRanges(found.data), entries: found.entries, signature }
   }
 

@@ -7,6 +7,7 @@ import {
   problemOfFile,
   problemsOfList,
   warnOfEverybody,
+  warnOfNat64,
 } from '../../request/addresses/lists/list-problems.ts'
 import { readList, type ReadList } from '../../request/addresses/lists/read-list.ts'
 import { SortedRanges } from '../../request/addresses/lists/sorted-ranges.ts'
@@ -30,6 +31,7 @@ export function readListsOf(settings: Pick<GatewaySettings, 'allowList' | 'denyL
     else if ('data' in found) {
       read.set(location, new SortedRanges(found.data))
       if (found.everybody !== undefined) warnings.push(warnOfEverybody(file, found.everybody))
+      if (found.missesNat64) warnings.push(warnOfNat64(file, found.missesNat64))
     } else problems.push(...problemsOfList(file, found))
   }
   if (problems.length > 0) throw new SettingsError(problems)

@@ -1,7 +1,8 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import type { ListEntry, Rule } from '../../policy.ts'
+import type { ListEntry, Rule, RuleCondition } from '../../policy.ts'
 import { createAddressSet } from '../../request/addresses/address-set.ts'
 import { missesNat64, parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
+import { NOT_BEHIND_NAT64 } from '../../request/addresses/lists/list-problems.ts'
 
 /** The lists of a file, as far as they are valid. */
 export type WrittenLists = {
@@ -78,24 +79,32 @@ export function warnOfEverybody(lists: WrittenLists, placeOf: PlaceOf): string[]
   ]
 }
 
-/** Warns of networks in the prefix of NAT64 that are not those of IPv4 clients. */
+/** Warns of networks in the prefix of NAT64 that are not those of IPv4 clients. Those in files are found as these are read. */
 export function warnOfNat64(lists: WrittenLists, placeOf: PlaceOf): string[] {
   const { allowList = [], denyList = [], limits = [] } = lists
   const warn = (entries: readonly ListEntry[], path: readonly PropertyKey[]): string[] =>
-    [...entries.entries()].flatMap(([index, entry]) =>
-      missedIn(entry).map((range) => `${placeOf([...path, index]).label}: ${range} ${NOT_BEHIND_NAT64}`),
-    )
+    entries.flatMap(missedIn).map((range) => `${placeOf(path).label}: ${range} ${NOT_BEHIND_NAT64}`)
+  const warnOfEach = (entries: readonly ListEntry[], path: readonly PropertyKey[]): string[] =>
+    [...entries.entries()].flatMap(([index, entry]) => warn([entry], [...path, index]))
   return [
-    ...warn(allowList, ['allowList']),
-    ...warn(denyList, ['denyList']),
-    ...[...limits.entries()].flatMap(([index, rule]) =>
-      warn(rule.allowList ?? [], ['limits', index, 'allowList']),
+    ...warnOfEach(allowList, ['allowList']),
+    ...warnOfEach(denyList, ['denyList']),
+    ...[...limits.entries()].flatMap(
+      ([index, { allowList: own = [], overrides = [], when = [], unless = [] }]) => [
+        ...warnOfEach(own, ['limits', index, 'allowList']),
+        ...[...overrides.entries()].flatMap(([at, { clients }]) =>
+          warn(clients, ['limits', index, 'overrides', at]),
+        ),
+        ...warn(when.flatMap(addressesOf), ['limits', index, 'when']),
+        ...warn(unless.flatMap(addressesOf), ['limits', index, 'unless']),
+      ],
     ),
   ]
 }
 
-const NOT_BEHIND_NAT64 =
-  'does not match clients behind NAT64, which are matched by their IPv4 addresses: list these'
+function addressesOf(condition: RuleCondition): readonly ListEntry[] {
+  return condition.kind === 'ip' ? condition.anyOf : []
+}
 
 function missedIn(entry: ListEntry): string[] {
   if (entry.kind !== 'ip') return []

@@ -171,6 +171,16 @@ describe('networks of NAT64, whose clients are matched by their IPv4 addresses',
     expect(warningsOf(`limits: [${withList}]`)).toEqual([
       `sluice.yaml:1: rule "a", allowList: ${nat64Warning(range)}`,
     ])
+    for (const field of ['when', 'unless']) {
+      const condition = limit.replace('1m', `1m, ${field}: [{ ip: '${range}' }]`)
+      expect(warningsOf(`limits: [${condition}]`)).toEqual([
+        `sluice.yaml:1: rule "a", ${field}: ${nat64Warning(range)}`,
+      ])
+    }
+    const override = limit.replace('1m', `1m, overrides: [{ clients: [{ ip: '${range}' }], requests: 9 }]`)
+    expect(warningsOf(`limits: [${override}]`)).toEqual([
+      `sluice.yaml:1: rule "a", overrides: ${nat64Warning(range)}`,
+    ])
   })
 
   test.each([

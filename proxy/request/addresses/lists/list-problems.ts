@@ -1,5 +1,5 @@
 import { reasonOf, showValue } from '../../../../shared/settings/problems.ts'
-import type { ReadList } from './read-list.ts'
+import type { BadLine, ReadList } from './read-list.ts'
 
 type Unread = Exclude<ReadList, { readonly data: unknown }>
 
@@ -21,3 +21,12 @@ export function problemOfFile(file: string, error: unknown): string {
 export function warnOfEverybody(file: string, line: number): string {
   return `${file}:${line}: every client is on the list`
 }
+
+/** Warns of the first network of a file that matches no client behind NAT64. */
+export function warnOfNat64(file: string, { line, text }: BadLine): string {
+  return `${file}:${line}: ${text} ${NOT_BEHIND_NAT64}`
+}
+
+/** Said of a network in a list, as it is written. */
+export const NOT_BEHIND_NAT64 =
+  'does not match clients behind NAT64, which are matched by their IPv4 addresses: list these'

@@ -1,9 +1,16 @@
 import { closeSync, openSync, readSync } from 'node:fs'
-import { isInRange, isIpv4, parseClientRange, type AddressRange, type IpAddress } from '../ip-address.ts'
+import {
+  isInRange,
+  isIpv4,
+  missesNat64,
+  parseClientRange,
+  type AddressRange,
+  type IpAddress,
+} from '../ip-address.ts'
 import { RangeBuilder } from './range-builder.ts'
 import type { RangeData } from './sorted-ranges.ts'
 
-/** A line of a list that is neither an entry nor a comment. */
+/** A line of a list that should be another one, such as one that is neither an entry nor a comment. */
 export type BadLine = { readonly line: number; readonly text: string }
 
 export type ReadList =
@@ -13,6 +20,8 @@ export type ReadList =
       readonly entries: number
       /** Where every address is an entry's: the number of its line. */
       readonly everybody?: number
+      /** The first entry that matches no client behind NAT64, though it looks as if. */
+      readonly missesNat64?: BadLine
       /** The first line whose entry has the address that was looked for. */
       readonly found?: number
     }
@@ -43,6 +52,7 @@ export function readList(path: string, find?: IpAddress): ReadList {
   let more = false
   let entries = 0
   let everybody: number | undefined
+  let missed: BadLine | undefined
   let found: number | undefined
   for (const { line, text } of linesOf(path)) {
     const entry = entryOf(line === 1 ? text.replace(/^\u00ef\u00bb\u00bf/, '') : text)
@@ -56,6 +66,7 @@ export function readList(path: string, find?: IpAddress): ReadList {
     if (++entries > MAX_ENTRIES) return { tooMany: MAX_ENTRIES }
     builder.add(range)
     if (isEverybody(range)) everybody ??= line
+    if (!missed && missesNat64(range)) missed = { line, text: entry }
     if (find && found === undefined && isInRange(find, range)) found = line
   }
   if (bad.length > 0) return { bad, more }
@@ -63,6 +74,7 @@ export function readList(path: string, find?: IpAddress): ReadList {
     data: builder.build(),
     entries,
     ...(everybody !== undefined && { everybody }),
+    ...(missed && { missesNat64: missed }),
     ...(found !== undefined && { found }),
   }
 }

@@ -109,6 +109,19 @@ test.each(['0.0.0.0/0', '::/0', '::ffff:0:0/96', '255.1.2.3/0'])('%s is an entry
   expect(readList(write(`192.0.2.1\n${line}\n`))).toMatchObject({ everybody: 2 })
 })
 
+test('the first network that matches no client behind NAT64 is found, which looks as if it did', () => {
+  const lines = [
+    '192.0.2.0/24',
+    '64:ff9b::192.0.2.1',
+    '::/0',
+    '2001:db8::/32',
+    '64:ff9b::/96 # all',
+    '64:ff9b::/32',
+  ]
+  expect(readList(write(lines.join('\n')))).toMatchObject({ missesNat64: { line: 5, text: '64:ff9b::/96' } })
+  expect(readList(write(lines.slice(0, 4).join('\n')))).not.toHaveProperty('missesNat64')
+})
+
 test('a thread reads the same, and rejects with the reason where there is no file', async () => {
   const path = write('192.0.2.0/24\n2001:db8::/32\n192.0.4.0/24\n')
   expect(await readListInThread(path)).toEqual(readList(path))
