@@ -17,7 +17,7 @@ export type MemoryCounts = {
    * Counts the charge if `counts` is set and the quota has room. The state has a reservation if something was counted that is to
    * be settled, or is pending sync; only `giveBack` reads its ticket.
    *
-   * @param pendingSync whether the counted units are pending sync with the shared counters
+   * @param isLocal whether the counted units are pending sync with the shared counters
    */
   charge(
     table: number,
@@ -25,7 +25,7 @@ export type MemoryCounts = {
     units: number,
     nowMs: number,
     counts: boolean,
-    pendingSync: boolean,
+    isLocal: boolean,
   ): PolicyState
   /**
    * Gives back units of a reservation, and never more than it took; or, below 0, adds them, over the quota too. Of a local

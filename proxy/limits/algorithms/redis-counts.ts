@@ -27,7 +27,7 @@ export type RedisCounts = {
    */
   ticketOf(leftMs: number, countedAt: unknown): string
   /** The arguments for `add` of its Lua, for requests admitted without Redis. Instants are by the clock that `nowMs` is of. */
-  addedValues(pendingSync: Pick<PendingSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
+  addedValues(pending: Pick<PendingSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
 }
 
 /**

@@ -32,7 +32,7 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
     add,
     exceeds: (table, charge) => usedBy(table, charge) >= charge.policy.quota,
 
-    charge(table, charge, units, _nowMs, counts, pendingSync): PolicyState {
+    charge(table, charge, units, _nowMs, counts, isLocal): PolicyState {
       const { policy } = charge
       const exceeded = usedBy(table, charge) >= policy.quota
       const isCounted = counts && !exceeded
@@ -44,7 +44,7 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
             exceeded,
             remaining,
             resetMs: TRY_AGAIN_MS,
-            reservation: { charge, units, isLocal: pendingSync, ticket: 0 },
+            reservation: { charge, units, isLocal, ticket: 0 },
           }
         : { policy, exceeded, remaining, resetMs: TRY_AGAIN_MS }
     },

@@ -73,23 +73,23 @@ class Windows {
     return slot
   }
 
-  add(slot: number, units: number, pendingSync: boolean): void {
+  add(slot: number, units: number, isLocal: boolean): void {
     this.#counted[slot] = Math.min(this.countOf(slot) + units, MAX_COUNT)
-    if (pendingSync) this.slots.setPending(slot, Math.min(this.slots.pendingSync(slot) + units, MAX_COUNT))
+    if (isLocal) this.slots.setPending(slot, Math.min(this.slots.pendingAmount(slot) + units, MAX_COUNT))
   }
 
   /** Takes one unit out of the pending sync. Returns false if none is. */
   takeOnePending(slot: number): boolean {
-    const pendingSync = this.slots.pendingSync(slot)
-    if (pendingSync > 0) this.slots.setPending(slot, pendingSync - 1)
-    return pendingSync > 0
+    const pending = this.slots.pendingAmount(slot)
+    if (pending > 0) this.slots.setPending(slot, pending - 1)
+    return pending > 0
   }
 
   /** Subtracts units; from a local count at most those pending sync. Frees the slot when its count reaches 0. */
   takeBack(table: number, slot: number, units: number, isLocal: boolean): void {
-    const pendingSync = this.slots.pendingSync(slot)
-    const takenBack = isLocal ? Math.min(units, pendingSync) : units
-    if (isLocal) this.slots.setPending(slot, pendingSync - takenBack)
+    const pending = this.slots.pendingAmount(slot)
+    const takenBack = isLocal ? Math.min(units, pending) : units
+    if (isLocal) this.slots.setPending(slot, pending - takenBack)
     this.#counted[slot] = Math.max(this.countOf(slot) - takenBack, 0)
     if (this.countOf(slot) === 0) this.slots.remove(table, slot)
   }
@@ -123,7 +123,7 @@ export class WindowCounts implements MemoryCounts {
     units: number,
     nowMs: number,
     counts: boolean,
-    pendingSync: boolean,
+    isLocal: boolean,
   ): PolicyState {
     const windows = this.#windows
     const { policy } = charge
@@ -134,14 +134,14 @@ export class WindowCounts implements MemoryCounts {
     const isCounted = counts && !exceeded
     if (isCounted) {
       if (slot === NONE) slot = windows.begin(table, charge, nowMs, timeMs)
-      windows.add(slot, units, pendingSync)
+      windows.add(slot, units, isLocal)
       used += units
     }
     const remaining = Math.max(0, policy.quota - used)
     const end = slot === NONE ? this.#clock.windowEnd(policy, timeMs) : windows.endOf(slot)
     const state = { policy, exceeded, remaining, resetMs: end - timeMs }
-    if (!isCounted || (!pendingSync && !settlesByResponse(policy))) return state
-    return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: end } }
+    if (!isCounted || (!isLocal && !settlesByResponse(policy))) return state
+    return { ...state, reservation: { charge, units, isLocal, ticket: end } }
   }
 
   giveBack(table: number, { charge, isLocal, ticket }: Reservation, units: number, nowMs: number): void {
@@ -165,7 +165,7 @@ export class WindowCounts implements MemoryCounts {
     return this.slots.takePending(
       limit,
       (slot) => {
-        const amount = this.slots.pendingSync(slot)
+        const amount = this.slots.pendingAmount(slot)
         this.slots.setPending(slot, 0)
         const isRunning = windows.endOf(slot) > this.#clock.readTime(nowMs)
         return isRunning ? { endsAtMs: windows.endsAtMs(slot), counted: [amount] } : undefined

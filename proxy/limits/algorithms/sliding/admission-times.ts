@@ -73,31 +73,31 @@ export class AdmissionTimes {
   /**
    * Takes out one admission at this time, if the slot holds one.
    *
-   * @param pendingSync only where it has not been handed out by `takePending`
+   * @param onlyPending only if it has not been handed out by `takePending`
    */
-  remove(table: number, slot: number, time: number, pendingSync: boolean): void {
+  remove(table: number, slot: number, time: number, onlyPending: boolean): void {
     const count = this.#times.count(slot)
     const place = this.#times.placeOf(slot, time)
-    const isPendingSync = place >= count - this.slots.pendingSync(slot)
-    if (place === -1 || (pendingSync && !isPendingSync)) return
+    const isPending = place >= count - this.slots.pendingAmount(slot)
+    if (place === -1 || (onlyPending && !isPending)) return
     if (count === 1) {
       this.slots.remove(table, slot)
       return
     }
     this.#times.removeAt(slot, place)
-    if (isPendingSync) this.unmarkPending(slot)
+    if (isPending) this.unmarkPending(slot)
   }
 
   /** Notes that the slot's newest time has still to be added to the shared counters, as all of them have or none. */
   markPending(slot: number): void {
-    this.slots.setPending(slot, this.slots.pendingSync(slot) + 1)
+    this.slots.setPending(slot, this.slots.pendingAmount(slot) + 1)
   }
 
   /** Undoes `markPending` once, of the oldest that has not been handed out. Returns whether there was one. */
   unmarkPending(slot: number): boolean {
-    const pendingSync = this.slots.pendingSync(slot)
-    if (pendingSync === 0) return false
-    this.slots.setPending(slot, pendingSync - 1)
+    const pending = this.slots.pendingAmount(slot)
+    if (pending === 0) return false
+    this.slots.setPending(slot, pending - 1)
     return true
   }
 
@@ -106,11 +106,11 @@ export class AdmissionTimes {
     const handOut = (slot: number, room: number): Pick<PendingSlot, 'counted' | 'endsAtMs'> | undefined => {
       const windowMs = this.slots.windowMsOf(slot)
       this.#dropLeft(slot, windowMs, nowMs)
-      const pendingSync = this.slots.pendingSync(slot)
-      const amount = Math.min(pendingSync, room)
+      const pending = this.slots.pendingAmount(slot)
+      const amount = Math.min(pending, room)
       if (amount === 0) return undefined
-      const from = this.#times.count(slot) - pendingSync
-      this.slots.setPending(slot, pendingSync - amount)
+      const from = this.#times.count(slot) - pending
+      this.slots.setPending(slot, pending - amount)
       const counted = this.#times.slice(slot, from, from + amount)
       return { counted, endsAtMs: (counted.at(-1) ?? -Infinity) + windowMs }
     }
@@ -124,6 +124,6 @@ export class AdmissionTimes {
   #dropOldest(slot: number): void {
     this.#times.shift(slot)
     const count = this.#times.count(slot)
-    if (this.slots.pendingSync(slot) > count) this.slots.setPending(slot, count)
+    if (this.slots.pendingAmount(slot) > count) this.slots.setPending(slot, count)
   }
 }

@@ -30,7 +30,7 @@ export class SlidingCounts implements MemoryCounts {
     units: number,
     nowMs: number,
     counts: boolean,
-    pendingSync: boolean,
+    isLocal: boolean,
   ): PolicyState {
     const times = this.#times
     const { policy, partitionKey } = charge
@@ -40,18 +40,18 @@ export class SlidingCounts implements MemoryCounts {
     const isCounted = counts && !exceeded
     for (let unit = 0; isCounted && unit < units; unit++) {
       slot = times.admit(table, partitionKey, windowMs, nowMs)
-      if (pendingSync) times.markPending(slot)
+      if (isLocal) times.markPending(slot)
     }
     const used = this.#usedIn(slot)
     const remaining = Math.max(0, quota - used)
     const resetMs = used === 0 ? windowMs : times.leavesAtMs(slot, windowMs) - nowMs
-    return isCounted && (pendingSync || settlesByResponse(policy))
+    return isCounted && (isLocal || settlesByResponse(policy))
       ? {
           policy,
           exceeded,
           remaining,
           resetMs,
-          reservation: { charge, units, isLocal: pendingSync, ticket: nowMs },
+          reservation: { charge, units, isLocal, ticket: nowMs },
         }
       : { policy, exceeded, remaining, resetMs }
   }

@@ -36,7 +36,7 @@ export class SlotPool {
   readonly #index: KeyIndex
   readonly #lists: SlotLists
   readonly #content: SlotContent
-  readonly #pendingSync: Uint32Array | Float64Array
+  readonly #pendingAmounts: Uint32Array | Float64Array
   readonly #listOfTable: (SlotList | undefined)[] = []
   readonly #shardOf: ((key: string) => number) | undefined
   /** By slot with numbers pending sync, where there are shards. */
@@ -51,13 +51,13 @@ export class SlotPool {
   /**
    * @param capacity the number of slots, at least 1. Their memory is reserved at once, but becomes resident when it is written
    * @param seed any integer that clients cannot know
-   * @param pendingSync one number by slot
+   * @param pendingAmounts of each slot, 0 at first
    * @param shardOf as in `MemoryOptions`
    */
   constructor(
     capacity: number,
     seed: number,
-    pendingSync: Uint32Array | Float64Array,
+    pendingAmounts: Uint32Array | Float64Array,
     content: SlotContent,
     shardOf?: (key: string) => number,
   ) {
@@ -65,7 +65,7 @@ export class SlotPool {
     this.#shards = new Uint16Array(shardOf ? capacity : 0)
     this.#index = new KeyIndex(capacity, seed)
     this.#lists = new SlotLists(capacity)
-    this.#pendingSync = pendingSync
+    this.#pendingAmounts = pendingAmounts
     this.#content = content
   }
 
@@ -161,7 +161,7 @@ export class SlotPool {
       this.#lists.forEach(list, (slot) => {
         const table = this.#index.ownerOf(slot)
         if (!tables.has(table)) return
-        if (this.pendingSync(slot) !== 0) left.add(table)
+        if (this.pendingAmount(slot) !== 0) left.add(table)
         else this.#remove(list, slot)
       })
     }
@@ -171,15 +171,15 @@ export class SlotPool {
   }
 
   /** How much of what the slot holds is still to be added to the shared counters. */
-  pendingSync(slot: number): number {
-    return this.#pendingSync[slot] ?? 0
+  pendingAmount(slot: number): number {
+    return this.#pendingAmounts[slot] ?? 0
   }
 
   setPending(slot: number, amount: number): void {
-    const before = this.pendingSync(slot)
+    const before = this.pendingAmount(slot)
     // Memory that is never written is never resident.
     if (before === amount) return
-    this.#pendingSync[slot] = amount
+    this.#pendingAmounts[slot] = amount
     const change = Number(amount !== 0) - Number(before !== 0)
     if (change === 0) return
     this.#pendingSize += change
@@ -211,13 +211,13 @@ export class SlotPool {
     let room = limit
     for (let looked = 0; looked <= this.#lists.untouched && this.#pendingSize > 0 && room > 0;) {
       const slot = this.#pendingCursor
-      const isWanted = this.pendingSync(slot) !== 0 && (!isAsked || isAsked(this.#shards[slot] ?? 0))
+      const isWanted = this.pendingAmount(slot) !== 0 && (!isAsked || isAsked(this.#shards[slot] ?? 0))
       const part = isWanted ? handOut(slot, room) : undefined
       if (part) {
         taken.push({ table: this.#index.ownerOf(slot), key: this.#index.keyOf(slot), ...part })
         room -= part.counted.length
       }
-      if (isWanted && this.pendingSync(slot) !== 0) continue
+      if (isWanted && this.pendingAmount(slot) !== 0) continue
       this.#pendingCursor = slot + 1 < this.#lists.untouched ? slot + 1 : 0
       looked += 1
     }

@@ -80,7 +80,7 @@ export class Buckets {
 
   /** Notes that so much of the debt has still to be added to the shared counters; below 0, that it has not any more. */
   addPending(slot: number, amountMs: number): void {
-    this.slots.setPending(slot, Math.max(0, this.slots.pendingSync(slot) + amountMs))
+    this.slots.setPending(slot, Math.max(0, this.slots.pendingAmount(slot) + amountMs))
   }
 
   /** Hands out, once, the debt pending sync of at most `limit` buckets, as far as it has not run out. */
@@ -88,7 +88,7 @@ export class Buckets {
     return this.slots.takePending(
       limit,
       (slot) => {
-        const debtMs = Math.min(this.slots.pendingSync(slot), this.debtMs(slot, nowMs))
+        const debtMs = Math.min(this.slots.pendingAmount(slot), this.debtMs(slot, nowMs))
         this.slots.setPending(slot, 0)
         return debtMs > 0 ? { endsAtMs: nowMs + debtMs, counted: [debtMs] } : undefined
       },

@@ -35,7 +35,7 @@ export class BucketCounts implements MemoryCounts {
     units: number,
     nowMs: number,
     counts: boolean,
-    pendingSync: boolean,
+    isLocal: boolean,
   ): PolicyState {
     const buckets = this.#buckets
     const { policy, partitionKey } = charge
@@ -45,12 +45,12 @@ export class BucketCounts implements MemoryCounts {
       return stateOf(charge, debtMs, debtMs + amountMs - policy.windowMs - maxDelayMs(policy))
     if (!counts) return stateOf(charge, debtMs)
     const slot = buckets.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
-    if (pendingSync) buckets.addPending(slot, amountMs)
+    if (isLocal) buckets.addPending(slot, amountMs)
     const state = stateOf(charge, buckets.debtMs(slot, nowMs))
-    if (!pendingSync && !settlesByResponse(policy) && maxDelayMs(policy) === 0) return state
+    if (!isLocal && !settlesByResponse(policy) && maxDelayMs(policy) === 0) return state
     const untilMs = nowMs + buckets.debtMs(slot, nowMs)
     const ticket = [nowMs, untilMs, buckets.sinceMs(slot), buckets.givenBackMs(slot)].join(':')
-    return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket } }
+    return { ...state, reservation: { charge, units, isLocal, ticket } }
   }
 
   giveBack(table: number, reservation: Reservation, units: number, nowMs: number): void {
@@ -67,7 +67,7 @@ export class BucketCounts implements MemoryCounts {
     if (slot === NONE) return
     // Others wait for turns behind it, which would become those of new requests too.
     if (isFollowed(policy, buckets.debtMs(slot, nowMs), ticket, nowMs)) return
-    const maxMs = isLocal ? Math.min(amountMs, this.slots.pendingSync(slot)) : amountMs
+    const maxMs = isLocal ? Math.min(amountMs, this.slots.pendingAmount(slot)) : amountMs
     const backMs = Math.min(maxMs, this.#unusedMs(slot, ticket, amountMs, nowMs))
     if (backMs === 0) return
     if (isLocal) buckets.addPending(slot, -backMs)

@@ -134,19 +134,14 @@ function placeOf(tables: PolicyTables, policy: Policy): Place {
   return tables.places.get(policy) ?? tables.addPlace(policy)
 }
 
-function decide(
-  tables: PolicyTables,
-  charges: readonly Charge[],
-  nowMs: number,
-  pendingSync: boolean,
-): Decision {
+function decide(tables: PolicyTables, charges: readonly Charge[], nowMs: number, isLocal: boolean): Decision {
   for (const { slots } of tables.allCounts) slots.reclaimInPassing(nowMs)
   const refusedBy = findRefusing(tables, charges, nowMs)
   const isAllowed = refusedBy === undefined
   const states: PolicyState[] = []
   for (const charge of charges) {
     const { counts, table } = placeOf(tables, charge.policy)
-    states.push(counts.charge(table, charge, unitsOf(charge), nowMs, isAllowed, pendingSync))
+    states.push(counts.charge(table, charge, unitsOf(charge), nowMs, isAllowed, isLocal))
   }
   return isAllowed ? { outcome: 'allowed', states } : { outcome: 'refused', refusedBy, states }
 }
