@@ -29,7 +29,7 @@ export function drain(
   return new Promise((resolve) => {
     const closeUnused = (): void => {
       connectionLimit.closeUnused()
-      // With TLS the handshake may have brought bytes, and nothing else has come.
+      // With TLS, the socket beneath has received the handshake, even if no request has been received.
       for (const socket of socketsOf(connectionLimit)) if (socket.bytesRead === 0) socket.destroy()
     }
     const sweep = setInterval(() => {

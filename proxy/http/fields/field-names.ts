@@ -71,7 +71,7 @@ export const usualNames: readonly string[] = inHttp1.map((name) => name.toLowerC
 /** How HTTP/1 and HTTP/2 spell them. @internal exported for its test */
 export const usualSpellings: readonly string[] = [...new Set([...inHttp1, ...usualNames])]
 
-/** Fields by which the parser of requests knows where a message ends, and the connection. */
+/** Fields that tell the parser of requests where a message ends, and whether the connection is kept. */
 type FramingName = 'content-length' | 'transfer-encoding' | 'connection'
 
 export type FieldName = {
@@ -98,7 +98,7 @@ const remembered = new Remembered<FieldName>(
 )
 
 /**
- * Reads the name of a header or a trailer. The parsers take all names from here, so that the code behind them compares names in lower
+ * Reads the name of a header or a trailer. All parsers read names with it, so that other code compares names in lower
  * case.
  *
  * @returns undefined if the spelling is not a token

@@ -1,4 +1,4 @@
-/** The CRLF behind a size, and the one behind a chunk. */
+/** The CRLF after a size, and the one after a chunk. */
 const LINE_ENDS_BYTES = 4
 const FREE_BYTES_EACH = 16
 const MAX_EXCESS_BYTES = 16 * 1024

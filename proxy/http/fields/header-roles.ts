@@ -24,7 +24,7 @@ import {
  * - `connection-login`: says whether the connection to the backend is logged in; passed on as it is
  * - `decisive`: used in a decision; forwarded as the single value that was decided on
  * - `reference`: names a resource of the backend; passed on as the backend knows it
- * - the others are read here and, where they are passed on, written anew
+ * - the others are read here and, if they are passed on, written anew
  */
 export type FieldRole =
   | 'end-to-end'

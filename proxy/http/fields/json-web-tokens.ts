@@ -5,7 +5,7 @@ export type SpelledToken = {
   /** The same in one spelling, whatever is between the characters of base64. */
   readonly content: string
   /**
-   * Every character of base64url behind the payload, up to the end of the value: the signature is the beginning of it. Most
+   * Every character of base64url after the payload, up to the end of the value: it begins with the signature. Most
    * decoders skip characters outside their alphabet, and each stops somewhere.
    */
   readonly signature: string
@@ -18,22 +18,22 @@ export const MAX_TOKENS = 4
  * one with a token or two, as a token is found at the first look.
  */
 const MAX_LOOKS = 8
-/** Of the largest signature that is in use: RSA with 16,384 bits, in base64url. */
+/** The length of the largest signature in use: RSA with 16,384 bits, in base64url. */
 const MAX_SIGNATURE_LENGTH = 2731
 /** The rest of another word at a backend that cuts off `Bearer ` by its length. */
 const MAX_PREFIX_LENGTH = 16
 
 const segmentEnd = /[\s.]/
 const notBase64 = /[^A-Za-z0-9+/_-]+/g
-/** `{` and a quote or a blank behind it in base64, whatever is between its characters. */
+/** `{` followed by a quote or a blank, in base64, whatever is between its characters. */
 const beginsLikeObject = /e[^A-Za-z0-9+/_-]*(?:y[^A-Za-z0-9+/_-]*[A-DI-L]|w[^A-Za-z0-9+/_-]*[k-r0-3])/y
 
 /**
- * Finds JSON Web Tokens wherever they are in a value: behind any scheme or none, glued to a few characters, before other words,
+ * Finds JSON Web Tokens wherever they are in a value: after any scheme or none, glued to a few characters, before other words,
  * with characters in them outside base64. A token is recognized by its header: JSON with an `alg`. Takes time in
  * proportion to the length of the value.
  *
- * @returns at most `MAX_TOKENS`, and one more where there are more, or where too much looks like one
+ * @returns at most `MAX_TOKENS`; one more if there are more, or if too much looks like a token
  */
 export function findTokens(value: string): readonly SpelledToken[] {
   let dot = value.indexOf('.')
@@ -63,7 +63,7 @@ const tooMany: readonly SpelledToken[] = Array.from({ length: MAX_TOKENS + 1 }, 
 /** How many headers have been looked into. */
 type Search = { looks: number }
 
-/** @param start behind the dot before */
+/** @param start the offset after the dot before the token */
 function tokenAt(
   value: string,
   start: number,

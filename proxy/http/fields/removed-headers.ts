@@ -33,7 +33,7 @@ export const http1Only: ReadonlySet<string> = new Set([
 /** For a proxy that the client was told to use. Sluice is a gateway: its backend must not see credentials for such a proxy. */
 export const forwardProxyHeaders: readonly string[] = ['proxy-authenticate', 'proxy-authorization']
 
-/** Of a request: the gateway answers it, and the backend is sent the body in any case. */
+/** A request header that the gateway answers itself: the backend is sent the body in any case. */
 export const answeredHere = 'expect'
 
 /** Headers of a request that the gateway writes itself: what a client says in them is false, or one part of what the backend gets. */

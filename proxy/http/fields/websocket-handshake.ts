@@ -4,7 +4,7 @@ import type { ClientRequest } from '../message/messages.ts'
 // RFC 6455 section 4.1: 16 bytes in base64.
 const webSocketKey = /^[A-Za-z0-9+/]{22}==$/
 
-// RFC 6455 section 1.3: what the digest is of, behind the key.
+// RFC 6455 section 1.3: the digest is made of the key and this.
 const webSocketGuid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 /** The request offers to become a WebSocket, well-formed or not. In HTTP/1.0 it cannot (RFC 9110 section 7.8). */

@@ -37,7 +37,7 @@ export function publicFields(fields: readonly string[], names: PublicNames): str
 
 /**
  * `<target>; parameters, <target>…` (RFC 8288 section 3). Angle brackets in quoted parameters do not delimit a target. A quote that is
- * never closed goes to the end: looked for again behind each further quote, its end would take time in the square of the length.
+ * never closed goes to the end of the value: to search for its end after each further quote would take quadratic time.
  */
 function publicLinks(value: string, names: PublicNames): string {
   return value.replace(/"(?:[^"\\]|\\.?)*(?:"|$)|<([^<>"]*)>/gs, (part, target: string | undefined) =>

@@ -57,7 +57,7 @@ export class ResponseDelivery {
     this.#slowBody.push(chunk)
   }
 
-  /** Sends the head, if no body has come with it. */
+  /** Sends the head, if no body has been written after it. */
   flushHead(): void {
     if (!this.#hasBegun || this.#flushed) return
     this.#flushed = true

@@ -158,9 +158,9 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     if (this.#response?.destroyed) this.#endExchange()
   }
 
-  finishResponse(last: Buffer | undefined, behind: string): void {
+  finishResponse(last: Buffer | undefined, suffix: string): void {
     const response = this.#response
-    this.output.finish(last, behind, () => this.#onResponseSent(response))
+    this.output.finish(last, suffix, () => this.#onResponseSent(response))
   }
 
   /** The operating system has taken all of a response. */

@@ -36,14 +36,14 @@ export class Output implements Flushable {
   }
 
   /** Adds bytes, and text after them. They go out at the end of this turn. */
-  writeBytes(bytes: Buffer, behind: string): void {
+  writeBytes(bytes: Buffer, suffix: string): void {
     if (bytes.length <= MAX_COPIED_BYTES && this.#text.length <= MAX_TEXT_BYTES) {
-      this.#text += bytes.toString('latin1') + behind
+      this.#text += bytes.toString('latin1') + suffix
     } else {
       this.#cork()
       this.#writeText()
       this.#socket.write(bytes)
-      this.#text = behind
+      this.#text = suffix
     }
     this.flushSoon()
   }
@@ -67,15 +67,15 @@ export class Output implements Flushable {
    *
    * @param onWritten called once, in another turn, when the operating system has taken all of it, or never will
    */
-  finish(bytes: Buffer | undefined, behind: string, onWritten: () => void): void {
+  finish(bytes: Buffer | undefined, suffix: string, onWritten: () => void): void {
     if (bytes && bytes.length > MAX_COPIED_BYTES) {
       this.#cork()
       this.#writeText()
-      this.#socket.write(bytes, behind === '' ? onWritten : undefined)
-      this.#text = behind
-      if (behind !== '') this.#onWritten = onWritten
+      this.#socket.write(bytes, suffix === '' ? onWritten : undefined)
+      this.#text = suffix
+      if (suffix !== '') this.#onWritten = onWritten
     } else {
-      this.#text += bytes ? bytes.toString('latin1') + behind : behind
+      this.#text += bytes ? bytes.toString('latin1') + suffix : suffix
       this.#onWritten = onWritten
     }
     this.flushSoon()

@@ -17,8 +17,8 @@ const MAX_PENDING_BYTES_BEFORE_INTERIM = 16 * 1024
 export type ResponseConnection = {
   readonly output: Output
   readonly keepAliveLine: string
-  /** Sends `last` and `behind`, the end of the response, and closes the response once they are sent. */
-  finishResponse(last: Buffer | undefined, behind: string): void
+  /** Sends `last` and `suffix`, the end of the response, and closes the response once they are sent. */
+  finishResponse(last: Buffer | undefined, suffix: string): void
   /** Closes the connection after the written bytes, and reads on for a moment, so that they arrive. */
   closeSoon(): void
 }

@@ -25,7 +25,7 @@ export abstract class ClientRequest {
   readonly url: string
   /** Name, value, name, value… in the order in which they came, with names in lower case. */
   readonly rawHeaders: readonly string[]
-  /** The same by name. Of a header that repeats the lines are joined by commas, of `cookie` by semicolons. */
+  /** The same by name. Lines of a repeated header are joined by commas, those of `cookie` by semicolons. */
   readonly headers: IncomingHttpHeaders
   rawTrailers: readonly string[] = none
   /** The connection that it came on, which with TLS is the decrypted one. Over HTTP/2 others share it. */

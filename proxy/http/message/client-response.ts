@@ -59,7 +59,7 @@ export abstract class ClientResponse {
   abstract closeIfBodyUnread(): void
   /**
    * To be called before `writeHead`: over HTTP/1 the connection closes after the response in any case, because what the client sends
-   * behind this request cannot be read as another one, or must not be. Does nothing over HTTP/2.
+   * after this request cannot, or must not, be read as another one. Does nothing over HTTP/2.
    */
   abstract closeAfterResponse(): void
   /** Ends the response after the bytes written so far, such that the client can tell that it is truncated. */

@@ -87,7 +87,7 @@ function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): S
     const nextLength = bytes === length ? MAX_READ_BYTES : USUAL_READ_BYTES
     if (!isCopied || nextLength !== length) buffer = Buffer.allocUnsafeSlow(nextLength)
     if (!socket.readableFlowing || socket.readableLength > 0) return socket.push(piece)
-    // As `push` does, which then also has the stream ask for more, in vain.
+    // As `push` does; but `push` then also has the stream ask for more data, which does nothing here.
     try {
       socket.emit('data', piece)
     } catch (error) {

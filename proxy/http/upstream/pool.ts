@@ -37,7 +37,7 @@ const MAX_TIMES_FREE = 3
 
 /**
  * Keep-alive connections to the backend. The most recently used one is reused first, so that surplus ones become idle
- * and close. While all are busy, requests wait in a bounded queue that serves the clients in turn. An idle one is closed where it seems
+ * and close. While all are busy, requests wait in a bounded queue that serves the clients in turn. An idle one is closed if it seems
  * to keep the backend from accepting another (`BackendBacklog`).
  *
  * A client can make a request last, by sending its body slowly, reading its response slowly, or asking for an endless
@@ -57,7 +57,7 @@ export class UpstreamPool implements ServerPool {
   readonly #uploads: Uploads
   readonly #streamShares: ClientShares
   /**
-   * Of the connections under `maxConnections`. Kept only while half of them are busy: below that, no client is limited.
+   * Shares of the connections under `maxConnections`. Counted only while half of them are busy: below that, no client is limited.
    */
   #shares: ClientShares | undefined
   readonly #idleLimit = new IdleLimit()

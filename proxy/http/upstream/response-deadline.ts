@@ -41,7 +41,7 @@ export class ResponseDeadline {
     return nowMs
   }
 
-  /** An interim response has come: the backend is at work, and has as long again (RFC 2518 section 10.1). */
+  /** An interim response has arrived: the backend is working, and gets as much time again (RFC 2518 section 10.1). */
   awaitAnswerAgain(): void {
     if (this.#atMs !== Number.POSITIVE_INFINITY && this.#kind === 'timeout') this.awaitAnswer()
   }

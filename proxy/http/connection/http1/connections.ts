@@ -5,7 +5,7 @@ import type { Http1Service } from '../../http1/service.ts'
 import { OverdueConnections, type OverdueTimes } from './overdue-connections.ts'
 
 export type Http1Limits = OverdueTimes & {
-  /** Of a head, and again of trailers. */
+  /** Limits of a head, and again of trailers. */
   readonly headLimits: HeadLimits
 }
 

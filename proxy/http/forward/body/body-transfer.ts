@@ -7,7 +7,7 @@ import type { HeldBody } from './held-body.ts'
 export type TransferredBody = {
   /** Whether the backend still reads the body from this connection. */
   isWantedBy(connection: UpstreamChannel): boolean
-  /** Counts bytes that have come. Returns whether the body is within its limit. */
+  /** Counts received bytes. Returns whether the body is within its limit. */
   count(bytes: number): boolean
   /** The body exceeds its limit. Nothing more of it is sent. */
   overLimit(): void

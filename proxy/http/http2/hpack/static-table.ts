@@ -15,7 +15,7 @@ export const staticTable: readonly string[] = [
   ...['www-authenticate', ''],
 ]
 
-/** How many entries it has. The dynamic table begins behind them. */
+/** How many entries it has. The indexes of the dynamic table begin after them. */
 export const STATIC_ENTRIES = staticTable.length / 2
 
 /** Bytes that an entry takes beside its name and value (section 4.1), and the same in the size of a list of fields. */

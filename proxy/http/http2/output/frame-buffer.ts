@@ -45,9 +45,9 @@ export class FrameBuffer {
   }
 
   /**
-   * Adds a HEADERS frame, with CONTINUATION frames behind it where the fields take more than one frame.
+   * Adds a HEADERS frame, followed by CONTINUATION frames if the fields take more than one frame.
    *
-   * @param encoded the fields, behind room for the head of a frame
+   * @param encoded the fields, after `FRAME_HEAD_BYTES` of room for the head of a frame
    */
   pushFields(id: number, encoded: Buffer, ends: boolean): void {
     const length = encoded.length - FRAME_HEAD_BYTES

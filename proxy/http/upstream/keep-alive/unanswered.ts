@@ -24,7 +24,7 @@ const MAX_LIMIT_MS = 30_000
 const MAX_CAUTION = 16
 
 /**
- * New connections on which not a byte has come from the backend, in the order in which their requests began, and when to close an idle
+ * New connections on which the backend has not sent a byte, in the order in which their requests began, and when to close an idle
  * connection for one of them.
  *
  * A prefork server (Apache, Puma, Starman, PHP's own) gives each connection a worker until it is closed. While all workers wait for further

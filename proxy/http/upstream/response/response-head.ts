@@ -14,7 +14,7 @@ export type BodyFraming =
 /** A response's status and fields, checked, without hop-by-hop fields. The reason phrase is discarded. */
 export type ResponseHead = {
   readonly status: number
-  /** Name, value, name, value…; names in lower case. `content-length` is among them where the backend sent one. */
+  /** Name, value, name, value…; names in lower case. `content-length` is among them if the backend sent one. */
   readonly fields: string[]
   readonly framing: BodyFraming
   /** The connection may serve another request: the backend lets it, and has logged nobody in on it. */

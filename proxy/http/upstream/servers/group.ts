@@ -79,7 +79,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
   }
 
   /**
-   * If no server is healthy, all that are not ejected are used: the health check itself may be broken. Where all are ejected, all
+   * If no server is healthy, all that are not ejected are used: the health check itself may be broken. If all are ejected, all
    * are used: the last one is never ejected, but a name may resolve to fewer servers later.
    */
   #choose(mayUse: (server: Server) => boolean): Server | undefined {

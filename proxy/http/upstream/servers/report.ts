@@ -20,7 +20,7 @@ export type ServersReport = {
   readonly listed: readonly ServerReport[]
 }
 
-/** Keeps a report small where there are thousands of routes. */
+/** Keeps a report small if there are thousands of routes. */
 const MAX_LISTED = 100
 
 export function countServers(servers: Iterable<Server>): ServerCounts {
