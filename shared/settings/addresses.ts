@@ -42,6 +42,15 @@ function isBaseUrl(text: string): boolean {
 
 /** A URL without what may be secret in it: user and password, which end at the last `@`, and the query. */
 export function showUrl(url: unknown): string {
+  return typeof url === 'string' ? showValue(withoutLogin(url).replace(/\?.*$/s, '?***')) : showValue(url)
+}
+
+/** The same without the path too, for URLs that are secrets as a whole. */
+export function showOrigin(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)
-  return showValue(url.replace(/^([a-z+]*:\/*)?.*@/is, '$1***@').replace(/\?.*$/s, '?***'))
+  return showValue(withoutLogin(url).replace(/^((?:[a-z+]*:\/+)?(?![a-z+]*:\/)[^/?#]+[/?#]).+$/is, '$1***'))
+}
+
+function withoutLogin(url: string): string {
+  return url.replace(/^([a-z+]*:\/*)?.*@/is, '$1***@')
 }

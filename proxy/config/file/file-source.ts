@@ -1,4 +1,4 @@
-import { showUrl } from '../../../shared/settings/addresses.ts'
+import { showOrigin, showUrl } from '../../../shared/settings/addresses.ts'
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { problemAt, showValue, type Source } from '../../../shared/settings/problems.ts'
 import { fileName, fileNames, variableName } from '../../../shared/settings/table.ts'
@@ -21,7 +21,9 @@ const shows = new Map<string, ((value: unknown) => string) | undefined>([
   ...settings.flatMap(([property, setting]) =>
     fileNames(property, setting).map((field) => [field, setting.kind.show] as const),
   ),
-  ...['webhooks', 'crowdsec', 'jwt'].map((field) => [field, showUrl] as const),
+  ['webhooks', showOrigin] as const,
+  ['crowdsec', showUrl] as const,
+  ['jwt', showUrl] as const,
 ])
 const variablesOnly = new Map(
   settings

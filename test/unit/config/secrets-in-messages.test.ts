@@ -53,3 +53,22 @@ test.each([
     }
   }
 })
+
+test('the path of a webhook, by which chat services know who sends', () => {
+  for (const url of [
+    `ftp://hooks.example/services/${PASSWORD}`,
+    `hooks.example/services/${PASSWORD}`,
+    `https:/hooks.example:8443/services/${PASSWORD}`,
+    `https://hooks.example/${PASSWORD}#a`,
+    `https://hooks.example?token=${PASSWORD} `,
+    `https://user:a/${PASSWORD}@hooks.example/a`,
+  ]) {
+    const problems = problemsOf(
+      env,
+      directoryWith(`webhooks:\n  - { url: ${JSON.stringify(url)}, events: [ban] }\n`),
+    )
+    expect(problems).toHaveLength(1)
+    expect(problems.join()).toMatch(/got "[^"]*hooks\.example[^"]*"/)
+    expect(problems.join()).not.toContain(PASSWORD)
+  }
+})
