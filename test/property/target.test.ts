@@ -297,12 +297,17 @@ describe('a reading of the path', () => {
           return { names, raw: `/${spelled.join('')}${tail}` }
         }),
     )
+    let [tried, refused] = [0, 0]
     fc.assert(
       fc.property(variant, ({ names, raw }) => {
-        expect(readings(raw)[0]).toBe(`/${names.join('/')}`)
+        tried += 1
+        // Many disguises in one short path make more readings than it may have.
+        if (readTarget('GET', raw) === 'the path can be read in too many ways') refused += 1
+        else expect(readings(raw)[0]).toBe(`/${names.join('/')}`)
       }),
       many,
     )
+    expect(refused / tried).toBeLessThan(0.2)
   })
 })
 
