@@ -1,5 +1,6 @@
 import type { Log } from '../../../../shared/log.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
+import { NodeLog } from '../redis/node-log.ts'
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 
 /** Consecutive failures until requests do not wait for a node any more; one lost answer is not an outage. */
@@ -30,9 +31,11 @@ export class NodeBreakers {
   readonly #options: NodeBreakerOptions
   readonly #states = new Map<string, State>()
   readonly #open = new Set<string>()
+  readonly #nodeLog: NodeLog
 
   constructor(options: NodeBreakerOptions) {
     this.#options = options
+    this.#nodeLog = new NodeLog(options.log)
   }
 
   get isAnyOpen(): boolean {
@@ -76,12 +79,13 @@ export class NodeBreakers {
     state.breaker.close()
     this.#states.delete(node)
     const outageMs = Math.round(this.#options.now() - state.openedAtMs)
-    this.#options.log.info({ ...named(node), outageMs }, isElsewhere ? SERVED_ELSEWHERE : CLOSED)
+    this.#nodeLog.tell('info', isElsewhere ? SERVED_ELSEWHERE : CLOSED, { node, fields: { outageMs } })
   }
 
   /** Stops their timers. */
   stop(): void {
     for (const { breaker } of this.#states.values()) breaker.stop()
+    this.#nodeLog.close()
   }
 
   #stateOf(node: string): State {
@@ -103,13 +107,13 @@ export class NodeBreakers {
   }
 
   #opened(node: string, reason: string): void {
-    const { now, telemetry, log, opened } = this.#options
+    const { now, telemetry, opened } = this.#options
     const state = this.#stateOf(node)
     state.openedAtMs = now()
     state.reason = reason
     this.#open.add(node)
     telemetry.breakerChanged('open', node)
-    log.warn({ ...named(node), reason }, OPEN)
+    this.#nodeLog.tell('warn', OPEN, { node, fields: { reason } })
     opened(node)
   }
 

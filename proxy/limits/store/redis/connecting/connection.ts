@@ -12,6 +12,7 @@ import {
   type ReadCredentials,
 } from './options.ts'
 import { createRenewal, renewSentinelLogin } from './renewal.ts'
+import { NodeLog } from '../node-log.ts'
 import type { RedisClient } from '../run-script.ts'
 import { createSentinelReasons } from './sentinels.ts'
 import { describeRedis, type RedisAddress } from './url.ts'
@@ -73,6 +74,7 @@ export function connectRedis(
       clearTimeout(timer)
       clearTimeout(settling)
       client.disconnect()
+      problems.close()
     },
   }
 }
@@ -174,16 +176,18 @@ const SETTLED_AFTER_MS = 1000
 type ProblemLog = ClusterProblems & {
   readonly solved: () => void
   readonly tellOfReplica: (reason: string) => void
+  readonly close: () => void
 }
 
 /** One line for each new reason why there is no connection, and one when there is. */
 function createProblemLog(redis: string, log: Log): ProblemLog {
   /** By reason, the node that it was first seen at; undefined without a cluster. */
   const told = new Map<string, string | undefined>()
+  const nodeLog = new NodeLog(log)
   function tell(reason: string, message: string, node?: string): void {
     if (told.has(reason) || told.size === MAX_REASONS) return
     told.set(reason, node)
-    log.warn({ redis, node, reason }, message)
+    nodeLog.tell('warn', message, { node, fields: { redis, reason } })
   }
   return {
     tell(problem, node) {
@@ -198,6 +202,7 @@ function createProblemLog(redis: string, log: Log): ProblemLog {
       told.clear()
       log.info({ redis }, 'connected to Redis')
     },
+    close: () => nodeLog.close(),
   }
 }
 

@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { NodeBreakers } from '../../../../../proxy/limits/store/outage/node-breakers.ts'
+import { NodeLog } from '../../../../../proxy/limits/store/redis/node-log.ts'
+import { recordLog } from '../../../../support/limiter/limiters.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+function start() {
+  const { log, lines } = recordLog()
+  const nodeLog = new NodeLog(log)
+  const told = () =>
+    lines.map(({ msg, ...line }) => [
+      msg,
+      'node' in line ? line.node : undefined,
+      'otherNodes' in line ? line.otherNodes : 0,
+    ])
+  return {
+    nodeLog,
+    told,
+    tell: (node: string) => nodeLog.tell('warn', 'lost', { node, fields: { reason: 'x' } }),
+  }
+}
+
+test('64 nodes that are lost at once are two lines, the second with their number', () => {
+  const { tell, told } = start()
+  for (let node = 0; node < 64; node++) tell(`n${node}`)
+  expect(told()).toEqual([['lost', 'n0', 0]])
+  vi.advanceTimersByTime(1000)
+  expect(told()).toEqual([
+    ['lost', 'n0', 0],
+    ['lost', 'n1', 62],
+  ])
+  tell('n9')
+  expect(told()).toHaveLength(3)
+})
+
+test('of two nodes each has its line', () => {
+  const { tell, told, nodeLog } = start()
+  tell('a')
+  tell('b')
+  nodeLog.close()
+  expect(told()).toEqual([
+    ['lost', 'a', 0],
+    ['lost', 'b', 0],
+  ])
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('a single server is told of at once, each time', () => {
+  const { tell, told } = start()
+  for (let times = 0; times < 3; times++) tell('')
+  expect(told()).toHaveLength(3)
+})
+
+test('circuit breakers of 64 nodes that open and close are two lines each', () => {
+  const { log, lines } = recordLog()
+  const nothing = (): void => undefined
+  const breakers = new NodeBreakers({
+    recover: () => Promise.resolve(),
+    opened: nothing,
+    now: () => Date.now(),
+    log,
+    telemetry: { breakerChanged: nothing },
+  })
+  const nodes = Array.from({ length: 64 }, (_, node) => `n${node}`)
+  for (const node of nodes) breakers.open(node, 'away')
+  for (const node of nodes) breakers.close(node)
+  breakers.stop()
+  expect(lines.map(({ msg }) => msg.replace(/.*circuit breaker (\w+).*/, '$1'))).toEqual([
+    'open',
+    'closed',
+    'open',
+    'closed',
+  ])
+  expect(lines[2]).toMatchObject({ node: 'n1', otherNodes: 62, reason: 'away' })
+})
