@@ -40,7 +40,10 @@ export class ResetFeed {
   /** The newest entry that has been read: '' where there was none, undefined before the first look. */
   #newest: string | undefined
   #lookedAtMs: number
-  /** Ids of this process's own entries that it has not read back: it has acted on them already. */
+  /**
+   * Ids of this process's own entries that it has not read back, oldest first: it has acted on them already. No more than the list
+   * keeps: an older one is not in it.
+   */
   readonly #own = new Set<string>()
 
   constructor(options: ResetFeedOptions) {
@@ -61,6 +64,10 @@ export class ResetFeed {
   async announce(charges: readonly Charge[]): Promise<void> {
     const entries = entriesOf(charges)
     for (const { id } of entries) this.#own.add(id)
+    for (const id of this.#own) {
+      if (this.#own.size <= RESETS_KEPT) break
+      this.#own.delete(id)
+    }
     await runScript(this.#options.redis, announceScript, 1, [
       this.key,
       String(RESETS_KEPT - 1),
@@ -91,7 +98,6 @@ export class ResetFeed {
     const entries = unread.map(readEntry)
     if (!isNew || entries.includes(undefined)) missed()
     for (const entry of entries) if (entry && !this.#own.delete(entry.id)) this.#hear(entry, isNew)
-    this.#own.clear()
   }
 
   #hear({ client, policies }: Entry, isNew: boolean): void {
