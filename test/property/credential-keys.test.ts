@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { credentialKeys, tokenKeys } from '../../proxy/limits/keys/credentials/credential-keys.ts'
 import { maxReadings } from '../../proxy/limits/keys/partition-key.ts'
-import { known, spell } from '../backends/credentials/spellings.ts'
+import { known, spell, unicodeBlanks } from '../backends/credentials/spellings.ts'
 import { leastTimeSync, threadCpuUs } from '../support/load/least-time.ts'
 import { seededRandom } from '../support/random/seeded-random.ts'
 import { runs } from '../support/random/runs.ts'
@@ -14,11 +14,22 @@ type Reader = (value: string) => string | undefined
 
 const skipOthers = (text: string): string => text.replace(/[^A-Za-z0-9+/]/g, '')
 const contentOf = (word = ''): string | undefined => /^[\w-]+\.[\w-]+(?=\.)/.exec(word)?.[0]
+const utf8 = (bytes: string): string => Buffer.from(bytes, 'latin1').toString()
+const blanksOfGo = /\p{White_Space}+/u
+const trimmedByGo = (text: string): string => text.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '')
 const decoded = (text: string): string => Buffer.from(text, 'base64').toString()
 
 const readers: Readonly<Record<string, Reader>> = {
   'the second word': (value) => value.split(' ')[1],
   'the second word, with any blanks': (value) => /(\S+)\s+(\S+)/.exec(value)?.[2],
+  "the second word, as Go's strings.Fields finds it": (value) =>
+    utf8(value)
+      .split(blanksOfGo)
+      .filter((word) => word !== '')[1],
+  "the text behind Bearer, as Go's strings.TrimSpace leaves it": (value) =>
+    trimmedByGo(utf8(value).replace(/^Bearer /, '')),
+  "a token behind Bearer, as Go's strings.TrimSpace leaves it": (value) =>
+    contentOf(trimmedByGo(utf8(value).replace(/^Bearer/, ''))),
   'the last word': (value) => value.split(/\s+/).at(-1),
   'a token in the second word': (value) => contentOf(value.split(' ')[1]),
   'a token behind Bearer': (value) => contentOf(/bearer\s+(\S+)/i.exec(value)?.[1]),
@@ -96,6 +107,17 @@ describe('credentials', () => {
         expect(credentialKeys(other.join(' ')).some((key) => keys.has(key))).toBe(false)
       }),
       { numRuns: runs(2000) },
+    )
+  })
+
+  test('a key in another header is one with any blanks around it', () => {
+    fc.assert(
+      fc.property(fc.integer(), fc.constantFrom('', ' ', '\t', '\xa0', '\x85'), (seed, single) => {
+        const random = seededRandom(seed)
+        const around = (): string => unicodeBlanks(random) + single
+        expect(tokenKeys(`${around()}key-7${around()}`)).toEqual(['key-7'])
+      }),
+      { numRuns: runs(500) },
     )
   })
 

@@ -1,3 +1,5 @@
+import { withSpaces } from './trim-blanks.ts'
+
 /** A JSON Web Token (RFC 7519) in the value of a header, as lenient backends find it there. */
 export type SpelledToken = {
   /** The signing input: header and payload with the dot between them, as sent (RFC 7515 section 5.2). */
@@ -76,7 +78,8 @@ function tokenAt(
   if (next === dot + 1 || dot - start < 14 || segmentEnd.test(payload)) return undefined
   let from = dot
   while (from > start && !segmentEnd.test(value[from - 1] ?? '')) from--
-  const header = headerIn(value.slice(from, dot), search)
+  const word = value.slice(from, dot)
+  const header = headerIn(word, search) ?? headerBehindBlanks(word, search)
   if (header === undefined) return undefined
   return {
     signed: `${header}.${payload}`,
@@ -95,6 +98,12 @@ function headerIn(word: string, search: Search): string | undefined {
     if (hasAlgorithm(header)) return header
   }
   return undefined
+}
+
+/** To backends that read UTF-8 a word begins behind a blank of Unicode too. */
+function headerBehindBlanks(word: string, search: Search): string | undefined {
+  const last = withSpaces(word).split(' ').at(-1) ?? word
+  return last.length < word.length ? headerIn(last, search) : undefined
 }
 
 function hasAlgorithm(header: string): boolean {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { withoutBlanksAround, withSpaces } from '../../http/fields/trim-blanks.ts'
 import { numberValues } from '../../request/values/number-values.ts'
 import { credentialKeys, tokenKeys } from '../keys/credentials/credential-keys.ts'
-import { withoutBlanksAround } from '../keys/credentials/credentials.ts'
 import { maxReadings } from '../keys/partition-key.ts'
 import { isPlainWord } from './plain-words.ts'
 import { absent, blank, type Readings } from './readings.ts'
@@ -28,7 +28,7 @@ export function createHeaderReader(name: string): (source: HeaderSource) => Read
 }
 
 function readHeader(name: string, text: string, rawHeaders: readonly string[]): Readings {
-  return isEmpty.test(text) ? blank : new HeaderReadings(name, text, rawHeaders)
+  return isEmpty.test(withSpaces(text)) ? blank : new HeaderReadings(name, text, rawHeaders)
 }
 
 /**
@@ -184,7 +184,8 @@ function folded(text: string): string {
 }
 
 function withSingleBlanks(text: string): string {
-  return unusualBlanks.test(text) ? text.replaceAll(/[\t \x85\xa0]+/g, ' ') : text
+  const spaced = withSpaces(text)
+  return unusualBlanks.test(spaced) ? spaced.replaceAll(/[\t \x85\xa0]+/g, ' ') : spaced
 }
 
 const unusualBlanks = /[\t\x85\xa0]| {2}/

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddressHeaders } from '../../http/fields/removed-headers.ts'
+import { withoutBlanksAround } from '../../http/fields/trim-blanks.ts'
 import type { PrefixLengths, SinglePart } from '../../policy.ts'
 import type { AddressReader, ClientAddress } from '../../request/addresses/client-address.ts'
 import { formatNetwork, parseAddress } from '../../request/addresses/ip-address.ts'
@@ -14,7 +15,6 @@ import type { ReadClaims } from './tokens/token-reader.ts'
 import { createPathValues } from '../rules/path-values.ts'
 import { maxReadings, tooManyValues } from './partition-key.ts'
 import { credentialKeys, tokenKeys } from './credentials/credential-keys.ts'
-import { withoutBlanksAround } from './credentials/credentials.ts'
 
 /** The parts of a request that can identify its client. */
 export type KeySource = {

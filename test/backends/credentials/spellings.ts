@@ -92,6 +92,8 @@ const changes: readonly ((spelling: Spelling, random: Random) => void)[] = [
   (s, random) => (s.scheme = pick(random, schemes)),
   (s, random) => (s.scheme = text(random, 'abcXYZ-!', 7)),
   (s, random) => (s.blank = pick(random, [' ', '  ', '\t', ' \t', '\xa0', '\x85 ', ''])),
+  (s, random) => (s.blank = pick(random, ['', ' ']) + unicodeBlanks(random)),
+  (s, random) => (s.after = unicodeBlanks(random)),
   (s, random) => (s.after = `${pick(random, [' ', ', ', '  ', '\t'])}${text(random, alphabet + junk, 12)}`),
   (s, random) => (s.after = `, ${pick(random, schemes)} ${text(random, alphabet, 20)}`),
   (s, random) => (s.before = `${text(random, 'abcdef=', 8)} `),
@@ -102,6 +104,14 @@ const changes: readonly ((spelling: Spelling, random: Random) => void)[] = [
       s.word = basic(`${Buffer.from(s.word, 'base64').toString()}\0${text(random, alphabet, 8)}`)
   },
 ]
+
+/** Up to eight blanks that only Unicode has, in UTF-8. */
+export function unicodeBlanks(random: Random): string {
+  const codes = Array.from({ length: 1 + Math.floor(random() * 8) }, () =>
+    pick(random, '\x85\xa0\u1680\u2003\u2028\u202f\u205f\u3000'),
+  )
+  return Buffer.from(codes.join('')).toString('latin1')
+}
 
 /** Credentials as no client would write them, one character a byte. */
 export function spell(random: Random): string {

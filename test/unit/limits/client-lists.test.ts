@@ -76,6 +76,9 @@ describe('denied credentials in Authorization', () => {
     `Bearer ${token.replaceAll('-', '+').replaceAll('_', '/')}==`,
     'Bearer 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b',
     'token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b==!',
+    `Bearer${'\xe3\x80\x80'.repeat(20)}${token}\xc2\xa0`,
+    'Bearer \xe2\x80\x839f86d081884c7d659a2feaa0c55ad015a3bf4f1b\xc2\x85',
+    `Basic\xe1\x9a\x80${btoa('Alice:secret')}\xe3\x80\x80`,
     `Basic ${btoa('Alice:secret\0anything')}`,
     `basic ${btoa('Alice:secret').slice(0, 5)} *${btoa('Alice:secret').slice(5)}`,
   ])('%s is refused', (value) => {
@@ -118,6 +121,16 @@ describe('denied credentials in Authorization', () => {
     expect(lists.denies(client('192.0.2.1'), requestWith('authorization', value))).toBe(false)
   })
 })
+
+test.each(['\xa0', '\x85 ', '\xc2\xa0', '\xe3\x80\x80\t', '\xe2\x80\x85\xc2\x85'])(
+  'a denied key is refused with blanks around it that some backend trims: %j',
+  (blanks) => {
+    const lists = compile({ denyList: [secret('x-api-key', 'key-7')] })
+    for (const value of [`key-7${blanks}`, `${blanks}key-7`, `${blanks}key-7${blanks}`])
+      expect(lists.denies(client('192.0.2.1'), requestWith('X-Api-Key', value))).toBe(true)
+    expect(lists.denies(client('192.0.2.1'), requestWith('X-Api-Key', `key-7${blanks}x`))).toBe(false)
+  },
+)
 
 describe('an override of a token in Authorization', () => {
   const usual = makePolicy('api', 100, 1000)

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
+import { withoutBlanksAround } from '../../../http/fields/trim-blanks.ts'
 import type { ListEntry } from '../../../policy.ts'
-import { canonicalCredentials, withoutBlanksAround } from '../../keys/credentials/credentials.ts'
+import { canonicalCredentials } from '../../keys/credentials/credentials.ts'
 import { authorizationValues, possibleSpellings } from '../../keys/credentials/possible-spellings.ts'
 
 /** The entries whose secret a request has: one of the texts that `add` has returned for each. Nearly always empty. */

@@ -1,7 +1,8 @@
 import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { withoutBlanksAround, withSpaces } from '../../../http/fields/trim-blanks.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
-import { canonicalCredentials, tokenParameter, withoutBlanksAround } from './credentials.ts'
+import { canonicalCredentials, tokenParameter } from './credentials.ts'
 
 /**
  * How backends split the field: with which blanks between the words. Only the first two are blanks in HTTP; JavaScript's `\s`
@@ -29,6 +30,13 @@ const punctuation = new Set([',', ';', '"', "'"])
  * - With more tokens than `MAX_TOKENS` there are more than `maxReadings`: the request is rejected.
  */
 export function credentialKeys(value: string): readonly string[] {
+  const spaced = withSpaces(value)
+  const keys = keysOf(value)
+  // Decoders of base64 skip the bytes of a blank in UTF-8, and read one word.
+  return spaced === value ? keys : [...new Set([...keysOf(spaced), ...keys])]
+}
+
+function keysOf(value: string): readonly string[] {
   const trimmed = withoutBlanksAround(value)
   if (trimmed === '') return none
   const isPlain = plain.test(value)

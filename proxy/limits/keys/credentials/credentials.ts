@@ -1,3 +1,5 @@
+import { withoutBlanksAround, withSpaces } from '../../../http/fields/trim-blanks.ts'
+
 /** The usual spelling of authentication schemes, by lower-case name: those of IANA's registry, and others in use. */
 const usualSpellings = new Map(
   [
@@ -40,7 +42,7 @@ const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
  * `, ` before; a value not of the form `scheme credentials` stays as it is, but for blanks around it.
  */
 export function canonicalCredentials(value: string): string {
-  const trimmed = withoutBlanksAround(value)
+  const trimmed = withoutBlanksAround(withSpaces(value))
   const [, scheme, rest] = schemeSyntax.exec(trimmed) ?? []
   if (scheme === undefined || rest === undefined) return trimmed
   const lowerCase = scheme.toLowerCase()
@@ -56,19 +58,6 @@ function canonicalRest(scheme: string, rest: string): string {
   if (scheme === 'basic') return Buffer.from(word, 'base64').toString('base64') || word
   const [, signed, signature = ''] = jsonWebToken.exec(word) ?? []
   return signed === undefined ? word : signed + Buffer.from(signature, 'base64url').toString('base64url')
-}
-
-/** No regular expression: `[…]+$` would start again at each blank, which takes quadratic time for thousands of them. */
-export function withoutBlanksAround(value: string): string {
-  let start = 0
-  let end = value.length
-  while (start < end && isBlank(value.charCodeAt(start))) start += 1
-  while (end > start && isBlank(value.charCodeAt(end - 1))) end -= 1
-  return value.slice(start, end)
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09 || code === 0x85 || code === 0xa0
 }
 
 function capitalized(scheme: string): string {

@@ -1,4 +1,5 @@
 import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { withSpaces } from '../../../http/fields/trim-blanks.ts'
 import { maxReadings } from '../partition-key.ts'
 import { decodings, lenientUser } from './basic-credentials.ts'
 import { credentialKeys } from './credential-keys.ts'
@@ -47,7 +48,7 @@ export function* possibleSpellings(value: string): Generator<string> {
       for (const spelling of spellingsOfWord(word)) yield* withEachScheme(spelling)
   }
   // The users of these keys are in lower case; the values decoded here keep their case.
-  const [, ...words] = value.trim().split(blanks)
+  const [, ...words] = withSpaces(value).trim().split(blanks)
   for (const text of new Set([...words.slice(0, maxReadings), words.join(' ')]))
     for (const decoded of decodings(text))
       for (const login of new Set([decoded, lenientUser(decoded), decoded.split('\0', 1)[0] ?? '']))
