@@ -71,6 +71,22 @@ describe('credentials', () => {
     },
   )
 
+  test.each([
+    ["Python's split", ['\xa0', '\x85', ' ', '\t']],
+    ["Go's strings.Fields", ['\xc2\xa0', '\xe3\x80\x80', ' ', '\t']],
+  ])('words count whatever blanks are around them: %s', (_, blanks) => {
+    const around = fc.string({ unit: fc.constantFrom(...blanks), maxLength: 3 })
+    const between = fc.string({ unit: fc.constantFrom(...blanks), minLength: 1, maxLength: 3 })
+    const scheme = fc.constantFrom('Bearer', 'ApiKey', 'Own', 'X-Own')
+    fc.assert(
+      fc.property(around, scheme, between, around, (before, name, middle, after) => {
+        const keys = credentialKeys(`${before}${name}${middle}key-7${after}`)
+        expect(keys).toEqual(expect.arrayContaining([...credentialKeys(`${name} key-7`)]))
+      }),
+      { numRuns: runs(500) },
+    )
+  })
+
   test('credentials in their usual spelling have one key each, all different', () => {
     const keys = known.map(({ scheme, word }) => credentialKeys(`${scheme} ${word}`))
     for (const each of keys) expect(each).toHaveLength(1)

@@ -127,10 +127,12 @@ function parameterOf(value: string): string | undefined {
 /** Each word that some backend takes for the token; `value` as sent. */
 function wordsOf(value: string, words: readonly string[]): ReadonlySet<string> {
   const taken = new Set<string>()
-  for (const splitter of splitters) {
-    const split = value.split(splitter)
-    taken.add(split[1] ?? '').add(split.at(-1) ?? '')
-  }
+  for (const splitter of splitters)
+    // Python's `split` gives no empty word for a blank at the beginning.
+    for (const text of [value, withoutBlanksAround(value)]) {
+      const split = text.split(splitter)
+      taken.add(split[1] ?? '').add(split.at(-1) ?? '')
+    }
   words.forEach((word, i) => {
     if (taken.size <= MAX_WORDS && schemes.has((words[i - 1] ?? '').toLowerCase())) taken.add(word)
   })
