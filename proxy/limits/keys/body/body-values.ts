@@ -17,9 +17,11 @@ export type SentBody =
 /**
  * The values that a backend may read at the paths of rules. In the body: in the format that its `Content-Type` names and in those that
  * its bytes may be in, compressed as it is and decompressed. In the query: PHP's `$_REQUEST` and Rack's `params` merge both.
+ * In the cookies: `$_REQUEST` prefers them to both where there is no `php.ini`, as in PHP's own images.
  *
  * @param unpacked without its `Content-Encoding`, if it has one that is known
  * @param target path and query as forwarded
+ * @param cookies of all lines, joined with `; `
  * @returns of each name
  */
 export function readBodyValues(
@@ -27,17 +29,23 @@ export function readBodyValues(
   unpacked: Buffer | undefined,
   format: BodyFormat,
   target: string,
+  cookies: string,
   names: BodyNames,
 ): readonly Findings[] {
-  const queries = queriesOf(target).map((query) => readFormValues(query, names))
-  if ('unread' in sent) return mergedByName(names, queries, sent.unread)
+  const others = queriesOf(target).map((query) => readFormValues(query, names))
+  if (cookies !== '') others.push(readFormValues(queryOfCookies(cookies), names))
+  if ('unread' in sent) return mergedByName(names, others, sent.unread)
   const { bytes, isWhole } = sent
   const asSent = readBytes(bytes, format, names, isWhole)
   const inside = unpacked ? readBytes(unpacked, { ...format, unread: undefined }, names, isWhole) : []
   // Packers leave short texts as they are.
   const found = [...inside, ...asSent.map((each) => inside.reduce(withoutKnown, each))]
   const why = format.unread ?? (isOtherText(bytes) ? 'charset' : undefined)
-  return mergedByName(names, [...found, ...queries], isWhole ? why : 'size')
+  return mergedByName(names, [...found, ...others], isWhole ? why : 'size')
+}
+
+function queryOfCookies(cookies: string): string {
+  return cookies.replaceAll('&', '%26').replaceAll(';', '&')
 }
 
 /** What one reading of the body finds, of each name. */

@@ -1,3 +1,4 @@
+import { linesOf } from '../../../http/message/headers.ts'
 import type { ClientRequest } from '../../../http/message/messages.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
 import { unescapedBytes } from '../../../request/values/unescaped.ts'
@@ -26,6 +27,7 @@ const MAX_LONG_BYTES = 16 * 1024
 export class KeyBody {
   readonly #sent: SentBody
   readonly #target: string
+  readonly #cookies: string
   readonly #format: BodyFormat
   readonly #unpacked: Buffer | undefined
   readonly #names: BodyNames
@@ -47,12 +49,20 @@ export class KeyBody {
     this.#names = names
     this.#sent = sent
     this.#target = target
+    this.#cookies = linesOf(rawHeaders, 'cookie').join('; ')
     this.#format = bodyFormatOf(rawHeaders)
     this.#unpacked = 'bytes' in sent ? unpack(sent.bytes, this.#format.codings) : undefined
   }
 
   find(part: BodyPart): Findings {
-    this.#findings ??= readBodyValues(this.#sent, this.#unpacked, this.#format, this.#target, this.#names)
+    this.#findings ??= readBodyValues(
+      this.#sent,
+      this.#unpacked,
+      this.#format,
+      this.#target,
+      this.#cookies,
+      this.#names,
+    )
     return this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
   }
 

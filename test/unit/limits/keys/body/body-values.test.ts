@@ -22,11 +22,13 @@ function keysOf(
   name = 'email',
   target = '/login',
   encoding?: string,
+  cookies: readonly string[] = [],
 ) {
   const bytes = Buffer.from(body)
   const sent: SentBody = bytes.length === 0 ? { unread: 'missing' } : { bytes, isWhole: true }
   const rawHeaders = [type].flat().flatMap((line) => ['content-type', line])
   if (encoding !== undefined) rawHeaders.push('content-encoding', encoding)
+  rawHeaders.push(...cookies.flatMap((line) => ['cookie', line]))
   const part = partOf(name)
   const read = new KeyBody(sent, { rawHeaders }, target, new BodyNames([part]))
   return bodyKeysOf({ partition: [part] }, () => [], read, address)
@@ -320,6 +322,23 @@ test('a parameter of the query counts too', () => {
     1,
     undefined,
   ])
+})
+
+// PHP's `$_REQUEST` without a php.ini takes a cookie before the query and the body.
+test.each<[lines: string[], name: string, values: string[]]>([
+  [['email=b'], 'email', ['b']],
+  [['x=1;email=b; sid=2'], 'email', ['b']],
+  [['x=1', 'Email[]=%62; email=c'], 'email', ['b', 'c']],
+  [['user[email]=b'], 'user.email', ['b']],
+  // No backend separates cookies so.
+  [['x=1&email=b'], 'email', []],
+])('a cookie of that name counts too: %j', (lines, name, values) => {
+  const body = name === 'email' ? '{"email":"a"}' : '{"user":{"email":"a"}}'
+  const keys = keysOf(body, json, name, '/login', undefined, lines)
+  expect(counts(keys, 'a', ...values)).toEqual([1, ...values.map(() => 1), undefined])
+  expect(keys?.requests.size).toBe(1 + values.length)
+  const alone = keysOf('', [], name, '/login', undefined, lines)
+  expect(counts(alone, ...values)).toEqual([...values.map(() => 1), 1])
 })
 
 test.each(['user=a', '{"user":"a"}'])('a body without the member counts by address: %s', (body) => {
