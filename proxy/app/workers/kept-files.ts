@@ -61,8 +61,11 @@ async function send(
   }
 }
 
-/** A file that was asked for: the pieces of its columns that have arrived. */
-type Asked = { readonly columns: Buffer[][]; readonly resolve: (file: KeptFile | undefined) => void }
+/** A file that was asked for: the pieces of its columns that have arrived, none of an empty column. */
+type Asked = {
+  readonly columns: (Buffer[] | undefined)[]
+  readonly resolve: (file: KeptFile | undefined) => void
+}
 
 /**
  * In a worker: asks for files as they were when they could last be used; undefined where its primary process has none, or has not
@@ -101,7 +104,7 @@ function nameOf({ kind, location }: Pick<Question, 'kind' | 'location'>): string
 }
 
 function toKeptFile({ columns }: Asked, about: KeptFile['about']): KeptFile {
-  const joined = Array.from(columns, (pieces) => Buffer.concat(pieces))
+  const joined = Array.from(columns, (pieces) => Buffer.concat(pieces ?? []))
   return { columns: joined, ...(about && { about }) }
 }
 

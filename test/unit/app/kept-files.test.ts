@@ -34,6 +34,13 @@ test('a worker gets each file in its columns, with one listener for all of its q
   expect(listeners.worker).toHaveLength(1)
 })
 
+test('a worker gets a file whose first and middle columns are empty, as those of a list of IPv6 networks are', async () => {
+  const { worker, primary } = makePorts()
+  const columns = ['', 'a', '', 'b'].map((text) => Buffer.from(text))
+  serveKeptFiles('list', () => ({ columns }), primary)
+  expect(await createAskForKept(worker)('list', 'a')).toEqual({ columns })
+})
+
 test('a worker whose primary process is gone gets no file', async () => {
   const port: LimiterPort = {
     send() {
