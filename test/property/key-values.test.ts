@@ -67,6 +67,32 @@ function rackName(name: string): string {
   return /^[[\]]*([^[\]]+)/.exec(name)?.[1] ?? ''
 }
 
+const trims: Readonly<Record<string, RegExp>> = {
+  "Java's trim": /^[\0-\x20]+|[\0-\x20]+$/g,
+  "Java's trim, after C has ended the text at a NUL": /^[\0-\x20]+|[\x01-\x20]*\0[^]*$|[\x01-\x20]+$/g,
+  "PHP's trim": /^[ \t\n\r\0\v]+|[ \t\n\r\0\v]+$/g,
+  "PHP's mb_trim": /^[\s\0\x85\u180e]+|[\s\0\x85\u180e]+$/g,
+  "Python's strip": /^[\t-\r\x1c-\x20\x85\p{Z}]+|[\t-\r\x1c-\x20\x85\p{Z}]+$/gu,
+  "Go's TrimSpace": /^\p{White_Space}+|\p{White_Space}+$/gu,
+}
+
+test.each(Object.entries(trims))('a value that a backend trims counts as one: %s', (_, around) => {
+  const blanks = fc.array(
+    fc.constantFrom(...'\0\x01\t\v\x1c\x1f \x85\xa0\u1680\u180e\u2003\u3000'.split('')),
+    { maxLength: 4 },
+  )
+  fc.assert(
+    fc.property(blanks, blanks, (before, after) => {
+      const value = [...before, 'abc', ...after].join('')
+      fc.pre(value.replace(around, '') === 'abc')
+      const sent = encodeURIComponent(value)
+      expect(queryValues(`/?user=${sent}`, 'user', 8)).toEqual(['abc'])
+      expect(cookieValues(`sid=${sent}`, 'sid', 8)).toEqual(['abc'])
+    }),
+    many,
+  )
+})
+
 Object.assign(queryReaders, {
   'Rack 2': (query) =>
     firstAndLast(

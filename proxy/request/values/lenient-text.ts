@@ -1,13 +1,14 @@
 import { unescapedBytes } from './unescaped.ts'
 
+const blank = /[\s\x85\u180e\u200b]/
 const plain = /^[a-z0-9_.~-]*$/
 const escapedOrBeyondAscii = /[%+"\\\0\x80-\xff]/
 
 /**
  * Reads a value or a name of a query or a cookie as the most lenient backend does, so that two spellings that some backend
  * takes for one come out as one: escapes decoded (`%41`, `%u0041`), `+` as a space, letter case folded, blanks around it
- * dropped. It is text to compare, never to forward. Two texts that a strict backend tells apart may come out as one, such
- * as `a+b` and `a b`.
+ * dropped, and the text behind a NUL. It is text to compare, never to forward. Two texts that a strict backend tells apart
+ * may come out as one, such as `a+b` and `a b`.
  *
  * Each step is repeated until nothing changes. So whichever of them a backend takes, and in whatever order, what it reads
  * comes out as what it was sent does.
@@ -24,5 +25,20 @@ export function decodedText(sent: string, isQuoted: boolean): string {
         .replace(/\uFFFD{2,}/g, '\uFFFD')
     : sent
   // Upper case first, as for paths: it turns `ſ` and `ı` into the letters that they are taken for.
-  return text.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i').trim()
+  const lower = text.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
+  const [shown = ''] = withoutBlanksAround(lower).split('\0', 1)
+  return withoutBlanksAround(shown)
+}
+
+/** As `trim`, and without NULs (PHP, Java), control characters (Java) and further blanks of Python, Go and older versions of .NET. */
+function withoutBlanksAround(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && isBlank(text.charAt(start))) start++
+  while (end > start && isBlank(text.charAt(end - 1))) end--
+  return text.slice(start, end)
+}
+
+function isBlank(character: string): boolean {
+  return character <= ' ' || blank.test(character)
 }

@@ -15,7 +15,6 @@ const lowerU = 0x75
  *
  * @param sent a character for each byte
  * @param isQuoted `"` and `\` are not part of the text
- * @returns the bytes up to the first NUL
  */
 export function unescapedBytes(sent: string, isQuoted: boolean): Buffer {
   let bytes = Buffer.from(sent, 'latin1')
@@ -29,8 +28,7 @@ export function unescapedBytes(sent: string, isQuoted: boolean): Buffer {
     }
     if (!isChanged) break
   }
-  const nul = bytes.indexOf(0)
-  return nul === -1 ? bytes : bytes.subarray(0, nul)
+  return bytes
 }
 
 /** Rewrites bytes in place, as nothing gets longer; the new end, or `unchanged`. */
