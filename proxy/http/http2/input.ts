@@ -10,11 +10,14 @@ import type { Http2Stream } from './stream.ts'
 
 /** The connection that receives the frames. */
 export type Http2InputOwner = {
-  readonly output: Http2Output<Http2Stream>
+  readonly output: Pick<
+    Http2Output<Http2Stream>,
+    'send' | 'takeHasResponded' | 'widen' | 'widenStream' | 'resizeTable' | 'setInitialWindow'
+  >
   readonly isClosed: boolean
   /** The open streams, by id. */
   readonly streams: ReadonlyMap<number, Http2Stream>
-  readonly answered: AnsweredStreams
+  readonly answered: Pick<AnsweredStreams, 'get' | 'end' | 'delete'>
   /** The id of the last stream that the client has opened. */
   readonly lastStream: number
   /** The client opens a stream. @param list the fields of the request; if they exceed the limit, those that fit */

@@ -13,7 +13,7 @@ const MAX_SETTINGS = 32
  */
 export function applySettings<Stream extends OutgoingStream>(
   payload: Buffer,
-  output: Http2Output<Stream>,
+  output: Pick<Http2Output<Stream>, 'resizeTable' | 'setInitialWindow'>,
   open: ReadonlyMap<number, Stream>,
 ): void {
   if (payload.length % SETTING_BYTES !== 0)

@@ -6,7 +6,6 @@ import { findMember } from '../../../proxy/limits/costs/json-members.ts'
 import { headerValues } from '../../../proxy/limits/keys/part-values.ts'
 import { prefersHtml } from '../../../proxy/http/fields/accept.ts'
 import { linesOf } from '../../../proxy/http/message/headers.ts'
-import type { ClientRequest } from '../../../proxy/http/message/messages.ts'
 import { acceptsTrailers } from '../../../proxy/http/fields/trailers.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
@@ -34,9 +33,7 @@ const trailersAccepted: CostRow = {
   units: [',', ' ', ', ', '\t,', 'trailers ', ' trailers x,', ',trailers\t'],
   atoms: [',', ' ', '\t', 'trailers', ';', 'q=1', 'x'],
   wrap: (content) => `a${content}b`,
-  open: openText((te) =>
-    acceptsTrailers({ headers: { te }, httpVersion: '1.1' } as unknown as ClientRequest),
-  ),
+  open: openText((te) => acceptsTrailers({ headers: { te }, httpVersion: '1.1' })),
 }
 
 const numbers = [

@@ -24,33 +24,38 @@ const begin = preface.toString('latin1') + frame(frameTypes.settings, 0, 0, '')
 function openConnection(): ByteReader {
   const kept: unknown[] = []
   const nothing = (): undefined => undefined
+  const never = (): boolean => false
   const glitches = new Glitches(() => 0)
-  const owner = {
+  let lastStream = 0
+  const owner: Http2InputOwner = {
     output: {
       send: nothing,
-      takeResponded: () => false,
+      takeHasResponded: never,
       widen: nothing,
+      widenStream: never,
       resizeTable: nothing,
       setInitialWindow: nothing,
     },
     isClosed: false,
     streams: new Map(),
-    answered: { end: nothing, get: nothing, delete: nothing },
-    lastStream: 0,
-    open(id: number, list: readonly string[], _endsStream: boolean, isTooLarge: boolean) {
-      owner.lastStream = id
+    answered: { end: never, get: nothing, delete: nothing },
+    get lastStream() {
+      return lastStream
+    },
+    open(id, list, _endsStream, isTooLarge) {
+      lastStream = id
       const fields = isTooLarge ? undefined : readRequestFields(list)
       if (fields) kept.push(fields, headersOf(fields.headers))
     },
-    glitch(weight: number) {
+    glitch(weight) {
       if (!glitches.add(weight)) throw new ConnectionError(11, 'too many frames without effect (flood)')
     },
     failStream: () => owner.glitch(10),
     dropStream: nothing,
     closeIfDone: nothing,
-    close: nothing,
+    closeWhenIdle: nothing,
   }
-  const incoming = new Http2Input(owner as unknown as Http2InputOwner, maxHeaderBytes, () => 0)
+  const incoming = new Http2Input(owner, maxHeaderBytes, () => 0)
   return {
     take(piece) {
       Object.assign(this, { incoming, kept })
