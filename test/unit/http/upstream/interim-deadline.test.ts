@@ -20,10 +20,10 @@ const timeouts = { firstByteMs, idleMs: 1_000 }
 type Waiting = {
   readonly heard: readonly string[]
   /** Has the backend send an interim response. */
-  inform(): void
+  sendInterimResponse(): void
   /** Moves the clock and sweeps. */
   pass(ms: number): void
-  lasts?(): boolean
+  noteLongResponse?(): boolean
 }
 
 function listeningExchange() {
@@ -79,9 +79,9 @@ async function overHttp1(): Promise<Waiting> {
   await eventually('the backend has the request', () => expect(side).toBeDefined())
   return {
     heard,
-    inform: () => side?.write('HTTP/1.1 102 Processing\r\n\r\n'),
+    sendInterimResponse: () => side?.write('HTTP/1.1 102 Processing\r\n\r\n'),
     pass: (ms) => connection.expire((nowMs += ms)),
-    lasts: () => connection.noteLongResponse(),
+    noteLongResponse: () => connection.noteLongResponse(),
   }
 }
 
@@ -108,7 +108,7 @@ async function overHttp2(): Promise<Waiting> {
   await eventually('the backend has the request', () => expect(stream).toBeDefined())
   return {
     heard,
-    inform: () => stream?.additionalHeaders({ ':status': 102 }),
+    sendInterimResponse: () => stream?.additionalHeaders({ ':status': 102 }),
     pass: (ms) => session.expire((nowMs += ms), false),
   }
 }
@@ -121,7 +121,7 @@ describe.each([
     const waiting = await begin()
     for (let i = 1; i <= 40; i++) {
       waiting.pass(firstByteMs - 1)
-      waiting.inform()
+      waiting.sendInterimResponse()
       await eventually('it has come', () => expect(waiting.heard).toHaveLength(i))
     }
     expect(waiting.heard).toEqual(Array<string>(40).fill('102'))
@@ -132,8 +132,8 @@ describe.each([
 
 test('a request with one does not take a connection from short requests', async () => {
   const waiting = await overHttp1()
-  expect([waiting.lasts?.(), waiting.lasts?.()]).toEqual([false, false])
-  waiting.inform()
+  expect([waiting.noteLongResponse?.(), waiting.noteLongResponse?.()]).toEqual([false, false])
+  waiting.sendInterimResponse()
   await eventually('it has come', () => expect(waiting.heard).toHaveLength(1))
-  expect([waiting.lasts?.(), waiting.lasts?.()]).toEqual([false, true])
+  expect([waiting.noteLongResponse?.(), waiting.noteLongResponse?.()]).toEqual([false, true])
 })

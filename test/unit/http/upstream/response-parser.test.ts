@@ -8,7 +8,7 @@ import { ResponseParser } from '../../../../proxy/http/upstream/response/respons
 
 type Seen = {
   heads: ResponseHead[]
-  informed: number[]
+  interim: number[]
   body: string
   ended: boolean[]
   rest: string | undefined
@@ -16,10 +16,10 @@ type Seen = {
 
 /** Feeds one response to a parser in the given pieces and returns the result. */
 function parse(pieces: readonly string[], method = 'GET', closed = false): Seen {
-  const seen: Seen = { heads: [], informed: [], body: '', ended: [], rest: undefined }
+  const seen: Seen = { heads: [], interim: [], body: '', ended: [], rest: undefined }
   const parser = new ResponseParser()
   parser.expect(method, {
-    onInterimResponse: (head) => seen.informed.push(head.status),
+    onInterimResponse: (head) => seen.interim.push(head.status),
     onHead: (head) => seen.heads.push(head),
     onBody: (chunk) => (seen.body += chunk.toString('latin1')),
     onEnd: (persistent) => seen.ended.push(persistent),
@@ -91,7 +91,7 @@ describe('valid responses', () => {
 
   test('interim responses come before the final one', () => {
     const text = `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n${ok}Content-Length: 0\r\n\r\n`
-    expect(parse([text])).toMatchObject({ informed: [100, 103], ended: [true] })
+    expect(parse([text])).toMatchObject({ interim: [100, 103], ended: [true] })
   })
 
   test('an upgrade passes on the bytes after its head', () => {
@@ -324,7 +324,7 @@ describe('an empty line behind 100 Continue', () => {
 
   test('is skipped', () => {
     for (const pieces of cuts(`HTTP/1.1 100 Continue\r\n\r\n\r\n${final}`))
-      expect(parse(pieces)).toMatchObject({ informed: [100], body: 'hi', ended: [true] })
+      expect(parse(pieces)).toMatchObject({ interim: [100], body: 'hi', ended: [true] })
   })
 
   test.each([
