@@ -1,10 +1,10 @@
-/** Members of a JSON Web Key (RFC 7517 section 4, RFC 7518 section 6). */
+/** Members of a JSON Web Key (RFC 7517 section 4, RFC 7518 section 6): texts, but for those of a malformed key. */
 type Key = {
-  readonly kty?: string
-  readonly crv?: string
-  readonly n?: string
-  readonly kid?: string
-  readonly use?: string
+  readonly kty?: unknown
+  readonly crv?: unknown
+  readonly n?: unknown
+  readonly kid?: unknown
+  readonly use?: unknown
 }
 
 /** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
@@ -38,8 +38,8 @@ export function areTooManyChecks(costsUs: readonly number[]): boolean {
   return costsUs.length > MAX_KEYS || (costsUs.length > 1 && sumUs > MAX_CHECKS_US)
 }
 
-export function modulusBytes({ n = '' }: Pick<Key, 'n'>): number {
-  const modulus = Buffer.from(n, 'base64url')
+export function modulusBytes({ n }: Pick<Key, 'n'>): number {
+  const modulus = Buffer.from(typeof n === 'string' ? n : '', 'base64url')
   return modulus.length - modulus.findIndex((byte) => byte !== 0)
 }
 
@@ -61,7 +61,7 @@ const algorithms: Readonly<Record<string, string>> = {
 export function findUntriedKeys(keySet: string): string[] {
   const kinds = new Map<string, { readonly costsUs: number[]; isFull: boolean; untried: number }>()
   for (const key of keysIn(keySet)) {
-    const kind = key.crv ?? key.kty
+    const kind = [key.crv, key.kty].find((name) => typeof name === 'string')
     if (key.use === 'enc' || kind === undefined) continue
     const found = kinds.get(kind) ?? { costsUs: [], isFull: false, untried: 0 }
     kinds.set(kind, found)
@@ -79,7 +79,8 @@ export function findUntriedKeys(keySet: string): string[] {
   )
 }
 
-function keysIn(keySet: string): readonly Key[] {
+/** The keys of a set that are objects: one that is malformed does not make the others useless (RFC 7517 section 5). */
+export function keysIn(keySet: string): readonly Key[] {
   try {
     const { keys } = JSON.parse(keySet) as { keys?: unknown }
     return Array.isArray(keys)

@@ -1,5 +1,5 @@
-import { createLocalJWKSet, type JSONWebKeySet } from 'jose'
-import { areTooManyChecks, checkCostUs, modulusBytes } from './check-costs.ts'
+import { createLocalJWKSet, type JWK } from 'jose'
+import { areTooManyChecks, checkCostUs, keysIn, modulusBytes } from './check-costs.ts'
 
 /** A key that verifies a signature. */
 export type VerificationKey = {
@@ -42,28 +42,35 @@ export function chooseSecret(secret: string): KeyChooser {
  * token names no key, each that fits its algorithm is tried, and where none has that name, those without a name: as many as
  * one request may take checks of signatures.
  *
- * @returns undefined where the text is not a key set
+ * @returns undefined where the text is not a key set, or has no key that is an object
  */
 export function chooseFrom(keySet: string): KeyChooser | undefined {
-  try {
-    const { keys } = JSON.parse(keySet) as JSONWebKeySet
-    const single = keys.map((jwk) => ({ jwk, find: createLocalJWKSet({ keys: [jwk] }) }))
-    return async ({ alg, kid }) => {
-      const named = single.filter(({ jwk }) => kid !== undefined && jwk.kid === kid)
-      const others = single.filter(({ jwk }) => kid === undefined || jwk.kid === undefined)
-      const chosen: VerificationKey[] = []
-      for (const { jwk, find } of named.length > 0 ? named : others) {
-        const checkUs = checkCostUs(alg, jwk)
-        if (areTooManyChecks([...chosen.map((each) => each.checkUs), checkUs])) break
-        // A key for something else, or one that cannot be read.
-        const key = await find({ alg }).catch(() => undefined)
-        const signatureLength = base64Length(signatureBytes[alg] ?? modulusBytes(jwk))
-        if (key) chosen.push({ key, signatureLength, checkUs })
-      }
-      return chosen
+  const single = keysIn(keySet).flatMap((jwk) => findersOf(jwk as JWK))
+  if (single.length === 0) return undefined
+  return async ({ alg, kid }) => {
+    const named = single.filter(({ jwk }) => kid !== undefined && jwk.kid === kid)
+    const others = single.filter(({ jwk }) => kid === undefined || jwk.kid === undefined)
+    const chosen: VerificationKey[] = []
+    for (const { jwk, find } of named.length > 0 ? named : others) {
+      const checkUs = checkCostUs(alg, jwk)
+      if (areTooManyChecks([...chosen.map((each) => each.checkUs), checkUs])) break
+      // A key for something else, or one that cannot be read.
+      const key = await find({ alg }).catch(() => undefined)
+      const signatureLength = base64Length(signatureBytes[alg] ?? modulusBytes(jwk))
+      if (key) chosen.push({ key, signatureLength, checkUs })
     }
+    return chosen
+  }
+}
+
+type KeyFinder = { readonly jwk: JWK; readonly find: ReturnType<typeof createLocalJWKSet> }
+
+/** Nothing for what the library does not take for a key. */
+function findersOf(jwk: JWK): KeyFinder[] {
+  try {
+    return [{ jwk, find: createLocalJWKSet({ keys: [jwk] }) }]
   } catch {
-    return undefined
+    return []
   }
 }
 

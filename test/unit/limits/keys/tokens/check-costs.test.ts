@@ -56,6 +56,18 @@ test.each<[string, string, string[]]>([
   ],
   ['a secret', 'a secret of thirty-two bytes, at least', []],
   ['keys that are no keys', keySet({}), []],
+  [
+    'a key beside those whose members are no texts',
+    keySet(
+      ...[5, null, {}, [], true].flatMap((other) => [
+        { kty: 'RSA', n: other },
+        { kty: 'EC', crv: other },
+        { kty: other, crv: other, n: other, kid: other, use: other },
+      ]),
+      onCurve('P-256'),
+    ),
+    [],
+  ],
   ['no list of keys', '{"keys":7}', []],
   ['a list of other things', '{"keys":[null,7]}', []],
 ])('keys without a name that are never tried: %s', (_, text, found) =>

@@ -212,6 +212,18 @@ describe('a token that cannot be verified is ignored', () => {
     expect(outcomes).toEqual(['no-keys', 'no-keys'])
   })
 
+  test('a malformed key of the set, which hides no other', async () => {
+    const { keys } = JSON.parse(text ?? '') as { keys: JWK[] }
+    for (const other of [5, null, {}, [], true, ''])
+      for (const kid of ['one', other, undefined]) {
+        const malformed = [other, { kty: 'RSA', e: 'AQAB', n: other, kid }, { kty: other, crv: other, kid }]
+        text = JSON.stringify({ keys: [...malformed, ...keys.map((key) => ({ ...key, kid }))] })
+        expect(await subOf(create(), await sign({}, rsa.privateKey, { kid: 'one' }))).toBe(
+          kid === 'one' || kid === undefined ? 'alice' : undefined,
+        )
+      }
+  })
+
   test('a claim that is a list, an object, or of every object', async () => {
     const verifier = create()
     for (const sub of [['a'], { a: 1 }, null, true])
