@@ -12,7 +12,7 @@ import type { GeoFiles } from '../policy/geo-files.ts'
 import type { Webhook } from '../telemetry/webhooks/webhook-event.ts'
 import { boundsFor, type Bounds } from './bounds.ts'
 import type { FolderOf } from './checks/certificates.ts'
-import { locateKeys } from './checks/key-files.ts'
+import { readKeys } from './checks/key-files.ts'
 import { findProblems } from './checks/problems.ts'
 import { findWarnings } from './checks/warnings.ts'
 import { locateCrowdsecKey } from './clients/crowdsec.ts'
@@ -98,6 +98,9 @@ export function loadGatewaySettings(
   const routes = file
     ? readRouteAuthorities(file.values.routes, file.source.placeOf, folder)
     : { routes: undefined, problems: [] }
+  const keys = file
+    ? readKeys(file.values.jwt, file.source.placeOf, folder)
+    : { jwt: undefined, keySet: undefined, problems: [] }
   const mistakes = [
     ...unknown,
     ...unreadSecrets,
@@ -105,6 +108,7 @@ export function loadGatewaySettings(
     ...problems,
     ...unread,
     ...routes.problems,
+    ...keys.problems,
     ...read.problems,
     ...findProblems(read, file, folder, folderOf),
   ]
@@ -132,9 +136,9 @@ export function loadGatewaySettings(
     // Routes that only over leads to are no reason to send nothing to the default backend.
     hasFallback: isUpstreamGiven(env, file?.source) || isEachOnlyOver(routes.routes),
     geoip: locateGeo(file?.values.geoip, folder),
-    jwt: locateKeys(file?.values.jwt, folder),
+    jwt: keys.jwt,
   }
-  const inForce = { rules: settings.rules, jwt: settings.jwt }
+  const inForce = { rules: settings.rules, keySet: keys.keySet }
   const loaded = { env, cwd, path, name, file, read, values, written: rules, ...inForce }
   const warnings = findWarnings(loaded)
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }

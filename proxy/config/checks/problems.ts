@@ -12,7 +12,6 @@ import { findDeniedAllowances, findIdleOverrides } from './client-lists.ts'
 import { findUndecidable } from './decisions.ts'
 import { findWithoutSecret } from './devices.ts'
 import { checkJointly } from './joint.ts'
-import { checkKeyFiles } from './key-files.ts'
 import { findUnroutable } from './over.ts'
 import { findOwnAddresses } from './own-address.ts'
 import { findAddressKeys, findRepeatedNames, findUnverifiable } from './table.ts'
@@ -32,7 +31,7 @@ export function findProblems(
 ): Problem[] {
   if (!file) return checkJointly(read, folderOf)
   const { given, placeOf } = file.source
-  const { allowList, denyList, limits: rules, crowdsec, geoip, jwt, routes, webhooks } = file.values
+  const { allowList, denyList, limits: rules, crowdsec, geoip, routes, webhooks } = file.values
   const ofRule = placeOfRule(file)
   const lists = { allowList, denyList, limits: rules }
   const { clientAddressHeader, decisionsPort } = read.values
@@ -51,7 +50,6 @@ export function findProblems(
     ...findUnusableGeo(geoip, placeOf, folder),
     ...('geoip' in file.values || !('geoip' in given) ? findWithoutGeo(rules, geoip, ofRule) : []),
     ...checkCrowdsecKey(crowdsec, placeOf, folder),
-    ...checkKeyFiles(jwt, placeOf, folder),
     ...checkJointly(read, folderOf),
     ...findOwnAddresses(routes, read, placeOf),
     ...findUnsigned(webhooks, read.values, 'webhookSecret' in read.values, placeOf),

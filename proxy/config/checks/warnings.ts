@@ -1,7 +1,6 @@
 import { showValue, type Place } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import type { SettingsOf } from '../../../shared/settings/table.ts'
-import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
 import type { Rule } from '../../policy.ts'
 import { meantNetwork, sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import { warnOfIdleGeo } from '../clients/geoip.ts'
@@ -42,8 +41,8 @@ export type Loaded = {
   readonly written: readonly Rule[] | undefined
   /** The rules in force. */
   readonly rules: readonly Rule[]
-  /** With absolute paths. */
-  readonly jwt: TokenSettings | undefined
+  /** The text of the key set in a file that verifies tokens; undefined without such a file. */
+  readonly keySet: string | undefined
 }
 
 /** Warns of valid settings that are probably mistakes. */
@@ -61,7 +60,7 @@ export function findWarnings(loaded: Loaded): string[] {
   ]
 }
 
-function warnOfFile(file: FileReading, { name, values, written, jwt }: Loaded): string[] {
+function warnOfFile(file: FileReading, { name, values, written, keySet }: Loaded): string[] {
   const { placeOf } = file.source
   const { routes } = file.values
   const ofRoute = (index: number): Place => placeOf(['routes', index, 'onlyOver'])
@@ -85,7 +84,7 @@ function warnOfFile(file: FileReading, { name, values, written, jwt }: Loaded): 
     ...warnOfIdleLeases(written, values.redisUrl, ofRule),
     ...warnOfIdleRules(written, ofRule),
     ...(file.values.jwt ? warnOfIdleTokens(written, placeOf(['jwt'])) : []),
-    ...(jwt ? warnOfUntriedKeys(jwt, placeOf(['jwt', 'jwksFile'])) : []),
+    ...(keySet === undefined ? [] : warnOfUntriedKeys(keySet, placeOf(['jwt', 'jwksFile']))),
   ]
 }
 
