@@ -60,9 +60,7 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
     given,
     placeOf: (path) => placeAt(lineOf(path), subjectOf(given, path)),
     show: (field, value, path) => {
-      // A header for the backend may hold its login.
-      if (path.includes('requestHeaders') && typeof value === 'string' && value !== '')
-        return 'a value that is not shown'
+      if (path.includes('requestHeaders') && mayBeLogin(value)) return 'a value that is not shown'
       // A URL may hold a password.
       return (shows.get(field === 'routes' ? 'upstream' : field) ?? showValue)(value)
     },
@@ -80,6 +78,11 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
       }
     },
   }
+}
+
+/** Whether the value of a header for the backend may be its login there, such as a key of digits without quotes. */
+function mayBeLogin(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && typeof value !== 'object'
 }
 
 /**

@@ -54,6 +54,20 @@ test.each([
   }
 })
 
+test.each(['84729103', '-8472.9103', '0x50cdf0f', '8_472', '.inf', 'true'])(
+  'a header for the backend without quotes: %s',
+  (value) => {
+    for (const place of ['', 'routes:\n  - name: a\n    upstream: http://host\n    ']) {
+      const problems = problemsOf(
+        {},
+        directoryWith(`${place}requestHeaders: { X-Key: ${value} }\nlimits: []\n`),
+      )
+      for (const problem of problems) expect(problem).toContain('got a value that is not shown')
+      if (Number.isFinite(Number(value))) expect(problems).toHaveLength(1)
+    }
+  },
+)
+
 test('the path of a webhook, by which chat services know who sends', () => {
   for (const url of [
     `ftp://hooks.example/services/${PASSWORD}`,
