@@ -45,10 +45,16 @@ export function showUrl(url: unknown): string {
   return typeof url === 'string' ? showValue(withoutLogin(url).replace(/\?.*$/s, '?***')) : showValue(url)
 }
 
-/** The same without the path too, for URLs that are secrets as a whole. */
+/**
+ * The same without the path too, for URLs that are secrets as a whole. The host ends at the first character that no host has: to
+ * URL parsers a backslash is a slash.
+ */
 export function showOrigin(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)
-  return showValue(withoutLogin(url).replace(/^((?:[a-z+]*:\/+)?(?![a-z+]*:\/)[^/?#]+[/?#]).+$/is, '$1***'))
+  const shown = withoutLogin(url)
+  const [origin = ''] = /^(?:[a-z+]*:)?[/\\]*[\p{L}\p{N}.:[\]*@_-]*/iu.exec(shown) ?? []
+  const hidden = shown.slice(origin.length)
+  return showValue(hidden.length > 1 ? `${origin}${hidden.charAt(0)}***` : shown)
 }
 
 function withoutLogin(url: string): string {

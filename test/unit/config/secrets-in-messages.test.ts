@@ -76,6 +76,12 @@ test('the path of a webhook, by which chat services know who sends', () => {
     `https://hooks.example/${PASSWORD}#a`,
     `https://hooks.example?token=${PASSWORD} `,
     `https://user:a/${PASSWORD}@hooks.example/a`,
+    `https:\\\\hooks.example\\services\\${PASSWORD}#a`,
+    `https:/\\hooks.example\\${PASSWORD}`,
+    `https://hooks.example\\services/${PASSWORD} `,
+    `\\\\hooks.example\\${PASSWORD}`,
+    `//hooks.example/${PASSWORD}`,
+    `https://hooks.example\uff0f${PASSWORD}#a`,
   ]) {
     const problems = problemsOf(
       env,
