@@ -46,7 +46,7 @@ function madeUpToken(alg: Algorithm, kid: string | undefined, id: number): strin
 
 afterEach(() => void vi.restoreAllMocks())
 
-test('the tokens of a request cost no more signature checks than one token', async () => {
+test('the tokens of a request cost no more signature checks than one token, or than one each of two tokens', async () => {
   const verify = vi.spyOn(webcrypto.subtle, 'verify')
   const drawn = fc.record({
     alg: algorithm,
@@ -75,11 +75,14 @@ test('the tokens of a request cost no more signature checks than one token', asy
       verify.mockClear()
       const claims = await createTokenReader([policy], verifier).read([policy], { rawHeaders })
       const most = maxChecks[alg]
-      const needed = kids
+      const checks = kids
         .map((kid) => keysFor(kid, Math.min(keys, most), keys, areNamed))
-        .reduce((sum, each) => sum + each, 0)
-      expect(claims).toBe(needed > most ? 'too-many' : undefined)
-      expect(verify).toHaveBeenCalledTimes(needed > most ? 0 : needed)
+        .filter((count) => count > 0)
+      const needed = checks.reduce((sum, each) => sum + each, 0)
+      const areSingle = checks.length <= 2 && needed === checks.length
+      const isRefused = needed > most && !areSingle
+      expect(claims).toBe(isRefused ? 'too-many' : undefined)
+      expect(verify).toHaveBeenCalledTimes(isRefused ? 0 : needed)
       // The same token again takes no check.
       if (kids.length > 1) return
       verify.mockClear()

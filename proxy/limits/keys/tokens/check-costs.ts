@@ -10,8 +10,11 @@ type Key = {
 /** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
 const MAX_KEYS = 8
 
-/** CPU time that the signature checks of a request take at most, but for a single one. */
+/** CPU time that the signature checks of a token take at most, but for a single one. */
 const MAX_CHECKS_US = 2000
+
+/** Tokens of a request that may take a check each, whatever its CPU time: an access token and an ID token of one issuer. */
+const MAX_SINGLE_CHECKS = 2
 
 /** CPU time of one check by OpenSSL 3.5 on a core of an AMD EPYC, rounded up. */
 const microseconds: Readonly<Record<string, number>> = {
@@ -32,7 +35,18 @@ export function checkCostUs(alg: string, key: Pick<Key, 'n'> = {}): number {
   return microseconds[alg] ?? RSA_US * Math.max(1, modulusBytes(key) / 256) ** 2
 }
 
-/** Whether a request takes too much CPU time with these checks. */
+/**
+ * Whether the tokens of a request take too many signature checks, or too much CPU time.
+ *
+ * @param costsUs of each token those of its checks
+ */
+export function haveTooManyChecks(costsUs: readonly (readonly number[])[]): boolean {
+  const checked = costsUs.filter(({ length }) => length > 0)
+  const areSingle = checked.every(({ length }) => length === 1)
+  return !(areSingle && checked.length <= MAX_SINGLE_CHECKS) && areTooManyChecks(checked.flat())
+}
+
+/** Whether these checks of one token are too many, or take too much CPU time. */
 export function areTooManyChecks(costsUs: readonly number[]): boolean {
   const sumUs = costsUs.reduce((sum, each) => sum + each, 0)
   return costsUs.length > MAX_KEYS || (costsUs.length > 1 && sumUs > MAX_CHECKS_US)

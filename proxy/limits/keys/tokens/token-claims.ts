@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
-import { areTooManyChecks } from './check-costs.ts'
+import { haveTooManyChecks } from './check-costs.ts'
 import { claimDetails, type ClaimDetails } from './claim-details.ts'
 import type { KeySet } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
@@ -104,12 +104,13 @@ export class TokenVerifier {
   }
 
   /**
-   * Whether the tokens of one request would need more signature checks, or more CPU time for these, than a single token ever does. A
-   * request with made-up tokens would otherwise cost a multiple, also where it is refused. Tokens seen a moment ago need none.
+   * Whether the tokens of one request would need more signature checks, or more CPU time for these, than a single token ever does, or
+   * than a check each of two tokens. A request with made-up tokens would otherwise cost a multiple, also where it is refused. Tokens
+   * seen a moment ago need none.
    */
   async needTooManyChecks(tokens: readonly SentToken[]): Promise<boolean> {
     const costsUs = await Promise.all(tokens.map((token) => this.#costsOfChecks(token)))
-    return areTooManyChecks(costsUs.flat())
+    return haveTooManyChecks(costsUs)
   }
 
   readUse(): TableUse {
