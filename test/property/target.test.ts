@@ -80,6 +80,14 @@ function accepted(raw: string): Target | undefined {
   return typeof target === 'string' ? undefined : target
 }
 
+/**
+ * Whether a path is refused as it has more readings than one of its length may have. A property about readings leaves such paths out, and
+ * bounds their share.
+ */
+function hasTooManyReadings(raw: string): boolean {
+  return readTarget('GET', raw) === 'the path can be read in too many ways'
+}
+
 function readings(raw: string): string[] {
   const target = accepted(raw)
   if (!target) throw new Error(`${raw} was refused`)
@@ -231,14 +239,19 @@ describe('a reading of the path', () => {
 
   test('ends at each delimiter that a router ends the path at', () => {
     const delimiter = fc.constantFrom(';', '%3b', '%3F', '%23', ';a=1;', '/;', ';%2F')
+    let [tried, refused] = [0, 0]
     fc.assert(
       fc.property(base, delimiter, pieces, (names, between, rest) => {
         // A path that climbs out of the route is refused, or names another path in canonical form.
         const raw = `/${names.join('/')}${between}${rest.replaceAll(/\.|%2e|:/gi, '')}`
-        expect(readings(raw)).toContain(`/${names.join('/')}`)
+        tried += 1
+        if (hasTooManyReadings(raw)) refused += 1
+        else expect(readings(raw)).toContain(`/${names.join('/')}`)
       }),
       many,
     )
+    // 0.3 to 0.7 % over 20 seeds of 3,000 paths; 300 are drawn at least.
+    expect(refused / tried).toBeLessThan(0.03)
   })
 
   test('a plain variant of a path is read as the path', () => {
@@ -301,13 +314,13 @@ describe('a reading of the path', () => {
     fc.assert(
       fc.property(variant, ({ names, raw }) => {
         tried += 1
-        // Many disguises in one short path make more readings than it may have.
-        if (readTarget('GET', raw) === 'the path can be read in too many ways') refused += 1
+        if (hasTooManyReadings(raw)) refused += 1
         else expect(readings(raw)[0]).toBe(`/${names.join('/')}`)
       }),
       many,
     )
-    expect(refused / tried).toBeLessThan(0.2)
+    // 8 to 10 % over 20 seeds of 3,000 paths.
+    expect(refused / tried).toBeLessThan(0.15)
   })
 })
 
