@@ -3,6 +3,7 @@ import {
   areTooManyChecks,
   checkCostUs,
   findUntriedKeys,
+  haveTooManyChecks,
 } from '../../../../../proxy/limits/keys/tokens/check-costs.ts'
 
 /** The modulus of an RSA key with so many bits. */
@@ -22,10 +23,20 @@ test.each([
   ['PS512', rsa(4096), 8],
   ['RS256', rsa(8192), 2],
   ['RS256', rsa(16384), 1],
-])('a request may take so many checks of %s', (alg, key, most) => {
+])('a token may take so many checks of %s', (alg, key, most) => {
   const costsOf = (count: number): number[] => Array.from({ length: count }, () => checkCostUs(alg, key))
   expect(areTooManyChecks(costsOf(most))).toBe(false)
   expect(areTooManyChecks(costsOf(most + 1))).toBe(true)
+})
+
+test.each<[string, number[], boolean]>([
+  ['an access token and an ID token of ES512 that name their keys', [1, 1], false],
+  ['these beside tokens that are known', [1, 0, 1, 0], false],
+  ['three tokens of ES512', [1, 1, 1], true],
+  ['a token of ES512 with two keys to try beside another one', [2, 1], true],
+])('whether the checks of a request are too many: %s', (_, checks, areTooMany) => {
+  const costsUs = checks.map((count) => Array.from({ length: count }, () => checkCostUs('ES512')))
+  expect(haveTooManyChecks(costsUs)).toBe(areTooMany)
 })
 
 test.each<[string, string, string[]]>([
