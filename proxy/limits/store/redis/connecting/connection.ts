@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import type { Log } from '../../../../../shared/log.ts'
-import { connectCluster, type ClusterProblems } from './cluster.ts'
-import { isOfReplica, reasonOf } from '../errors.ts'
+import { connectCluster } from './cluster.ts'
+import { isOfReplica } from '../errors.ts'
 import { createLeaving, isFirstToLeave, onReplica, type Leaving } from './leaving.ts'
 import { readyWithoutInfo } from './ready-check.ts'
 import {
@@ -11,8 +11,8 @@ import {
   sentinelLoginOptions,
   type ReadCredentials,
 } from './options.ts'
+import { createProblemLog, type ProblemLog } from './problem-log.ts'
 import { createRenewal, renewSentinelLogin } from './renewal.ts'
-import { NodeLog } from '../node-log.ts'
 import type { RedisClient } from '../run-script.ts'
 import { createSentinelReasons } from './sentinels.ts'
 import { describeRedis, type RedisAddress } from './url.ts'
@@ -74,7 +74,6 @@ export function connectRedis(
       clearTimeout(timer)
       clearTimeout(settling)
       client.disconnect()
-      problems.close()
     },
   }
 }
@@ -172,39 +171,3 @@ function isReady(client: RedisClient): boolean {
 
 /** How long a connection is kept after one that led to a replica until the log calls it one to Redis. */
 const SETTLED_AFTER_MS = 1000
-
-type ProblemLog = ClusterProblems & {
-  readonly solved: () => void
-  readonly tellOfReplica: (reason: string) => void
-  readonly close: () => void
-}
-
-/** One line for each new reason why there is no connection, and one when there is. */
-function createProblemLog(redis: string, log: Log): ProblemLog {
-  /** By reason, the node that it was first seen at; undefined without a cluster. */
-  const told = new Map<string, string | undefined>()
-  const nodeLog = new NodeLog(log)
-  function tell(reason: string, message: string, node?: string): void {
-    if (told.has(reason) || told.size === MAX_REASONS) return
-    told.set(reason, node)
-    nodeLog.tell('warn', message, { node, fields: { redis, reason } })
-  }
-  return {
-    tell(problem, node) {
-      tell(reasonOf(problem), 'cannot connect to Redis; retrying', node)
-    },
-    tellOfReplica: (reason) =>
-      tell(reasonOf(reason), 'connected to a replica of Redis; looking for the master'),
-    solvedAt(node) {
-      for (const [reason, at] of told) if (at === node) told.delete(reason)
-    },
-    solved() {
-      told.clear()
-      log.info({ redis }, 'connected to Redis')
-    },
-    close: () => nodeLog.close(),
-  }
-}
-
-/** More in one outage than there are kinds of failures: then the reasons hold something that changes each time. */
-const MAX_REASONS = 20
