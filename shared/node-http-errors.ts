@@ -19,12 +19,32 @@ export function answerNodeErrors(server: Server, allow: string): void {
     const fields = { 'content-type': 'application/json', 'content-length': body.length }
     response.writeHead(status, { ...fields, 'cache-control': 'no-store' }).end(body)
   })
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => endWith(socket, replyTo(error)))
+  const isResponding = watchResponses(server)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (isResponding(socket)) socket.destroy()
+    else endWith(socket, replyTo(error))
+  })
   server.on('connect', (_request, socket) => {
     // Node has taken its own listener off.
     socket.on('error', () => undefined)
-    endWith(socket, errors.methodNotAllowed, `allow: ${allow}\r\n`)
+    if (isResponding(socket)) socket.destroy()
+    else endWith(socket, errors.methodNotAllowed, `allow: ${allow}\r\n`)
   })
+}
+
+/** @returns whether a response has begun on a connection and not ended: the bytes of an error would be part of its content */
+function watchResponses(server: Server): (socket: Duplex) => boolean {
+  const pending = new WeakMap<Duplex, Set<ServerResponse>>()
+  server.on('request', ({ socket }, response: ServerResponse) => {
+    const responses = pending.get(socket) ?? new Set()
+    pending.set(socket, responses.add(response))
+    response.once('close', () => responses.delete(response))
+  })
+  return (socket) => {
+    for (const { headersSent, writableEnded } of pending.get(socket) ?? [])
+      if (headersSent && !writableEnded) return true
+    return false
+  }
 }
 
 /** RFC 9112 section 3.2: exactly one `Host`, which only HTTP/1.0 may leave out. */

@@ -1,7 +1,10 @@
-import { beforeAll, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { startOrigin } from '../support/gateway/origin.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // Errors of every listener have one shape, also those before any route: of requests that cannot be read, and of CONNECT.
 
@@ -41,4 +44,21 @@ test.each(['clients', 'operators', 'origin'])('the listener for %s', async (list
     expect(JSON.parse(body), name).toEqual({ code, error: expect.stringMatching(/./) as string })
     if (code === 405) expect(head.toLowerCase(), name).toMatch(/\r\nallow: get, head,/)
   }
+})
+
+test.each([
+  ['no HTTP', 'hello\r\n\r\n'],
+  ['a request and no HTTP', 'GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\nhello\r\n\r\n'],
+  ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n'],
+])('a stream of events that %s follows has no error in its content', async (_, bytes) => {
+  const socket = connect(ports.get('operators') ?? 0, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  let received = ''
+  socket.on('data', (chunk) => (received += chunk.toString('latin1')))
+  socket.on('error', () => undefined)
+  socket.write('GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n')
+  await eventually('the stream has begun', () => expect(received).toContain('event: '))
+  socket.write(bytes)
+  await once(socket, 'close')
+  expect(received.match(/HTTP\/1\.1 \d+|"error"/g)).toEqual(['HTTP/1.1 200'])
 })
