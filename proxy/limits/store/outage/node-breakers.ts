@@ -68,6 +68,7 @@ export class NodeBreakers {
     if (!this.#open.has(node)) state.breaker.open(reason)
     else if (!state.reason.includes(told)) {
       state.reason += reason
+      this.#nodeLog.flush()
       this.#options.log.warn({ ...named(node), reason }, REFUSES)
     }
   }
@@ -85,7 +86,7 @@ export class NodeBreakers {
   /** Stops their timers. */
   stop(): void {
     for (const { breaker } of this.#states.values()) breaker.stop()
-    this.#nodeLog.close()
+    this.#nodeLog.flush()
   }
 
   #stateOf(node: string): State {

@@ -13,7 +13,7 @@ type Collected = { readonly level: Level; readonly lines: NodeLine[]; readonly t
 
 /**
  * The log of what happens to nodes of a cluster: where it happens to many at once, one line for the first of them, and one with the number
- * of the others.
+ * of the others. Lines of different messages stay in order, so that the last line about a node says how it is.
  */
 export class NodeLog {
   readonly #log: Log
@@ -35,17 +35,18 @@ export class NodeLog {
       collected.lines.push({ node, fields })
       return
     }
+    this.flush()
     this.#log[level]({ ...fields, node }, message)
-    const timer = setTimeout(() => this.#flush(message), COLLECT_MS).unref()
+    const timer = setTimeout(() => this.#write(message), COLLECT_MS).unref()
     this.#collected.set(message, { level, lines: [], timer })
   }
 
   /** Writes the lines that are collected, and ends the timers. */
-  close(): void {
-    for (const message of [...this.#collected.keys()]) this.#flush(message)
+  flush(): void {
+    for (const message of [...this.#collected.keys()]) this.#write(message)
   }
 
-  #flush(message: string): void {
+  #write(message: string): void {
     const collected = this.#collected.get(message)
     this.#collected.delete(message)
     clearTimeout(collected?.timer)

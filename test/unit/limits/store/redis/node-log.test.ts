@@ -39,7 +39,7 @@ test('of two nodes each has its line', () => {
   const { tell, told, nodeLog } = start()
   tell('a')
   tell('b')
-  nodeLog.close()
+  nodeLog.flush()
   expect(told()).toEqual([
     ['lost', 'a', 0],
     ['lost', 'b', 0],
@@ -53,7 +53,7 @@ test('a single server is told of at once, each time', () => {
   expect(told()).toHaveLength(3)
 })
 
-test('circuit breakers of 64 nodes that open and close are two lines each', () => {
+function startBreakers() {
   const { log, lines } = recordLog()
   const nothing = (): void => undefined
   const breakers = new NodeBreakers({
@@ -63,15 +63,35 @@ test('circuit breakers of 64 nodes that open and close are two lines each', () =
     log,
     telemetry: { breakerChanged: nothing },
   })
-  const nodes = Array.from({ length: 64 }, (_, node) => `n${node}`)
+  const told = () => lines.map(({ msg }) => msg.replace(/.*circuit breaker (\w+).*/, '$1'))
+  return { breakers, lines, told, nodes: Array.from({ length: 64 }, (_, node) => `n${node}`) }
+}
+
+test('circuit breakers of 64 nodes that open and close are two lines each, in this order', () => {
+  const { breakers, nodes, lines, told } = startBreakers()
   for (const node of nodes) breakers.open(node, 'away')
   for (const node of nodes) breakers.close(node)
   breakers.stop()
-  expect(lines.map(({ msg }) => msg.replace(/.*circuit breaker (\w+).*/, '$1'))).toEqual([
-    'open',
-    'closed',
-    'open',
-    'closed',
-  ])
-  expect(lines[2]).toMatchObject({ node: 'n1', otherNodes: 62, reason: 'away' })
+  expect(told()).toEqual(['open', 'open', 'closed', 'closed'])
+  expect(lines[1]).toMatchObject({ node: 'n1', otherNodes: 62, reason: 'away' })
+})
+
+test('the last line about each node says whether its circuit breaker is open', () => {
+  const { breakers, lines, told } = startBreakers()
+  for (const node of ['a', 'b', 'c']) breakers.open(node, 'away')
+  breakers.close('c')
+  breakers.open('c', 'away')
+  breakers.close('b')
+  breakers.stop()
+  expect(told()).toEqual(['open', 'open', 'closed', 'open', 'closed'])
+  expect(lines[1]).toMatchObject({ node: 'b', otherNodes: 1 })
+  expect(lines.slice(2)).toMatchObject([{ node: 'c' }, { node: 'c' }, { node: 'b' }])
+})
+
+test('that a node refuses a command is logged after the line about its circuit breaker', () => {
+  const { breakers, told } = startBreakers()
+  for (const node of ['a', 'b']) breakers.open(node, 'away')
+  breakers.open('b', 'NOPERM')
+  expect(told()).toEqual(['open', 'open', 'Redis is connected but refuses a required command'])
+  breakers.stop()
 })
