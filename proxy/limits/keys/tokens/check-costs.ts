@@ -5,6 +5,7 @@ type Key = {
   readonly n?: unknown
   readonly kid?: unknown
   readonly use?: unknown
+  readonly alg?: unknown
 }
 
 /** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
@@ -57,40 +58,50 @@ export function modulusBytes({ n }: Pick<Key, 'n'>): number {
   return modulus.length - modulus.findIndex((byte) => byte !== 0)
 }
 
-/** The algorithm of a key by its curve; an RSA key has several, which cost the same. */
-const algorithms: Readonly<Record<string, string>> = {
-  'P-256': 'ES256',
-  'P-384': 'ES384',
-  'P-521': 'ES512',
-  Ed25519: 'EdDSA',
-}
+/** The algorithms of a kind of keys, a curve or RSA; those of one kind cost the same. Keys of other kinds verify no token. */
+const algorithms: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['P-256', ['ES256']],
+  ['P-384', ['ES384']],
+  ['P-521', ['ES512']],
+  ['Ed25519', ['EdDSA', 'Ed25519']],
+  ['RSA', ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']],
+])
 
 /**
- * Finds keys without a name that are never tried, since those of their kind before them take all the checks of a token. Nobody can sign a
- * token with them that is verified.
+ * Finds keys without a name that are never tried, whatever the algorithm of a token, since those before them take all its checks. Nobody can
+ * sign a token with them that is verified.
  *
  * @param keySet any text
  * @returns a description for each kind of such keys
  */
 export function findUntriedKeys(keySet: string): string[] {
-  const kinds = new Map<string, { readonly costsUs: number[]; isFull: boolean; untried: number }>()
-  for (const key of keysIn(keySet)) {
-    const kind = [key.crv, key.kty].find((name) => typeof name === 'string')
-    if (key.use === 'enc' || kind === undefined) continue
-    const found = kinds.get(kind) ?? { costsUs: [], isFull: false, untried: 0 }
-    kinds.set(kind, found)
-    const costUs = checkCostUs(algorithms[kind] ?? 'RS256', key)
-    found.isFull ||= areTooManyChecks([...found.costsUs, costUs])
-    if (!found.isFull) found.costsUs.push(costUs)
-    else if (key.kid === undefined) found.untried++
-  }
-  return [...kinds].flatMap(([kind, { costsUs, untried }]) =>
-    untried === 0
+  const usable = keysIn(keySet).filter(({ use }) => use === undefined || use === 'sig')
+  return [...algorithms].flatMap(([kind, names]) => {
+    const keys = usable.filter(({ crv, kty }) => (kty === 'RSA' ? kty : crv) === kind)
+    const tried = names.map((alg) => triedWith(alg, keys))
+    const untried = keys.filter(
+      (key) => key.kid === undefined && canSign(key, names) && !tried.flat().includes(key),
+    )
+    return untried.length === 0
       ? []
       : [
-          `${untried} of its keys (${kind}) without a kid ${untried === 1 ? 'is' : 'are'} never tried, as a token is tried with ${costsUs.length} of that kind: give each key a kid`,
-        ],
-  )
+          `${untried.length} of its keys (${String(kind)}) without a kid ${untried.length === 1 ? 'is' : 'are'} never tried, as a token is tried with ${Math.max(...tried.map(({ length }) => length))} of that kind: give each key a kid`,
+        ]
+  })
+}
+
+/** The keys that a token without a `kid` is tried with. */
+function triedWith(alg: string, keys: readonly Key[]): Key[] {
+  const tried: Key[] = []
+  for (const key of keys.filter((each) => canSign(each, [alg]))) {
+    if (areTooManyChecks([...tried, key].map((each) => checkCostUs(alg, each)))) break
+    tried.push(key)
+  }
+  return tried
+}
+
+function canSign({ alg }: Key, names: readonly string[]): boolean {
+  return alg === undefined || names.some((name) => name === alg)
 }
 
 /** The keys of a set that are objects: one that is malformed does not make the others useless (RFC 7517 section 5). */

@@ -52,12 +52,13 @@ export function chooseFrom(keySet: string): KeyChooser | undefined {
     const others = single.filter(({ jwk }) => kid === undefined || jwk.kid === undefined)
     const chosen: VerificationKey[] = []
     for (const { jwk, find } of named.length > 0 ? named : others) {
+      const key = await find({ alg }).catch(() => undefined)
+      // A key for something else, or one that cannot be read, takes no check.
+      if (!key) continue
       const checkUs = checkCostUs(alg, jwk)
       if (areTooManyChecks([...chosen.map((each) => each.checkUs), checkUs])) break
-      // A key for something else, or one that cannot be read.
-      const key = await find({ alg }).catch(() => undefined)
       const signatureLength = base64Length(signatureBytes[alg] ?? modulusBytes(jwk))
-      if (key) chosen.push({ key, signatureLength, checkUs })
+      chosen.push({ key, signatureLength, checkUs })
     }
     return chosen
   }

@@ -65,6 +65,25 @@ test.each<[string, string, string[]]>([
       '1 of its keys (P-384) without a kid is never tried, as a token is tried with 2 of that kind: give each key a kid',
     ],
   ],
+  [
+    'eight keys of each of two algorithms',
+    keySet(...repeat(8, { ...rsa(2048), alg: 'RS256' }), ...repeat(8, { ...rsa(2048), alg: 'PS256' })),
+    [],
+  ],
+  [
+    'nine keys of an algorithm',
+    keySet(...repeat(9, { ...rsa(2048), alg: 'PS256' })),
+    [
+      '1 of its keys (RSA) without a kid is never tried, as a token is tried with 8 of that kind: give each key a kid',
+    ],
+  ],
+  ['keys for key agreement', keySet(...repeat(9, { ...onCurve('P-256'), alg: 'ECDH-ES' })), []],
+  [
+    'keys of curves that verify no token',
+    keySet(...['X25519', 'secp256k1'].flatMap((crv) => repeat(9, onCurve(crv)))),
+    [],
+  ],
+  ['a large key that encrypts', keySet(rsa(2048), { ...rsa(16384), use: 'enc' }, rsa(2048)), []],
   ['a secret', 'a secret of thirty-two bytes, at least', []],
   ['keys that are no keys', keySet({}), []],
   [
