@@ -1,5 +1,6 @@
 import { cookieValues } from '../../request/values/cookie-values.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
+import { hasSoundEscapes, malformedEscape, unescapedTexts } from '../../request/values/escapes.ts'
 import { decodedText } from '../../request/values/lenient-text.ts'
 import { queriesOf, queryValues } from '../../request/values/query-values.ts'
 import { nameTest } from '../../request/values/value-names.ts'
@@ -102,19 +103,28 @@ function readAll(pairs: Pairs, name: string): Readings {
   if (found.length === 0 && names === 0) return absent
   const sent = pairs.exact(name)
   const isCertain =
-    sent !== undefined && sent.length > 0 && sent.length === names && !sent.includes('') && found.length > 0
+    sent !== undefined &&
+    sent.length > 0 &&
+    sent.length === names &&
+    found.length > 0 &&
+    !hasNul.test(pairs.text) &&
+    !sent.some((value) => blankText.test(decodedText(value, false)))
   const [only, ...others] = isCertain ? sent : []
   return {
     isAbsent: () => false,
     isPresent: () => isCertain,
     likely: () => undefined,
-    certainly: (isSame) => only !== undefined && others.length === 0 && found.length === 1 && isSame(only),
+    certainly: (isSame) =>
+      only !== undefined && others.length === 0 && found.length === 1 && unescapedTexts(only).every(isSame),
     possible: () =>
-      found.length > maxReadings || hasNul.test(pairs.text)
+      found.length > maxReadings || hasNul.test(pairs.text) || malformedEscape.test(pairs.text)
         ? undefined
         : [...found, ...(sent ?? []).map((value) => decodedText(value, false))],
   }
 }
+
+/** Some backends trim decoded values, and take blank ones for absent. */
+const blankText = /^[\s",;']*$/
 
 function formsOf(text: string, isQuoted: boolean): readonly string[] {
   if (isPlainWord(text)) return [text]
@@ -145,7 +155,9 @@ class CookiePairs implements Pairs {
   }
 
   exact(name: string): readonly string[] | undefined {
-    return ordinaryCookies.test(this.text) ? exactPairs(this.text.split(/; ?/), name) : undefined
+    return ordinaryCookies.test(this.text) && hasSoundEscapes(this.text)
+      ? exactPairs(this.text.split(/; ?/), name)
+      : undefined
   }
 
   find(name: string): readonly string[] {
@@ -178,7 +190,9 @@ class QueryPairs implements Pairs {
 
   exact(name: string): readonly string[] | undefined {
     const query = this.text.slice(this.text.indexOf('?') + 1)
-    return this.simple && ordinaryQuery.test(query) ? exactPairs(query.split('&'), name) : undefined
+    return this.simple && ordinaryQuery.test(query) && hasSoundEscapes(query)
+      ? exactPairs(query.split('&'), name)
+      : undefined
   }
 
   find(name: string): readonly string[] {
