@@ -56,7 +56,8 @@ export class DecisionPoller {
 
   /** Never rejects. */
   async #pollAgain(): Promise<void> {
-    await this.#poll()
+    // What the log or the metrics throw must not end the polling.
+    await this.#poll().catch(() => undefined)
     if (this.#closing.signal.aborted) return
     this.#timer = setTimeout(() => void this.#pollAgain(), this.#settings.everyMs).unref()
   }
