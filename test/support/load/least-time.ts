@@ -1,3 +1,8 @@
+/*
+ * A bound on a time judges the fastest of several runs, so after V8 has compiled the code: the first run may take many times as long.
+ * `threadCpuUs` counts the CPU of this thread alone, without that of V8's helper threads, which compile and collect garbage.
+ */
+
 /** A neighbour on the same processor may slow a measurement for seconds. */
 const END_MS = 30_000
 /** What takes so many times its bound each time is not measured for as long as that. */
@@ -19,7 +24,7 @@ export async function leastTime(
   return samples.least
 }
 
-/** The same for what cannot wait: a property, or a process of its own. */
+/** The same for what cannot wait: a process of its own. In a property, use `SlowInputs`. */
 export function leastTimeSync(bound: number | (() => number), measure: () => number): number {
   const samples = new Samples(bound)
   while (samples.wantsMore()) samples.add(measure())
@@ -55,4 +60,31 @@ export function threadCpuUs(run: () => unknown): number {
   run()
   const { user, system } = process.threadCpuUsage(before)
   return user + system
+}
+
+/**
+ * The inputs of a property that seem to take too long. Each is measured once in the property, and again behind it: otherwise each input
+ * that is too slow, and each shorter one that fast-check tries for it, would be measured for 30 seconds.
+ */
+export class SlowInputs<Input> {
+  readonly #boundUs: number
+  readonly #run: (input: Input) => unknown
+  readonly #suspects: Input[] = []
+
+  /** @param boundUs microseconds of CPU of this thread */
+  constructor(boundUs: number, run: (input: Input) => unknown) {
+    this.#boundUs = boundUs
+    this.#run = run
+  }
+
+  measure(input: Input): void {
+    if (threadCpuUs(() => this.#run(input)) >= this.#boundUs) this.#suspects.push(input)
+  }
+
+  /** @returns the first input that takes as long as the bound, or longer, each time */
+  confirm(): Input | undefined {
+    return this.#suspects.find(
+      (input) => leastTimeSync(this.#boundUs, () => threadCpuUs(() => this.#run(input))) >= this.#boundUs,
+    )
+  }
 }
