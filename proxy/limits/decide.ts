@@ -102,7 +102,7 @@ function decideCharges(
   const { headers } = asked.request
   const { accountOverrides, addresses, geo, entries, readsBodies, devices } = table
 
-  // Named one by one: spreading an object costs more than all other steps of a request that no rule counts.
+  // Named one by one: with rest and spread a request allocated 0.3 KB more, of 8 KB.
   const source = { client, host, target, geo, headers, addresses, claims, body }
   const found = chargesOf(applying, source, asked)
   if (!found) return { outcome: 'rejected', ...ambiguousKey }
