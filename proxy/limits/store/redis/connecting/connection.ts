@@ -85,19 +85,23 @@ function connectServer(
   leaving: Leaving,
 ): Redis {
   const sentinels = createSentinelReasons()
+  // Once: a file with new ones may be written at any time.
+  const credentials = readCredentials()
   const server: Redis = new Redis({
     ...(address.topology === 'standalone'
       ? hostOptions(address)
       : {
           Connector: sentinels.Connector,
-          ...sentinelOptions(address, readCredentials),
+          ...sentinelOptions(address),
+          sentinelReconnectStrategy: renewSentinelLogin(address, readCredentials),
+          ...sentinelLoginOptions(address, credentials),
           sentinelRetryStrategy: (attempt: number) => {
             renew()
             return retryDelayMs(attempt)
           },
         }),
     ...commonOptions(),
-    ...loginOptions(address, readCredentials()),
+    ...loginOptions(address, credentials),
     db: address.database,
     // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
     enableOfflineQueue: false,
@@ -133,7 +137,7 @@ function hostOptions({ hosts: [first] }: RedisAddress) {
 }
 
 /** Options of a connection to the master that the sentinels of the address name. */
-function sentinelOptions(address: RedisAddress, readCredentials: ReadCredentials) {
+function sentinelOptions(address: RedisAddress) {
   return {
     sentinels: [...address.hosts],
     name: address.masterName ?? '',
@@ -143,8 +147,6 @@ function sentinelOptions(address: RedisAddress, readCredentials: ReadCredentials
     // and each time a sound connection would be given up.
     sentinelMaxConnections: 1,
     sentinelCommandTimeout: 500,
-    sentinelReconnectStrategy: renewSentinelLogin(address, readCredentials),
-    ...sentinelLoginOptions(address, readCredentials()),
     enableTLSForSentinelMode: address.tls,
   }
 }
