@@ -65,11 +65,12 @@ async function send(
 type Asked = {
   readonly columns: (Buffer[] | undefined)[]
   readonly resolve: (file: KeptFile | undefined) => void
+  readonly answer: Promise<KeptFile | undefined>
 }
 
 /**
  * In a worker: asks for files as they were when they could last be used; undefined where its primary process has none, or has not
- * sent all of it in ten seconds.
+ * sent all of it in ten seconds. A question whose answer is pending is not sent again.
  */
 export function createAskForKept(port: LimiterPort): AskForKept {
   /** By kind and location. */
@@ -83,19 +84,23 @@ export function createAskForKept(port: LimiterPort): AskForKept {
     else if (file) (file.columns[message.column] ??= []).push(Buffer.from(message.piece, 'base64'))
   }
 
-  return async (kind, location) => {
+  return (kind, location) => {
     if (!isListening) port.listen(receive)
     isListening = true
     const name = nameOf({ kind, location })
+    const pending = asked.get(name)
+    if (pending) return pending.answer
+    const { promise, resolve } = Promise.withResolvers<KeptFile | undefined>()
+    const answer = within(ANSWER_MS, promise)
+      .catch(() => undefined)
+      .finally(() => asked.delete(name))
+    asked.set(name, { columns: [], resolve, answer })
     try {
-      const answer = new Promise<KeptFile | undefined>((resolve) => asked.set(name, { columns: [], resolve }))
       port.send({ kept: 'ask', kind, location } satisfies Question)
-      return await within(ANSWER_MS, answer)
     } catch {
-      return undefined
-    } finally {
-      asked.delete(name)
+      resolve(undefined)
     }
+    return answer
   }
 }
 

@@ -41,6 +41,18 @@ test('a worker gets a file whose first and middle columns are empty, as those of
   expect(await createAskForKept(worker)('list', 'a')).toEqual({ columns })
 })
 
+test('two questions about one file at once get the same answer, and a later one a new answer', async () => {
+  const { worker, primary } = makePorts()
+  let reads = 0
+  const read = (): KeptFile => ({ columns: [Buffer.from(`reading ${(reads += 1)}`)] })
+  serveKeptFiles('list', read, primary)
+  const askForKept = createAskForKept(worker)
+  const files = await Promise.all([askForKept('list', 'a'), askForKept('list', 'a')])
+  const columns = [Buffer.from('reading 1')]
+  expect(files).toEqual([{ columns }, { columns }])
+  expect(await askForKept('list', 'a')).toEqual({ columns: [Buffer.from('reading 2')] })
+})
+
 test('a worker whose primary process is gone gets no file', async () => {
   const port: LimiterPort = {
     send() {
