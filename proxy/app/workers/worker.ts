@@ -80,7 +80,7 @@ function countInPrimary(
     const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, log, telemetry, forgotten))
     return {
       limiter,
-      clientTable: createWorkerClientTable(portToPrimary, { now, telemetry }),
+      clientTable: createWorkerClientTable(portToPrimary, { now, telemetry, log }),
       operations: {
         inspect: () => Promise.resolve([]),
         reset: () => Promise.resolve('unavailable'),

@@ -1,3 +1,4 @@
+import type { Log } from '../../../shared/log.ts'
 import type { LimiterPort } from '../store/workers/worker-messages.ts'
 import type { Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
@@ -18,14 +19,22 @@ type HelloMessage = { readonly clients: 'hello' }
 
 /**
  * While the primary process does not read its messages, a worker sends it no more than one refusal in this time, as clients decide how
- * many there are, and all would be buffered here. Refusals that are left out only delay a ban.
+ * many there are, and all would be buffered here. Refusals that are left out only delay a ban; the log has their number.
  */
 const PAUSE_MS = 1000
 
 /** In a worker, where the primary process has the table: a copy. Operators ask the primary process. */
 export function createWorkerClientTable(
   port: LimiterPort,
-  { now, telemetry }: { readonly now: () => number; readonly telemetry: Pick<Telemetry, 'observeTable'> },
+  {
+    now,
+    telemetry,
+    log,
+  }: {
+    readonly now: () => number
+    readonly telemetry: Pick<Telemetry, 'observeTable'>
+    readonly log: Pick<Log, 'warn'>
+  },
 ): ClientTable {
   const entries = new ClientEntries(now)
   observeEntries(telemetry, entries)
@@ -37,13 +46,24 @@ export function createWorkerClientTable(
   const hello: HelloMessage = { clients: 'hello' }
   send(port, hello)
   let pausedUntilMs = -Infinity
+  let leftOut = 0
   return {
     entries,
     refused({ name }, partitionKey) {
       const nowMs = now()
-      if (nowMs < pausedUntilMs) return
+      if (nowMs < pausedUntilMs) {
+        leftOut += 1
+        return
+      }
       const message: RefusalMessage = { clients: 'refused', policy: name, partitionKey }
       if (!send(port, message)) pausedUntilMs = nowMs + PAUSE_MS
+      else if (leftOut > 0) {
+        log.warn(
+          { refusals: leftOut },
+          'refusals not counted for bans: the primary process did not read its messages',
+        )
+        leftOut = 0
+      }
     },
     operations: {
       list: () => Promise.resolve([]),

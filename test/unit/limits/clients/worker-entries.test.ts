@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createWorkerClientTable } from '../../../../proxy/limits/clients/worker-entries.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy, recordLog } from '../../../support/limiter/limiters.ts'
 
 const login = makePolicy('login', 5, 60_000)
 
@@ -9,6 +9,7 @@ test('a worker reports a refusal a second while its primary process does not rea
   let nowMs = 0
   let isRead = true
   let sent = 0
+  const { log, lines } = recordLog()
   const port = {
     send() {
       sent += 1
@@ -19,6 +20,7 @@ test('a worker reports a refusal a second while its primary process does not rea
   const table = createWorkerClientTable(port, {
     now: () => nowMs,
     telemetry: { observeTable: () => undefined },
+    log,
   })
   const reportedIn = (seconds: number): number => {
     const before = sent
@@ -32,4 +34,6 @@ test('a worker reports a refusal a second while its primary process does not rea
   isRead = true
   reportedIn(1)
   expect(reportedIn(1)).toBe(1000)
+  // One line for the pause, with those of a minute that were left out.
+  expect(lines).toMatchObject([{ refusals: 59_940 }])
 })
