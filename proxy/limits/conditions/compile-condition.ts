@@ -47,7 +47,7 @@ export function compileCondition(
       return withReadings(readers.claim(condition.name), tests, 2)
     }
     case 'host':
-      return certain(compileHosts(condition.anyOf), 1)
+      return compileHosts(condition.anyOf)
     case 'country':
     case 'asn': {
       const { kind } = condition
@@ -98,11 +98,20 @@ function compileAddresses(
   return (address) => ranges.has(address) || lists.some((list) => list.has(address))
 }
 
-function compileHosts(patterns: readonly string[]): (source: ConditionSource) => boolean {
+/** Some backends, such as Go's, tell hosts apart by letter case and by dots at the end, and serve another site for them. */
+function compileHosts(patterns: readonly string[]): CompiledCondition {
   const exact = new Set(patterns.filter((pattern) => !pattern.startsWith('*')))
   const endings = patterns.filter((pattern) => pattern.startsWith('*')).map((pattern) => pattern.slice(1))
-  return (source) => {
-    const host = comparableHost(source.host)
-    return exact.has(host) || endings.some((ending) => host.endsWith(ending))
+  const isMeant = (host: string): boolean =>
+    exact.has(host) || endings.some((ending) => host.endsWith(ending))
+  return {
+    mayHold: ({ host }) => isMeant(comparableHost(host)),
+    mustHold: ({ host: authority }) => {
+      const host = comparableHost(authority)
+      if (!isMeant(host)) return false
+      const sent = authority.replace(/:\d*$/, '')
+      return sent === host || sent === `[${host}]`
+    },
+    cost: 1,
   }
 }

@@ -302,7 +302,13 @@ test.each<[condition: object, asked: Asked, expected: string]>([
   [{ ip: '10.0.0.0/8' }, { address: '10.1.2.3' }, YES],
   [{ ip: ['192.0.2.1', '2001:db8::/32'] }, { address: '2001:db8::5' }, YES],
   [{ ip: ['192.0.2.1', '2001:db8::/32'] }, { address: '192.0.2.2' }, NO],
-  [{ host: 'app.example' }, { host: 'APP.example.:8080' }, YES],
+  [{ host: 'app.example' }, { host: 'app.example:8080' }, YES],
+  [{ host: '::1' }, { host: '[::1]:8080' }, YES],
+  // Go serves another site for these.
+  [{ host: 'app.example' }, { host: 'APP.example:8080' }, MAYBE],
+  [{ host: 'app.example' }, { host: 'app.example.' }, MAYBE],
+  [{ host: 'app.example' }, { host: 'app.example..:80' }, MAYBE],
+  [{ host: ['*.app.example'] }, { host: 'X.app.example' }, MAYBE],
   [{ host: ['*.app.example'] }, { host: 'x.app.example' }, YES],
   [{ host: ['*.app.example'] }, { host: 'app.example' }, NO],
 ])('%j: %j %s', (condition, asked, expected) => {
