@@ -26,3 +26,12 @@ test('the file of a key set is read once: for its check, its digest and the warn
     expect.stringContaining('jwt.jwksFile: 1 of its keys (P-521) without a kid'),
   ])
 })
+
+test.each(['{"keys":[]}', '{"keys":[5,null]}', '[]', '{}'])('%s is no key set', (content) => {
+  const folder = makeTemporaryDirectory()
+  writeFileSync(join(folder, 'jwks.json'), content)
+  const place = { kind: 'file', path: 'jwks.json' } as const
+  expect(readKeys({ place, issuer: 'i', audience: undefined }, placeOf, folder).problems).toMatchObject([
+    { text: expect.stringContaining('needs an object with a list of keys') as string },
+  ])
+})

@@ -51,7 +51,7 @@ export function checkKeySet(text: string): string {
   const json = withoutMark(text)
   const read: unknown = JSON.parse(json)
   const keys: unknown = typeof read === 'object' && read !== null && 'keys' in read ? read.keys : undefined
-  if (!Array.isArray(keys) || keys.length === 0)
+  if (!Array.isArray(keys) || !keys.some((key) => typeof key === 'object' && key !== null))
     throw new Error('no key set: needs an object with a list of keys')
   return json
 }
