@@ -254,6 +254,59 @@ test.each(Object.entries(cookieReaders))('cookies as read by %s', (_, read) => {
   )
 })
 
+/** As Python's `strip`, of what the gateway forwards. */
+const stripped = (text: string): string => text.replace(/^[\t \x85\xa0]+/, '').replace(/[\t \x85\xa0]+$/, '')
+
+const rawCookieReaders: Record<string, Reader> = {
+  'Starlette, which strips Latin-1 (the last)': (header) => [
+    pairsOf(header, /;/)
+      .filter(([name]) => stripped(name) === 'user')
+      .map(([, value]) => unquoted(stripped(value)))
+      .at(-1),
+  ],
+  'one that decodes UTF-8': (header) => [
+    pairsOf(header, /;/)
+      .filter(([name]) => name.trim() === 'user')
+      .map(([, value]) => value.replace(/^[\t ]+/, '').replace(/[\t ]+$/, ''))
+      // No text in UTF-8 begins so.
+      .filter((value) => !/^[\x80-\xbf]/.test(value))[0],
+  ],
+}
+const rawPiece = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom('\x85', '\xa0', ' ', '\t', '\xc3', '\xc3\x85', 'x') },
+  { weight: 3, arbitrary: fc.constantFrom('user', 'user', '=', '=', ';', ';', ',', '"') },
+  piece,
+)
+const rawCookies = fc.array(rawPiece, { maxLength: 14 }).map((pieces) => pieces.join(''))
+const blanks = fc.string({ unit: fc.constantFrom('\x85', '\xa0', ' ', '\t'), maxLength: 3 })
+const paddedCookie = fc
+  .tuple(blanks, blanks, blanks, fc.constantFrom('abc', 'a b', 'a,b', 'n\xc3\x85', '"a"'), blanks)
+  .map(([before, behind, between, value, last]) => `${before}user${behind}=${between}${value}${last}`)
+
+test.each(Object.entries(rawCookieReaders))('cookies with bytes beyond ASCII as read by %s', (_, read) => {
+  const headers = fc.oneof(
+    rawCookies,
+    paddedCookie,
+    fc.tuple(paddedCookie, rawCookies).map((all) => all.join(';')),
+  )
+  fc.assert(
+    fc.property(headers, (header) => {
+      const counted = cookieValues(header, 'user', 100)
+      for (const value of read(header))
+        for (const client of valuesOf(value ?? '', { isQuoted: true, isNumber: false }))
+          if (client !== '' && !namesNobody.test(client))
+            expect(counted, JSON.stringify(header)).toContain(client)
+    }),
+    many,
+  )
+})
+
+test('U+0085 around the name and the value of a cookie makes no other client', () => {
+  for (const header of ['user\x85=abc', 'user=\x85abc', '\x85user=\x85 \x85 abc', 'a=1;\x85 user=abc; b=2'])
+    expect(cookieValues(header, 'user', 8)).toEqual(['abc'])
+  expect(cookieValues('user=abc\x85', 'user', 8)).toContain('abc')
+})
+
 test('a plain value is one client', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[G-Zg-z][A-Za-z0-9._~-]{0,19}$/), (value) => {
@@ -284,6 +337,8 @@ test.each([
   ['a cookie of quotes', () => cookieValues('user="'.repeat(largest / 6), 'user', 8)],
   ['a cookie of escaped quotes', () => cookieValues('user=%\\"25 '.repeat(largest / 11), 'user', 8)],
   ['a cookie of blanks', () => cookieValues(`${' '.repeat(largest - 6)}user=a`, 'user', 8)],
+  ['a cookie of bytes 0x85', () => cookieValues(`${'\x85'.repeat(largest - 6)}user=a`, 'user', 8)],
+  ['a cookie of bytes 0x85 behind commas', () => cookieValues('user=,\x85'.repeat(largest / 7), 'user', 8)],
   ['a cookie of blanks and equals signs', () => cookieValues('= '.repeat(largest / 2), 'user', 8)],
   ['a cookie of empty values', () => cookieValues('user= ;'.repeat(largest / 7), 'user', 8)],
   ['a cookie of one value', () => cookieValues('user=a%00 '.repeat(largest / 10), 'user', 8)],
@@ -296,7 +351,7 @@ test('pairs that are drawn, repeated up to the largest size, take time in propor
   const value = fc.array(fc.constantFrom('', 'a', '%00', '%2541', '%u0041', '"', '\\', '\xff', '='), {
     maxLength: 3,
   })
-  const separator = fc.constantFrom('', ' ', ',', ';', '&', '"', '; ')
+  const separator = fc.constantFrom('', ' ', ',', ';', '&', '"', '; ', '\x85', ',\x85')
   const pair = fc
     .tuple(name, value, separator)
     .map(([before, parts, behind]) => before + parts.join('') + behind)

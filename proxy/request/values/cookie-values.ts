@@ -5,7 +5,7 @@ import { nameTest, type NameTest } from './value-names.ts'
  * The values that a backend may read of a cookie: of several one takes the first, another the last. Backends differ in
  * where a value ends: at the next `;` (RFC 6265), also at a comma or a blank (RFC 2109, Python's `http.cookies`), at `&`
  * (CGI.pm), at what no cookie should have in it (WebOb), or at the closing quote, whatever is between. And in where a name
- * begins: `x]sid=1` is a cookie `sid` to WebOb.
+ * begins: `x]sid=1` is a cookie `sid` to WebOb. Starlette reads Latin-1, and ignores U+0085 and U+00A0 around names and values.
  *
  * Takes time in proportion to the length of the header, however often the name is in it: the characters that begin a cookie to a backend
  * also ends one there, so that the values of each way of reading lie behind one another.
@@ -81,6 +81,8 @@ const endsWhole: ReadonlySet<Ending> = new Set(['semicolon', 'comma', 'blank'])
 /** A truncated value with neither a letter nor a digit names nobody, such as the `{` of JSON. */
 const isName = /[0-9A-Za-z]/
 
+/** U+0085 in Latin-1: around names and values a blank (Python's `strip`), within them as any byte beyond ASCII. */
+const nextLine = 0x85
 const equalsSign = 0x3d
 const quote = 0x22
 const backslash = 0x5c
@@ -95,7 +97,7 @@ function startOfName(header: string, end: number): number {
       code === quote ||
       ending === 'semicolon' ||
       ending === 'comma' ||
-      ending === 'blank'
+      isBlank(code)
     )
       break
   }
@@ -122,8 +124,9 @@ function latestEndings(header: string, start: number): readonly Ending[] {
   const at = skipBlanksBack(header, start)
   const before = at === 0 ? 'semicolon' : endings[header.charCodeAt(at - 1)]
   if (before === 'semicolon') return upTo.semicolon
-  if (before === 'comma') return at < start ? upTo.commaAndBlank : upTo.comma
-  return at < start ? upTo.blank : upTo.unusual
+  const isBehindBlank = endings[header.charCodeAt(start - 1)] === 'blank'
+  if (before === 'comma') return isBehindBlank ? upTo.commaAndBlank : upTo.comma
+  return isBehindBlank ? upTo.blank : upTo.unusual
 }
 
 /** Whether this is a backslash, or what an odd number of them stands before. */
@@ -153,7 +156,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     if (goesOn && at !== escaped && ending !== 'ampersand') {
       goesOn = false
       const value = header.slice(start, at)
-      if (isName.test(value)) values.add(value.trimEnd())
+      if (isName.test(value)) addWithoutBlanksBehind(values, value)
     }
     if (met.has(ending)) continue
     met.add(ending)
@@ -163,11 +166,18 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
       endsWhole.has(ending) ||
       (isName.test(value) && !(isQuoted && ending !== 'ampersand'))
     )
-      values.add(value.trimEnd())
+      addWithoutBlanksBehind(values, value)
   }
-  if (at >= header.length) values.add(header.slice(start).trimEnd())
+  if (at >= header.length) addWithoutBlanksBehind(values, header.slice(start))
   const closing = isQuoted ? endOfQuoted(header, start) : undefined
   if (closing !== undefined) values.add(header.slice(start, closing))
+}
+
+function addWithoutBlanksBehind(values: DecodedValues, value: string): void {
+  const end = skipBlanksBack(value, value.length)
+  values.add(value.slice(0, end))
+  // In UTF-8, these bytes may be the last one of a letter, such as `Å` or `à`.
+  if (/[\x85\xa0]/.test(value.slice(end))) values.add(value)
 }
 
 /** After the closing quote, or the last escaped one if there is no other (WebOb); undefined without any. */
@@ -185,12 +195,16 @@ function endOfQuoted(header: string, start: number): number | undefined {
 
 function skipBlanks(header: string, from: number): number {
   let at = from
-  while (endings[header.charCodeAt(at)] === 'blank') at += 1
+  while (isBlank(header.charCodeAt(at))) at += 1
   return at
 }
 
 function skipBlanksBack(header: string, from: number): number {
   let at = from
-  while (at > 0 && endings[header.charCodeAt(at - 1)] === 'blank') at -= 1
+  while (at > 0 && isBlank(header.charCodeAt(at - 1))) at -= 1
   return at
+}
+
+function isBlank(code: number): boolean {
+  return code === nextLine || endings[code] === 'blank'
 }
