@@ -1,4 +1,4 @@
-import { cookieValues } from '../../request/values/cookie-values.ts'
+import { cookieValues, findCookie } from '../../request/values/cookie-values.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
 import { hasSoundEscapes, malformedEscape, unescapedTexts } from '../../request/values/escapes.ts'
 import { decodedText } from '../../request/values/lenient-text.ts'
@@ -27,6 +27,8 @@ type Pairs = {
   find(name: string): readonly string[]
   /** How often some backend may find the name, with or without a value. */
   countNames(name: string): number
+  /** Whether a malformed escape may be in what some backend takes for the name or its value: what it then reads is not known. */
+  mayBeMalformed(name: string): boolean
 }
 
 /**
@@ -110,6 +112,8 @@ function readAll(pairs: Pairs, name: string): Readings {
     !hasNul.test(pairs.text) &&
     !sent.some((value) => blankText.test(decodedText(value, false)))
   const [only, ...others] = isCertain ? sent : []
+  const isAnyValuePossible =
+    found.length > maxReadings || hasNul.test(pairs.text) || pairs.mayBeMalformed(name)
   return {
     isAbsent: () => false,
     isPresent: () => isCertain,
@@ -117,9 +121,7 @@ function readAll(pairs: Pairs, name: string): Readings {
     certainly: (isSame) =>
       only !== undefined && others.length === 0 && found.length === 1 && unescapedTexts(only).every(isSame),
     possible: () =>
-      found.length > maxReadings || hasNul.test(pairs.text) || malformedEscape.test(pairs.text)
-        ? undefined
-        : [...found, ...(sent ?? []).map((value) => decodedText(value, false))],
+      isAnyValuePossible ? undefined : [...found, ...(sent ?? []).map((value) => decodedText(value, false))],
   }
 }
 
@@ -167,6 +169,14 @@ class CookiePairs implements Pairs {
   countNames(name: string): number {
     return this.text.split(cookieName).filter((piece) => isNameOf(piece, name)).length
   }
+
+  mayBeMalformed(name: string): boolean {
+    if (!malformedEscape.test(this.text)) return false
+    return this.text.split(';').some((pair) => {
+      if (findCookie(pair, nameTest(name)) === undefined) return hasMalformedName(pair)
+      return malformedEscape.test(pair) || mayGoOn(pair)
+    })
+  }
 }
 
 const ordinaryQuery = /^[\w\-.~!$'()*,:@/?&=%+]*$/
@@ -204,6 +214,22 @@ class QueryPairs implements Pairs {
       .flatMap((text) => text.split(/[&;]/))
       .filter((piece) => isNameOf(piece.replace(/^=+/, ''), name)).length
   }
+
+  mayBeMalformed(name: string): boolean {
+    if (!malformedEscape.test(this.text)) return false
+    return queriesOf(this.text)
+      .flatMap((text) => text.split('&'))
+      .some((pair) => {
+        const pieces = pair.split(';').map((piece) => piece.replace(/^=+/, ''))
+        if (pieces.some((piece) => isNameOf(piece, name))) return malformedEscape.test(pair)
+        return pieces.some(hasMalformedName)
+      })
+  }
+}
+
+/** Whether some backend may take the cookies behind a semicolon for a part of the quoted value before it. */
+function mayGoOn(pair: string): boolean {
+  return pair.includes('"') && !/^[^"\\]*"[^"\\]*"\s*$/.test(pair)
 }
 
 /** Whether a character stands nowhere before an index. */
@@ -266,6 +292,12 @@ function exactPairs(pairs: readonly string[], name: string): readonly string[] |
 function isNameOf(piece: string, name: string): boolean {
   const equals = piece.indexOf('=')
   return nameTest(name)(equals === -1 ? piece : piece.slice(0, equals))
+}
+
+/** Of a pair without a value it does not matter. */
+function hasMalformedName(pair: string): boolean {
+  const equals = pair.indexOf('=')
+  return equals !== -1 && malformedEscape.test(pair.slice(0, equals))
 }
 
 const usualName = /^[a-z0-9-]+$/i
