@@ -81,11 +81,23 @@ function describeHandle(handle: object): string {
   if (handle instanceof ChildProcess) return `child process ${handle.pid}: ${handle.spawnargs.join(' ')}`
   if (handle instanceof Server) return `server at ${JSON.stringify(handle.address())}`
   if (handle instanceof Socket) {
-    const { localAddress, localPort, remoteAddress, remotePort } = handle
-    if (remoteAddress === undefined) return describeUnconnected(handle)
-    return `socket from ${localAddress}:${localPort} to ${remoteAddress}:${remotePort}`
+    const { localAddress, localPort } = handle
+    const peer = peerOf(handle)
+    if (!peer) return describeUnconnected(handle)
+    return `socket from ${localAddress}:${localPort} to ${peer.address}:${peer.port}`
   }
   return handle.constructor.name
+}
+
+type Peer = { address?: string; port?: number }
+
+/** The peer as the system knows it now: `socket.remoteAddress` keeps its first answer. Undefined without one, and for a pipe. */
+export function peerOf(socket: Socket): Peer | undefined {
+  const { _handle: handle } = socket as Socket & {
+    readonly _handle?: { getpeername?(peer: Peer): number } | null
+  }
+  const peer: Peer = {}
+  return handle?.getpeername?.(peer) === 0 ? peer : undefined
 }
 
 /** A pipe to a child process, a socket that is not connected yet, or one that is not any more. */
