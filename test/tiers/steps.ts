@@ -15,10 +15,11 @@ const ABOUT_NODE = [
 ]
   .flatMap((names) => names.split(' '))
   .map((name) => `test/e2e/${name}.test.ts`)
-/** Measurements of many seconds, by which every change is judged all the same. */
-const MEMORY_AND_CPU = ['cost-of-a-byte', 'large-lists', 'memory-of-a-byte'].map(
-  (name) => `test/long/${name}.test.ts`,
-)
+const longTests = (names: string): string =>
+  names
+    .split(' ')
+    .map((name) => `test/long/${name}.test.ts`)
+    .join(' ')
 /** A machine without an image registry may come with it: it builds replacements for the images. */
 export const IMAGES_SCRIPT = '../shared/containers/up'
 
@@ -57,16 +58,16 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
       env: FROM_SOURCES,
     }),
     step('long', VITEST, HANGS_AFTER_MINUTES, {
-      // Both promise times: one after the other.
-      tests:
-        '--project fault --no-file-parallelism test/long/failover.test.ts test/long/http2-floods.test.ts',
-    }),
-    step('memory and CPU', VITEST, HANGS_AFTER_MINUTES, {
-      // Each measures processes of its own: no more of them at once than there are cores.
-      tests: `--project fault --no-file-parallelism --maxConcurrency 2 ${MEMORY_AND_CPU.join(' ')}`,
-      env: { PROPERTY_RUNS: 'tenth' },
+      // They do not judge times, nor the cost of a lookup, where a process has to wait for a core: one after the other, and no step
+      // beside them.
+      tests: `--project fault --no-file-parallelism ${longTests('failover http2-floods large-lists')}`,
     }),
     ...[
+      step('memory and CPU', VITEST, HANGS_AFTER_MINUTES, {
+        // Each process counts its own memory, or its own CPU relative to known work that it does meanwhile: neighbours do not matter.
+        tests: `--project fault --no-file-parallelism --maxConcurrency 1 ${longTests('cost-of-a-byte memory-of-a-byte')}`,
+        env: { PROPERTY_RUNS: 'tenth' },
+      }),
       step('containers', VITEST, HANGS_AFTER_MINUTES, {
         tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
       }),
@@ -84,7 +85,7 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
         ].join(' && '),
         10,
       ),
-      // They wait for images, packages and processes more than they compute.
+      // The last three wait for images, packages and processes more than they compute.
     ].map((each) => ({ ...each, group: 'with other software' })),
   ]
 }
