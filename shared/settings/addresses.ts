@@ -46,15 +46,21 @@ export function showUrl(url: unknown): string {
 }
 
 /**
- * The same without the path too, for URLs that are secrets as a whole. The host ends at the first character that no host has: to
- * URL parsers a backslash is a slash.
+ * The same without the path too, for URLs that are secrets as a whole. What may be something else than a host is hidden as well: a text
+ * without a scheme and a path, and all of a URL with an `@` behind its first slash, where a login or a path may continue. To URL parsers
+ * a backslash is a slash.
  */
 export function showOrigin(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)
-  const shown = withoutLogin(url)
-  const [origin = ''] = /^(?:[a-z+]*:)?[/\\]*[\p{L}\p{N}.:[\]*@_-]*/iu.exec(shown) ?? []
-  const hidden = shown.slice(origin.length)
-  return showValue(hidden.length > 1 ? `${origin}${hidden.charAt(0)}***` : shown)
+  const [scheme = '', slashes = ''] = /^(?:[a-z][a-z0-9+]*:(?=[/\\]))?([/\\]*)/i.exec(url) ?? []
+  const [login = ''] = /^.*@/s.exec(url.slice(scheme.length)) ?? []
+  const rest = url.slice(scheme.length + login.length)
+  const [host = ''] = /^[\p{L}\p{N}.:[\]*_-]*/u.exec(rest) ?? []
+  const hidden = rest.slice(host.length)
+  const isHost = host !== '' && slashes.length < 3 && !/[^!-~]|[/\\?#]/.test(login)
+  if (!isHost || (scheme === '' && !/^[/\\]/.test(hidden))) return showValue(`${scheme}***`)
+  const shown = `${scheme}${login && '***@'}${host}`
+  return showValue(hidden.length > 1 ? `${shown}${hidden.charAt(0)}***` : `${shown}${hidden}`)
 }
 
 function withoutLogin(url: string): string {

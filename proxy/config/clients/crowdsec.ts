@@ -57,7 +57,7 @@ export function checkCrowdsecKey(
 }
 
 function isUrl(text: string): boolean {
-  if (!/^https?:\/\//.test(text) || /[\s#?]/.test(text) || !URL.canParse(text)) return false
+  if (!/^https?:\/\/[^/\\]/.test(text) || /[\s#?]/.test(text) || !URL.canParse(text)) return false
   const { username, password, pathname } = new URL(text)
   return username === '' && password === '' && !/\/v1\/?$/.test(pathname)
 }

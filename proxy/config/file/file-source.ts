@@ -61,6 +61,7 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
     placeOf: (path) => placeAt(lineOf(path), subjectOf(given, path)),
     show: (field, value, path) => {
       if (path.includes('requestHeaders') && mayBeLogin(value)) return 'a value that is not shown'
+      if (field === 'webhooks' && path.includes('events')) return showValue(value)
       // A URL may hold a password.
       return (shows.get(field === 'routes' ? 'upstream' : field) ?? showValue)(value)
     },

@@ -23,7 +23,7 @@ export const webhooks = z
   .max(MAX_WEBHOOKS, `needs at most ${MAX_WEBHOOKS} webhooks`)
 
 function isUrl(text: string): boolean {
-  if (!/^https?:\/\//.test(text) || /[\s#]/.test(text) || !URL.canParse(text)) return false
+  if (!/^https?:\/\/[^/\\]/.test(text) || /[\s#]/.test(text) || !URL.canParse(text)) return false
   const { username, password } = new URL(text)
   return username === '' && password === ''
 }

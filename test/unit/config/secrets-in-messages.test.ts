@@ -75,7 +75,6 @@ test('the path of a webhook, by which chat services know who sends', () => {
     `https:/hooks.example:8443/services/${PASSWORD}`,
     `https://hooks.example/${PASSWORD}#a`,
     `https://hooks.example?token=${PASSWORD} `,
-    `https://user:a/${PASSWORD}@hooks.example/a`,
     `https:\\\\hooks.example\\services\\${PASSWORD}#a`,
     `https:/\\hooks.example\\${PASSWORD}`,
     `https://hooks.example\\services/${PASSWORD} `,
@@ -89,6 +88,30 @@ test('the path of a webhook, by which chat services know who sends', () => {
     )
     expect(problems).toHaveLength(1)
     expect(problems.join()).toMatch(/got "[^"]*hooks\.example[^"]*"/)
+    expect(problems.join()).not.toContain(PASSWORD)
+  }
+})
+
+test('a webhook that is a secret without a host, or has one where another URL has its host', () => {
+  for (const url of [
+    PASSWORD,
+    `xoxb-1-${PASSWORD}`,
+    `https:///${PASSWORD}`,
+    `https:/\\/${PASSWORD}`,
+    `https:${PASSWORD}`,
+    `https://hooks.example/services/a@${PASSWORD}#a`,
+    `https://hooks.example\\a@${PASSWORD}#a`,
+    `https://hooks.example?to=me@${PASSWORD}#a`,
+    `https://hooks.example\uff0fa@${PASSWORD}#a`,
+    `hooks.example/a@${PASSWORD}`,
+    `https://user:a/${PASSWORD}@hooks.example/a`,
+    `https://user@${PASSWORD}@hooks.example/${PASSWORD}`,
+  ]) {
+    const problems = problemsOf(
+      env,
+      directoryWith(`webhooks:\n  - { url: ${JSON.stringify(url)}, events: [ban] }\n`),
+    )
+    expect(problems).toHaveLength(1)
     expect(problems.join()).not.toContain(PASSWORD)
   }
 })
