@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { problemAt, reasonOf, showValue, type Problem } from '../../../shared/settings/problems.ts'
+import { NOT_SHOWN, showSecretPath } from '../../../shared/settings/secret-path.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { tryPair } from '../../http/connection/tls/certificate-pair.ts'
 import type { gatewayTable } from '../settings-table.ts'
@@ -41,15 +42,17 @@ export function mistakesInPair(cert: NamedFile, key: NamedFile): Problem[] {
   const problems: Problem[] = []
   const certError = errorOf(() => createSecureContext({ cert: readFileSync(certPath) }))
   if (certError !== undefined)
-    problems.push(cert.fail(`got ${showValue(cert.name)}, needs a readable PEM certificate (${certError})`))
+    problems.push(cert.fail(`got ${showName(cert.name)}, needs a readable PEM certificate (${certError})`))
   const keyError = errorOf(() => createSecureContext({ key: readFileSync(keyPath) }))
   if (keyError !== undefined)
     problems.push(
-      key.fail(`got ${showValue(key.name)}, needs a readable PEM key without passphrase (${keyError})`),
+      key.fail(
+        `got ${showSecretPath(key.name, key.folder)}, needs a readable PEM key without passphrase (${keyError})`,
+      ),
     )
   const tryBoth = (): unknown => tryPair({ cert: readFileSync(certPath), key: readFileSync(keyPath) })
   if (problems.length === 0 && errorOf(tryBoth)) {
-    const text = `got ${showValue(key.name)}, needs the private key of the certificate in ${showValue(cert.name)}`
+    const text = `got ${showSecretPath(key.name, key.folder)}, needs the private key of the certificate in ${showValue(cert.name)}`
     problems.push(key.fail(text))
   }
   return problems
@@ -68,7 +71,12 @@ export function mistakeInAuthorities(file: string, folder: string): string | und
   const error = errorOf(() => new X509Certificate(readFileSync(resolve(folder, file))))
   return error === undefined
     ? undefined
-    : `got ${showValue(file)}, needs a readable PEM certificate (${error})`
+    : `got ${showName(file)}, needs a readable PEM certificate (${error})`
+}
+
+/** The path of a certificate, unless PEM was pasted in place of it, which may have the key. */
+function showName(path: string): string {
+  return path.includes('-----BEGIN') ? NOT_SHOWN : showValue(path)
 }
 
 function errorOf(use: () => unknown): string | undefined {

@@ -2,13 +2,8 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { duration, filePath } from '../../../shared/settings/kinds.ts'
-import {
-  problemAt,
-  reasonOf,
-  showValue,
-  type Place,
-  type Problem,
-} from '../../../shared/settings/problems.ts'
+import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { showSecretPath } from '../../../shared/settings/secret-path.ts'
 import type { CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
 
 const needsUrl =
@@ -47,7 +42,7 @@ export function checkCrowdsecKey(
 ): Problem[] {
   if (!crowdsec) return []
   const place = placeOf(['crowdsec', 'keyFile'])
-  const what = `got ${showValue(crowdsec.keyFile)}, needs a file with the API key of a bouncer`
+  const what = `got ${showSecretPath(crowdsec.keyFile, folder)}, needs a file with the API key of a bouncer`
   try {
     const key = readFileSync(resolve(folder, crowdsec.keyFile), 'utf8').trim()
     return /^[\x21-\x7e]+$/.test(key) ? [] : [problemAt(place, `${what} in one line`)]

@@ -1,6 +1,7 @@
 import { showOrigin, showUrl } from '../../../shared/settings/addresses.ts'
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { problemAt, showValue, type Source } from '../../../shared/settings/problems.ts'
+import { NOT_SHOWN } from '../../../shared/settings/secret-path.ts'
 import { fileName, fileNames, variableName } from '../../../shared/settings/table.ts'
 import { geoipFields } from '../clients/geoip.ts'
 import { crowdsecFields } from '../clients/crowdsec.ts'
@@ -60,8 +61,10 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
     given,
     placeOf: (path) => placeAt(lineOf(path), subjectOf(given, path)),
     show: (field, value, path) => {
-      if (path.includes('requestHeaders') && mayBeLogin(value)) return 'a value that is not shown'
+      if (path.includes('requestHeaders') && mayBeLogin(value)) return NOT_SHOWN
       if (field === 'webhooks' && path.includes('events')) return showValue(value)
+      if ((field === 'jwt' || field === 'crowdsec') && path.length === 1 && mayBeSecret(value))
+        return NOT_SHOWN
       // A URL may hold a password.
       return (shows.get(field === 'routes' ? 'upstream' : field) ?? showValue)(value)
     },
@@ -81,9 +84,14 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
   }
 }
 
-/** Whether the value of a header for the backend may be its login there, such as a key of digits without quotes. */
+/** Whether a value may be a login, such as a key of digits without quotes. */
 function mayBeLogin(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && typeof value !== 'object'
+}
+
+/** Whether a value may be a secret that was written in place of the mapping that names its file. */
+function mayBeSecret(value: unknown): boolean {
+  return mayBeLogin(value) && !(typeof value === 'string' && /^https?:\/\//.test(value))
 }
 
 /**

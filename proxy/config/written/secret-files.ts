@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
-import { reasonOf, showValue, type Problem } from '../../../shared/settings/problems.ts'
+import { reasonOf, type Problem } from '../../../shared/settings/problems.ts'
 import { readBounded } from '../../../shared/settings/read-bounded.ts'
+import { showSecretPath } from '../../../shared/settings/secret-path.ts'
 
 /** Variables whose value is a secret, or may hold one. */
 export const secretVariables: readonly string[] = [
@@ -54,10 +55,10 @@ export function readSecretFiles(
     }
     try {
       env[variable] = readSecretFile(resolve(cwd, path))
-      if (env[variable] === '') fail(`${variable}_FILE: got ${showValue(path)}, the file is empty`)
+      if (env[variable] === '') fail(`${variable}_FILE: got ${showSecretPath(path, cwd)}, the file is empty`)
     } catch (error) {
       fail(
-        `${variable}_FILE: got ${showValue(path)}, needs a readable file of UTF-8 text (${reasonOf(error)})`,
+        `${variable}_FILE: got ${showSecretPath(path, cwd)}, needs a readable file of UTF-8 text (${reasonOf(error)})`,
       )
     }
   }

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { secretVariables } from '../../../proxy/config/written/secret-files.ts'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
-import { problemsOf } from '../../support/gateway/settings.ts'
+import { directoryWith, problemsOf } from '../../support/gateway/settings.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 const token = 'a-token-of-16-or-more'
@@ -25,7 +26,7 @@ test('mistakes, without the secret', () => {
   writeFileSync(join(cwd, 'empty'), '\n')
   writeFileSync(join(cwd, 'short'), 'short')
   expect(problemsOf({ ADMIN_TOKEN_FILE: 'gone' }, cwd)).toEqual([
-    'ADMIN_TOKEN_FILE: got "gone", needs a readable file of UTF-8 text (ENOENT: no such file or directory)',
+    'ADMIN_TOKEN_FILE: got a value that is not shown, needs a readable file of UTF-8 text (ENOENT: no such file or directory)',
   ])
   expect(problemsOf({ ADMIN_TOKEN_FILE: 'empty' }, cwd)).toEqual([
     'ADMIN_TOKEN_FILE: got "empty", the file is empty',
@@ -37,4 +38,47 @@ test('mistakes, without the secret', () => {
   expect(others).toEqual([])
   expect(problem).toMatch(/^ADMIN_TOKEN: /)
   expect(problem).not.toContain('short')
+})
+
+// People paste the secret where the path of its file belongs.
+const PASTED = [
+  'hunter2-and-more',
+  'redis://:hunter2@host:6379',
+  'a+b/hunter2==',
+  '/hunter2',
+  '-----BEGIN PRIVATE KEY-----\nhunter2\n',
+]
+
+test.each([
+  ...secretVariables.map((variable) => `${variable}_FILE`),
+  'TLS_KEY_FILE',
+  'crowdsec.keyFile',
+  'jwt.secretFile',
+  'jwt',
+  'crowdsec',
+])('a secret in place of a path: %s', (name) => {
+  const file = (text: string): string =>
+    ({
+      'crowdsec.keyFile': `crowdsec: { url: http://127.0.0.1:8080, keyFile: ${text} }`,
+      'jwt.secretFile': `jwt: { secretFile: ${text} }`,
+      jwt: `jwt: ${text}`,
+      crowdsec: `crowdsec: ${text}`,
+    })[name] ?? ''
+  for (const pasted of PASTED) {
+    const cwd = directoryWith(`${file(JSON.stringify(pasted))}\nlimits: []\n`)
+    const problems = problemsOf(
+      { TLS_CERT_FILE: name === 'TLS_KEY_FILE' ? 'sluice.yaml' : '', [name]: pasted },
+      cwd,
+    )
+    expect(problems.length).toBeGreaterThan(0)
+    expect(problems.join('\n')).not.toContain('hunter2')
+  }
+})
+
+test('a path with a mistake is shown if its folder exists', () => {
+  const cwd = makeTemporaryDirectory()
+  const shown = join(cwd, 'gone')
+  expect(problemsOf({ ADMIN_TOKEN_FILE: shown }, cwd)).toEqual([
+    `ADMIN_TOKEN_FILE: got "${shown}", needs a readable file of UTF-8 text (ENOENT: no such file or directory)`,
+  ])
 })
