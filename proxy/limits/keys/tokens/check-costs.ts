@@ -6,12 +6,16 @@ type Key = {
   readonly kid?: unknown
   readonly use?: unknown
   readonly alg?: unknown
+  readonly key_ops?: unknown
+  readonly ext?: unknown
+  /** Of a private key. */
+  readonly d?: unknown
 }
 
 /** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
 const MAX_KEYS = 8
 
-/** CPU time that the signature checks of a token take at most, but for a single one. */
+/** CPU time that the signature checks of a token take at most. Of all algorithms only RSA with 12,952 bits or more takes it for one check. */
 const MAX_CHECKS_US = 2000
 
 /** Tokens of a request that may take a check each, whatever its CPU time: an access token and an ID token of one issuer. */
@@ -50,7 +54,7 @@ export function haveTooManyChecks(costsUs: readonly (readonly number[])[]): bool
 /** Whether these checks of one token are too many, or take too much CPU time. */
 export function areTooManyChecks(costsUs: readonly number[]): boolean {
   const sumUs = costsUs.reduce((sum, each) => sum + each, 0)
-  return costsUs.length > MAX_KEYS || (costsUs.length > 1 && sumUs > MAX_CHECKS_US)
+  return costsUs.length > MAX_KEYS || sumUs > MAX_CHECKS_US
 }
 
 export function modulusBytes({ n }: Pick<Key, 'n'>): number {
@@ -58,36 +62,57 @@ export function modulusBytes({ n }: Pick<Key, 'n'>): number {
   return modulus.length - modulus.findIndex((byte) => byte !== 0)
 }
 
-/** The algorithms of a kind of keys, a curve or RSA; those of one kind cost the same. Keys of other kinds verify no token. */
-const algorithms: ReadonlyMap<unknown, readonly string[]> = new Map([
-  ['P-256', ['ES256']],
-  ['P-384', ['ES384']],
-  ['P-521', ['ES512']],
-  ['Ed25519', ['EdDSA', 'Ed25519']],
-  ['RSA', ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']],
-])
+/** A kind of keys: their type and curve, and the algorithms of their signatures, which cost the same. */
+type Kind = { readonly kty: string; readonly crv?: string; readonly algorithms: readonly string[] }
+
+/** Keys of other kinds verify no token. */
+const kinds: readonly Kind[] = [
+  { kty: 'EC', crv: 'P-256', algorithms: ['ES256'] },
+  { kty: 'EC', crv: 'P-384', algorithms: ['ES384'] },
+  { kty: 'EC', crv: 'P-521', algorithms: ['ES512'] },
+  { kty: 'OKP', crv: 'Ed25519', algorithms: ['EdDSA', 'Ed25519'] },
+  { kty: 'RSA', algorithms: ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] },
+]
 
 /**
- * Finds keys without a name that are never tried, whatever the algorithm of a token, since those before them take all its checks. Nobody can
- * sign a token with them that is verified.
+ * Finds keys that are of no use, although the library takes them: RSA keys that are too large, and keys without a name that a token without
+ * one is not tried with, whatever its algorithm, since keys before them take all its checks.
  *
  * @param keySet any text
  * @returns a description for each kind of such keys
  */
 export function findUntriedKeys(keySet: string): string[] {
-  const usable = keysIn(keySet).filter(({ use }) => use === undefined || use === 'sig')
-  return [...algorithms].flatMap(([kind, names]) => {
-    const keys = usable.filter(({ crv, kty }) => (kty === 'RSA' ? kty : crv) === kind)
-    const tried = names.map((alg) => triedWith(alg, keys))
-    const untried = keys.filter(
-      (key) => key.kid === undefined && canSign(key, names) && !tried.flat().includes(key),
+  return kinds.flatMap(({ kty, crv, algorithms }) => {
+    const ofKind = keysIn(keySet).filter(
+      (key) => key.kty === kty && (crv === undefined || key.crv === crv) && canSign(key, algorithms),
     )
-    return untried.length === 0
-      ? []
-      : [
-          `${untried.length} of its keys (${String(kind)}) without a kid ${untried.length === 1 ? 'is' : 'are'} never tried, as a token is tried with ${Math.max(...tried.map(({ length }) => length))} of that kind: give each key a kid`,
-        ]
+    const keys = ofKind.filter((key) => !isTooCostly(key, algorithms))
+    const tried = algorithms.map((alg) => triedWith(alg, keys))
+    const untried = keys.filter((key) => key.kid === undefined && !tried.flat().includes(key))
+    return [
+      ...describe(
+        ofKind.length - keys.length,
+        `(${kty})`,
+        'never used',
+        'the check of a signature takes more than 2 ms: use 8192 bits or less',
+      ),
+      ...describe(
+        untried.length,
+        `(${crv ?? kty}) without a kid`,
+        'not used for a token without a kid',
+        `it is tried with ${Math.max(...tried.map(({ length }) => length))} of that kind: give each key a kid`,
+      ),
+    ]
   })
+}
+
+function describe(count: number, which: string, what: string, why: string): string[] {
+  return count === 0 ? [] : [`${count} of its keys ${which} ${count === 1 ? 'is' : 'are'} ${what}, as ${why}`]
+}
+
+/** Whether a single check with this key takes too much CPU time, so that it is not used. */
+export function isTooCostly(key: Pick<Key, 'n'>, [alg = '']: readonly string[]): boolean {
+  return areTooManyChecks([checkCostUs(alg, key)])
 }
 
 /** The keys that a token without a `kid` is tried with. */
@@ -100,7 +125,11 @@ function triedWith(alg: string, keys: readonly Key[]): Key[] {
   return tried
 }
 
-function canSign({ alg }: Key, names: readonly string[]): boolean {
+/** Whether the library verifies signatures of one of these algorithms with a key of their kind. */
+function canSign({ alg, use, key_ops: operations, ext, d }: Key, names: readonly string[]): boolean {
+  if (use !== undefined && use !== 'sig') return false
+  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) return false
+  if (d !== undefined || (ext !== undefined && typeof ext !== 'boolean')) return false
   return alg === undefined || names.some((name) => name === alg)
 }
 

@@ -258,6 +258,15 @@ describe('a set whose keys, or a token that, have no name', () => {
     expect(await subOf(create(), await sign({}, rsa.privateKey, { kid: undefined }))).toBe('alice')
   })
 
+  test('is verified by a key behind one that is too large to be used', async () => {
+    const keys = await Promise.all([other.publicKey, rsa.publicKey].map((key) => exportJWK(key)))
+    const large = { kty: 'RSA', kid: 'large', e: 'AQAB', n: Buffer.alloc(2048, 0x81).toString('base64url') }
+    text = JSON.stringify({ keys: [keys[0], large, keys[1]] })
+    expect(await subOf(create(), await sign({}, rsa.privateKey, { kid: undefined }))).toBe('alice')
+    expect(await subOf(create(), await sign({}, rsa.privateKey, { kid: 'large' }))).toBeUndefined()
+    expect(outcomes).toEqual(['verified', 'unknown-key'])
+  })
+
   test('is looked for when none of them fits, as it may be new', async () => {
     text = await keySetOf(['one', rsa.publicKey])
     await create().claimsOf(sent(await sign({}, other.privateKey, { kid: undefined })))
