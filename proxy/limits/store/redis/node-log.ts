@@ -8,17 +8,23 @@ type Level = 'info' | 'warn'
 /** Of a line; the node is empty, or undefined, where Redis has no nodes. */
 type NodeLine = { readonly node: string | undefined; readonly fields: Readonly<Record<string, unknown>> }
 
-/** Further lines of a message. */
-type Collected = { readonly level: Level; readonly lines: NodeLine[]; readonly timer: NodeJS.Timeout }
+type Line = {
+  readonly level: Level
+  readonly message: string
+  readonly node: string
+  readonly fields: NodeLine['fields']
+}
 
 /**
- * The log of what happens to nodes of a cluster: where it happens to many at once, one line for the first of them, and one with the number
- * of the others. Lines of different messages stay in order, so that the last line about a node says how it is.
+ * The log of what happens to nodes of a cluster: where it happens to many within a second, one line of each message for the first of them,
+ * and others with the number of the rest, however often it happens to each. The last line about a node says how it is.
  */
 export class NodeLog {
   readonly #log: Log
-  /** By message. */
-  readonly #collected = new Map<string, Collected>()
+  /** Messages that were logged in this second. */
+  readonly #told = new Set<string>()
+  #collected: Line[] = []
+  #timer: NodeJS.Timeout | undefined
 
   constructor(log: Log) {
     this.#log = log
@@ -30,31 +36,42 @@ export class NodeLog {
       this.#log[level](fields, message)
       return
     }
-    const collected = this.#collected.get(message)
-    if (collected) {
-      collected.lines.push({ node, fields })
+    if (this.#told.has(message)) {
+      this.#collected.push({ level, message, node, fields })
       return
     }
-    this.flush()
+    this.#writeCollected()
+    this.#told.add(message)
     this.#log[level]({ ...fields, node }, message)
-    const timer = setTimeout(() => this.#write(message), COLLECT_MS).unref()
-    this.#collected.set(message, { level, lines: [], timer })
+    this.#timer ??= setTimeout(() => this.flush(), COLLECT_MS).unref()
   }
 
-  /** Writes the lines that are collected, and ends the timers. */
+  /** Writes the lines that are collected, and ends the timer. */
   flush(): void {
-    for (const message of [...this.#collected.keys()]) this.#write(message)
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#told.clear()
+    this.#writeCollected()
   }
 
-  #write(message: string): void {
-    const collected = this.#collected.get(message)
-    this.#collected.delete(message)
-    clearTimeout(collected?.timer)
-    const { level = 'info', lines = [] } = collected ?? {}
-    const [first] = lines
-    if (!first) return
-    const nodes = new Set(lines.map(({ node }) => node))
-    if (nodes.size === 1) this.#log[level]({ ...first.fields, node: first.node }, message)
-    else this.#log[level]({ ...first.fields, node: first.node, otherNodes: nodes.size - 1 }, message)
+  #writeCollected(): void {
+    const lines = this.#collected
+    this.#collected = []
+    const last = new Map(lines.map((line) => [line.node, line.message]))
+    const isLast = ({ node, message }: Line): boolean => last.get(node) === message
+    this.#writeOnePerMessage(lines.filter((line) => !isLast(line)))
+    this.#writeOnePerMessage(lines.filter(isLast))
+  }
+
+  #writeOnePerMessage(lines: readonly Line[]): void {
+    for (const [message, of] of Map.groupBy(lines, (line) => line.message)) {
+      const [first] = of
+      if (!first) continue
+      const otherNodes = new Set(of.map(({ node }) => node)).size - 1
+      this.#log[first.level](
+        { ...first.fields, node: first.node, ...(otherNodes > 0 && { otherNodes }) },
+        message,
+      )
+    }
   }
 }

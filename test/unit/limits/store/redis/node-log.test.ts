@@ -95,3 +95,20 @@ test('that a node refuses a command is logged after the line about its circuit b
   expect(told()).toEqual(['open', 'open', 'Redis is connected but refuses a required command'])
   breakers.stop()
 })
+
+test('circuit breakers of many nodes that open and close in turn are few lines', () => {
+  const { breakers, nodes, lines } = startBreakers()
+  for (let round = 0; round < 4; round++)
+    for (const node of nodes) {
+      breakers.open(node, 'away')
+      breakers.close(node)
+    }
+  for (const node of nodes.slice(0, 9)) breakers.open(node, 'away')
+  vi.advanceTimersByTime(1000)
+  expect(lines.length).toBeLessThanOrEqual(6)
+  const lastOf = (word: string) => lines.slice(-2).find(({ msg }) => msg.includes(word))
+  expect(lastOf('circuit breaker open')).toMatchObject({ otherNodes: 8 })
+  expect(lastOf('circuit breaker closed')).toMatchObject({ otherNodes: 64 - 9 - 1 })
+  breakers.stop()
+  expect(vi.getTimerCount()).toBe(0)
+})
