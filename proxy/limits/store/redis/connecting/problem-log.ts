@@ -12,11 +12,12 @@ export type ProblemLog = ClusterProblems & {
 
 /** One line for each new reason why there is no connection, up to 20 in an outage, and one when there is. */
 export function createProblemLog(redis: string, log: Pick<Log, 'info' | 'warn'>): ProblemLog {
-  /** By reason, the node that it was first seen at; undefined without a cluster. */
+  /** By kind of reason, the node that it was first seen at; undefined without a cluster. */
   const told = new Map<string, string | undefined>()
   function tell(reason: string, message: string, node?: string): void {
-    if (told.has(reason) || told.size === MAX_REASONS) return
-    told.set(reason, node)
+    const kind = kindOf(reason, node)
+    if (told.has(kind) || told.size === MAX_REASONS) return
+    told.set(kind, node)
     log.warn({ redis, ...(node && { node }), reason }, message)
   }
   return {
@@ -26,11 +27,21 @@ export function createProblemLog(redis: string, log: Pick<Log, 'info' | 'warn'>)
     tellOfReplica: (reason) =>
       tell(reasonOf(reason), 'connected to a replica of Redis; looking for the master'),
     solvedAt(node) {
-      for (const [reason, at] of told) if (at === node) told.delete(reason)
+      for (const [kind, at] of told) if (at === node) told.delete(kind)
     },
     solved() {
       told.clear()
       log.info({ redis }, 'connected to Redis')
     },
   }
+}
+
+/** The reason without the address of the node, as many nodes of a cluster that are away have only one reason. */
+function kindOf(reason: string, node: string | undefined): string {
+  if (node === undefined) return reason
+  const host = node.slice(0, node.lastIndexOf(':'))
+  return reason
+    .replaceAll(node, '')
+    .replaceAll(host, '')
+    .replace(/\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?/g, '')
 }

@@ -37,3 +37,25 @@ test('an outage whose reasons change each time is twenty lines', () => {
   for (let i = 0; i < 100; i++) problems.tell(new Error(`reason ${i}`), 'a')
   expect(lines).toHaveLength(20)
 })
+
+test('nodes that cannot be reached for one reason, each at its address, leave room for other reasons', () => {
+  for (const [hostOf, addressOf] of [
+    [(i: number) => `192.0.2.${i}`, (i: number) => `192.0.2.${i}`],
+    [(i: number) => `2001:db8::${i}`, (i: number) => `2001:db8::${i}`],
+    [(i: number) => `redis-${i}.example`, (i: number) => `192.0.2.${i}`],
+  ] as const) {
+    const { log, lines } = recordLog()
+    const problems = createProblemLog('redis', log)
+    for (let i = 1; i <= 64; i++) {
+      const [node, address] = [`${hostOf(i)}:6379`, `${addressOf(i)}:6379`]
+      problems.tell(new Error(`connect ECONNREFUSED ${address}`), node)
+      problems.tell(new Error(`getaddrinfo EAI_AGAIN ${hostOf(i)}`), node)
+    }
+    problems.tell(new Error('NOAUTH Authentication required.'), `${hostOf(1)}:6379`)
+    expect(lines.map(({ reason }) => String(reason).split(' ', 2).join(' '))).toEqual([
+      'connect ECONNREFUSED',
+      'getaddrinfo EAI_AGAIN',
+      'NOAUTH Authentication',
+    ])
+  }
+})
