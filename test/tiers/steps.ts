@@ -52,7 +52,6 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
     ...images('haproxy'),
     step('npm test', VITEST, HANGS_AFTER_MINUTES, { tests: NPM_TEST }),
     ...seeds.map(stepOfSeed),
-    step('Node 24', OLDEST, HANGS_AFTER_MINUTES, { tests: '--project pure' }),
     step('Node 24, sockets', OLDEST, HANGS_AFTER_MINUTES, {
       tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}`,
       env: FROM_SOURCES,
@@ -63,6 +62,7 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
       tests: `--project fault --no-file-parallelism ${longTests('failover http2-floods large-lists')}`,
     }),
     ...[
+      step('Node 24', OLDEST, HANGS_AFTER_MINUTES, { tests: '--project pure' }),
       step('memory and CPU', VITEST, HANGS_AFTER_MINUTES, {
         // Each process counts its own memory, or its own CPU relative to known work that it does meanwhile: neighbours do not matter.
         tests: `--project fault --no-file-parallelism --maxConcurrency 1 ${longTests('cost-of-a-byte memory-of-a-byte')}`,
@@ -85,7 +85,7 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
         ].join(' && '),
         10,
       ),
-      // The last three wait for images, packages and processes more than they compute.
+      // The last three wait for images, packages and processes more than they compute: the first two take what they leave of the cores.
     ].map((each) => ({ ...each, group: 'with other software' })),
   ]
 }
