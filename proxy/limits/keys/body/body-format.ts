@@ -1,4 +1,5 @@
 import { linesOf } from '../../../http/message/headers.ts'
+import { charsetsIn } from '../../../request/values/charsets.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** How the head of a request describes its body. */
@@ -9,6 +10,8 @@ export type BodyFormat = {
   readonly contentType: string
   /** Some line names a charset other than UTF-8. */
   readonly hasOtherCharset: boolean
+  /** Some line names a charset in which no values are read: they could be anybody's. */
+  readonly hasUnknownCharset: boolean
   /** Of `Content-Encoding`, but for `identity`, in the order in which they were applied. */
   readonly codings: readonly string[]
   /** What backends could read otherwise, as the head says. */
@@ -21,12 +24,14 @@ export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
   const [line = '', ...others] = types
   const kind = others.length > 0 ? undefined : kindOf(line)
   const contentType = types.join(', ')
-  const hasOtherCharset = isOtherCharset(contentType)
+  const { hasOther: hasOtherCharset, hasUnknown, hasUtf16 } = charsetsIn(contentType)
+  // Python decodes forms of UTF-16 with names, escapes and all; JSON is read in it.
+  const hasUnknownCharset = hasUnknown || (hasUtf16 && kind !== 'json')
   const codings = linesOf(rawHeaders, 'content-encoding')
     .flatMap((encoding) => encoding.split(','))
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => coding !== 'identity')
-  const described = { kind, contentType, hasOtherCharset, codings }
+  const described = { kind, contentType, hasOtherCharset, hasUnknownCharset, codings }
   if (codings.length > 0) return { ...described, unread: 'encoding' }
   if (kind === undefined) return { ...described, unread: 'type' }
   return { ...described, unread: hasOtherCharset ? 'charset' : undefined }
@@ -42,11 +47,3 @@ function kindOf(line: string): BodyFormat['kind'] {
 }
 
 const isJson = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/
-
-function isOtherCharset(contentType: string): boolean {
-  const named = contentType.match(/charset/gi) ?? []
-  return (
-    named.length >
-    (contentType.match(/[;,]\s*charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?=[;,]|$)/gi) ?? []).length
-  )
-}

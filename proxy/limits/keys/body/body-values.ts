@@ -32,6 +32,8 @@ export function readBodyValues(
   cookies: string,
   names: BodyNames,
 ): readonly Findings[] {
+  // Django reads the query in this charset, too.
+  if (format.hasUnknownCharset) return nothingOf(names, 'charset').map((each) => ({ ...each, isCut: true }))
   const others = queriesOf(target).map((query) => readFormValues(query, names))
   if (cookies !== '') others.push(readFormValues(queryOfCookies(cookies), names))
   if ('unread' in sent) return mergedByName(names, others, sent.unread)
@@ -66,7 +68,6 @@ function readBytes(
   const others: Read[] = []
   if (hasOtherCharset || (isOther && unread !== 'encoding'))
     others.push(...found.map((read) => read.map(inLatin1)))
-  if (hasOtherCharset && /16|32/.test(contentType)) others.push(...found.map((read) => read.map(inUtf16)))
   return [...found, ...others]
 }
 
@@ -134,21 +135,6 @@ function inLatin1(findings: Findings): Findings {
 /** There is too much of it already, whatever else it may say. */
 function isRefused({ isCut, elements }: Findings): boolean {
   return isCut || elements > MAX_VALUES
-}
-
-/** The same values to Django, which reads the escapes of a form in the charset of its type. */
-function inUtf16(findings: Findings): Findings {
-  const values = findings.values
-    .filter(({ text }) => text.includes('%'))
-    .flatMap((value) => [false, true].map((isBig) => ({ ...value, text: unescapedUtf16(value.text, isBig) })))
-  return { ...findings, values }
-}
-
-function unescapedUtf16(text: string, isBig: boolean): string {
-  return text.replace(/(?:%[0-9a-f]{2}%[0-9a-f]{2})+/gi, (escapes) => {
-    const units = Buffer.from(escapes.replaceAll('%', ''), 'hex')
-    return Buffer.from((isBig ? units.swap16() : units).toString('utf16le')).toString('latin1')
-  })
 }
 
 function unescapedLatin1(text: string): string {

@@ -68,6 +68,8 @@ class PartSearch {
   #unusual = 0
   /** Of heads and contents that have been looked at, which overlap only in hostile bodies. */
   #bytes = 0
+  /** The part that was read last is the field `_charset_`. */
+  #isCharsetField = false
   /** For content behind the first blank line, and for content behind another one: each is asked from left to right. */
   readonly #ends: readonly (readonly NextPlace[])[]
   readonly #lastLine: number
@@ -123,12 +125,9 @@ class PartSearch {
       )
         this.found.cutAll()
       const meant = this.#meantBy(text.slice(start, end))
-      if (meant.size > 0)
-        this.#readPart(
-          { start, end },
-          places.map(({ content }) => content),
-          meant,
-        )
+      const contents = places.map(({ content }) => content)
+      if (this.#isCharsetField) this.#readCharset(contents)
+      if (meant.size > 0) this.#readPart({ start, end }, contents, meant)
     }
   }
 
@@ -166,15 +165,24 @@ class PartSearch {
   #meantBy(header: string): ReadonlySet<number> {
     const meant = new Set<number>()
     const names = namesIn(header)
+    this.#isCharsetField = false
     if (!names) this.found.cutAll()
     for (const sent of names && names.length > FEW_NAMES ? new Set(names) : (names ?? [])) {
       let by = this.#names.ofSent(sent, 0, sent.length)
       if (by === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
       if (this.found.isCut) return nobody
-      by ??= this.#names.ofDecoded(decodedText(sent, false))
-      for (const name of by) if (!this.found.isCutFor(name)) meant.add(name)
+      const name = by === undefined || mayBeCharsetField(sent) ? decodedText(sent, false) : sent
+      this.#isCharsetField ||= name === charsetField
+      by ??= this.#names.ofDecoded(name)
+      for (const number of by) if (!this.found.isCutFor(number)) meant.add(number)
     }
     return meant
+  }
+
+  /** The charset of all parts (RFC 7578 section 4.6) to aiohttp and Jetty: in any but UTF-8 they could say anything. */
+  #readCharset(starts: readonly number[]): void {
+    const contents = starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i]))
+    if (!contents.every((content) => isUtf8Name.test(content.trim()))) this.found.cutAll()
   }
 
   #contentsFrom(start: number, ways: readonly NextPlace[] = []): string[] {
@@ -195,6 +203,7 @@ class PartSearch {
       const parts = (this.#meant[name] = (this.#meant[name] ?? 0) + 1)
       if (parts > MAX_MEANT) this.found.cut(name)
       const head = this.#heads.of(name, disposition, start)
+      if (head.hasUnknownCharset) this.found.cut(name)
       if (head.isBase64 && [...contents].some(isDamagedBase64)) this.found.cut(name)
       const texts = byHead.get(head) ?? [...contents].flatMap((content) => textsOf(content, head))
       byHead.set(head, texts)
@@ -223,6 +232,14 @@ const otherLineEnd = /\0|\r(?!\n)/
 const withoutColon = /\r\n[^\s:][^:\r\n]*\r/
 // Anchored: tried from each character of a line, it would take quadratic time.
 const longLine = new RegExp(`(?:^|\\n)[^\\n]{${MAX_LINE}}`)
+
+const charsetField = '_charset_'
+
+function mayBeCharsetField(name: string): boolean {
+  return name.includes('%') && name.length <= 3 * charsetField.length
+}
+
+const isUtf8Name = /^(?:utf-?8|us-ascii)?$/i
 
 const nobody: ReadonlySet<number> = new Set()
 

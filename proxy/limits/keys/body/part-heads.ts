@@ -9,6 +9,8 @@ export type PartHead = {
   readonly isBase64: boolean
   readonly isQuoted: boolean
   readonly unread: UnreadKey | undefined
+  /** It names a charset that is not read: to some framework its content could be anybody's name. */
+  readonly hasUnknownCharset: boolean
 }
 
 /**
@@ -67,19 +69,26 @@ export class PartHeads {
       mayBeWide: charset !== undefined && words.width.firstIn(charset, end) !== undefined,
       isBase64: has(words.base64),
       isQuoted: has(words.quoted),
+      hasUnknownCharset: words.charset.countIn(start, end) > words.knownCharset.countIn(start, end + 2),
       unread: has(words.encoding) ? 'encoding' : isOther ? 'charset' : undefined,
     }
     this.#known.set(start, head)
     return head
   }
 }
-type Words = Readonly<Record<'charset' | 'usualCharset' | 'width' | 'base64' | 'quoted' | 'encoding', Places>>
+type Words = Readonly<
+  Record<'charset' | 'usualCharset' | 'knownCharset' | 'width' | 'base64' | 'quoted' | 'encoding', Places>
+>
 
 /** What heads may say, wherever it stands in the text. */
 function wordsIn(text: string): Words {
   return {
     charset: new Places(text, /charset/gi),
     usualCharset: new Places(text, /charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?:[;\r\n]|$)/gi),
+    knownCharset: new Places(
+      text,
+      /charset\s*=\s*"?(?:utf-?8|us-ascii|iso-8859-1|latin-?1|utf-16(?:le|be)?)"?\s*(?:[;\r\n]|$)/gi,
+    ),
     width: new Places(text, /16|32/g),
     base64: new Places(text, /base64/gi),
     quoted: new Places(text, /quoted-printable/gi),
@@ -99,17 +108,28 @@ class Places {
     }
   }
 
+  /** How many places begin there or behind, and end before that. */
+  countIn(from: number, end: number): number {
+    return Math.max(0, firstAbove(this.#ends, end) - firstAbove(this.#starts, from - 1))
+  }
+
   /** The first place from there, if it ends before that. */
   firstIn(from: number, end: number): number | undefined {
-    let low = 0
-    let high = this.#starts.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((this.#starts[middle] ?? 0) < from) low = middle + 1
-      else high = middle
-    }
-    return (this.#ends[low] ?? Infinity) <= end ? this.#starts[low] : undefined
+    const first = firstAbove(this.#starts, from - 1)
+    return (this.#ends[first] ?? Infinity) <= end ? this.#starts[first] : undefined
   }
+}
+
+/** The index of the first of these numbers, which ascend, that is above a bound. */
+function firstAbove(numbers: readonly number[], bound: number): number {
+  let low = 0
+  let high = numbers.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((numbers[middle] ?? 0) <= bound) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** The places of a pattern, asked for from left to right: the text is looked through once. */

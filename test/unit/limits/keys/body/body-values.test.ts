@@ -318,10 +318,70 @@ test('base64 in a part that no rule counts by may be any', () => {
   expect(counts(keysOf(multipart(parts), ofB), 'a@x')).toEqual([1, undefined])
 })
 
-test('escapes in a form of UTF-16 are read as that', () => {
-  expect(counts(keysOf('email=%61%01%40%00x', `${form}; charset=utf-16`), 's@x')[0]).toBe(1)
-  expect(counts(keysOf('email=%01%61%00%40x', `${form}; charset=utf-16be`), 's@x')[0]).toBe(1)
+/** As body-parser (iconv-lite), Python, Java and Go's packages know them. */
+const unknownCharsets = fc.constantFrom(
+  ...[
+    'utf-7',
+    'UTF-7',
+    'utf-7-imap',
+    'utf-32',
+    'utf-8-sig',
+    'unicode_escape',
+    'raw_unicode_escape',
+    'hz',
+    'cp037',
+  ],
+  ...['IBM500', 'iso-2022-jp', 'iso-2022-kr', 'punycode', 'idna', 'shift_jis', 'windows-1252', 'x', ''],
+)
+const parameters = fc.constantFrom<(charset: string) => string>(
+  (charset) => `charset=${charset}`,
+  (charset) => `Charset = "${charset}"`,
+  (charset) => `charset*=utf-8''${charset}`,
+  (charset) => `charset*0=${charset}`,
+  (charset) => `charset=utf-8; charset=${charset}`,
+  (charset) => `charset=${charset}; charset=utf-8`,
+)
+
+test('a body in a charset in which a name can be written in any number of ways is refused', () => {
+  fc.assert(
+    fc.property(unknownCharsets, parameters, (charset, parameter) => {
+      const named7 = parameter(charset)
+      for (const [body, type] of [
+        ['{"email":"+AGE-@x"}', json],
+        ['email=%2BAGE-@x', form],
+        ['email=a', 'text/plain'],
+        [multipart([[named('email'), '+AGE-@x']]), ofB],
+      ] as const)
+        expect(keysOf(body, `${type}; ${named7}`)).toBeUndefined()
+      // Django decodes the query, too.
+      expect(keysOf('', `${form}; ${named7}`, 'email', '/login?email=%2BAGE-@x')).toBeUndefined()
+      const ofPart = `${named('email')}\r\nContent-Type: text/plain; ${named7}`
+      expect(keysOf(multipart([[ofPart, '+AGE-@x']]), ofB)).toBeUndefined()
+    }),
+    { numRuns: 60 },
+  )
+  for (const type of [form, ofB, 'text/plain'])
+    expect(keysOf('email=%61%01%40%00', `${type}; charset=utf-16`)).toBeUndefined()
 })
+
+test('a part in an unknown charset that no rule counts by may be any', () => {
+  const parts: [string, string][] = [
+    [`${named('file')}\r\nContent-Type: text/csv; charset=windows-1251`, '\xe0'],
+    [named('email'), 'a@x'],
+  ]
+  expect(counts(keysOf(multipart(parts), ofB), 'a@x')[0]).toBe(1)
+})
+
+test.each([named('_charset_'), "Content-Disposition: form-data; name*=UTF-8''%5Fcharset_"])(
+  'the field of a form that names the charset of all others: %s',
+  (head) => {
+    const inCharset = (charset: string): ReturnType<typeof keysOf> =>
+      keysOf(multipart([[head, charset], [named('email'), 'a@x']]), ofB) // prettier-ignore
+    expect(inCharset('utf-7')).toBeUndefined()
+    expect(inCharset('IBM037')).toBeUndefined()
+    expect(counts(inCharset('UTF-8'), 'a@x')).toEqual([1, undefined])
+  },
+)
 
 test('a parameter of the query counts too', () => {
   expect(counts(keysOf('{"email":"a"}', json, 'email', '/login?email=b'), 'a', 'b')).toEqual([
