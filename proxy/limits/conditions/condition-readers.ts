@@ -1,4 +1,5 @@
 import { parseAddress, type IpAddress } from '../../request/addresses/ip-address.ts'
+import { mayRespellQuery } from '../../request/values/charsets.ts'
 import type { KeySource } from '../keys/part-values.ts'
 import { readClaim } from './claim-readings.ts'
 import { createHeaderReader } from './header-readings.ts'
@@ -8,7 +9,7 @@ import {
   createParameterReader,
   createQueryReader,
 } from './parameter-readings.ts'
-import type { Readings } from './readings.ts'
+import { absent, anything, type Readings } from './readings.ts'
 
 /** The parts of a request that conditions are about. */
 export type ConditionSource = Omit<KeySource, 'addresses'> & { readonly rawHeaders: readonly string[] }
@@ -44,7 +45,12 @@ export class ConditionReaders {
   parameter(name: string): Read {
     return this.#reader(`query ${name}`, () => {
       const read = createParameterReader(name, this.#query)
-      return ({ target }) => read(target.forwardTarget)
+      return ({ target: { forwardTarget }, headers }) => {
+        const readings = read(forwardTarget)
+        if (readings === absent) return absent
+        const contentType = headers['content-type']
+        return mayRespellQuery(contentType, forwardTarget) ? anything : readings
+      }
     })
   }
 

@@ -7,6 +7,7 @@ import { formatNetwork, parseAddress } from '../../request/addresses/ip-address.
 import { UNKNOWN, type Geo } from '../../request/addresses/geo/geo.ts'
 import { comparableHost } from '../../request/host.ts'
 import { cookieValues } from '../../request/values/cookie-values.ts'
+import { mayRespellQuery } from '../../request/values/charsets.ts'
 import { numberValues } from '../../request/values/number-values.ts'
 import { queryValues } from '../../request/values/query-values.ts'
 import type { Target } from '../../request/target/target.ts'
@@ -58,7 +59,10 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
         cookieValues(sentValue(headers, 'cookie'), part.name, maxReadings, part.isNumber),
       )
     case 'query':
-      return withoutSignatures(queryValues(target.forwardTarget, part.name, maxReadings, part.isNumber))
+      return target.forwardTarget.includes('?') &&
+        mayRespellQuery(sentValue(headers, 'content-type'), target.forwardTarget)
+        ? tooManyValues
+        : withoutSignatures(queryValues(target.forwardTarget, part.name, maxReadings, part.isNumber))
     case 'jwt':
       return claimValues(part.name, source.claims)
     case 'path':

@@ -31,6 +31,24 @@ export function charsetsIn(contentType: string): NamedCharsets {
   }
 }
 
+/** Charsets in which ASCII is written as itself, and no other byte means an ASCII character. */
+const ofAscii =
+  /[;,]\s*charset\s*=\s*"?(?:iso-8859-\d{1,2}|latin-?\d|windows-125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gbk|gb2312|gb18030|big5)"?\s*(?=[;,]|$)/gi
+const beyondAscii = /[\x80-\xff]|%(?:25)*[89a-f]/i
+
+/**
+ * Whether a query may say anything: Django decodes it in the charset of the `Content-Type`, as Tomcat does with `useBodyEncodingForURI`.
+ *
+ * @param contentType of all lines together
+ */
+export function mayRespellQuery(contentType: string | undefined, target: string): boolean {
+  if (contentType === undefined) return false
+  const named = countOf(contentType, mention)
+  if (named === 0) return false
+  const others = named - countOf(contentType, utf8)
+  return others > countOf(contentType, ofAscii) || (others > 0 && beyondAscii.test(target))
+}
+
 function countOf(text: string, pattern: RegExp): number {
   return text.match(pattern)?.length ?? 0
 }

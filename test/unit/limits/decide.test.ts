@@ -29,6 +29,7 @@ const banOfRule = { kind: 'ban', policy: 'login', by: 'operator' } as const
 type Case = {
   readonly method?: string
   readonly target?: string
+  readonly contentType?: string
   readonly ip?: string
   readonly entries?: readonly ClientEntry[]
   readonly table?: Partial<DecisionTable>
@@ -36,13 +37,21 @@ type Case = {
 }
 
 /** Decides with a limiter that notes what it is asked. */
-function decide({ method = 'GET', target = '/', ip = '192.0.2.1', entries = [], table, asked }: Case) {
+function decide({
+  method = 'GET',
+  target = '/',
+  contentType,
+  ip = '192.0.2.1',
+  entries = [],
+  table,
+  asked,
+}: Case) {
   const charged: (readonly Charge[])[] = []
   const known = new ClientEntries(() => 0)
   for (const entry of entries) known.set(entry, 60_000)
   const peer = addresses.readPeer(ip)
   if (!peer) throw new Error('invalid address')
-  const headers = { host: 'a.example.com' }
+  const headers = { host: 'a.example.com', ...(contentType !== undefined && { 'content-type': contentType }) }
   const request = {
     method,
     url: target,
@@ -62,9 +71,19 @@ function decide({ method = 'GET', target = '/', ip = '192.0.2.1', entries = [], 
   return { verdict: decideRequest(about, inForce), charged, about }
 }
 
+test('a query of ASCII beside a charset of which ASCII is a part counts for its client', () => {
+  const asked: Case = { target: '/query?user=a', contentType: 'text/xml; charset=windows-1251' }
+  expect(decide(asked).charged).toEqual(decide({ target: '/query?user=a' }).charged)
+})
+
 test.each<[string, Case, object]>([
   ['a malformed request is rejected', { target: '/%' }, { outcome: 'rejected', reason: 'target' }],
   ['TRACE is rejected', { method: 'TRACE' }, { outcome: 'rejected', reason: 'other' }],
+  [
+    'a query that Django decodes in another charset',
+    { target: '/query?user=%2BAGE-', contentType: 'text/plain; charset=utf-7' },
+    { outcome: 'rejected', reason: 'ambiguous-key' },
+  ],
   ['OPTIONS * is answered', { method: 'OPTIONS', target: '*' }, { outcome: 'answered' }],
   [
     'a client on the deny list is denied, banned or not',

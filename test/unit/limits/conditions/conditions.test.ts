@@ -56,6 +56,20 @@ const token = (payload: object): Exclude<ReadClaims, string> => [
 ]
 const bearer = [['Authorization', 'Bearer eyJh.eyJz.c2ln']] as const
 
+describe('a condition on a parameter beside a charset in which Django decodes the query', () => {
+  test.each([
+    ['text/plain; charset=utf-7', '/?plan=pro', MAYBE],
+    ['text/plain; CHARSET="cp037"', '/?x=1', MAYBE],
+    ["text/plain; charset*=utf-8''utf-7", '/?plan=pro', MAYBE],
+    ['text/plain; charset=utf-7', '/', NO],
+    ['text/plain; charset=utf-8', '/?plan=pro', NO],
+    ['text/plain; charset=windows-1251', '/?plan=pro', NO],
+    ['text/plain; charset=windows-1251', '/?plan=pr%ee', MAYBE],
+  ])('%s %s', (type, path, expected) => {
+    expect(both({ query: { plan: 'free' } }, { path, lines: [['Content-Type', type]] })).toBe(expected)
+  })
+})
+
 describe('a condition on a header', () => {
   const key = (value: string) => ({ lines: [['X-Key', value]] }) as const
   test.each<[condition: unknown, asked: Asked, expected: string]>([
