@@ -21,15 +21,17 @@ const MAX_KEYS = 100
  * request of its own. One that does not say for whom it counts does so for `address`; and so does, besides what it says, a body that
  * could be read otherwise.
  *
- * @returns undefined where it would count for too many: a value can be read in more than `maxReadings` ways, or there are more than
- *   `MAX_KEYS` clients or `MAX_VALUES` elements. No keys where another part of the key is absent: the policy does not apply
+ * @returns undefined where it would count for too many: a value can be read in more than `maxReadings` ways, there are more than
+ *   `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has a device and the body is not read as a whole. No keys where another part of the key is absent: the policy does not apply
  */
 export function bodyKeysOf(
-  { partition }: Pick<Policy, 'partition'>,
+  { partition, device }: Pick<Policy, 'partition' | 'device'>,
   readPart: ReadPart,
   body: KeyBody,
   address: string,
 ): BodyKeys | undefined {
+  // Of what cannot be read, guesses at one account count for as many clients as there are addresses. No sign-in has such a body.
+  if (device && body.isPartlyRead) return undefined
   const entries = partition.map((part) => readEntry(part, readPart, body, partition.length === 1))
   const elements = Math.max(...entries.map((entry) => entry.elements))
   if (entries.some(({ isCut }) => isCut) || elements > MAX_VALUES) return undefined

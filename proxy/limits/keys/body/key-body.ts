@@ -54,6 +54,12 @@ export class KeyBody {
     this.#unpacked = 'bytes' in sent ? unpack(sent.bytes, this.#format.codings) : undefined
   }
 
+  /** Whether the body may have further values, of any account: behind the bytes that are read, or in an encoding that is not unpacked. */
+  get isPartlyRead(): boolean {
+    if ('unread' in this.#sent) return false
+    return !this.#sent.isWhole || (this.#format.codings.length > 0 && this.#unpacked === undefined)
+  }
+
   find(part: BodyPart): Findings {
     this.#findings ??= readBodyValues(
       this.#sent,

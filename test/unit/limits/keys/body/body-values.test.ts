@@ -7,6 +7,7 @@ import { KeyBody, type BodyPart } from '../../../../../proxy/limits/keys/body/ke
 import { BodyNames } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
 import { unpack } from '../../../../../proxy/limits/keys/body/unpacked.ts'
 import { hashedKeyOf } from '../../../../../proxy/limits/keys/partition-key.ts'
+import type { Policy } from '../../../../../proxy/policy.ts'
 import type { UnreadKey } from '../../../../../proxy/telemetry/telemetry.ts'
 import { leastTimeSync, threadCpuUs } from '../../../../support/load/least-time.ts'
 
@@ -382,6 +383,49 @@ test.each([named('_charset_'), "Content-Disposition: form-data; name*=UTF-8''%5F
     expect(counts(inCharset('UTF-8'), 'a@x')).toEqual([1, undefined])
   },
 )
+
+describe('a body that is not read as a whole', () => {
+  const part = partOf('email')
+  const long = `{"x":"${'x'.repeat(70_000)}","email":"a@x"}`
+  const device = { cookie: 'd', forMs: 1, statuses: [200] } as unknown as NonNullable<Policy['device']>
+
+  test.each<[string, Buffer, boolean, string[]]>([
+    ['is long', Buffer.from(long.slice(0, 65_536)), false, []],
+    ['unpacks to a long one', gzipSync(long), true, ['content-encoding', 'gzip']],
+    ['is packed in an unknown format', gzipSync('{}'), true, ['content-encoding', 'x']],
+    ['is packed three times', gzipSync('{}'), true, ['content-encoding', 'gzip, gzip, gzip']],
+  ])(
+    'counts by address, and is refused by a rule with devices, as it could name any account: it %s',
+    (...sent) => {
+      const [, bytes, isWhole, headers] = sent
+      const read = (): KeyBody =>
+        new KeyBody(
+          { bytes, isWhole },
+          { rawHeaders: ['content-type', json, ...headers] },
+          '/',
+          new BodyNames([part]),
+        )
+      expect(bodyKeysOf({ partition: [part] }, () => [], read(), address)?.requests.get(address)).toBe(1)
+      expect(bodyKeysOf({ partition: [part], device }, () => [], read(), address)).toBeUndefined()
+    },
+  )
+
+  test('one that is read as a whole, packed or not, counts by account under both', () => {
+    for (const [bytes, headers] of [
+      [Buffer.from('{"email":"a@x"}'), []],
+      [gzipSync('{"email":"a@x"}'), ['content-encoding', 'gzip']],
+    ] as const) {
+      const rawHeaders = ['content-type', json, ...headers]
+      const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/', new BodyNames([part]))
+      expect(
+        counts(
+          bodyKeysOf({ partition: [part], device }, () => [], body, address),
+          'a@x',
+        )[0],
+      ).toBe(1)
+    }
+  })
+})
 
 test('a parameter of the query counts too', () => {
   expect(counts(keysOf('{"email":"a"}', json, 'email', '/login?email=b'), 'a', 'b')).toEqual([
