@@ -7,8 +7,9 @@ import { TimestampQueues } from './timestamp-queues.ts'
  * For each client the times of its requests that were admitted in the last window. The numbers of clients and of times are
  * bounded.
  *
- * A client's slot has ended when the last of its times has left the window: clients of one window length end in the order of
- * their latest admitted requests. When there is no room for a client or a time, the client that ends first is evicted.
+ * A client's slot has ended when the last of its times has left the window: clients of one table end in the order of their latest
+ * admitted requests. When there is no room for a client, or for a time, the client that ends first is evicted, of the table with the
+ * most clients or times.
  *
  * A time is in the window for exactly `windowMs`, the end excluded.
  */
@@ -16,6 +17,8 @@ export class AdmissionTimes {
   /** The pending sync of a slot is a number of its newest times. */
   readonly slots: SlotPool
   readonly #times: TimestampQueues
+  /** By table: how many times its slots hold. */
+  readonly #timesOfTable: number[] = []
 
   /**
    * @param capacity maximum number of clients, at least 1. Memory becomes resident when it is written
@@ -28,7 +31,10 @@ export class AdmissionTimes {
     const content = {
       endsAtMs: (slot: number, windowMs: number) =>
         times.count(slot) === 0 ? -Infinity : times.last(slot) + windowMs,
-      clear: (slot: number) => times.clear(slot),
+      clear: (slot: number) => {
+        this.#noteTimes(slot, -times.count(slot))
+        times.clear(slot)
+      },
     }
     this.slots = new SlotPool(capacity, seed, new Uint32Array(capacity), content, shardOf)
   }
@@ -64,8 +70,9 @@ export class AdmissionTimes {
     let slot = this.slots.find(table, key)
     if (slot === NONE) slot = this.slots.add(table, key, windowMs, nowMs)
     else this.slots.takeOut(table, slot)
-    while (this.#times.lacksRoomFor(slot)) if (!this.slots.evictFirst(nowMs)) this.#dropOldest(slot)
+    while (this.#times.lacksRoomFor(slot)) if (!this.#evictFirst(nowMs)) this.#dropOldest(slot)
     this.#times.push(slot, nowMs)
+    this.#noteTimes(slot, 1)
     this.slots.putLast(table, slot)
     return slot
   }
@@ -85,6 +92,7 @@ export class AdmissionTimes {
       return
     }
     this.#times.removeAt(slot, place)
+    this.#noteTimes(slot, -1)
     if (isPending) this.unmarkPending(slot)
   }
 
@@ -123,7 +131,17 @@ export class AdmissionTimes {
 
   #dropOldest(slot: number): void {
     this.#times.shift(slot)
+    this.#noteTimes(slot, -1)
     const count = this.#times.count(slot)
     if (this.slots.pendingAmount(slot) > count) this.slots.setPending(slot, count)
+  }
+
+  #evictFirst(nowMs: number): boolean {
+    return this.slots.evictFirst(nowMs, (table) => this.#timesOfTable[table] ?? 0)
+  }
+
+  #noteTimes(slot: number, change: number): void {
+    const table = this.slots.tableOf(slot)
+    this.#timesOfTable[table] = (this.#timesOfTable[table] ?? 0) + change
   }
 }

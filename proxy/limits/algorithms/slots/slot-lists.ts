@@ -1,20 +1,26 @@
 import { NONE } from './key-index.ts'
 
-/** Slots of one window length, from the first to the last. */
-export type SlotList = { readonly windowMs: number; first: number; last: number }
+/** The slots of a table, from the first to the last. */
+export type SlotList = {
+  readonly table: number
+  readonly windowMs: number
+  first: number
+  last: number
+  /** Number of slots. */
+  size: number
+}
 
 /**
- * The slots of a pool: those in use in a linked list for each window length, in the order in which they were put there, and
- * those that are free. A slot is taken, linked, unlinked and given back in constant time, and nothing is allocated for it.
+ * The slots of a pool: those in use in a linked list for each table, in the order in which they were put there, and those that are
+ * free. A slot is taken, linked, unlinked and given back in constant time, and nothing is allocated for it.
  */
 export class SlotLists {
-  /** A list for each window length, in the order in which they were first asked for. */
+  /** In the order in which they were added. */
   readonly all: SlotList[] = []
-  readonly #byWindow = new Map<number, SlotList>()
   readonly #capacity: number
-  /** The next slot of the same list: of the window length, or of free slots. */
+  /** The next slot of the same list: of the table, or of free slots. */
   readonly #next: Int32Array
-  /** The slot before it in the list of its window length. */
+  /** The slot before it in the list of its table. */
   readonly #previous: Int32Array
   #firstFree = NONE
   #untouched = 0
@@ -41,21 +47,16 @@ export class SlotLists {
     return this.#untouched
   }
 
-  listFor(windowMs: number): SlotList {
-    let list = this.#byWindow.get(windowMs)
-    if (!list) {
-      list = { windowMs, first: NONE, last: NONE }
-      this.#byWindow.set(windowMs, list)
-      this.all.push(list)
-    }
+  add(table: number, windowMs: number): SlotList {
+    const list = { table, windowMs, first: NONE, last: NONE, size: 0 }
+    this.all.push(list)
     return list
   }
 
-  /** Drops lists that are empty, but these: otherwise there would be one for each window length that there has ever been. */
-  prune(used: ReadonlySet<SlotList | undefined>): void {
-    for (const [windowMs, list] of this.#byWindow)
-      if (list.first === NONE && !used.has(list)) this.#byWindow.delete(windowMs)
-    this.all.splice(0, this.all.length, ...this.#byWindow.values())
+  /** Drops the lists of other tables than these. They must be empty. */
+  keep(used: ReadonlySet<SlotList | undefined>): void {
+    const kept = this.all.filter((list) => used.has(list))
+    this.all.splice(0, this.all.length, ...kept)
   }
 
   /** Takes a free slot; there must be one. */
@@ -90,6 +91,7 @@ export class SlotLists {
     if (list.last === NONE) list.first = slot
     else this.#next[list.last] = slot
     list.last = slot
+    list.size += 1
   }
 
   unlink(list: SlotList, slot: number): void {
@@ -99,5 +101,6 @@ export class SlotLists {
     else this.#next[previous] = next
     if (next === NONE) list.last = previous
     else this.#previous[next] = previous
+    list.size -= 1
   }
 }

@@ -13,6 +13,8 @@ export type SlotContent = {
   readonly clear?: (slot: number) => void
 }
 
+const MANY_TABLES = 100
+
 /** Counts of a client pending sync with the shared counters. Only its algorithm reads `counted`. */
 export type PendingSlot = {
   readonly table: number
@@ -26,9 +28,9 @@ export type PendingSlot = {
  * The clients of an algorithm in a fixed number of slots. The algorithm keeps the used units of a client, in typed arrays by
  * slot. Several tables share a pool: a table is the clients of one policy.
  *
- * Slots of one window length are in a linked list in the order in which they were last put there, so nearly in the order in which
- * they end. Ended slots are reclaimed at the head of the lists, a few at each call and without timers; when all slots are in use,
- * the one at the head of a list that ends first is evicted.
+ * The slots of a table are in a linked list in the order in which they were last put there, so nearly in the order in which they
+ * end. Ended slots are reclaimed at the head of the lists, a few at each call and without timers. When all slots are in use, the one
+ * at the head of the longest list is evicted: clients that make up keys under one policy cannot evict the counts of the others.
  *
  * The caller passes times, in milliseconds of one monotonic clock.
  */
@@ -45,6 +47,9 @@ export class SlotPool {
   readonly #pendingOfShards = new Map<number, number>()
   #turn = 0
   #evictions = 0
+  /** The longest list, and how many more slots can be evicted from it before another one may be longer. */
+  #longest: SlotList | undefined
+  #evictableFromLongest = 0
   #pendingSize = 0
   #pendingCursor = 0
 
@@ -95,7 +100,7 @@ export class SlotPool {
    * @param windowMs the same for all clients of a table
    */
   add(table: number, key: string, windowMs: number, nowMs: number): number {
-    const list = (this.#listOfTable[table] ??= this.#lists.listFor(windowMs))
+    const list = (this.#listOfTable[table] ??= this.#lists.add(table, windowMs))
     this.#reclaim(list, nowMs)
     if (this.#lists.isFull) this.evictFirst(nowMs)
     const slot = this.#lists.take()
@@ -109,7 +114,7 @@ export class SlotPool {
     if (list) this.#lists.unlink(list, slot)
   }
 
-  /** Puts a slot that is in no list behind the others of its window length. */
+  /** Puts a slot that is in no list behind the others of its table. */
   putLast(table: number, slot: number): void {
     const list = this.#listOfTable[table]
     if (list) this.#lists.linkLast(list, slot)
@@ -136,37 +141,67 @@ export class SlotPool {
     this.#turn = this.#turn + 1 < this.#lists.all.length ? this.#turn + 1 : 0
   }
 
-  /** Frees the slot that ends first of those in lists. Returns whether there was one. */
-  evictFirst(nowMs: number): boolean {
-    let earliest: SlotList | undefined
-    let earliestMs = Infinity
+  /**
+   * Evicts the first slot of the table that takes most room, or one that has ended. Returns whether there was one.
+   *
+   * @param roomOf the room that a table takes; by default the number of its slots
+   */
+  evictFirst(nowMs: number, roomOf?: (table: number) => number): boolean {
+    const list = roomOf ? this.#findLargest(nowMs, ({ table }) => roomOf(table)) : this.#findLongest(nowMs)
+    if (!list) return false
+    if (this.#content.endsAtMs(list.first, list.windowMs) > nowMs) this.#evictions += 1
+    this.#remove(list, list.first)
+    return true
+  }
+
+  /** With many tables, not all of them are looked at for each slot. */
+  #findLongest(nowMs: number): SlotList | undefined {
+    const { all } = this.#lists
+    const known = this.#longest
+    if (all.length > MANY_TABLES && known && known.first !== NONE && --this.#evictableFromLongest >= 0)
+      return known
+    const longest = this.#findLargest(nowMs, ({ size }) => size)
+    let second = 0
+    for (const list of all) if (list !== longest && list.size > second) second = list.size
+    this.#longest = longest
+    // Each slot that is evicted from it may go to the second one.
+    this.#evictableFromLongest = Math.floor(((longest?.size ?? 0) - second) / 2)
+    return longest
+  }
+
+  /** Of lists of the same size, the one whose first slot ends first. A list with an ended slot comes before all others. */
+  #findLargest(nowMs: number, sizeOf: (list: SlotList) => number): SlotList | undefined {
+    let largest: SlotList | undefined
+    let largestSize = 0
+    let endsAtMs = 0
     for (const list of this.#lists.all) {
       if (list.first === NONE) continue
-      const endsAtMs = this.#content.endsAtMs(list.first, list.windowMs)
-      if (endsAtMs >= earliestMs) continue
-      earliest = list
-      earliestMs = endsAtMs
+      const firstEndsAtMs = this.#content.endsAtMs(list.first, list.windowMs)
+      if (firstEndsAtMs <= nowMs) return list
+      const size = sizeOf(list)
+      if (largest && (size < largestSize || (size === largestSize && firstEndsAtMs >= endsAtMs))) continue
+      largest = list
+      largestSize = size
+      endsAtMs = firstEndsAtMs
     }
-    if (!earliest) return false
-    if (earliestMs > nowMs) this.#evictions += 1
-    this.#remove(earliest, earliest.first)
-    return true
+    return largest
   }
 
   /** Frees all slots of these tables except those with numbers pending sync. Returns the tables that still have slots. */
   dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
     this.#turn = 0
+    this.#longest = undefined
     const left = new Set<number>()
-    for (const list of this.#lists.all) {
+    for (const table of tables) {
+      const list = this.#listOfTable[table]
+      if (!list) continue
       this.#lists.forEach(list, (slot) => {
-        const table = this.#index.ownerOf(slot)
-        if (!tables.has(table)) return
         if (this.pendingAmount(slot) !== 0) left.add(table)
         else this.#remove(list, slot)
       })
+      if (!left.has(table)) this.#listOfTable[table] = undefined
     }
-    for (const table of tables) if (!left.has(table)) this.#listOfTable[table] = undefined
-    this.#lists.prune(new Set(this.#listOfTable))
+    this.#lists.keep(new Set(this.#listOfTable))
     return left
   }
 
@@ -224,9 +259,13 @@ export class SlotPool {
     return taken
   }
 
+  tableOf(slot: number): number {
+    return this.#index.ownerOf(slot)
+  }
+
   /** The window length of the slot's table. */
   windowMsOf(slot: number): number {
-    return this.#listOfTable[this.#index.ownerOf(slot)]?.windowMs ?? 0
+    return this.#listOfTable[this.tableOf(slot)]?.windowMs ?? 0
   }
 
   /** Returns the number of reclaimed slots, at most 2; there may be more to reclaim. */

@@ -62,9 +62,9 @@ export type PendingCharge = Charge & Pick<PendingSlot, 'endsAtMs' | 'counted'>
 const CLOCK_STEPS_IN_MS = 1024
 
 /**
- * Counts in this process: at most `maxKeys` clients of each algorithm. When it is full, the counter that ends first is evicted. A counter,
- * or a client of a sliding window with its share of times, takes at most 200 bytes of resident memory with an address as its
- * key. Decisions are synchronous; there is nothing to close.
+ * Counts in this process: at most `maxKeys` clients of each algorithm. When it is full, the policy with the most counters loses the one
+ * that ends first. A counter, or a client of a sliding window with its share of times, takes at most 200 bytes of resident memory with an
+ * address as its key. Decisions are synchronous; there is nothing to close.
  *
  * @param options.seed any integer that clients cannot know
  * @param options.now milliseconds of a monotonic clock

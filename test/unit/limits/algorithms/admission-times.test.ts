@@ -38,7 +38,14 @@ class NaivePool {
     let client = this.#clients.find((other) => other.name === name)
     if (!client) {
       if (this.#clients.length === this.#capacity) {
-        this.#clients.sort((a, b) => (a.times.at(-1) ?? 0) + a.windowMs - (b.times.at(-1) ?? 0) - b.windowMs)
+        // Each table has a window length of its own.
+        const sizeOf = (tableMs: number): number =>
+          this.#clients.filter((one) => one.windowMs === tableMs).length
+        this.#clients.sort(
+          (a, b) =>
+            sizeOf(b.windowMs) - sizeOf(a.windowMs) ||
+            (a.times.at(-1) ?? 0) + a.windowMs - (b.times.at(-1) ?? 0) - b.windowMs,
+        )
         this.#clients.shift()
       }
       client = { name, windowMs, times: [] }
@@ -75,7 +82,7 @@ describe('a pool of sliding windows', () => {
     })
   })
 
-  test('evicts the clients whose times end first, however many times they hold', () => {
+  test('evicts the client whose times end first of the table that holds the most times', () => {
     const pool = new AdmissionTimes(100, 40, 3)
     for (let i = 0; i < 12; i++) admit(pool, 2, 'long', i)
     for (let i = 0; i < 12; i++) admit(pool, 1, 'middle', 20 + i)
@@ -83,7 +90,7 @@ describe('a pool of sliding windows', () => {
     expect(useOf(pool)).toMatchObject({ size: 3, timeSize: 36, timeCapacity: 40, evictions: 0 })
     for (let i = 0; i < 5; i++) admit(pool, 1, 'other', 60 + i)
     expect(useOf(pool)).toMatchObject({ size: 3, evictions: 1 })
-    expect([countOf(pool, 0, 'short', 65), countOf(pool, 1, 'middle', 65)]).toEqual([0, 12])
+    expect([countOf(pool, 0, 'short', 65), countOf(pool, 1, 'middle', 65)]).toEqual([12, 0])
     for (let i = 0; i < 20; i++) admit(pool, 2, 'long', 70 + i)
     expect(useOf(pool)).toMatchObject({ size: 2, timeSize: 40, evictions: 2 })
     admit(pool, 2, 'long', 91)

@@ -10,22 +10,25 @@ const policies = [100, 1_000, 5_000].map((windowMs) => makePolicy('any', quota, 
 /** The same promise, kept in the plainest way: a list of counters that is searched and sorted. */
 class NaivePool {
   readonly #capacity: number
-  #counters: { name: string; count: number; endsAtMs: number; begun: number }[] = []
+  #counters: { table: number; key: string; count: number; endsAtMs: number; begun: number }[] = []
   #begun = 0
 
   constructor(capacity: number) {
     this.#capacity = capacity
   }
 
-  addOne(name: string, windowMs: number, nowMs: number): number {
+  addOne(table: number, key: string, windowMs: number, nowMs: number): number {
     this.#counters = this.#counters.filter(({ endsAtMs }) => endsAtMs > nowMs)
-    let counter = this.#counters.find((other) => other.name === name)
+    let counter = this.#counters.find((other) => other.table === table && other.key === key)
     if (!counter) {
       if (this.#counters.length === this.#capacity) {
-        this.#counters.sort((a, b) => a.endsAtMs - b.endsAtMs || a.begun - b.begun)
+        const sizeOf = (wanted: number): number => this.#counters.filter((one) => one.table === wanted).length
+        this.#counters.sort(
+          (a, b) => sizeOf(b.table) - sizeOf(a.table) || a.endsAtMs - b.endsAtMs || a.begun - b.begun,
+        )
         this.#counters.shift()
       }
-      counter = { name, count: 0, endsAtMs: nowMs + windowMs, begun: this.#begun++ }
+      counter = { table, key, count: 0, endsAtMs: nowMs + windowMs, begun: this.#begun++ }
       this.#counters.push(counter)
     }
     counter.count += 1
@@ -54,7 +57,7 @@ test('counts as a plain list would, with any requests, at any times, in any room
           const policy = policies[table] ?? makePolicy('none', 1, 1)
           counts.slots.reclaimInPassing(nowMs)
           const { remaining } = counts.charge(table, { policy, partitionKey: key }, 1, nowMs, true, false)
-          expect(quota - remaining).toBe(naive.addOne(`${table} ${key}`, policy.windowMs, nowMs))
+          expect(quota - remaining).toBe(naive.addOne(table, key, policy.windowMs, nowMs))
           expect(counts.readUse()['counters']?.size).toBeLessThanOrEqual(room)
         }
       },

@@ -72,7 +72,7 @@ describe.each(kinds)('%s', (algorithm) => {
   })
 
   test('changing the window each time leaves no list of earlier windows for each request to check', () => {
-    const listFor = vi.spyOn(SlotLists.prototype, 'listFor')
+    const add = vi.spyOn(SlotLists.prototype, 'add')
     const limiter = createLimiter()
     const kept = make(10, hour, 'kept')
     for (let change = 1; change <= 20; change++) {
@@ -81,8 +81,8 @@ describe.each(kinds)('%s', (algorithm) => {
       expect(remaining(limiter, policy)).toBe(9)
       remaining(limiter, kept)
     }
-    const lists = listFor.mock.contexts.at(-1) as SlotLists
-    listFor.mockRestore()
+    const lists = add.mock.contexts.at(-1) as SlotLists
+    add.mockRestore()
     expect(lists.all.map(({ windowMs }) => windowMs).sort()).toEqual([hour, hour + 20])
     expect(inUse(limiter)).toBe(2)
   })
