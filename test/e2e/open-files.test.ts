@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { openConnections, type ClientConnection } from '../support/http/client-connections.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
-import { spawnCommand } from '../support/gateway/process.ts'
+import { commandOf, spawnCommand } from '../support/gateway/process.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /** One request over a connection that is kept. */
@@ -58,8 +58,9 @@ describe('a limit of 256 open files', () => {
       UPSTREAM_URL: backend.url,
       ...{ HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/gateway/defaults.yaml' },
     }
-    const command = ['--nofile=256:256', process.execPath, 'proxy/main.ts']
-    const gateway = spawnCommand('prlimit', env, command)
+    const { args, env: compiled } = commandOf('proxy/main.ts')
+    const command = ['--nofile=256:256', process.execPath, ...args]
+    const gateway = spawnCommand('prlimit', { ...compiled, ...env }, command)
     const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
     const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
     expect(gateway.stdout()).toMatch(

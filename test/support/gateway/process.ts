@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd, atEndOfFile } from '../run/at-end.ts'
 import { BUNDLES, bundledPath, bundledScripts, gatewayScripts, poolCheck } from '../run/bundled-scripts.ts'
@@ -70,9 +70,9 @@ atEndOfFile(async () => {
 })
 atEnd(() => [...running.keys(), ...staying.keys()].forEach(killGroup))
 
-function fromSources(script: string): string[] {
-  const check = gatewayScripts.includes(script) ? ['--import', join(repositoryRoot, poolCheck)] : []
-  return [...check, resolve(repositoryRoot, script)]
+function fromSources(path: string): string[] {
+  const check = gatewayScripts.includes(path) ? ['--import', join(repositoryRoot, poolCheck)] : []
+  return [...check, resolve(repositoryRoot, path)]
 }
 
 /**
@@ -98,10 +98,12 @@ export function commandOf(
   script: string,
   mayBeBundle = true,
 ): { readonly args: readonly string[]; readonly env: Record<string, string> } {
-  const folder = mayBeBundle && bundledScripts.includes(script) ? process.env[BUNDLES] : undefined
-  const nodeOptions = gatewayScripts.includes(script) ? gatewayOptions : []
+  // However it is written; those of a changed copy of this repository are in none.
+  const path = relative(repositoryRoot, resolve(repositoryRoot, script))
+  const folder = mayBeBundle && bundledScripts.includes(path) ? process.env[BUNDLES] : undefined
+  const nodeOptions = gatewayScripts.includes(path) ? gatewayOptions : []
   return {
-    args: [...nodeOptions, ...(folder === undefined ? fromSources(script) : [bundledPath(folder, script)])],
+    args: [...nodeOptions, ...(folder === undefined ? fromSources(path) : [bundledPath(folder, path)])],
     // Hundreds of processes are started: with the compile cache of run.js, the next start costs half as much.
     env: { NODE_COMPILE_CACHE: join(folder ?? join(repositoryRoot, 'node_modules/.cache'), 'compiled') },
   }
