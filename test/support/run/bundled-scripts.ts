@@ -21,6 +21,9 @@ export const startScript = 'scripts/start.ts'
 /** Ends a gateway whose pool of connections to the backend is not as it has to be. */
 export const poolCheck = 'test/support/gateway/check-pool.ts'
 
+/** In a bundle it takes the place of what collects garbage at the start of a gateway. */
+export const noCollection = 'test/support/gateway/no-collection.ts'
+
 /** The variable with the folder of the bundles, for the processes that run tests. Without it they start the sources. */
 export const BUNDLES = 'TEST_BUNDLES'
 
