@@ -35,9 +35,16 @@ export async function readDecisionStream(
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     headers: { 'x-api-key': key, 'user-agent': userAgent, accept: 'application/json' },
   })
-  if (response.status === 401 || response.status === 403)
-    throw new Error(`the key of ${keyFile} is refused (${response.status})`)
-  if (!response.ok) throw new Error(`the answer is ${response.status}`)
+  if (!response.ok) {
+    // Its connection would wait for whatever is left of it.
+    await response.body?.cancel().catch(() => undefined)
+    const isRefused = response.status === 401 || response.status === 403
+    throw new Error(
+      isRefused
+        ? `the key of ${keyFile} is refused (${response.status})`
+        : `the answer is ${response.status}`,
+    )
+  }
   const reader = new StreamReader((list, sent) => {
     const decision = readDecision(sent)
     if (decision) onDecision(list, decision)

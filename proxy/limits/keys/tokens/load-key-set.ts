@@ -30,7 +30,11 @@ async function fetchText(url: string): Promise<string> {
     signal: AbortSignal.timeout(TIMEOUT_MS),
     headers: { accept: 'application/jwk-set+json, application/json' },
   })
-  if (!response.ok) throw new Error(`the answer is ${response.status}`)
+  if (!response.ok) {
+    // Its connection would wait for whatever is left of it.
+    await response.body?.cancel().catch(() => undefined)
+    throw new Error(`the answer is ${response.status}`)
+  }
   let text = ''
   for await (const chunk of (response.body ?? new Blob([]).stream()).pipeThrough(new TextDecoderStream())) {
     text += chunk
