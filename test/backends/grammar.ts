@@ -110,6 +110,7 @@ export function extension(random: Random): string {
     '.',
     '..',
     '.json',
+    '.a.b',
     '.html',
     '.php',
     '.',

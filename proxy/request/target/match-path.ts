@@ -1,7 +1,7 @@
 import { comparable, decodedAgain, trimmed } from './comparable-path.ts'
 import { resolveNames } from './dot-segments.ts'
 import { addSpellings, cuts, isNewText, type SpelledTexts } from './path-spellings.ts'
-import { hasScript, scriptPaths, withoutExtension } from './script-paths.ts'
+import { hasScript, scriptPaths, withoutExtensions } from './script-paths.ts'
 
 /**
  * The form of a path that rules match. Segments are joined with `/`; letters are folded to lower case and escapes are decoded
@@ -63,7 +63,7 @@ const endless = 'the path can be read in too many ways'
  * - slashes are merged, or an empty name stands between two and after one at the end, which a `:name` takes (find-my-way of
  *   Fastify and Restify); or a slash at the end is ignored;
  * - spaces around a segment and dots at its end are ignored (Windows opens `login.` as `login`) or not;
- * - the last segment has an extension that is not part of its name (Rails, Spring), or that is.
+ * - the last segment has an extension, of which a dot may be part, that is not part of its name (Rails, Spring, Symfony), or that is.
  *
  * Letter case is ignored in every reading, as Unicode and Python's `re.IGNORECASE` fold it (`ſ`, `ı`, `K`).
  *
@@ -196,8 +196,7 @@ function addWithEmptyNames(found: Found, segments: readonly string[]): void {
 }
 
 function addFormatless(found: Found, path: string): void {
-  const formatless = found.hasFormat ? withoutExtension(path) : undefined
-  if (formatless !== undefined) addReading(found, formatless)
+  if (found.hasFormat) for (const formatless of withoutExtensions(path)) addReading(found, formatless)
 }
 
 function addReading(found: Found, reading: string): void {
@@ -205,17 +204,14 @@ function addReading(found: Found, reading: string): void {
   found.readings.add(reading)
 }
 
-/** Of a path in which only a slash or an extension at the end can be read in two ways. Folded already. */
+/** Of a path in which only a slash or an extension at the end can be read in several ways. Folded already. */
 export function plainMatchPaths(path: string, hasFormat: boolean): MatchPaths {
-  if (!path.endsWith('/')) {
-    const formatless = hasFormat ? withoutExtension(path) : undefined
-    return { matchPath: path, otherMatchPaths: formatless === undefined ? noOtherMatchPaths : [formatless] }
-  }
+  if (!path.endsWith('/'))
+    return { matchPath: path, otherMatchPaths: hasFormat ? withoutExtensions(path) : noOtherMatchPaths }
   if (path === '/') return { matchPath: path, otherMatchPaths: rootWithEmptyName }
   const matchPath = path.slice(0, -1)
-  const formatless = hasFormat ? withoutExtension(matchPath) : undefined
-  const withEmpty = withEmptyName(matchPath)
-  return { matchPath, otherMatchPaths: formatless === undefined ? [withEmpty] : [withEmpty, formatless] }
+  const formatless = hasFormat ? withoutExtensions(matchPath) : noOtherMatchPaths
+  return { matchPath, otherMatchPaths: [withEmptyName(matchPath), ...formatless] }
 }
 
 /** @param path without a slash at the end, but the only one */

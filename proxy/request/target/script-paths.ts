@@ -35,12 +35,25 @@ export function scriptPaths(names: readonly string[]): string[][] {
   return paths
 }
 
+/** At as many dots of a name, from the first on, an extension may begin, and at the last one. */
+const MAX_EXTENSIONS = 8
+const none: readonly string[] = Object.freeze([])
+
 /**
- * Routers that take a format from the path: Rails' `(.:format)`, Spring's suffix patterns.
+ * Routers that take a format from the path: for Rails' `(.:format)` it begins at the last dot, for Spring's suffix patterns (`/login.*`)
+ * and Symfony's `/login.{_format}` at any.
  *
- * @returns undefined where the last segment has no extension
+ * @returns the path without each extension that its last segment may have, that at the last dot first
  */
-export function withoutExtension(path: string): string | undefined {
-  const dot = path.lastIndexOf('.')
-  return dot > path.lastIndexOf('/') + 1 ? path.slice(0, dot) : undefined
+export function withoutExtensions(path: string): readonly string[] {
+  const last = path.lastIndexOf('.')
+  const nameStart = path.lastIndexOf('/') + 1
+  if (last <= nameStart) return none
+  const paths = [path.slice(0, last)]
+  let dot = path.indexOf('.', nameStart + 1)
+  for (let dots = 0; dot < last && dots < MAX_EXTENSIONS; dots++) {
+    paths.push(path.slice(0, dot))
+    dot = path.indexOf('.', dot + 1)
+  }
+  return paths
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readTarget, type Target } from '../../../proxy/request/target/target.ts'
 
@@ -386,6 +387,12 @@ describe('the readings that rules match on', () => {
     ['/login.1', '/login'],
     ['/login.json/', '/login'],
     ['/login.json;x', '/login'],
+    ['/login..x', '/login'],
+    ['/login.tar.gz', '/login'],
+    ['/login.tar.gz/', '/login.tar'],
+    ['/login.a.b;x', '/login'],
+    ['/login%2ea.b%2Ec', '/login'],
+    [`/login${'.x'.repeat(100)}`, '/login'],
     ['/login%2ejson', '/login'],
     ['/a/b.c/index.php/login.xml', '/a/b.c/login'],
     ['/users/7.json', '/users/7'],
@@ -394,6 +401,18 @@ describe('the readings that rules match on', () => {
     for (const method of ['GET', 'HEAD']) expect(readings(raw, method)).not.toContain(reading)
     const overridden = readTarget('GET', raw, { headers: { 'x-http-method-override': 'POST' } })
     expect(overridden).toMatchObject({ otherMatchPaths: expect.arrayContaining([reading]) as unknown })
+  })
+
+  test('a path is also read without an extension that begins at any of the first eight dots of its last segment, or at the last', () => {
+    const parts = fc.array(fc.constantFrom('', 'a', 'json', '1'), { minLength: 1, maxLength: 12 })
+    const check = (before: string, names: readonly string[]): void => {
+      const cut = (dots: number): string => ['login', ...names.slice(0, dots)].join('.')
+      const found = readings(`${before}/${cut(names.length)}`, 'POST')
+      for (const [dots] of names.entries())
+        if (dots < 8 || dots === names.length - 1) expect(found).toContain(`${before}/${cut(dots)}`)
+      expect(found.length).toBeLessThanOrEqual(1 + 2 * 9)
+    }
+    fc.assert(fc.property(fc.constantFrom('', '/v1.2', '/a.b/c'), parts, check), { numRuns: 200 })
   })
 
   test.each([
