@@ -23,6 +23,8 @@ const stored: readonly Policy[] = [
   makePolicy('bucket', 1, 1_800_000, { algorithm: 'token-bucket', averageWindowMs: 3_600_000, plans }),
   makePolicy('flight', 1, 15_000, { algorithm: 'concurrency', plans }),
   makePolicy('watched', 1, 3_600_000, { mode: 'shadow', plans }),
+  // In a command beside the plans of another rule.
+  makePolicy('other', 1, 3_600_000, { plans: { quotas: { gold: 2, pro: 3 } } }),
 ]
 const usual = [
   makePolicy('usual', 3, 3_600_000),
@@ -123,9 +125,8 @@ test('plans in Redis count as if the gateway had chosen them', async () => {
           const name = namesOfClients[turn[at]?.client ?? 0]
           for (const { policy, isPlanUnknown } of decision.states) {
             const isPlan = name !== undefined && name !== '' && policy.plans !== undefined
-            expect(policy.plan).toBe(
-              isPlan && name in plans.quotas && name !== 'constructor' ? name : undefined,
-            )
+            const isOfRule = isPlan && Object.hasOwn(policy.plans.quotas, name)
+            expect(policy.plan).toBe(isOfRule ? name : undefined)
             expect(isPlanUnknown).toBe(isPlan && policy.plan === undefined ? true : undefined)
           }
         }
@@ -251,4 +252,23 @@ test('the same value of another key has no plan', async () => {
       plans: expect.arrayContaining([{ partitionKey: client, keyName: 'jwt:sub', plan: 'pro' }]) as unknown,
     }),
   )
+})
+
+// At the end: the scripts are kept for the rest of the file.
+test('rules with more plans than Redis gets scripts for count by them', async () => {
+  const redis = openRedis(server.url)
+  const limiter = await openAnsweringLimiter(server.url)
+  const countScripts = async () =>
+    Number(/number_of_cached_scripts:(\d+)/.exec(await redis.info('memory'))?.[1])
+  const client = newClient()
+  await redis.set(`sluice:1:{${client}}:plan:ip`, 'pro')
+  const before = await countScripts()
+  for (let quota = 2; quota <= 200; quota++) {
+    const policy = makePolicy(`of-${quota}`, 1, 3_600_000, { plans: { quotas: { free: 1, pro: quota } } })
+    expect(await limiter.decide(chargeAll(client, [policy]))).toMatchObject({
+      outcome: 'allowed',
+      states: [{ remaining: quota - 1, policy: { plan: 'pro', quota } }],
+    })
+  }
+  expect((await countScripts()) - before).toBeLessThan(150)
 })

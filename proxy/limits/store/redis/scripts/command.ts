@@ -4,7 +4,7 @@ import { keyOf, planKeyUnder, type RedisPolicy } from '../keys.ts'
 import type { RedisScript } from '../run-script.ts'
 import { decideByPlansScript, decideScript } from './decide.ts'
 import { PlainArguments } from './decide-plain.ts'
-import { decideSingleByPlansScript, singleByPlansArguments, takePlaces } from './decide-plain-plans.ts'
+import { singleByPlans, takePlaces } from './decide-plain-plans.ts'
 import { nameAt } from './plans-lua.ts'
 import { PolicyArguments } from './policy-arguments.ts'
 
@@ -69,11 +69,9 @@ function singleByPlansCommandOf(
     if (description.plans !== undefined) planKeys.push(planKeyUnder(description, charge.partitionKey))
     policies.push(description)
   }
-  const args = singleByPlansArguments(policies)
   return {
-    script: decideSingleByPlansScript,
+    ...singleByPlans(policies),
     keys: [...keys, ...planKeys],
-    args,
     readReply(reply) {
       const places = takePlaces(reply)
       const names = policies.flatMap(({ plans }, at) =>

@@ -6,7 +6,7 @@ import { createDescriber, type RedisPolicy } from '../keys.ts'
 import { loadWhenConnected, withUndeclaredKeys, type RedisClient, type RedisScript } from '../run-script.ts'
 import { decideByPlansScript, decideScript } from './decide.ts'
 import { decidePlainScript, decideSingleScript } from './decide-plain.ts'
-import { decideSingleByPlansScript } from './decide-plain-plans.ts'
+import { singleByPlansScripts } from './decide-plain-plans.ts'
 import { giveBackLeasesScript, takeLeasesScript } from './lease.ts'
 import { settleScript } from './settle.ts'
 
@@ -23,6 +23,8 @@ export class CountedPolicies {
   readonly #reserves = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** The algorithms of policies that read the plans of clients. */
   readonly #planned = new Set<Algorithm>()
+  /** For fixed windows whose plans of clients are read. */
+  readonly #singleByPlans = new Set<RedisScript>()
   /** Units have been taken ahead under some policy. */
   #isLeasing = false
 
@@ -51,12 +53,12 @@ export class CountedPolicies {
     }))
   }
 
-  #add(policy: Policy, { algorithm, plans }: RedisPolicy): void {
+  #add(policy: Policy, { algorithm, plain, plans }: RedisPolicy): void {
     if (plans !== undefined && !this.#planned.has(algorithm)) {
       this.#planned.add(algorithm)
       this.#load(decideByPlansScript(new Set([algorithm])))
-      if (algorithm === usualAlgorithm) this.#load(decideSingleByPlansScript)
     }
+    if (plain && plans !== undefined) this.#addSingleByPlans(plans)
     if (!this.#reserves.has(algorithm)) this.#load(decideScript(new Set([algorithm])))
     if (policy.lease !== undefined && !this.#isLeasing) {
       this.#isLeasing = true
@@ -64,6 +66,14 @@ export class CountedPolicies {
     }
     const takesMore = isReserved(policy) || policy.cost !== undefined || policy.lease !== undefined
     this.#reserves.set(algorithm, this.#reserves.get(algorithm) || takesMore)
+  }
+
+  #addSingleByPlans(plans: string): void {
+    for (const script of singleByPlansScripts(plans)) {
+      if (this.#singleByPlans.has(script)) continue
+      this.#singleByPlans.add(script)
+      this.#load(script)
+    }
   }
 
   /** All that are needed: those that decide in a cluster with undeclared keys too. */
@@ -88,7 +98,7 @@ export class CountedPolicies {
     return [
       ...Array.from(this.#planned, (algorithm) => decideByPlansScript(new Set([algorithm]))),
       decideByPlansScript(new Set(algorithms)),
-      decideSingleByPlansScript,
+      ...this.#singleByPlans,
     ]
   }
 }

@@ -30,11 +30,9 @@ end
  * be any text that somebody wrote: without an equals sign, it stands between a space and one only as a whole name.
  */
 export const quotaOfPlanLua = `
-          if not name:find('=', 1, true) then
-            local last
-            place, last = plans:find(' ' .. name .. '=', 1, true)
-            own = last and tonumber(plans:match('^%d+', last + 1))
-          end
+          local last
+          place, last = plans:find(' ' .. name .. '=', 1, true)
+          if place and not name:find('=', 1, true) then own = tonumber(plans:match('^%d+', last + 1)) end
 `
 
 /**
@@ -85,7 +83,7 @@ end
             local place, own
 ${quotaOfPlanLua}
             local usual = plan
-            plan = { place = place or -1, quota = own or usual.quota, window = own and policy.planWindow or usual.window }
+            plan = { place = own and place or -1, quota = own or usual.quota, window = own and policy.planWindow or usual.window }
             policy.byText[name] = plan
           end
         end
