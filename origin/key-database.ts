@@ -2,7 +2,7 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { showValue } from '../shared/settings/problems.ts'
-import { SettingsError } from '../shared/settings/settings.ts'
+import { SettingsError } from '../shared/settings/settings-error.ts'
 
 /**
  * Migrations: statement n migrates a database from version n to n + 1. Released statements are never edited; changes are

@@ -15,7 +15,7 @@ import { baseUrlOf, reachedHost } from '../shared/settings/base-url.ts'
 import { onHangup } from '../shared/hangup.ts'
 import { refuseArguments } from '../shared/no-arguments.ts'
 import { tellFirstKey } from '../shared/tell-first-key.ts'
-import { SettingsError } from '../shared/settings/settings.ts'
+import { SettingsError } from '../shared/settings/settings-error.ts'
 import {
   exitOnStartError,
   nameListenSetting,

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { showValue } from './settings/problems.ts'
-import { SettingsError } from './settings/settings.ts'
+import { SettingsError } from './settings/settings-error.ts'
 
 /** System errors that are due to a wrong setting or the machine, not to a bug. */
 const reasons: Readonly<Record<string, string>> = {

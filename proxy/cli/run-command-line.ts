@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { SettingsError } from '../../shared/settings/settings.ts'
+import { SettingsError } from '../../shared/settings/settings-error.ts'
 import { StartError } from '../../shared/start-error.ts'
 import { CommandError, printError, status } from './output.ts'
 import { createProgram } from './program.ts'

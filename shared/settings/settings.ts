@@ -1,26 +1,7 @@
 import { z } from 'zod'
-import {
-  printable,
-  problemAt,
-  problemsOf,
-  showValue,
-  type Place,
-  type Problem,
-  type Source,
-} from './problems.ts'
+import { problemAt, problemsOf, showValue, type Place, type Problem, type Source } from './problems.ts'
+import { SettingsError } from './settings-error.ts'
 import { fileNames, variableName, type Setting, type SettingsOf, type SettingsTable } from './table.ts'
-
-/** Invalid settings: every problem found, one line each, secrets left out. */
-export class SettingsError extends Error {
-  readonly problems: readonly string[]
-
-  constructor(problems: readonly string[]) {
-    const lines = problems.map(printable)
-    super(lines.join('\n'))
-    this.name = 'SettingsError'
-    this.problems = lines
-  }
-}
 
 /** Throws a `SettingsError` if there are problems: those of the environment first, a file's in its order. */
 export function throwProblems(problems: readonly Problem[]): void {

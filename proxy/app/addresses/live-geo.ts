@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Log } from '../../../shared/log.ts'
 import { reasonOf } from '../../../shared/settings/problems.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { signatureOf, watchFile } from '../../config/reload/watch-file.ts'
 import type { GeoFiles } from '../../policy/geo-files.ts'
 import { openDatabase, type Database } from '../../request/addresses/geo/database.ts'

@@ -1,6 +1,6 @@
 import { doInTurns } from '../../../shared/steps.ts'
 import type { Log } from '../../../shared/log.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { signatureOf, watchFile } from '../../config/reload/watch-file.ts'
 import type { ListFile } from '../../policy.ts'
 import type { IpAddress } from '../../request/addresses/ip-address.ts'

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:cluster'
 import { setImmediate } from 'node:timers/promises'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { doAtOnce, doInTurns } from '../../../shared/steps.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Log } from '../../../shared/log.ts'
 import { reasonOf } from '../../../shared/settings/problems.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { doInTurns } from '../../../shared/steps.ts'
 import type { ReloadOutcome } from '../../admin/api/api-reload.ts'
 import { compareTables, hashTable, type TableChange } from '../../config/reload/table-change.ts'

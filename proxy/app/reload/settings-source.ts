@@ -1,7 +1,7 @@
 import { statSync, type Stats } from 'node:fs'
 import { resolve } from 'node:path'
 import { printable } from '../../../shared/settings/problems.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { locateConfigFile } from '../../config/file/config-file.ts'
 import { signatureOf, watchFile } from '../../config/reload/watch-file.ts'
 import { loadGatewaySettings, type GatewaySettings } from '../../config/settings.ts'

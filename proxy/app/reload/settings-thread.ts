@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { doAtOnce } from '../../../shared/steps.ts'
 import { loadGatewaySettings } from '../../config/settings.ts'
 import type { ReadInThread, WhatToRead } from './read-in-thread.ts'

@@ -1,4 +1,4 @@
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { StartError } from '../../../shared/start-error.ts'
 import { doAtOnce, doInTurns } from '../../../shared/steps.ts'
 import type { GatewaySettings } from '../../config/settings.ts'

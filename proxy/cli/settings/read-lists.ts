@@ -1,4 +1,4 @@
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { listFilesOf } from '../../config/clients/list-files.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { ListFile } from '../../policy.ts'

@@ -1,4 +1,4 @@
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { locateConfigFile } from '../../config/file/config-file.ts'
 import { loadGatewaySettings } from '../../config/settings.ts'
 import { formatCount, print, printError, printJson, status } from '../output.ts'

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadGatewaySettings, type GatewaySettings } from '../../../proxy/config/settings.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { makeTemporaryDirectory } from '../run/temporary-directory.ts'
 
 type Environment = Record<string, string>

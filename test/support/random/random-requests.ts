@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import type { GatewaySettings } from '../../../proxy/config/settings.ts'
 import { loadWithFile } from '../gateway/settings.ts'
 

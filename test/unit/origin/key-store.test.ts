@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openKeyStore, type KeyStore } from '../../../origin/key-store.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { runNode, spawnNode } from '../../support/gateway/process.ts'
 
 let directory: string

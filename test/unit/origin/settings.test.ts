@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { loadOriginSettings } from '../../../origin/settings.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { SettingsError } from '../../../shared/settings/settings-error.ts'
 
 function problemsOf(env: Record<string, string>): readonly string[] {
   try {
