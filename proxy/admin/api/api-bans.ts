@@ -3,7 +3,6 @@ import { entryId, idOf, type Ban, type TimedEntry } from '../../limits/clients/c
 import type { Policy } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
-import { banned, entriesQuery, unbanned } from './bodies.ts'
 import { chargesOfClient, describeKey, keysOfClient } from './client-name.ts'
 import { failureOf, isError, policyOf, type About, type EntryRoutesOptions } from './entry-request.ts'
 import { readBody, readQuery } from './read-body.ts'
@@ -30,14 +29,14 @@ class BanApi {
   }
 
   async list(query: URLSearchParams): Promise<unknown> {
-    const read = readQuery(entriesQuery, query)
+    const read = await readQuery('entriesQuery', query)
     if ('error' in read) return read.error
     const bans = (await this.#options.entries.list('ban')).filter(isBan)
     return { total: bans.length, bans: bans.slice(0, read.value.limit).map(describeBan) }
   }
 
   async ban(body: unknown): Promise<unknown> {
-    const read = readBody(banned, body)
+    const read = await readBody('banned', body)
     if ('error' in read) return read.error
     const { reason, for: forMs } = read.value
     const bans = this.#bansOf(read.value, reason)
@@ -50,7 +49,7 @@ class BanApi {
   }
 
   async unban(body: unknown): Promise<unknown> {
-    const read = readBody(unbanned, body)
+    const read = await readBody('unbanned', body)
     if ('error' in read) return read.error
     const { client, policy: name } = read.value
     const bans = this.#bansOf(read.value, undefined)

@@ -9,7 +9,6 @@ import { writeCondition } from '../../policy/written-conditions.ts'
 import { planSource } from '../../policy/plans.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
-import { limitedQuery, question } from './bodies.ts'
 import { chargesOfClient, describeKey, requestOfClient } from './client-name.ts'
 import type { ClientOperations } from '../client-operations.ts'
 import { describeState } from './client-state.ts'
@@ -59,7 +58,7 @@ class ClientApi {
   }
 
   async inspect(body: unknown): Promise<unknown> {
-    const charges = this.#readCharges(body)
+    const charges = await this.#readCharges(body)
     if (!isCharges(charges)) return charges
     const states = await this.#options.clients.inspect(charges)
     return { states: states.map((state, at) => describeState(state, charges[at]?.partitionKey)) }
@@ -67,7 +66,7 @@ class ClientApi {
 
   async reset(body: unknown): Promise<unknown> {
     const { clients } = this.#options
-    const charges = this.#readCharges(body)
+    const charges = await this.#readCharges(body)
     if (!isCharges(charges)) return charges
     const before = await clients.inspect(charges)
     const outcome = await clients.reset(charges)
@@ -78,7 +77,7 @@ class ClientApi {
   }
 
   async listLimited(query: URLSearchParams): Promise<unknown> {
-    const read = readQuery(limitedQuery, query)
+    const read = await readQuery('limitedQuery', query)
     if ('error' in read) return read.error
     const { policy: policyName, limit } = read.value
     if (policyName !== undefined && !this.#byName.has(policyName)) return errors.noSuchPolicy
@@ -91,9 +90,9 @@ class ClientApi {
     return { scope: replicas ? 'all' : 'replica', replicas: replicas ? describeReplicas(replicas) : [] }
   }
 
-  #readCharges(body: unknown): readonly Charge[] | ErrorReply {
+  async #readCharges(body: unknown): Promise<readonly Charge[] | ErrorReply> {
     const { rules, addresses } = this.#options
-    const read = readBody(question, body)
+    const read = await readBody('question', body)
     if ('error' in read) return read.error
     const { policy: name, client } = read.value
     const policy = name === undefined ? undefined : this.#byName.get(name)

@@ -20,7 +20,6 @@ import type { ApiRoutes } from './api.ts'
 import { withPlan } from '../../limits/algorithms/registry.ts'
 import type { ClientOperations, ClientState } from '../client-operations.ts'
 import { describeState } from './client-state.ts'
-import { explained } from './bodies.ts'
 import { readBody } from './read-body.ts'
 
 /**
@@ -46,7 +45,7 @@ export function createExplainRoutes(options: {
   }
 
   async function explain(body: unknown): Promise<unknown> {
-    const read = readBody(explained, body)
+    const read = await readBody('explained', body)
     if ('error' in read) return read.error
     const { ip, headers, ...line } = read.value
     const asked: AskedRequest = { ...line, headers: linesOf(headers) }

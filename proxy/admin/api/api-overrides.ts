@@ -4,7 +4,6 @@ import { entryId, idOf, type ClientOverride, type TimedEntry } from '../../limit
 import type { Policy } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
-import { entriesQuery, overridden, overrideRemoved } from './bodies.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
 import { failureOf, isError, policyOf, type About, type EntryRoutesOptions } from './entry-request.ts'
 import { readBody, readQuery } from './read-body.ts'
@@ -32,14 +31,14 @@ class OverrideApi {
   }
 
   async list(query: URLSearchParams): Promise<unknown> {
-    const read = readQuery(entriesQuery, query)
+    const read = await readQuery('entriesQuery', query)
     if ('error' in read) return read.error
     const overrides = (await this.#options.entries.list('override')).filter(isOverride)
     return { total: overrides.length, overrides: overrides.slice(0, read.value.limit).map(describeOverride) }
   }
 
   async override(body: unknown): Promise<unknown> {
-    const read = readBody(overridden, body)
+    const read = await readBody('overridden', body)
     if ('error' in read) return read.error
     const { label, requests, for: forMs } = read.value
     const charge = this.#chargeOf(read.value)
@@ -61,7 +60,7 @@ class OverrideApi {
   }
 
   async remove(body: unknown): Promise<unknown> {
-    const read = readBody(overrideRemoved, body)
+    const read = await readBody('overrideRemoved', body)
     if ('error' in read) return read.error
     const charge = this.#chargeOf(read.value)
     if (isError(charge)) return charge

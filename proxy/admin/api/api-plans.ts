@@ -6,7 +6,6 @@ import { planKeyName } from '../../policy/plan-key-name.ts'
 import { readsStoredPlan } from '../../policy/plans.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
-import { entriesQuery, planned } from './bodies.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
 import { readBody, readQuery } from './read-body.ts'
 
@@ -44,7 +43,7 @@ class PlanApi {
   }
 
   async list(query: URLSearchParams): Promise<unknown> {
-    const read = readQuery(entriesQuery, query)
+    const read = await readQuery('entriesQuery', query)
     if ('error' in read) return read.error
     const list = await this.#options.plans.list(read.value.limit)
     if (list === 'unavailable') return errors.storeAwayUnchanged
@@ -61,7 +60,7 @@ class PlanApi {
 
   /** Sets, removes or tells the plan of a client. */
   async plan(body: unknown): Promise<unknown> {
-    const read = readBody(planned, body)
+    const read = await readBody('planned', body)
     if ('error' in read) return read.error
     const { client, policy, plan: name } = read.value
     const charges = this.#readCharges(client, policy)

@@ -1,6 +1,5 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import type { ApiAnswer, ApiRoutes } from './api.ts'
-import { reloaded } from './bodies.ts'
 import { readBody } from './read-body.ts'
 
 /** The outcome of a reload. Names are those of rules, `restart` those of settings in the file. */
@@ -26,7 +25,7 @@ export type ReloadOutcome =
 /** The routes for reloads. The table in force stays if the outcome is `refused` or `failed`. */
 export function createReloadRoutes(reload: () => Promise<ReloadOutcome>): ApiRoutes {
   const answer: ApiAnswer = async (_query, body) => {
-    const read = readBody(reloaded, body)
+    const read = await readBody('reloaded', body)
     if ('error' in read) return read.error
     const result = await reload()
     if (result.outcome === 'failed') return errors.reloadFailed

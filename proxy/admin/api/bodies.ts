@@ -1,15 +1,22 @@
 import { z } from 'zod'
-import { errors } from '../../../shared/error-replies.ts'
+import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { longDuration } from '../../../shared/settings/kinds.ts'
 import { fitsInLine, isHeaderName } from '../../limits/explain/request-text.ts'
 import { MAX_QUOTA } from '../../policy.ts'
 import { createAddressReader } from '../../request/addresses/client-address.ts'
-import type { BodyErrors } from './read-body.ts'
 
 /*
  * Request bodies of the API. These schemas check the requests and describe them in `/api/openapi.json`; the parts that depend on
- * the rules in force is checked where it is used.
+ * the rules in force are checked where they are used.
  */
+
+/** Error replies for an invalid body or query. */
+export type BodyErrors = {
+  /** Something is missing, or unknown, or wrong where nothing else is said of it. */
+  readonly otherwise: ErrorReply
+  /** Of values that are wrong, by their names; the first of them counts. */
+  readonly [field: string]: ErrorReply
+}
 
 /** The name of a rule. */
 const policy = z.string()

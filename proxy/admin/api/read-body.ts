@@ -1,21 +1,28 @@
 import type { z } from 'zod'
 import type { ErrorReply } from '../../../shared/error-replies.ts'
+import type * as bodies from './bodies.ts'
 
-/** Error replies for an invalid body or query. */
-export type BodyErrors = {
-  /** Something is missing, or unknown, or wrong where nothing else is said of it. */
-  readonly otherwise: ErrorReply
-  /** Of values that are wrong, by their names; the first of them counts. */
-  readonly [field: string]: ErrorReply
+/** Names of the schemas in `bodies.ts`. */
+type Name = keyof typeof bodies
+
+type Checked = { readonly schema: z.ZodType; readonly errors: bodies.BodyErrors }
+
+type Read<Body extends Name> =
+  { readonly value: z.output<(typeof bodies)[Body]['schema']> } | { readonly error: ErrorReply }
+
+/**
+ * Reads the body of a request to the API by the schema that also describes it. The schemas are loaded for the first such request: few
+ * gateways get any.
+ */
+export async function readBody<Body extends Name>(name: Body, body: unknown): Promise<Read<Body>> {
+  const { [name]: checked } = await import('./bodies.ts')
+  return check(checked, body) as Read<Body>
 }
 
-export type Checked<Schema extends z.ZodType> = { readonly schema: Schema; readonly errors: BodyErrors }
-
-/** Reads the body of a request to the API by the schema that also describes it. */
-export function readBody<Schema extends z.ZodType>(
-  { schema, errors }: Checked<Schema>,
+function check(
+  { schema, errors }: Checked,
   body: unknown,
-): { readonly value: z.output<Schema> } | { readonly error: ErrorReply } {
+): { readonly value: unknown } | { readonly error: ErrorReply } {
   const read = schema.safeParse(body)
   if (read.success) return { value: read.data }
   const isThere = (field: unknown): field is string =>
@@ -28,9 +35,6 @@ export function readBody<Schema extends z.ZodType>(
 }
 
 /** The same for a query. Of a parameter that is repeated the first counts, and unknown ones are ignored. */
-export function readQuery<Schema extends z.ZodType>(
-  checked: Checked<Schema>,
-  query: URLSearchParams,
-): { readonly value: z.output<Schema> } | { readonly error: ErrorReply } {
-  return readBody(checked, Object.fromEntries([...query].reverse()))
+export function readQuery<Query extends Name>(name: Query, query: URLSearchParams): Promise<Read<Query>> {
+  return readBody(name, Object.fromEntries([...query].reverse()))
 }
