@@ -2,11 +2,10 @@ import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Log } from '../../shared/log.ts'
 import { reasonOf } from '../../shared/settings/problems.ts'
-import { addressOf } from '../config/setting-kinds.ts'
 import { readSecretFile } from '../config/written/secret-files.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { ReadCredentials } from '../limits/store/redis/connecting/options.ts'
-import { describeRedis, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
+import { addressOf, describeRedis, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
 
 /**
  * Credentials for connections to Redis: the logins in `REDIS_URL_FILE`, and the files of certificates, all read again each time. If a

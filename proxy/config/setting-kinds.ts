@@ -13,7 +13,7 @@ import {
 } from '../request/addresses/trusted-proxies.ts'
 import { webhookKey } from '../telemetry/webhooks/signature.ts'
 import { readAuthority } from '../request/authority.ts'
-import { parseRedisUrl, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
+import { addressOf } from '../limits/store/redis/connecting/url.ts'
 
 /** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */
 export const upstreamUrl: Kind<URL> = {
@@ -51,15 +51,6 @@ export const redisUrl: Kind<string> = {
 export function hasPassword(redisUrl: string): boolean {
   const address = addressOf(redisUrl)
   return address?.password !== undefined || address?.options.sentinelPassword !== undefined
-}
-
-/** The parsed address of a valid URL, undefined for any other text. */
-export function addressOf(redisUrl: string): RedisAddress | undefined {
-  try {
-    return parseRedisUrl(redisUrl)
-  } catch {
-    return undefined
-  }
 }
 
 const host = String.raw`([\w.-]+|\[[\da-f:.]+\])(:\d+)?`

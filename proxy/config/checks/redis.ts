@@ -1,6 +1,6 @@
 import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
-import { addressOf } from '../setting-kinds.ts'
+import { addressOf } from '../../limits/store/redis/connecting/url.ts'
 import type { gatewayTable } from '../settings-table.ts'
 import { mistakeInAuthorities, mistakesInPair, type FolderOf } from './certificates.ts'
 

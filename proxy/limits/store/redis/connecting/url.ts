@@ -64,6 +64,15 @@ export function parseRedisUrl(url: string): RedisAddress {
   }
 }
 
+/** The parsed address of a valid URL, undefined for any other text. */
+export function addressOf(redisUrl: string): RedisAddress | undefined {
+  try {
+    return parseRedisUrl(redisUrl)
+  } catch {
+    return undefined
+  }
+}
+
 /** The address as it may be logged: without the login. */
 export function describeRedis({ topology, tls, hosts, masterName, database }: RedisAddress): string {
   const scheme = (tls ? 'rediss' : 'redis') + (topology === 'standalone' ? '' : `+${topology}`)
