@@ -1,5 +1,4 @@
 import type { Steps } from '../../../shared/steps.ts'
-import { mergeHeaders } from '../../config/routes/request-headers.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { OVER_HEADER } from '../../http/fields/removed-headers.ts'
 import { headerListOf } from '../../http/message/header-list.ts'
@@ -57,4 +56,10 @@ function* composeOver(
 /** The path of a backend's URL, which is put before the path of each request. */
 export function prefixOf({ pathname }: URL): string {
   return pathname.replace(/\/$/, '')
+}
+
+/** Merges the headers of a route into those of the file; the route's replace them. */
+function mergeHeaders(ofFile: readonly string[], ofRoute: readonly string[]): readonly string[] {
+  const isReplaced = (name: string): boolean => ofRoute.some((other, i) => i % 2 === 0 && other === name)
+  return [...ofFile.filter((_, i) => !isReplaced(ofFile[i - (i % 2)] ?? '')), ...ofRoute]
 }

@@ -45,9 +45,3 @@ function problemOf(name: string, isRepeated: boolean): string | undefined {
     return `${name} is set by the gateway or the client, and cannot be here`
   return isRepeated ? `${name} appears twice` : undefined
 }
-
-/** Merges the headers of a route into those of the file; the route's replace them. */
-export function mergeHeaders(ofFile: readonly string[], ofRoute: readonly string[]): readonly string[] {
-  const isReplaced = (name: string): boolean => ofRoute.some((other, i) => i % 2 === 0 && other === name)
-  return [...ofFile.filter((_, i) => !isReplaced(ofFile[i - (i % 2)] ?? '')), ...ofRoute]
-}
