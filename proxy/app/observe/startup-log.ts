@@ -1,4 +1,4 @@
-import { hashTable } from '../../config/reload/table-change.ts'
+import { hashTable } from '../../config/reload/table-hash.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { describeRedis, parseRedisUrl } from '../../limits/store/redis/connecting/url.ts'
 import type { Listening } from '../serving/serving.ts'
