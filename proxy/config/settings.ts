@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
 import type { Problem } from '../../shared/settings/problems.ts'
 import { readSettings, readSource, throwProblems } from '../../shared/settings/settings.ts'
-import type { SettingsOf } from '../../shared/settings/table.ts'
+import { fileNames, type SettingsOf } from '../../shared/settings/table.ts'
 import type { CrowdsecSettings } from '../limits/clients/crowdsec/local-api.ts'
 import type { TokenSettings } from '../limits/keys/tokens/tokens.ts'
 import type { Refusals } from '../limits/replies.ts'
@@ -66,9 +66,18 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly secretFiles: ReadonlyMap<string, string>
     /** What relative paths in `redisUrl` are from. */
     readonly redisFolder: string
+    /** What each setting that the file may have is called there, by its property. */
+    readonly namesInFile: ReadonlyMap<keyof typeof gatewayTable, string>
     /** The file that the limits are from; undefined for the built-in table. */
     readonly limitsFile: string | undefined
   }
+
+const namesInFile = new Map(
+  (Object.keys(gatewayTable) as (keyof typeof gatewayTable)[]).flatMap((property) => {
+    const [name] = fileNames(property, gatewayTable[property])
+    return name === undefined ? [] : [[property, name] as const]
+  }),
+)
 
 const noRefusals: Refusals = { everyRule: undefined, ofRules: new Map() }
 
@@ -123,6 +132,7 @@ export function loadGatewaySettings(
     ...absolutePaths(values, folderOf),
     redisFolder: folderOf('redisUrl'),
     rules: rules ? locateRuleLists(rules, folder) : limits.parse(defaultLimits),
+    namesInFile,
     limitsFile: rules && path,
     allowList: locateLists(file?.values.allowList ?? [], folder),
     denyList: locateLists(file?.values.denyList ?? [], folder),

@@ -1,11 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
-import { fileNames } from '../../../shared/settings/table.ts'
 import type { Steps } from '../../../shared/steps.ts'
 import type { Rule } from '../../policy.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import { describeRedis, parseRedisUrl } from '../../limits/store/redis/connecting/url.ts'
 import { continueRules } from '../../limits/rules/continue-rules.ts'
-import { gatewayTable } from '../settings-table.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { isEqual } from './is-equal.ts'
 import { hashTableInSteps } from './table-hash.ts'
@@ -92,21 +90,17 @@ function* compareNamed<Entry>(
   return { added, changed, removed: [...before.keys()].filter((name) => !after.has(name)) }
 }
 
-/** All but those of the table, and those of the environment alone, which stay: the property and the name in the file. */
-const fixedSettings: readonly (readonly [field: keyof GatewaySettings, name: string])[] = [
-  ...(Object.keys(gatewayTable) as (keyof typeof gatewayTable)[]).flatMap((field) => {
-    const [name] = fileNames(field, gatewayTable[field])
-    const isFixed = name !== undefined && !tableFields.some((other) => other === field)
-    return isFixed ? [[field, name] as const] : []
-  }),
-  ['crowdsec', 'crowdsec'],
-  ['webhooks', 'webhooks'],
-]
-
+/** The settings of the environment alone stay as they are. */
 function* findFixedChanges(atStart: GatewaySettings, next: GatewaySettings): Steps<readonly string[]> {
   const changes: string[] = []
-  for (const [field, name] of fixedSettings) {
-    if (!isSame(valueOf(atStart, field), valueOf(next, field))) changes.push(name)
+  const names: Iterable<readonly [keyof GatewaySettings, string]> = [
+    ...next.namesInFile,
+    ['crowdsec', 'crowdsec'],
+    ['webhooks', 'webhooks'],
+  ]
+  for (const [field, name] of names) {
+    const isInTable = tableFields.some((other) => other === field)
+    if (!isInTable && !isSame(valueOf(atStart, field), valueOf(next, field))) changes.push(name)
     yield
   }
   return changes
