@@ -7,7 +7,7 @@ import { exitOnStartError } from '../../shared/start-error.ts'
 import { collectGarbage } from '../../shared/v8-gc.ts'
 import { composeGateway } from './gateway.ts'
 import { composeNames, lookUpEverywhere } from './upstreams/names.ts'
-import { readSettings } from './reload/settings-source.ts'
+import type { ReadAtStart } from './reload/settings-source.ts'
 import { askForSettings } from './reload/worker-tables.ts'
 import type { Gateway } from './serving/serving.ts'
 import { describeStart } from './observe/startup-log.ts'
@@ -18,11 +18,17 @@ refuseArguments(
   'settings come from the environment and sluice.yaml, see docs/configuration.md',
 )
 
+/** The modules that read and check settings are loaded here only: they take 10 MB, which a worker does without. */
+async function readOwnSettings(): Promise<ReadAtStart> {
+  const { readSettings } = await import('./reload/settings-source.ts')
+  return readSettings(process.env, process.cwd())
+}
+
 let gateway: Gateway | undefined
 try {
   const { settings, warnings, source } = cluster.isWorker
     ? { settings: await askForSettings(), warnings: [], source: undefined }
-    : readSettings(process.env, process.cwd())
+    : await readOwnSettings()
   const log = createLog('gateway', settings.logLevel)
   const names = composeNames()
   lookUpEverywhere(names)

@@ -11,6 +11,13 @@ import { fitToOpenFiles, readOpenFilesLimit } from '../observe/open-files.ts'
 import { readInThread } from './read-in-thread.ts'
 import type { ReadSettings, SettingsSource } from './reloader.ts'
 
+/** The settings of the start, and how to read them again. */
+export type ReadAtStart = {
+  readonly settings: GatewaySettings
+  readonly warnings: readonly string[]
+  readonly source: SettingsSource
+}
+
 /** A settings file of this size is read and checked in some 10 ms of CPU: forty rules. */
 const SMALL_BYTES = 4096
 
@@ -20,14 +27,7 @@ const SMALL_BYTES = 4096
  * @returns them as far as this process may have open files, and how to read them again
  * @throws SettingsError with every problem
  */
-export function readSettings(
-  env: NodeJS.ProcessEnv,
-  cwd: string,
-): {
-  readonly settings: GatewaySettings
-  readonly warnings: readonly string[]
-  readonly source: SettingsSource
-} {
+export function readSettings(env: NodeJS.ProcessEnv, cwd: string): ReadAtStart {
   const { env: unprefixed } = readPrefixedVariables(env)
   const file = resolve(cwd, locateConfigFile(unprefixed['CONFIG_FILE'] || undefined, cwd))
   const seen = signatureOf(file)
