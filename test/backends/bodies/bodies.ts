@@ -18,7 +18,10 @@ export function drawRequest(random: Random, path: AccountPath = 'email'): DrawnR
   const kind = pick(random, kinds)
   const boundary = pick(random, boundaries)
   const body = damaged(random, writers[kind](random, boundary, path))
-  const types = chance(random, 0.75) ? [ownTypes[kind](random, boundary)] : drawTypes(random, boundary)
+  const own = ownTypes[kind](random, boundary)
+  const types = chance(random, 0.75)
+    ? [chance(random, 0.06) ? withCharset(random, own) : own]
+    : drawTypes(random, boundary)
   return {
     types,
     query: chance(random, 0.15) ? form(random, path) : '',
@@ -62,6 +65,18 @@ const ownTypes: Readonly<Record<Kind, (random: Random, boundary: string) => stri
   form: () => 'application/x-www-form-urlencoded',
   multipart: (random, boundary) =>
     `multipart/form-data; boundary=${chance(random, 0.5) ? `"${boundary}"` : boundary}`,
+}
+
+/** Charsets in which frameworks find other letters than in UTF-8. */
+const charsets = [
+  ...['utf-7', 'utf-16', 'utf-16le', 'utf-16be', 'utf-32', 'iso-8859-1', 'windows-1252', 'shift_jis'],
+  ...['iso-2022-jp', 'hz', 'cp037', 'unicode_escape', 'raw_unicode_escape', 'utf-8-sig'],
+]
+
+/** A type with a charset, as it is named and in forms that some parsers read. */
+function withCharset(random: Random, type: string): string {
+  const charset = pick(random, charsets)
+  return `${type}${pick(random, ['; charset=', ';Charset=', '; charset="', "; charset*=utf-8''", '; charset=utf-8; charset='])}${charset}`
 }
 
 function drawTypes(random: Random, boundary: string): string[] {
@@ -121,6 +136,12 @@ const accounts = [
   'a"x',
   'a\\x',
   'a%41',
+  // Another name in the charsets that are drawn.
+  'u+AGE-',
+  'u\\x61',
+  'u\\u0061',
+  'u~{~}a',
+  'u\x1b(Ba',
   'null',
   '',
 ]
@@ -320,6 +341,7 @@ function multipart(random: Random, boundary: string, path: AccountPath): string 
           ...[
             'Content-Type: text/plain',
             'Content-Type: text/plain; charset=utf-16',
+            withCharset(random, 'Content-Type: text/plain'),
             'Content-Type: application/json',
           ],
           ...[
