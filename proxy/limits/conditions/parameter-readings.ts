@@ -12,6 +12,7 @@ import { bytesOf, type Comparison } from './text-tests.ts'
 
 /** To some backends a text ends there, to others it goes on. */
 const hasNul = /\0|%(?:25)*00|%(?:25)*u0000/i
+const unclear = new RegExp(`${hasNul.source}|${malformedEscape.source}`, 'i')
 
 /** A text with names and values in it, such as all cookies of a request, and how some backend may read it. */
 type Pairs = {
@@ -27,8 +28,8 @@ type Pairs = {
   find(name: string): readonly string[]
   /** How often some backend may find the name, with or without a value. */
   countNames(name: string): number
-  /** Whether a malformed escape may be in what some backend takes for the name or its value: what it then reads is not known. */
-  mayBeMalformed(name: string): boolean
+  /** Whether a malformed escape or a NUL may be in what some backend takes for the name or its value: what it then reads is not known. */
+  mayBeUnclear(name: string): boolean
 }
 
 /**
@@ -112,8 +113,7 @@ function readAll(pairs: Pairs, name: string): Readings {
     !hasNul.test(pairs.text) &&
     !sent.some((value) => blankText.test(decodedText(value, false)))
   const [only, ...others] = isCertain ? sent : []
-  const isAnyValuePossible =
-    found.length > maxReadings || hasNul.test(pairs.text) || pairs.mayBeMalformed(name)
+  const isAnyValuePossible = found.length > maxReadings || pairs.mayBeUnclear(name)
   return {
     isAbsent: () => false,
     isPresent: () => isCertain,
@@ -170,11 +170,11 @@ class CookiePairs implements Pairs {
     return this.text.split(cookieName).filter((piece) => isNameOf(piece, name)).length
   }
 
-  mayBeMalformed(name: string): boolean {
-    if (!malformedEscape.test(this.text)) return false
+  mayBeUnclear(name: string): boolean {
+    if (!unclear.test(this.text)) return false
     return this.text.split(';').some((pair) => {
-      if (findCookie(pair, nameTest(name)) === undefined) return hasMalformedName(pair)
-      return malformedEscape.test(pair) || mayGoOn(pair)
+      if (findCookie(pair, nameTest(name)) === undefined) return hasUnclearName(pair)
+      return unclear.test(pair) || mayGoOn(pair)
     })
   }
 }
@@ -215,14 +215,14 @@ class QueryPairs implements Pairs {
       .filter((piece) => isNameOf(piece.replace(/^=+/, ''), name)).length
   }
 
-  mayBeMalformed(name: string): boolean {
-    if (!malformedEscape.test(this.text)) return false
+  mayBeUnclear(name: string): boolean {
+    if (!unclear.test(this.text)) return false
     return queriesOf(this.text)
       .flatMap((text) => text.split('&'))
       .some((pair) => {
         const pieces = pair.split(';').map((piece) => piece.replace(/^=+/, ''))
-        if (pieces.some((piece) => isNameOf(piece, name))) return malformedEscape.test(pair)
-        return pieces.some(hasMalformedName)
+        if (pieces.some((piece) => isNameOf(piece, name))) return unclear.test(pair)
+        return pieces.some(hasUnclearName)
       })
   }
 }
@@ -295,9 +295,9 @@ function isNameOf(piece: string, name: string): boolean {
 }
 
 /** Of a pair without a value it does not matter. */
-function hasMalformedName(pair: string): boolean {
+function hasUnclearName(pair: string): boolean {
   const equals = pair.indexOf('=')
-  return equals !== -1 && malformedEscape.test(pair.slice(0, equals))
+  return equals !== -1 && unclear.test(pair.slice(0, equals))
 }
 
 const usualName = /^[a-z0-9-]+$/i

@@ -225,6 +225,14 @@ describe('a condition on a cookie', () => {
     ['free', 'sid="pro; b=%"', MAYBE],
     ['free', 'sid="pro\\"; b=%"', MAYBE],
     ['free', 'sid=FREE', MAYBE],
+    // A NUL in another value changes none of this one.
+    ['free', 'sid=pro; b=%00', NO],
+    ['free', 'b=x%2500; sid=pro', NO],
+    ['pro', 'sid=pro; b=%00', MAYBE],
+    ['free', 'sid=free%00x', MAYBE],
+    ['free', 'sid=pro%00', MAYBE],
+    ['free', 'b%00=1; sid=pro', MAYBE],
+    ['free', 'sid="pro; b=%00"', MAYBE],
     // JSON to Express.
     ['free', 'sid=j: "fr\\u0065e"', MAYBE],
     ['7', 'sid=j:7', MAYBE],
@@ -278,6 +286,9 @@ describe('a condition on a query parameter', () => {
     ['absent', '/?a=%EF%BB%BF', MAYBE],
     ['absent', '/?a=,', MAYBE],
     ['absent', '/?a=%00x', MAYBE],
+    ['1', '/?a=2&b=%00', NO],
+    ['1', '/?a=2%00&b=1', MAYBE],
+    ['1', '/?a=2;%00&b=1', MAYBE],
     ['absent', '/?a=%20x', NO],
     // An escape is not the text that it begins with.
     [{ contains: 'b' }, '/?a=%6b', MAYBE],
