@@ -14,10 +14,15 @@ export type KeptFile = {
   readonly about?: Readonly<Record<string, number>>
 }
 
-/** From a worker, whose file cannot be used. */
-type Question = { readonly kept: 'ask'; readonly kind: KeptKind; readonly location: string }
+/** From a worker, whose file cannot be used. `id`: its number among the questions of the worker. */
+type Question = {
+  readonly kept: 'ask'
+  readonly id: number
+  readonly kind: KeptKind
+  readonly location: string
+}
 /** To it: the columns in pieces, in base64, and then the end, which says whether there is such a file. */
-type Answer = { readonly kind: KeptKind; readonly location: string } & (
+type Answer = { readonly id: number } & (
   | { readonly kept: 'piece'; readonly column: number; readonly piece: string }
   | { readonly kept: 'end'; readonly isThere: boolean; readonly about?: KeptFile['about'] }
 )
@@ -36,26 +41,21 @@ export function serveKeptFiles(
 ): void {
   port.listen((message) => {
     if (!isMessage(message) || message.kept !== 'ask' || message.kind !== kind) return
-    void send(kind, readKept(message.location), message.location, port)
+    void send(message.id, readKept(message.location), port)
   })
 }
 
 /** In turns: without Redis this process counts for its workers meanwhile. */
-async function send(
-  kind: KeptKind,
-  kept: KeptFile | undefined,
-  location: string,
-  port: LimiterPort,
-): Promise<void> {
+async function send(id: number, kept: KeptFile | undefined, port: LimiterPort): Promise<void> {
   try {
     for (const [column, bytes] of (kept?.columns ?? []).entries())
       for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
         const piece = bytes.toString('base64', at, at + PIECE_BYTES)
-        port.send({ kept: 'piece', kind, location, column, piece } satisfies Answer)
+        port.send({ kept: 'piece', id, column, piece } satisfies Answer)
         await setImmediate()
       }
     const about = kept?.about && { about: kept.about }
-    port.send({ kept: 'end', kind, location, isThere: kept !== undefined, ...about } satisfies Answer)
+    port.send({ kept: 'end', id, isThere: kept !== undefined, ...about } satisfies Answer)
   } catch {
     // The other process is gone.
   }
@@ -65,7 +65,6 @@ async function send(
 type Asked = {
   readonly columns: (Buffer[] | undefined)[]
   readonly resolve: (file: KeptFile | undefined) => void
-  readonly answer: Promise<KeptFile | undefined>
 }
 
 /**
@@ -74,12 +73,15 @@ type Asked = {
  */
 export function createAskForKept(port: LimiterPort): AskForKept {
   /** By kind and location. */
-  const asked = new Map<string, Asked>()
+  const pending = new Map<string, Promise<KeptFile | undefined>>()
+  /** By the id of the question: an answer that is late is not taken for that of the next question about the file. */
+  const asked = new Map<number, Asked>()
+  let questions = 0
   let isListening = false
 
   function receive(message: unknown): void {
     if (!isMessage(message) || message.kept === 'ask') return
-    const file = asked.get(nameOf(message))
+    const file = asked.get(message.id)
     if (message.kept === 'end') file?.resolve(message.isThere ? toKeptFile(file, message.about) : undefined)
     else if (file) (file.columns[message.column] ??= []).push(Buffer.from(message.piece, 'base64'))
   }
@@ -87,25 +89,26 @@ export function createAskForKept(port: LimiterPort): AskForKept {
   return (kind, location) => {
     if (!isListening) port.listen(receive)
     isListening = true
-    const name = nameOf({ kind, location })
-    const pending = asked.get(name)
-    if (pending) return pending.answer
+    const name = `${kind} ${location}`
+    const known = pending.get(name)
+    if (known) return known
+    const id = questions++
     const { promise, resolve } = Promise.withResolvers<KeptFile | undefined>()
     const answer = within(ANSWER_MS, promise)
       .catch(() => undefined)
-      .finally(() => asked.delete(name))
-    asked.set(name, { columns: [], resolve, answer })
+      .finally(() => {
+        asked.delete(id)
+        pending.delete(name)
+      })
+    pending.set(name, answer)
+    asked.set(id, { columns: [], resolve })
     try {
-      port.send({ kept: 'ask', kind, location } satisfies Question)
+      port.send({ kept: 'ask', id, kind, location } satisfies Question)
     } catch {
       resolve(undefined)
     }
     return answer
   }
-}
-
-function nameOf({ kind, location }: Pick<Question, 'kind' | 'location'>): string {
-  return `${kind} ${location}`
 }
 
 function toKeptFile({ columns }: Asked, about: KeptFile['about']): KeptFile {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createAskForKept, serveKeptFiles, type KeptFile } from '../../../proxy/app/workers/kept-files.ts'
 import type { LimiterPort } from '../../../proxy/limits/store/workers/worker-messages.ts'
 
@@ -51,6 +51,29 @@ test('two questions about one file at once get the same answer, and a later one 
   const columns = [Buffer.from('reading 1')]
   expect(files).toEqual([{ columns }, { columns }])
   expect(await askForKept('list', 'a')).toEqual({ columns: [Buffer.from('reading 2')] })
+})
+
+test('late pieces of an answer that took too long are no part of the next one', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const { worker, primary } = makePorts()
+    const questions: { readonly id: number }[] = []
+    primary.listen((message) => questions.push(message as { id: number }))
+    const askForKept = createAskForKept(worker)
+    const late = askForKept('list', 'a')
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await late).toBeUndefined()
+    const next = askForKept('list', 'a')
+    const [first, second] = questions
+    const piece = (text: string): string => Buffer.from(text).toString('base64')
+    primary.send({ kept: 'piece', id: first?.id, column: 0, piece: piece('old') })
+    primary.send({ kept: 'piece', id: second?.id, column: 0, piece: piece('new') })
+    primary.send({ kept: 'end', id: first?.id, isThere: true })
+    primary.send({ kept: 'end', id: second?.id, isThere: true })
+    expect(await next).toEqual({ columns: [Buffer.from('new')] })
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('a worker whose primary process is gone gets no file', async () => {
