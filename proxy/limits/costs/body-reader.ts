@@ -1,3 +1,4 @@
+import { linesOf } from '../../http/message/headers.ts'
 import { tokensOf } from './estimate.ts'
 import { EventNumbers } from './event-numbers.ts'
 import { JsonNumbers } from './json-numbers.ts'
@@ -42,13 +43,16 @@ export function createBodyReader(
 }
 
 /**
- * The cost that a header says.
+ * The cost that a header says: of several lines the highest.
  *
- * @returns undefined where there is no such header, or where it is not one whole number from 0
+ * @returns undefined where there is no such header, or where no line of it is one whole number from 0
  */
 export function unitsFrom(fields: readonly string[], name: string): number | undefined {
-  const text = fieldOf(fields, name)?.trim() ?? ''
-  return /^\d{1,100}$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : undefined
+  const numbers = linesOf(fields, name)
+    .map((line) => line.trim())
+    .filter((text) => /^\d{1,100}$/.test(text))
+    .map(Number)
+  return numbers.length > 0 ? Math.min(Math.max(...numbers), Number.MAX_SAFE_INTEGER) : undefined
 }
 
 function createDocumentReader(paths: readonly string[]): BodyReader {

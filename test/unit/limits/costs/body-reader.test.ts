@@ -114,6 +114,8 @@ test.each<[readonly string[], number | undefined]>([
   [['x-cost', '-1'], undefined],
   [['x-cost', '1.5'], undefined],
   [['x-cost', '12, 13'], undefined],
+  [['x-cost', '1', 'x-cost', '12', 'x-cost', '3'], 12],
+  [['x-cost', 'unknown', 'x-cost', '12'], 12],
   [['x-cost', ''], undefined],
   [['x-cost', '99999999999999999999'], Number.MAX_SAFE_INTEGER],
   [['other', '12'], undefined],
