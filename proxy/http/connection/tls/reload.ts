@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path'
 import type { Log } from '../../../../shared/log.ts'
 import { reasonOf } from '../../../../shared/settings/problems.ts'
 import { tryPair, type CertificatePair } from './certificate-pair.ts'
+import { ValidityWatch } from './validity-watch.ts'
 
 export type CertificateWatch = {
   /** Reads the files again and uses them if they have changed and are valid. Never rejects. */
@@ -23,7 +24,7 @@ const pollMs = 10_000
 /**
  * Reloads a certificate and its key when they change on disk. The directories are watched rather than the files, which
  * are usually replaced, directly or through a symbolic link (certbot, Kubernetes). If the new pair cannot be read or
- * does not match, an error is logged and the current pair stays in use.
+ * does not match, an error is logged and the current pair stays in use. That a certificate in use has expired is logged too.
  *
  * @param use takes the new pair into use
  */
@@ -36,6 +37,7 @@ export function watchCertificate(options: {
 }): CertificateWatch {
   const { certFile, keyFile, use, log } = options
   let { inUse } = options
+  const validity = new ValidityWatch(inUse.cert, log)
   let timer: NodeJS.Timeout | undefined
   let reported = ''
 
@@ -53,6 +55,7 @@ export function watchCertificate(options: {
       inUse = pair
       reported = ''
       log.info({ subject, validTo }, 'TLS certificate reloaded')
+      validity.watch(pair.cert)
     } catch (error) {
       const reason = reasonOf(error)
       if (!isSecondLook) lookIn(secondLookMs, true)
@@ -69,7 +72,10 @@ export function watchCertificate(options: {
 
   const directories = new Set([certFile, keyFile].map((file) => dirname(resolve(file))))
   const watchers = [...directories].map((directory) => watchDirectory(directory, () => lookIn(settleMs)))
-  const poll = setInterval(() => void look(false), pollMs).unref()
+  const poll = setInterval(() => {
+    validity.check()
+    void look(false)
+  }, pollMs).unref()
   return {
     async reload() {
       reported = ''
