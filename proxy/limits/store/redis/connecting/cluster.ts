@@ -1,4 +1,4 @@
-import { Cluster, type Redis } from 'ioredis'
+import { Cluster, type Redis, type RedisOptions } from 'ioredis'
 import { isOfReplica } from '../errors.ts'
 import type { Leaving } from './leaving.ts'
 import { readyWithoutInfo } from './ready-check.ts'
@@ -37,7 +37,8 @@ export function connectCluster(
       ...commonOptions(),
       ...loginOptions(address, readCredentials()),
       // A master that became a replica: drop its connection, and ask the others who serves its slots.
-      reconnectOnError(error: Error): 1 | false {
+      reconnectOnError(this: RedisOptions, error: Error): 1 | false {
+        error.message = withHost(error.message, this.host)
         return isOfReplica(error) || renewal.isNeeded(this, error) ? 1 : false
       },
     },
@@ -125,4 +126,15 @@ function fillHosts(connection: Redis): void {
       told(error, reply)
     })
   Object.assign(connection, { cluster: askWithHosts })
+}
+
+/**
+ * A redirection that names the host. `MOVED 3999 :6381` is to the host of the node that says so (`unknown-endpoint`); the library would
+ * connect to this machine.
+ *
+ * @param message of any error
+ * @param host of the node that sent it
+ */
+export function withHost(message: string, host = ''): string {
+  return message.replace(/^((?:MOVED|ASK) \d+ )(?=:\d+$)/, (redirection) => redirection + host)
 }

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { withHost } from '../../../../../proxy/limits/store/redis/connecting/cluster.ts'
+
+test.each([
+  ['MOVED 3999 :6381', 'MOVED 3999 192.0.2.1:6381'],
+  ['ASK 3999 :6381', 'ASK 3999 192.0.2.1:6381'],
+  ['MOVED 3999 192.0.2.7:6381', 'MOVED 3999 192.0.2.7:6381'],
+  ['MOVED 3999 ::1:6381', 'MOVED 3999 ::1:6381'],
+  [
+    "NOPERM this user has no permissions to run the 'MOVED 3 :1'",
+    "NOPERM this user has no permissions to run the 'MOVED 3 :1'",
+  ],
+])('the host of a redirection without one is that of the node that sent it: %s', (sent, read) => {
+  expect(withHost(sent, '192.0.2.1')).toBe(read)
+})
