@@ -141,6 +141,12 @@ function aliasOf(name: string): string {
   return unescape(name).toLowerCase().replaceAll(punctuation, '-')
 }
 
+/**
+ * Applications in Java ask for headers by the names of CGI's variables too, such as `getHeader("HTTP_X_FORWARDED_FOR")` in Hutool's
+ * `getClientIP`: to their servers these are names like others.
+ */
+const variableOfCgi = /^http_/
+
 function isToldByProxies(name: string): boolean {
   return trustedProxyPrefixes.some((prefix) => name.startsWith(prefix))
 }
@@ -179,7 +185,7 @@ export function createRequestClassifier(
       return isToldByProxies(name) ? 'trusted-proxy' : 'end-to-end'
     }
     if (!keepUnusual) return 'own'
-    const alias = aliasOf(name)
+    const alias = aliasOf(name.replace(variableOfCgi, ''))
     return aliased.has(alias) || decisiveAliases.has(alias) || isToldByProxies(alias) ? 'own' : 'end-to-end'
   }
   const readByRules = new Set([...decisive, ...methodOverrideFields])

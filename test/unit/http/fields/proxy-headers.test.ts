@@ -21,13 +21,14 @@ const page = readFileSync(join(import.meta.dirname, '../../../../docs/http.md'),
 const never = neverForwarded
 const trustedOnly = [...trustedProxyHeaders, ...trustedProxyPrefixes.map((prefix) => `${prefix}x`)]
 
-/** Spellings that CGI, WSGI or Rack read as the same, and the one itself. */
+/** Spellings that CGI, WSGI, Rack or applications in Java read as the same, and the one itself. */
 const spellings = (name: string): string[] => [
   name,
   name.toUpperCase(),
   name.replaceAll('-', '_'),
   name.replace('-', '_'),
   name.replaceAll('-', '.'),
+  `HTTP_${name.replaceAll('-', '_').toUpperCase()}`,
   name.replace(/[a-z](?=[^a-z]*$)/, (letter) => `%${letter.charCodeAt(0).toString(16)}`),
 ]
 
