@@ -57,6 +57,11 @@ describe('status', () => {
     expect(away.stderr).toMatch(
       /^error: no gateway answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\); --admin names another\n$/,
     )
+    const blocked = await sluice(['status', '--admin', 'http://127.0.0.1:6000'])
+    expect(blocked).toMatchObject({ status: 1, stdout: '' })
+    expect(blocked.stderr).toContain(
+      '(a port that browsers block, and this command too: choose another ADMIN_PORT)',
+    )
     const unknown = await sluice(['status'], {})
     expect(unknown).toMatchObject({ status: 1, stdout: '' })
     expect(unknown.stderr).toContain('set ADMIN_TOKEN')
@@ -127,8 +132,8 @@ describe('show, limited and reset', () => {
 
   test.each([
     [['show', '127.0.0.1', '--rule', 'none'], 1],
-    [['show', 'not-an-address'], 1],
-    [['limited', '--limit', '0'], 1],
+    [['show', 'not-an-address'], 2],
+    [['limited', '--limit', '0'], 2],
     [['show'], 2],
     [['show', 'ip=1', 'ip=2'], 2],
     [['show', '@/none/such'], 2],
@@ -237,12 +242,12 @@ describe('override and overrides', () => {
 
 test.each([
   [['ban', '127.0.0.1'], 2],
-  [['ban', '127.0.0.1', '--for', 'ever'], 1],
+  [['ban', '127.0.0.1', '--for', '1y'], 2],
   [['ban', '127.0.0.1', '--for', '1h', '--rule', 'none'], 1],
-  [['bans', '--limit', '0'], 1],
+  [['bans', '--limit', '0'], 2],
   [['override', '127.0.0.1', '--rule', 'login'], 2],
   [['override', '127.0.0.1', '--requests', '5', '--for', '1d'], 2],
-  [['override', '127.0.0.1', '--rule', 'login', '--requests', 'many', '--for', '1d'], 1],
+  [['override', '127.0.0.1', '--rule', 'login', '--requests', 'many', '--for', '1d'], 2],
 ])('%j ends with status %i and changes nothing', async (args, status) => {
   const finished = await sluice(args)
   expect(finished).toMatchObject({ status, stdout: '' })
@@ -270,7 +275,7 @@ test.each([
   ['override', '10.0.0.0/8', '--rule', 'login', '--requests', '5', '--for', '1d'],
 ])('%s of a network names the settings that take networks', async (...args) => {
   const { status, stderr } = await sluice(args)
-  expect(status).toBe(1)
+  expect(status).toBe(2)
   expect(stderr).toContain('networks go into denyList')
 })
 

@@ -325,7 +325,7 @@ describe('sluice explain --admin', () => {
 
   test('prints the gateway’s error for a wrong question', async () => {
     expect(await sluice('GET', '/', '--ip', 'nowhere')).toMatchObject({
-      status: 1,
+      status: 2,
       stderr: 'error: the gateway answers 400, ip must be the IP address that the connection comes from\n',
     })
     expect(await sluice('GET', '/', '--config', 'x.yaml')).toMatchObject({ status: 2, stdout: '' })

@@ -95,7 +95,9 @@ export async function askSuccessfully(options: AdminOptions, path: string, body?
 export function refusalOf(reply: AdminReply): CommandError {
   const told = isRecord(reply.body) && typeof reply.body['error'] === 'string' ? reply.body['error'] : 'error'
   const hint = reply.status === 401 ? ': set ADMIN_TOKEN to the token of the gateway' : ''
-  return new CommandError(`the gateway answers ${reply.status}, ${told}${hint}`, exit.no)
+  // A mistake on the command line that only the gateway can see.
+  const code = reply.status === 400 ? exit.usage : exit.no
+  return new CommandError(`the gateway answers ${reply.status}, ${told}${hint}`, code)
 }
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -118,6 +120,9 @@ function endpoint(admin: string, path: string): URL {
 function whyOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
+  // The word of `fetch` for a port of another protocol (https://fetch.spec.whatwg.org/#port-blocking).
+  if (cause instanceof Error && cause.message === 'bad port')
+    return 'a port that browsers block, and this command too: choose another ADMIN_PORT'
   if (cause instanceof Error && 'code' in cause) return String(cause.code)
   return cause instanceof Error ? reasonOf(cause) : reasonOf(error)
 }
