@@ -47,6 +47,16 @@ export function createWorkerClientTable(
   send(port, hello)
   let pausedUntilMs = -Infinity
   let leftOut = 0
+  let timer: NodeJS.Timeout | undefined
+  const reportLeftOut = (): void => {
+    clearTimeout(timer)
+    if (leftOut === 0) return
+    log.warn(
+      { refusals: leftOut },
+      'refusals not counted for bans: the primary process did not read its messages',
+    )
+    leftOut = 0
+  }
   return {
     entries,
     refused({ name }, partitionKey) {
@@ -56,14 +66,14 @@ export function createWorkerClientTable(
         return
       }
       const message: RefusalMessage = { clients: 'refused', policy: name, partitionKey }
-      if (!send(port, message)) pausedUntilMs = nowMs + PAUSE_MS
-      else if (leftOut > 0) {
-        log.warn(
-          { refusals: leftOut },
-          'refusals not counted for bans: the primary process did not read its messages',
-        )
-        leftOut = 0
+      if (send(port, message)) {
+        if (leftOut > 0) reportLeftOut()
+        return
       }
+      pausedUntilMs = nowMs + PAUSE_MS
+      // Where the pause is over and no refusal comes, by which the next one would begin.
+      clearTimeout(timer)
+      timer = setTimeout(reportLeftOut, 2 * PAUSE_MS).unref()
     },
     operations: {
       list: () => Promise.resolve([]),
@@ -74,7 +84,7 @@ export function createWorkerClientTable(
     readPolicies: () => [],
     usePolicies: () => undefined,
     ready: () => Promise.resolve(),
-    close: () => undefined,
+    close: reportLeftOut,
   }
 }
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createWorkerClientTable } from '../../../../proxy/limits/clients/worker-entries.ts'
 import { makePolicy, recordLog } from '../../../support/limiter/limiters.ts'
 
@@ -36,4 +36,32 @@ test('a worker reports a refusal a second while its primary process does not rea
   expect(reportedIn(1)).toBe(1000)
   // One line for the pause, with those of a minute that were left out.
   expect(lines).toMatchObject([{ refusals: 59_940 }])
+})
+
+test('refusals that were not reported are logged when no further one comes', () => {
+  vi.useFakeTimers()
+  try {
+    const { log, lines } = recordLog()
+    const port = { send: () => false, listen: () => undefined }
+    const now = (): number => Date.now()
+    const table = createWorkerClientTable(port, { now, telemetry: { observeTable: () => undefined }, log })
+    const refuseFor = (seconds: number): void => {
+      for (let times = 0; times < seconds * 10; times++) {
+        table.refused(login, 'client')
+        vi.advanceTimersByTime(100)
+      }
+    }
+    refuseFor(10)
+    expect(lines).toEqual([])
+    vi.advanceTimersByTime(2000)
+    expect(lines).toMatchObject([{ refusals: 90 }])
+    vi.advanceTimersByTime(60_000)
+    expect(lines).toHaveLength(1)
+    refuseFor(1)
+    table.close()
+    expect(lines).toMatchObject([{ refusals: 90 }, { refusals: 9 }])
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
 })
