@@ -118,7 +118,7 @@ function anyCommandOf(
   return {
     script: decideByPlansScript(policies.algorithms),
     keys: [...keys, ...planKeys],
-    args: [...policies.toArguments(), ...policies.toPlans(), String(chargeCount), ...asked],
+    args: [...policies.toArgumentsWithPlans(), String(chargeCount), ...asked],
     readReply(reply) {
       const places = reply.splice(reply.length - plansOfCharges.length)
       const names = plansOfCharges.map((plans, at) => nameAt(plans, places[at]))

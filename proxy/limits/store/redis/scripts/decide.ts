@@ -22,7 +22,7 @@ import type { RedisScript } from '../run-script.ts'
  */
 const decideLua = (chosen: readonly Algorithm[], plan?: typeof planLua): string =>
   `${algorithmsLua('decide', chosen)}
-${policiesLua()}${plan?.read ?? ''}
+${policiesLua(1, plan?.policies)}${plan?.read ?? ''}
 local reply, tickets = {}, {}
 -- By charge: its policy, its units, and the state for taking it back.
 local policyOf, unitsOf, stateOf = {}, {}, {}
@@ -33,7 +33,7 @@ while i < ${plan?.chargeCount ?? '#KEYS'} do
   local first, counted, refused = i + 1, 0, false
   local failure
   denied = nil
-  for _ = 1, tonumber(nextArgument()) do
+${plan?.begin ?? ''}  for _ = 1, tonumber(nextArgument()) do
     i = i + 1
     local policy = policies[nextArgument()]
     local units = 1
@@ -65,11 +65,11 @@ ${plan?.reply ?? replyLua}
 function undoLua(plan?: typeof planLua): string {
   return `-- Takes back what the charges from first to last have counted; of those exceeded nothing is.
 local function undo(first, last)
-  for i = first, last do
-    local remaining = reply[2 * i - 1]
+${plan?.undoFirst ?? ''}  for i = first, last do
+${plan?.undo ?? ''}    local remaining = reply[2 * i - 1]
     if remaining >= 0 then
       local policy = policyOf[i]
-${plan?.undo ?? ''}      local left, resetUs = policy.algorithm.undo(KEYS[i], policy, unitsOf[i], remaining, stateOf[i])
+${plan?.undoPlan ?? ''}      local left, resetUs = policy.algorithm.undo(KEYS[i], policy, unitsOf[i], remaining, stateOf[i])
       reply[2 * i - 1] = left
       reply[2 * i] = resetUs or reply[2 * i]
 ${plan?.undone ?? ''}    end

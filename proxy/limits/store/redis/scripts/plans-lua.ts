@@ -43,82 +43,88 @@ export const quotaOfPlanLua = `
  * plan. So of the requests in a command that are refused by one counter, the first alone looks at it.
  *
  * KEYS   behind the counters, for each charge under such a policy the key of its client's plan
- * ARGV   behind the policies, the plans of each as `describePolicy` has them, empty for one without, and the number of charges
+ * ARGV   behind each policy its plans as `describePolicy` has them, empty for one without; behind all, the number of charges
  * reply  at its end for each such charge the place of the plan's name in these, as `nameAt` reads it: 0 without one, -1 for one that the
  *        policy does not have
  */
 export const planLua = {
   chargeCount: 'chargeCount',
-  read: `
-for number = 1, tonumber(ARGV[1]) or 0 do
-  local policy = policies[tostring(number)]
-  local plans = nextArgument()
+  policies: `
+  at = at + 1
+  local plans = ARGV[at]
   if plans ~= '' then
-    policy.plans, policy.planWindow, policy.byText = plans, plans:match('^%d+'), {}
-    policy.usual = { place = 0, quota = policy.quota, window = policy.window }
+    local window = plans:match('^%d+')
+    -- A plan is its place, its quota, and its window where that differs.
+    local usual = { 0, policy.quota, window and policy.window }
+    -- By their texts; and the text of all of them, and their window.
+    policy.plans = { plans, window, [false] = usual, [''] = usual }
   end
-end
+`,
+  read: `
+-- By policy with plans, by counter without room for one unit: the microseconds until there is more. There is no table before the first.
+local fullFor
 local chargeCount = tonumber(nextArgument()) or 0
-local planAt, plansRead = 0, {}
--- By charge, where its policy has plans.
-local planOf = {}
+-- The plans that were read before the charge in question, and before those of its request.
+local planAt, plansBefore = 0, 0
 ${planTextsLua}
 -- A charge counts under the policy itself, with the quota of the plan: what algorithms keep in it is found again under every plan.
-local function useWindow(policy, plan)
-  policy.window, policy.windowMs = plan.window, tonumber(plan.window)
-  policy.windowUs = policy.windowMs * 1000
+local function usePlan(policy, plan)
+  policy.quota = plan[2]
+  local window = plan[3]
+  if window then
+    policy.window, policy.windowMs = window, tonumber(window)
+    policy.windowUs = policy.windowMs * 1000
+  end
 end
+`,
+  begin: `  plansBefore = planAt
 `,
   choose: `    local plans = policy.plans
     if plans then
       planAt = planAt + 1
-      local name, plan = texts[planAt], policy.usual
-      if name then
-        plan = policy.byText[name]
-        if not plan then
-          plan = policy.usual
-          if type(name) == 'table' then
-            failure = failure or name.err
-          elseif name ~= '' then
-            local place, own
+      local name = texts[planAt]
+      local plan = plans[name]
+      if not plan then
+        plan = plans[false]
+        if type(name) == 'table' then
+          failure = failure or name.err
+        else
+          local plans, usual, place, own = plans[1], plan, nil, nil
 ${quotaOfPlanLua}
-            local usual = plan
-            plan = { place = own and place or -1, quota = own or usual.quota, window = own and policy.planWindow or usual.window }
-            policy.byText[name] = plan
-          end
+          plan = own and { place, own, policy.plans[2] } or { -1, usual[2], usual[3] }
+          policy.plans[name] = plan
         end
       end
-      plansRead[planAt], planOf[i], policy.quota = plan.place, plan, plan.quota
-      if policy.planWindow then useWindow(policy, plan) end
+      -- In the place of its text.
+      texts[planAt] = plan
+      usePlan(policy, plan)
     end
 `,
-  count: `      local fullFor = policy.fullFor
-      if fullFor and units == 1 and fullFor[KEYS[i]] then
-        left, resetUs = -1, fullFor[KEYS[i]]
+  count: `      local full = fullFor and fullFor[policy]
+      if full and units == 1 and full[KEYS[i]] then
+        left, resetUs = -1, full[KEYS[i]]
       else
         left, resetUs, ticket, stateOf[i] = policy.algorithm.count(KEYS[i], policy, units)
         if left == -1 and units == 1 and plans then
-          -- The microseconds until there is more, by counter without room for one unit.
-          if not fullFor then
-            fullFor = {}
-            policy.fullFor = fullFor
-          end
-          fullFor[KEYS[i]] = resetUs
+          fullFor = fullFor or {}
+          fullFor[policy] = full or {}
+          fullFor[policy][KEYS[i]] = resetUs
         end
       end
 `,
-  undo: `      if policy.plans then
-        policy.quota = planOf[i].quota
-        if policy.planWindow then useWindow(policy, planOf[i]) end
-      end
+  undoFirst: `  local planAt = plansBefore
 `,
-  undone: `      if policy.fullFor then policy.fullFor[KEYS[i]] = nil end
+  undo: `    if policyOf[i].plans then planAt = planAt + 1 end
+`,
+  undoPlan: `      if policy.plans then usePlan(policy, texts[planAt]) end
+`,
+  undone: `      if fullFor and fullFor[policy] then fullFor[policy][KEYS[i]] = nil end
 `,
   reply: `local last = 2 * chargeCount + 1
 reply[last] = clockUs or 0
 for place, ticket in ipairs(tickets) do reply[last + place] = ticket end
 last = last + #tickets
-for place = 1, planAt do reply[last + place] = plansRead[place] end
+for place = 1, planAt do reply[last + place] = texts[place][1] end
 return reply`,
 }
 

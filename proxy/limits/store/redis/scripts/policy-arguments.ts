@@ -10,7 +10,8 @@ import type { RedisPolicy } from '../keys.ts'
  */
 export class PolicyArguments {
   readonly #numbers = new Map<RedisPolicy, string>()
-  readonly #described: string[] = []
+  /** The arguments of each, and its plans. */
+  readonly #described: { readonly policy: readonly string[]; readonly plans: string }[] = []
   /** Of all these policies. */
   readonly algorithms = new Set<Algorithm>()
 
@@ -20,19 +21,22 @@ export class PolicyArguments {
     if (known !== undefined) return known
     const number = String(this.#numbers.size + 1)
     this.#numbers.set(policy, number)
-    this.#described.push(...policy.described)
+    this.#described.push({ policy: policy.described, plans: policy.plans ?? '' })
     this.algorithms.add(policy.algorithm)
     return number
   }
 
-  /** The plans of each of them, for scripts that read those of clients; empty for a policy without. */
-  toPlans(): string[] {
-    return Array.from(this.#numbers.keys(), ({ plans = '' }) => plans)
-  }
-
   /** The arguments that describe the policies. */
   toArguments(): string[] {
-    return [String(this.#numbers.size), ...this.#described]
+    return [String(this.#described.length), ...this.#described.flatMap(({ policy }) => policy)]
+  }
+
+  /** The same for scripts that read the plans of clients: behind each policy its plans, empty for one without. */
+  toArgumentsWithPlans(): string[] {
+    return [
+      String(this.#described.length),
+      ...this.#described.flatMap(({ policy, plans }) => [...policy, plans]),
+    ]
   }
 }
 
@@ -41,15 +45,16 @@ export class PolicyArguments {
  * `algorithmsLua`.
  *
  * @param first the place of the first of them, from 1
+ * @param planLua reads the plans of `policy`, in `plans`, where there are plans behind each
  */
-export function policiesLua(first = 1): string {
+export function policiesLua(first = 1, planLua = ''): string {
   return `
 local policies = {}
 local at = ${first}
 for number = 1, tonumber(ARGV[at]) or 0 do
   local window = ARGV[at + 4]
   local windowMs = tonumber(window) or tonumber(window:match('^%d+'))
-  policies[tostring(number)] = {
+  local policy = {
     algorithm = algorithms[ARGV[at + 1]],
     enforces = ARGV[at + 2] == 'enforce',
     quota = tonumber(ARGV[at + 3]),
@@ -59,8 +64,9 @@ for number = 1, tonumber(ARGV[at]) or 0 do
     reserves = ARGV[at + 5] ~= 'one',
     delayUs = (tonumber(ARGV[at + 5]) or 0) * 1000,
   }
+  policies[tostring(number)] = policy
   at = at + 5
-end
+${planLua}end
 
 local function nextArgument()
   at = at + 1
