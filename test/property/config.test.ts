@@ -8,6 +8,7 @@ import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { SettingsError } from '../../shared/settings/settings-error.ts'
 import { fileNames, variableName } from '../../shared/settings/table.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { anyCharacters } from '../support/random/any-characters.ts'
 import { runs } from '../support/random/runs.ts'
 
 /**
@@ -32,7 +33,7 @@ function expectTakenOrTold(env: Record<string, string>, yaml: string): void {
 }
 
 const anyText = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 30 }),
+  anyCharacters(30),
   fc.string({ unit: fc.constantFrom(...Array.from('0123456789abhmstpr:/@.,-*[]{}%#?;\\"\' \n\t\0')) }),
 )
 const plausibleText = fc.oneof(
