@@ -101,23 +101,13 @@ export function loadGatewaySettings(
   const folder = pathsFrom ?? dirname(path ?? resolve(cwd, defaultName))
   // Settings from the file have a line there.
   const folderOf: FolderOf = (property) => (read.placeOf(property).line > 0 ? folder : cwd)
-  const { refusals, problems: unread } = file
-    ? readRefusals(file.values, file.source.placeOf, folder)
-    : { refusals: noRefusals, problems: [] }
-  const routes = file
-    ? readRouteAuthorities(file.values.routes, file.source.placeOf, folder)
-    : { routes: undefined, problems: [] }
-  const keys = file
-    ? readKeys(file.values.jwt, file.source.placeOf, folder)
-    : { jwt: undefined, keySet: undefined, problems: [] }
+  const { refusals, routes, jwt, keySet, problems: unread } = readNamedFiles(file, folder)
   const mistakes = [
     ...unknown,
     ...unreadSecrets,
     ...findUnsupported(env),
     ...problems,
     ...unread,
-    ...routes.problems,
-    ...keys.problems,
     ...read.problems,
     ...findProblems(read, file, folder, folderOf),
   ]
@@ -134,24 +124,42 @@ export function loadGatewaySettings(
     rules: rules ? locateRuleLists(rules, folder) : limits.parse(defaultLimits),
     namesInFile,
     limitsFile: rules && path,
-    allowList: locateLists(file?.values.allowList ?? [], folder),
-    denyList: locateLists(file?.values.denyList ?? [], folder),
-    crowdsec: locateCrowdsecKey(file?.values.crowdsec, folder),
-    cors: file?.values.cors,
-    requestHeaders: file?.values.requestHeaders ?? [],
-    webhooks: file?.values.webhooks ?? [],
+    ...settingsOfFile(file?.values, folder),
     refusals,
     secretFiles: secretFiles(unprefixed, cwd),
-    routes: routes.routes,
+    routes,
     // Routes that only over leads to are no reason to send nothing to the default backend.
-    hasFallback: isUpstreamGiven(env, file?.source) || isEachOnlyOver(routes.routes),
-    geoip: locateGeo(file?.values.geoip, folder),
-    jwt: keys.jwt,
+    hasFallback: isUpstreamGiven(env, file?.source) || isEachOnlyOver(routes),
+    jwt,
   }
-  const inForce = { rules: settings.rules, keySet: keys.keySet }
+  const inForce = { rules: settings.rules, keySet }
   const loaded = { env, cwd, path, name, file, read, values, written: rules, ...inForce }
   const warnings = findWarnings(loaded)
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }
+}
+
+/** Reads the files that the settings file names: bodies of refusals, certificate authorities of routes, keys of tokens. */
+function readNamedFiles(file: FileReading | undefined, folder: string) {
+  if (!file)
+    return { refusals: noRefusals, routes: undefined, jwt: undefined, keySet: undefined, problems: [] }
+  const { values, source } = file
+  const { refusals, problems: ofRefusals } = readRefusals(values, source.placeOf, folder)
+  const { routes, problems: ofRoutes } = readRouteAuthorities(values.routes, source.placeOf, folder)
+  const { jwt, keySet, problems: ofKeys } = readKeys(values.jwt, source.placeOf, folder)
+  return { refusals, routes, jwt, keySet, problems: [...ofRefusals, ...ofRoutes, ...ofKeys] }
+}
+
+/** What only the file can say, with the paths of files that are read while the gateway runs. */
+function settingsOfFile(values: FileReading['values'] | undefined, folder: string) {
+  return {
+    allowList: locateLists(values?.allowList ?? [], folder),
+    denyList: locateLists(values?.denyList ?? [], folder),
+    crowdsec: locateCrowdsecKey(values?.crowdsec, folder),
+    geoip: locateGeo(values?.geoip, folder),
+    cors: values?.cors,
+    requestHeaders: values?.requestHeaders ?? [],
+    webhooks: values?.webhooks ?? [],
+  }
 }
 
 function isEachOnlyOver(given: readonly UpstreamRoute[] | undefined): boolean {
