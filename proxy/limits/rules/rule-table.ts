@@ -11,6 +11,7 @@ import {
   readPattern,
   valueAt,
   type PathPattern,
+  type PathTree,
 } from './path-tree.ts'
 import type { Policy, RoutePattern, Rule } from '../../policy.ts'
 
@@ -123,26 +124,7 @@ type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
 function* compilePathRules(
   rules: readonly Rule[],
 ): Steps<(matchPath: string, made?: MadePathRules) => PathRules> {
-  const tree = createPathTree<Leaf>()
-  const leaves = new Set<Leaf>()
-  const literals = new Map<string, Mark[]>()
-  for (const { pattern, mark } of placeMarks(rules)) {
-    yield
-    const literal = literalPath(pattern)
-    if (literal === undefined) {
-      const leaf = valueAt(tree, pattern, () => ({ number: leaves.size, marks: [], pathRules: noPathRules }))
-      leaf.marks.push(mark)
-      leaves.add(leaf)
-    } else {
-      const others = literals.get(literal)
-      if (others) others.push(mark)
-      else literals.set(literal, [mark])
-    }
-  }
-  for (const leaf of leaves) {
-    leaf.pathRules = compiledPathRules(leaf.marks)
-    yield
-  }
+  const { tree, leaves, literals } = yield* placeRules(rules)
 
   const findLeaves = (matchPath: string): Leaf[] => {
     const found: Leaf[] = []
@@ -180,6 +162,37 @@ function* compilePathRules(
     if (found.length === 1) return only.pathRules
     return madeOnce(made, keyOf(found), () => lazyPathRules(marksOf(found)))
   }
+}
+
+/** Rules by their patterns: literal paths in a map, all others in a tree with a leaf for each, whose rules are compiled. */
+type PlacedRules = {
+  readonly tree: PathTree<Leaf>
+  readonly leaves: ReadonlySet<Leaf>
+  readonly literals: ReadonlyMap<string, Mark[]>
+}
+
+function* placeRules(rules: readonly Rule[]): Steps<PlacedRules> {
+  const tree = createPathTree<Leaf>()
+  const leaves = new Set<Leaf>()
+  const literals = new Map<string, Mark[]>()
+  for (const { pattern, mark } of placeMarks(rules)) {
+    yield
+    const literal = literalPath(pattern)
+    if (literal === undefined) {
+      const leaf = valueAt(tree, pattern, () => ({ number: leaves.size, marks: [], pathRules: noPathRules }))
+      leaf.marks.push(mark)
+      leaves.add(leaf)
+    } else {
+      const others = literals.get(literal)
+      if (others) others.push(mark)
+      else literals.set(literal, [mark])
+    }
+  }
+  for (const leaf of leaves) {
+    leaf.pathRules = compiledPathRules(leaf.marks)
+    yield
+  }
+  return { tree, leaves, literals }
 }
 
 function keyOf(leaves: readonly Leaf[]): string {
