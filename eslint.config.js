@@ -28,6 +28,10 @@ export default tseslint.config(
       ],
     },
   },
+  {
+    files: ['{proxy,origin,shared,scripts}/**/*.ts'],
+    rules: { 'max-lines-per-function': ['error', 60] },
+  },
   // What clients and backends send is matched in time that grows with its length, not with its square.
   {
     files: ['proxy/{http,limits,request}/**/*.ts'],
