@@ -3,12 +3,8 @@ import { mayRespellQuery } from '../../request/values/charsets.ts'
 import type { KeySource } from '../keys/part-values.ts'
 import { readClaim } from './claim-readings.ts'
 import { createHeaderReader } from './header-readings.ts'
-import {
-  createCookieReader,
-  createCookiesReader,
-  createParameterReader,
-  createQueryReader,
-} from './parameter-readings.ts'
+import { createCookiesReader, createQueryReader } from './name-value-pairs.ts'
+import { createCookieReader, createParameterReader } from './parameter-readings.ts'
 import { absent, anything, type Readings } from './readings.ts'
 
 /** The parts of a request that conditions are about. */

@@ -1,36 +1,12 @@
-import { cookieValues, findCookie } from '../../request/values/cookie-values.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
-import { hasSoundEscapes, malformedEscape, unescapedTexts } from '../../request/values/escapes.ts'
+import { unescapedTexts } from '../../request/values/escapes.ts'
 import { decodedText } from '../../request/values/lenient-text.ts'
-import { queriesOf, queryValues } from '../../request/values/query-values.ts'
-import { nameTest } from '../../request/values/value-names.ts'
 import { maxReadings } from '../keys/partition-key.ts'
+import { hasNul, type Pairs, type ReadPairs } from './name-value-pairs.ts'
 import { isPlainWord } from './plain-words.ts'
-import { SimplePairs, wantedName, type WantedName } from './simple-pairs.ts'
+import { wantedName, type WantedName } from './simple-pairs.ts'
 import { absent, type Readings } from './readings.ts'
 import { bytesOf, type Comparison } from './text-tests.ts'
-
-/** To some backends a text ends there, to others it goes on. */
-const hasNul = /\0|%(?:25)*00|%(?:25)*u0000/i
-const unclear = new RegExp(`${hasNul.source}|${malformedEscape.source}`, 'i')
-
-/** A text with names and values in it, such as all cookies of a request, and how some backend may read it. */
-type Pairs = {
-  /** The header or the target. */
-  readonly text: string
-  /** No backend finds any name. */
-  readonly isEmpty: boolean
-  /** Undefined where a backend may find names and values elsewhere, too. */
-  readonly simple: SimplePairs | undefined
-  /** All that stands by exactly a name, undefined where the text is not of ordinary characters alone. */
-  exact(name: string): readonly string[] | undefined
-  /** What some backend may read. */
-  find(name: string): readonly string[]
-  /** How often some backend may find the name, with or without a value. */
-  countNames(name: string): number
-  /** Whether a malformed escape or a NUL may be in what some backend takes for the name or its value: what it then reads is not known. */
-  mayBeUnclear(name: string): boolean
-}
 
 /**
  * What backends may read of a cookie or a query parameter. It is certain only where every parser reads the same: in a header or a
@@ -133,116 +109,6 @@ function formsOf(text: string, isQuoted: boolean): readonly string[] {
   return [...valuesOf(text, { isQuoted, isNumber: false }), decodedText(text, isQuoted)]
 }
 
-/** With more parameters, some parsers ignore the rest: `qs` after 1,000, and PHP likewise. */
-const MAX_PAIRS = 200
-
-const ordinaryCookies = /^(?:[!#-'*+.^-z|~\w-]+=[!#-+\--:<-[\]-~]*(?:; ?|$))+$/
-const cookieName = /[\s;,&"'\\[\]{}()<>\x80-\xff]+/
-
-/** Reads names of one text, for all conditions on it. */
-type ReadPairs = (text: string) => Pairs
-
-export function createCookiesReader(): ReadPairs {
-  return keepLast((header) => new CookiePairs(header))
-}
-
-class CookiePairs implements Pairs {
-  readonly isEmpty = false
-  readonly text: string
-  readonly simple: SimplePairs
-
-  constructor(header: string) {
-    this.text = header
-    this.simple = new SimplePairs(header, 'cookies')
-  }
-
-  exact(name: string): readonly string[] | undefined {
-    return ordinaryCookies.test(this.text) && hasSoundEscapes(this.text)
-      ? exactPairs(this.text.split(/; ?/), name)
-      : undefined
-  }
-
-  find(name: string): readonly string[] {
-    return cookieValues(this.text, name, maxReadings)
-  }
-
-  countNames(name: string): number {
-    return this.text.split(cookieName).filter((piece) => isNameOf(piece, name)).length
-  }
-
-  mayBeUnclear(name: string): boolean {
-    if (!unclear.test(this.text)) return false
-    return this.text.split(';').some((pair) => {
-      if (findCookie(pair, nameTest(name)) === undefined) return hasUnclearName(pair)
-      return unclear.test(pair) || mayGoOn(pair)
-    })
-  }
-}
-
-const ordinaryQuery = /^[\w\-.~!$'()*,:@/?&=%+]*$/
-
-export function createQueryReader(): ReadPairs {
-  return keepLast((target) => new QueryPairs(target))
-}
-
-class QueryPairs implements Pairs {
-  readonly isEmpty: boolean
-  readonly text: string
-  readonly simple: SimplePairs | undefined
-
-  constructor(target: string) {
-    this.text = target
-    const question = target.indexOf('?')
-    this.isEmpty = question === -1 && !mayHideQuery.test(target)
-    const isUsual = question !== -1 && isBehind(target, '%', question) && isBehind(target, '&', question)
-    this.simple = isUsual ? new SimplePairs(target.slice(question + 1), 'query') : undefined
-  }
-
-  exact(name: string): readonly string[] | undefined {
-    const query = this.text.slice(this.text.indexOf('?') + 1)
-    return this.simple && ordinaryQuery.test(query) && hasSoundEscapes(query)
-      ? exactPairs(query.split('&'), name)
-      : undefined
-  }
-
-  find(name: string): readonly string[] {
-    return queryValues(this.text, name, maxReadings)
-  }
-
-  countNames(name: string): number {
-    return queriesOf(this.text)
-      .flatMap((text) => text.split(/[&;]/))
-      .filter((piece) => isNameOf(piece.replace(/^=+/, ''), name)).length
-  }
-
-  mayBeUnclear(name: string): boolean {
-    if (!unclear.test(this.text)) return false
-    return queriesOf(this.text)
-      .flatMap((text) => text.split('&'))
-      .some((pair) => {
-        const pieces = pair.split(';').map((piece) => piece.replace(/^=+/, ''))
-        if (pieces.some((piece) => isNameOf(piece, name))) return unclear.test(pair)
-        return pieces.some(hasUnclearName)
-      })
-  }
-}
-
-/** Whether some backend may take the cookies behind a semicolon for a part of the quoted value before it. */
-function mayGoOn(pair: string): boolean {
-  return pair.includes('"') && !/^[^"\\]*"[^"\\]*"\s*$/.test(pair)
-}
-
-/** Whether a character stands nowhere before an index. */
-function isBehind(text: string, character: string, index: number): boolean {
-  const at = text.indexOf(character)
-  return at === -1 || at > index
-}
-
-function keepLast(read: ReadPairs): ReadPairs {
-  let last: Pairs | undefined
-  return (text) => (last?.text === text ? last : (last = read(text)))
-}
-
 /** @param name as the limits table has it */
 export function createCookieReader(name: string, read: ReadPairs): (header: string | undefined) => Readings {
   const readings = createReadings(name)
@@ -261,8 +127,6 @@ function createReadings(name: string): (pairs: Pairs) => Readings {
   }
 }
 
-const mayHideQuery = /[%&]/
-
 /** @param name as the limits table has it */
 export function createParameterReader(name: string, read: ReadPairs): (target: string) => Readings {
   const readings = createReadings(name)
@@ -280,24 +144,6 @@ export function comparisonOfParameter(isQuoted: boolean): Comparison {
     partOf: (text) => decodedText(text, isQuoted),
     ignoresCase: false,
   }
-}
-
-/** Undefined if there are so many that some parser does not read all. */
-function exactPairs(pairs: readonly string[], name: string): readonly string[] | undefined {
-  if (pairs.length > MAX_PAIRS) return undefined
-  const beginning = `${name}=`
-  return pairs.flatMap((pair) => (pair.startsWith(beginning) ? [pair.slice(beginning.length)] : []))
-}
-
-function isNameOf(piece: string, name: string): boolean {
-  const equals = piece.indexOf('=')
-  return nameTest(name)(equals === -1 ? piece : piece.slice(0, equals))
-}
-
-/** Of a pair without a value it does not matter. */
-function hasUnclearName(pair: string): boolean {
-  const equals = pair.indexOf('=')
-  return equals !== -1 && unclear.test(pair.slice(0, equals))
 }
 
 const usualName = /^[a-z0-9-]+$/i

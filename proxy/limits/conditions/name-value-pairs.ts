@@ -1,0 +1,158 @@
+import { cookieValues, findCookie } from '../../request/values/cookie-values.ts'
+import { hasSoundEscapes, malformedEscape } from '../../request/values/escapes.ts'
+import { queriesOf, queryValues } from '../../request/values/query-values.ts'
+import { nameTest } from '../../request/values/value-names.ts'
+import { maxReadings } from '../keys/partition-key.ts'
+import { SimplePairs } from './simple-pairs.ts'
+
+/** To some backends a text ends there, to others it goes on. */
+export const hasNul = /\0|%(?:25)*00|%(?:25)*u0000/i
+const unclear = new RegExp(`${hasNul.source}|${malformedEscape.source}`, 'i')
+
+/** A text with names and values in it, such as all cookies of a request, and how some backend may read it. */
+export type Pairs = {
+  /** The header or the target. */
+  readonly text: string
+  /** No backend finds any name. */
+  readonly isEmpty: boolean
+  /** Undefined where a backend may find names and values elsewhere, too. */
+  readonly simple: SimplePairs | undefined
+  /** All that stands by exactly a name, undefined where the text is not of ordinary characters alone. */
+  exact(name: string): readonly string[] | undefined
+  /** What some backend may read. */
+  find(name: string): readonly string[]
+  /** How often some backend may find the name, with or without a value. */
+  countNames(name: string): number
+  /** Whether a malformed escape or a NUL may be in what some backend takes for the name or its value: what it then reads is not known. */
+  mayBeUnclear(name: string): boolean
+}
+
+/** With more parameters, some parsers ignore the rest: `qs` after 1,000, and PHP likewise. */
+const MAX_PAIRS = 200
+
+const ordinaryCookies = /^(?:[!#-'*+.^-z|~\w-]+=[!#-+\--:<-[\]-~]*(?:; ?|$))+$/
+const cookieName = /[\s;,&"'\\[\]{}()<>\x80-\xff]+/
+
+/** Reads names of one text, for all conditions on it. */
+export type ReadPairs = (text: string) => Pairs
+
+export function createCookiesReader(): ReadPairs {
+  return keepLast((header) => new CookiePairs(header))
+}
+
+class CookiePairs implements Pairs {
+  readonly isEmpty = false
+  readonly text: string
+  readonly simple: SimplePairs
+
+  constructor(header: string) {
+    this.text = header
+    this.simple = new SimplePairs(header, 'cookies')
+  }
+
+  exact(name: string): readonly string[] | undefined {
+    return ordinaryCookies.test(this.text) && hasSoundEscapes(this.text)
+      ? exactPairs(this.text.split(/; ?/), name)
+      : undefined
+  }
+
+  find(name: string): readonly string[] {
+    return cookieValues(this.text, name, maxReadings)
+  }
+
+  countNames(name: string): number {
+    return this.text.split(cookieName).filter((piece) => isNameOf(piece, name)).length
+  }
+
+  mayBeUnclear(name: string): boolean {
+    if (!unclear.test(this.text)) return false
+    return this.text.split(';').some((pair) => {
+      if (findCookie(pair, nameTest(name)) === undefined) return hasUnclearName(pair)
+      return unclear.test(pair) || mayGoOn(pair)
+    })
+  }
+}
+
+const ordinaryQuery = /^[\w\-.~!$'()*,:@/?&=%+]*$/
+
+export function createQueryReader(): ReadPairs {
+  return keepLast((target) => new QueryPairs(target))
+}
+
+class QueryPairs implements Pairs {
+  readonly isEmpty: boolean
+  readonly text: string
+  readonly simple: SimplePairs | undefined
+
+  constructor(target: string) {
+    this.text = target
+    const question = target.indexOf('?')
+    this.isEmpty = question === -1 && !mayHideQuery.test(target)
+    const isUsual = question !== -1 && isBehind(target, '%', question) && isBehind(target, '&', question)
+    this.simple = isUsual ? new SimplePairs(target.slice(question + 1), 'query') : undefined
+  }
+
+  exact(name: string): readonly string[] | undefined {
+    const query = this.text.slice(this.text.indexOf('?') + 1)
+    return this.simple && ordinaryQuery.test(query) && hasSoundEscapes(query)
+      ? exactPairs(query.split('&'), name)
+      : undefined
+  }
+
+  find(name: string): readonly string[] {
+    return queryValues(this.text, name, maxReadings)
+  }
+
+  countNames(name: string): number {
+    return queriesOf(this.text)
+      .flatMap((text) => text.split(/[&;]/))
+      .filter((piece) => isNameOf(piece.replace(/^=+/, ''), name)).length
+  }
+
+  mayBeUnclear(name: string): boolean {
+    if (!unclear.test(this.text)) return false
+    return queriesOf(this.text)
+      .flatMap((text) => text.split('&'))
+      .some((pair) => {
+        const pieces = pair.split(';').map((piece) => piece.replace(/^=+/, ''))
+        if (pieces.some((piece) => isNameOf(piece, name))) return unclear.test(pair)
+        return pieces.some(hasUnclearName)
+      })
+  }
+}
+
+/** Whether some backend may take the cookies behind a semicolon for a part of the quoted value before it. */
+function mayGoOn(pair: string): boolean {
+  return pair.includes('"') && !/^[^"\\]*"[^"\\]*"\s*$/.test(pair)
+}
+
+/** Whether a character stands nowhere before an index. */
+function isBehind(text: string, character: string, index: number): boolean {
+  const at = text.indexOf(character)
+  return at === -1 || at > index
+}
+
+function keepLast(read: ReadPairs): ReadPairs {
+  let last: Pairs | undefined
+  return (text) => (last?.text === text ? last : (last = read(text)))
+}
+
+const mayHideQuery = /[%&]/
+
+/** Undefined if there are so many that some parser does not read all. */
+function exactPairs(pairs: readonly string[], name: string): readonly string[] | undefined {
+  if (pairs.length > MAX_PAIRS) return undefined
+  const beginning = `${name}=`
+  return pairs.flatMap((pair) => (pair.startsWith(beginning) ? [pair.slice(beginning.length)] : []))
+}
+
+function isNameOf(piece: string, name: string): boolean {
+  const equals = piece.indexOf('=')
+  return nameTest(name)(equals === -1 ? piece : piece.slice(0, equals))
+}
+
+/** Of a pair without a value it does not matter. */
+function hasUnclearName(pair: string): boolean {
+  const equals = pair.indexOf('=')
+  return equals !== -1 && unclear.test(pair.slice(0, equals))
+}
