@@ -1,5 +1,6 @@
 import type { Condition } from './policy/conditions.ts'
 import type { Plans } from './policy/plans.ts'
+import type { PartitionPart } from './policy/partition.ts'
 
 /** The limits of one rule, apart from the requests that it matches. */
 export type Policy = {
@@ -175,63 +176,6 @@ export function requestedUnits({ cost }: Policy): RequestedUnits | undefined {
 
 /** Maximum units that a rule can allow, and that a request can cost. */
 export const MAX_QUOTA = 1_000_000_000
-
-/**
- * - `ip`: the client's address, or its network as `ipv6Prefix` has it
- * - `network`: the network of the client's address, by the prefix lengths for IPv4 and IPv6
- * - `country`, `asn`: the country of the client's address, and its autonomous system; `unknown` for what the file does not have
- * - `host`: the host that the request is for
- * - `global`: all clients together; never with other parts
- * - `header`: the value of a header, whose name is lower-case
- * - `cookie`, `query`: the value of a cookie or of a query parameter, whose name is as written
- * - `jwt`: a claim of the request's token, if that is verified
- * - `body`: a member or a field of the request's body; `path` are the names that lead to it, `name` these joined by dots
- * - `path`: the segment in place of a `:name` of the paths in `match`; `patterns` has all these paths
- *
- * `isNumber`: the backend reads the value as a whole number and ignores text after it.
- */
-export type SinglePart =
-  | { readonly kind: 'ip' | 'host' | 'global' | 'country' | 'asn' }
-  | ({ readonly kind: 'network' } & PrefixLengths)
-  | { readonly kind: 'jwt'; readonly name: string }
-  | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string; readonly isNumber?: true }
-  | {
-      readonly kind: 'body'
-      readonly name: string
-      readonly path: readonly string[]
-      readonly isNumber?: true
-    }
-  | {
-      readonly kind: 'path'
-      readonly name: string
-      readonly patterns: readonly string[]
-      readonly isNumber?: true
-    }
-
-/** Leading bits of an address that make its network. */
-export type PrefixLengths = { readonly ipv4: number; readonly ipv6: number }
-
-/** A part of a key, or `first`: each of several that the client has sent, or else the one that every request has. `of` has two or more. */
-export type PartitionPart = SinglePart | { readonly kind: 'first'; readonly of: readonly SinglePart[] }
-
-/** A part of a rule's key in the syntax of the limits table. */
-export function partName(part: SinglePart): string {
-  if (part.kind === 'network') return `ip/${part.ipv4}/${part.ipv6}`
-  return 'name' in part ? `${part.kind}:${part.name}` : part.kind
-}
-
-/** All single parts of a key. */
-export function singleParts(partition: readonly PartitionPart[]): readonly SinglePart[] {
-  return partition.flatMap((part) => (part.kind === 'first' ? part.of : [part]))
-}
-
-/** Whether the policy counts by what the body of requests says. */
-export function hasBodyKey({ partition }: Pick<Policy, 'partition'>): boolean {
-  for (const part of partition)
-    if (part.kind === 'body' || (part.kind === 'first' && part.of.some(({ kind }) => kind === 'body')))
-      return true
-  return false
-}
 
 /** A rule of the limits table: a policy and the requests that it matches. */
 export type Rule = {

@@ -4,18 +4,16 @@ import { calendarUnits } from '../limits/algorithms/calendar/calendar.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../limits/algorithms/registry.ts'
 import { mistakesOfDevice } from './rules/device/contradictions.ts'
 import {
-  partName,
-  singleParts,
   singleSources,
   type BanPolicy,
   type CalendarUnit,
   type Cost,
   type DevicePolicy,
-  type PartitionPart,
   type Policy,
   type RoutePattern,
   type StatusRange,
 } from '../policy.ts'
+import { partName, singleParts, type PartitionPart } from '../policy/partition.ts'
 
 /** The fields of a rule about its quota and its way of counting. */
 type Counting = {

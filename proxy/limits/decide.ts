@@ -1,5 +1,6 @@
 import { isPreflight } from '../http/fields/cors.ts'
-import { hasBodyKey, type Policy } from '../policy.ts'
+import type { Policy } from '../policy.ts'
+import { hasBodyKey } from '../policy/partition.ts'
 import { localReply, whyRejected, type RequestHead } from '../request/request-head.ts'
 import { areRequested } from './costs/requested-charges.ts'
 import type { SentBody } from './keys/body/body-values.ts'

@@ -1,4 +1,5 @@
-import { partName, type Policy } from '../policy.ts'
+import type { Policy } from '../policy.ts'
+import { partName } from '../policy/partition.ts'
 
 const names = new WeakMap<object, string>()
 

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { partName, singleParts } from '../../proxy/policy.ts'
+import { partName, singleParts } from '../../proxy/policy/partition.ts'
 import { directoryWith, loadWithFile, problemsOf } from '../support/gateway/settings.ts'
 
 const folder = join(import.meta.dirname, '../../docs/recipes')

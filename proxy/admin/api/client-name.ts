@@ -4,7 +4,8 @@ import { headerValues, withoutSignatures } from '../../limits/keys/part-values.t
 import { bodyValues } from '../../limits/keys/body/key-body.ts'
 import { isHashedKey, keyOfAll, partitionKeysOf } from '../../limits/keys/partition-key.ts'
 import type { Charge } from '../../limits/limiter.ts'
-import { hasBodyKey, partName, singleParts, type Policy, type PrefixLengths } from '../../policy.ts'
+import type { Policy } from '../../policy.ts'
+import { hasBodyKey, partName, singleParts, type PrefixLengths } from '../../policy/partition.ts'
 import { readAuthority } from '../../request/authority.ts'
 import {
   unknownClient,

@@ -1,12 +1,6 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
-import {
-  partName,
-  requestedUnits,
-  singleParts,
-  type ListEntry,
-  type Rule,
-  type RuleCondition,
-} from '../../policy.ts'
+import { requestedUnits, type ListEntry, type Rule, type RuleCondition } from '../../policy.ts'
+import { partName, singleParts } from '../../policy/partition.ts'
 import { planSource } from '../../policy/plans.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 

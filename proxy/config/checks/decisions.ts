@@ -1,6 +1,7 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
-import { hasBodyKey, requestedUnits, type Rule } from '../../policy.ts'
+import { requestedUnits, type Rule } from '../../policy.ts'
+import { hasBodyKey } from '../../policy/partition.ts'
 import type { PlaceOfRule } from './table.ts'
 
 const missing =

@@ -1,12 +1,7 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import {
-  singleParts,
-  type PartitionPart,
-  type Rule,
-  type RuleCondition,
-  type SinglePart,
-} from '../../policy.ts'
+import type { Rule, RuleCondition } from '../../policy.ts'
+import { singleParts, type PartitionPart, type SinglePart } from '../../policy/partition.ts'
 import { writtenName } from '../rules/limits.ts'
 import { isCovered, toSegments } from '../rules/pattern-cover.ts'
 

@@ -8,7 +8,8 @@ import {
   type Place,
   type Problem,
 } from '../../../shared/settings/problems.ts'
-import { singleParts, type Rule } from '../../policy.ts'
+import type { Rule } from '../../policy.ts'
+import { singleParts } from '../../policy/partition.ts'
 import type { GeoFiles } from '../../policy/geo-files.ts'
 import { openDatabase } from '../../request/addresses/geo/database.ts'
 import type { GeoField } from '../../request/addresses/geo/geo.ts'

@@ -1,6 +1,7 @@
 import { bodyValues } from '../../limits/keys/body/key-body.ts'
 import { partitionKeysOf } from '../../limits/keys/partition-key.ts'
-import { partName, type ListEntry, type Policy } from '../../policy.ts'
+import type { ListEntry, Policy } from '../../policy.ts'
+import { partName } from '../../policy/partition.ts'
 
 /** An account that an override names: `body:email`, and the value there. */
 type AccountEntry = { readonly kind: 'account'; readonly part: string; readonly value: string }

@@ -1,4 +1,4 @@
-import { partName, type PartitionPart, type PrefixLengths, type SinglePart } from '../../policy.ts'
+import { partName, type PartitionPart, type PrefixLengths, type SinglePart } from '../../policy/partition.ts'
 
 /** Larger networks than these are not of one owner; for all clients together there is `global`. */
 const MIN_IPV4 = 8

@@ -6,7 +6,7 @@ import {
   writtenByGateway,
 } from '../../http/fields/removed-headers.ts'
 import { alwaysThere } from '../../limits/keys/partition-key.ts'
-import { partName, singleParts, type PartitionPart, type SinglePart } from '../../policy.ts'
+import { partName, singleParts, type PartitionPart, type SinglePart } from '../../policy/partition.ts'
 import { meansNetwork, readNetworkKey } from './network-key.ts'
 
 const needs =

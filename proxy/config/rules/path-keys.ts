@@ -1,11 +1,6 @@
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
-import {
-  partName,
-  singleParts,
-  type PartitionPart,
-  type RoutePattern,
-  type SinglePart,
-} from '../../policy.ts'
+import type { RoutePattern } from '../../policy.ts'
+import { partName, singleParts, type PartitionPart, type SinglePart } from '../../policy/partition.ts'
 import { toSegments } from './pattern-cover.ts'
 
 /** Tells the parts of a key that name a segment of the path which paths the rule has. */

@@ -1,4 +1,5 @@
-import { hasBodyKey, maxDelayMs, settlesByResponse, type Policy } from '../../policy.ts'
+import { maxDelayMs, settlesByResponse, type Policy } from '../../policy.ts'
+import { hasBodyKey } from '../../policy/partition.ts'
 import type { Algorithm } from './algorithm.ts'
 import { calendar } from './calendar/calendar.ts'
 import { concurrency } from './concurrency/concurrency.ts'

@@ -1,5 +1,6 @@
 import { mayHashAddress } from '../keys/partition-key.ts'
-import { partName, type BanPolicy, type Policy } from '../../policy.ts'
+import type { BanPolicy, Policy } from '../../policy.ts'
+import { partName } from '../../policy/partition.ts'
 
 /** An entry about one client, set at run time by an operator or by a rule's `ban`, until a given time. */
 export type ClientEntry = Ban | ClientOverride

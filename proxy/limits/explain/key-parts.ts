@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
 import { readPart, type KeySource } from '../keys/part-values.ts'
 import { alwaysThere, presentParts } from '../keys/partition-key.ts'
-import { partName, type Policy, type SinglePart } from '../../policy.ts'
+import type { Policy } from '../../policy.ts'
+import { partName, type SinglePart } from '../../policy/partition.ts'
 
 /**
  * A part of a rule's key and the values that a request has for it, none where it is absent. What its client has put there may be

@@ -1,5 +1,6 @@
 import { errors } from '../../../shared/error-replies.ts'
-import { hasBodyKey, type Policy } from '../../policy.ts'
+import type { Policy } from '../../policy.ts'
+import { hasBodyKey } from '../../policy/partition.ts'
 import type { UnreadKey } from '../../telemetry/telemetry.ts'
 import type { Charge } from '../limiter.ts'
 import { chargesByBody } from './body/body-charges.ts'

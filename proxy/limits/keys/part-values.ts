@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddressHeaders } from '../../http/fields/removed-headers.ts'
 import { withoutBlanksAround } from '../../http/fields/trim-blanks.ts'
-import type { PrefixLengths, SinglePart } from '../../policy.ts'
+import type { PrefixLengths, SinglePart } from '../../policy/partition.ts'
 import type { AddressReader, ClientAddress } from '../../request/addresses/client-address.ts'
 import { formatNetwork, parseAddress } from '../../request/addresses/ip-address.ts'
 import { UNKNOWN, type Geo } from '../../request/addresses/geo/geo.ts'

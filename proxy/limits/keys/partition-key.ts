@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
-import { partName, type Policy, type SinglePart } from '../../policy.ts'
+import type { Policy } from '../../policy.ts'
+import { partName, type SinglePart } from '../../policy/partition.ts'
 
 /** 128 bits of a hash in base64url, rounded up to whole characters. */
 const hashLength = 22

@@ -1,5 +1,6 @@
 import type { Steps } from '../../../shared/steps.ts'
-import { hasBodyKey, maxDelayMs, requestedUnits, type Policy } from '../../policy.ts'
+import { maxDelayMs, requestedUnits, type Policy } from '../../policy.ts'
+import { hasBodyKey } from '../../policy/partition.ts'
 import type {
   DecisionOutcome,
   DeviceOutcome,

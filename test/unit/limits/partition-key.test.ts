@@ -6,7 +6,8 @@ import { readPart } from '../../../proxy/limits/keys/part-values.ts'
 import { partitionKeysOf } from '../../../proxy/limits/keys/partition-key.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { readTarget } from '../../../proxy/request/target/target.ts'
-import type { PartitionPart, Policy, SinglePart } from '../../../proxy/policy.ts'
+import type { Policy } from '../../../proxy/policy.ts'
+import type { PartitionPart, SinglePart } from '../../../proxy/policy/partition.ts'
 
 const ip: SinglePart = { kind: 'ip' }
 const header = (name: string): SinglePart => ({ kind: 'header', name })

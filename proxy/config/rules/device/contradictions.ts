@@ -1,11 +1,6 @@
 import { namesAccount } from '../../../limits/keys/devices/accounts.ts'
-import {
-  partName,
-  singleParts,
-  type DevicePolicy,
-  type PartitionPart,
-  type StatusRange,
-} from '../../../policy.ts'
+import type { DevicePolicy, StatusRange } from '../../../policy.ts'
+import { partName, singleParts, type PartitionPart } from '../../../policy/partition.ts'
 
 type RuleWithDevice = {
   readonly device?: DevicePolicy | undefined

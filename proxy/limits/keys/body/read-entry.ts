@@ -1,4 +1,4 @@
-import { partName, type PartitionPart, type SinglePart } from '../../../policy.ts'
+import { partName, type PartitionPart, type SinglePart } from '../../../policy/partition.ts'
 import { alwaysThere, maxReadings, type ReadPart } from '../partition-key.ts'
 import type { BodyPart, KeyBody } from './key-body.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'

@@ -1,4 +1,5 @@
-import { partName, type Policy, type SinglePart } from '../../../policy.ts'
+import type { Policy } from '../../../policy.ts'
+import { partName, type SinglePart } from '../../../policy/partition.ts'
 import type { BodyPart, KeyBody } from '../body/key-body.ts'
 import { readPart, type KeySource } from '../part-values.ts'
 import { maxReadings, partitionKeysOf } from '../partition-key.ts'

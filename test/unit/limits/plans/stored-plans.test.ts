@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { createMemoryPlans } from '../../../../proxy/limits/plans/stored-plans.ts'
 import { readLateAnswers } from '../../../../proxy/limits/store/late-answers.ts'
-import type { PartitionPart, Policy, SinglePart } from '../../../../proxy/policy.ts'
+import type { Policy } from '../../../../proxy/policy.ts'
+import type { PartitionPart, SinglePart } from '../../../../proxy/policy/partition.ts'
 import { planKeyName } from '../../../../proxy/policy/plan-key-name.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 

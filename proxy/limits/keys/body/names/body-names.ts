@@ -1,4 +1,5 @@
-import type { Policy, SinglePart } from '../../../../policy.ts'
+import type { Policy } from '../../../../policy.ts'
+import type { SinglePart } from '../../../../policy/partition.ts'
 import { foldedLetters } from './folded-letters.ts'
 import { FormNames } from './form-names.ts'
 import { JsonStates } from './json-states.ts'

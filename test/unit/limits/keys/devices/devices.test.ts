@@ -7,7 +7,8 @@ import { readTokens } from '../../../../../proxy/limits/keys/devices/device-cook
 import { partitionKeysOf } from '../../../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../../../proxy/limits/keys/part-values.ts'
 import type { Charge } from '../../../../../proxy/limits/limiter.ts'
-import type { PartitionPart, Policy } from '../../../../../proxy/policy.ts'
+import type { Policy } from '../../../../../proxy/policy.ts'
+import type { PartitionPart } from '../../../../../proxy/policy/partition.ts'
 import { runs } from '../../../../support/random/runs.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
