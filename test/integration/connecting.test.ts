@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
+import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  recordLog,
+} from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { freePort } from '../support/network/ports.ts'
@@ -56,4 +65,19 @@ test.for([
   const limiter = await openAnsweringLimiter(`redis+cluster://127.0.0.1:${server.port}`)
   expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
   expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
+})
+
+test('a Redis that takes no more clients is told from one that is away, until it takes some', async () => {
+  const server = await startRedisServer()
+  const operator = openRedis(server.url)
+  await operator.config('SET', 'maxclients', '1')
+  const { log, lines } = recordLog()
+  const { client, close } = connectRedis(parseRedisUrl(server.url), log)
+  await eventually('the reason is logged', () =>
+    lines.some(({ reason }) => /maxclients|max number of clients/.test(String(reason))),
+  )
+  await operator.config('SET', 'maxclients', '100')
+  await eventually('it is connected', () => client.status === 'ready')
+  close()
+  for (const { reason } of lines) expect(String(reason)).not.toMatch(/EPIPE|ECONNRESET/)
 })

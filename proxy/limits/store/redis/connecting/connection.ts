@@ -126,10 +126,21 @@ function connectServer(
   sentinels.listen(server)
   server.on('error', (problem: Error) => {
     const told = sentinels.explain(problem)
-    if (told) problems.tell(told)
+    if (told) problems.tell(explainClosed(told, server.status))
   })
   server.on('end', renew)
   return server
+}
+
+/**
+ * A server that takes no more clients replies so and closes the connection. The reply is lost where the first command is written
+ * meanwhile, so that only the closed connection shows.
+ *
+ * @param status of the client when its connection failed
+ */
+function explainClosed(problem: Error, status: string): Error {
+  if (status !== 'connect' || !/^(?:read|write) (?:EPIPE|ECONNRESET)$/.test(problem.message)) return problem
+  return new Error('closed before the first reply, as when maxclients is reached', { cause: problem })
 }
 
 function hostOptions({ hosts: [first] }: RedisAddress) {
