@@ -172,7 +172,7 @@ describe.each(names)('%s', (form) => {
     expect([await logins(), await logins()]).toEqual([200, 429])
   })
 
-  test('refuses whom denyList names, without a rule', async () => {
+  test('a client in denyList is refused although no rule applies', async () => {
     const refused = await ask(form, 'GET', '/', { client: '203.0.113.66' })
     expect([refused.status, statusOf(refused)]).toEqual([403, 403])
   })

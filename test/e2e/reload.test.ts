@@ -234,7 +234,7 @@ describe.concurrent('a change of the file is reloaded automatically', () => {
     expect(gateway.output().match(/reload refused/g)).toHaveLength(1)
   })
 
-  test('replaced by a rename, and named with a prefix', async () => {
+  test('a file that is replaced by a rename, and named by a variable with the prefix, is reloaded', async () => {
     const file = writeConfigFile(table(rule('a', 5)))
     const backend = await startBackend()
     const started = await startHosted({ UPSTREAM_URL: backend.url, SLUICE_CONFIG_FILE: file })

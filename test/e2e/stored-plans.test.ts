@@ -89,7 +89,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     for (let i = 0; i < 5; i++) expect((await ask(gateway, '/watched', key)).status).toBe(200)
   })
 
-  test('a limit of its own comes before the plan', async () => {
+  test('an override of the client takes precedence over its plan', async () => {
     if (isWorkers) return
     const key = newKey()
     await setPlan(gateway, key, 'pro')

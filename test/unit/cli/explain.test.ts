@@ -191,7 +191,7 @@ limits:
     expect(account?.keys).toContain('192.0.2.1')
   })
 
-  test('tell which overrides have the clients of a batch', async () => {
+  test('explanations say which overrides apply to the clients of a batch', async () => {
     const rule = `{ name: account, match: POST /login, key: 'body:email', requests: 5, window: 15m, overrides: [
       { clients: [{ 'body:email': a@x }], requests: 20 }, { clients: [{ 'body:email': b@x }, { 'body:email': c@x }], requests: 30 }] }`
     const table = loadWithFile(`limits: [${rule}]`).settings

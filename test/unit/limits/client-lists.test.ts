@@ -50,7 +50,7 @@ describe('by address', () => {
     expect(lists.denies(client('203.0.114.9'), plain)).toBe(false)
   })
 
-  test('a rule of its own lets pass, the others apply', () => {
+  test('the allowList of a rule exempts from that rule only', () => {
     const own = compile({ rules: [ruleOf(login, [ip('192.0.2.1')]), ruleOf(search)] })
     expect(own.applying(both, client('192.0.2.1'), plain)).toEqual([search])
     expect(own.applying(both, client('192.0.2.2'), plain)).toEqual(both)
@@ -208,7 +208,7 @@ describe('by a secret header', () => {
   const isDenied = (...headers: string[]): boolean =>
     lists.denies(client('192.0.2.1'), requestWith(...headers))
 
-  test('the value lets pass, in any spelling of the name and with blanks around it', () => {
+  test('a header exempts a client by its value, whatever the case of its name and with blanks around it', () => {
     expect(isAllowed('x-probe-token', 'let me in')).toBe(true)
     expect(isAllowed('Host', 'a', 'X-Probe-Token', ' let me in\t')).toBe(true)
     expect(isAllowed('Authorization', 'bearer  monitor')).toBe(true)

@@ -55,7 +55,7 @@ test('an answer without an end is read for a while, and its connection is closed
   )
 })
 
-test('the address that a name has, and another Host', async () => {
+test('a probe connects to the address of a name, and sends another Host', async () => {
   const backend = await startBackend()
   expect(
     await ask(probeWith(undefined, 'app.example'), `http://no.example:${backend.port}`, '127.0.0.1'),

@@ -112,7 +112,7 @@ test('reports the states of the other policies, and an ended window as not begun
   })
 })
 
-test('tells nothing of a client under the other policies that the request does not count for', () => {
+test('a cached refusal has no state of another policy for another key', () => {
   const cache = createCache(100)
   const chargesOf = (key: string): Charge[] => [
     { policy: wide, partitionKey: key },
