@@ -36,7 +36,7 @@ export type DecisionTable = {
   readonly devices: Devices | undefined
   /** A rule counts by what the body of requests says. */
   readonly hasBodyKeys: boolean
-  /** Bodies can be read, and a rule reads for whom they count, or how much to reserve. */
+  /** True if bodies can be read, and a rule reads its key or the units to reserve from them. */
   readonly readsBodies: boolean
   /** A rule has other quotas for clients with a plan. */
   readonly hasPlans: boolean

@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/log.ts'
 import { paceLines } from './paced-lines.ts'
 
-/** At most one line in this time says that the backend is busy, and one that a limit of this machine is reached. */
+/** Minimum time between two lines that say that the backend is busy, and between two that say that this machine is at a limit. */
 const pacedMs = 5_000
 
 /** Why a request failed at the backend; `kind` is one of `FailureKind`. */

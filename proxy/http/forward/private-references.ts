@@ -6,7 +6,7 @@ export type ReferenceNames = {
   readonly publicHost: string
   /** The `Host` that the backend is sent. */
   readonly sentHost: string
-  /** The path, with its query, that the backend is sent for one of the client's; undefined for one that is not below the prefix. */
+  /** Translates a path of the client, with its query, into the one sent to the backend; undefined if it is not below the prefix. */
   readonly toPrivate: (path: string) => string | undefined
   /**
    * How many more tags of `If` to rewrite, in all lines of a request, as each takes as long as a target. Clients send one or two; further

@@ -22,7 +22,7 @@ export type Provenance = {
   readonly upstreamHost?: string | undefined
   /** The prefix removed from the path, for `X-Forwarded-Prefix`. */
   readonly strippedPrefix?: string | undefined
-  /** How the client names what the backend has under another host or path; undefined if both have the same names. */
+  /** Host and path as the client and as the backend name them; undefined if they are the same. */
   readonly references?: ReferenceNames | undefined
   /** The HTTP version of the request, for `Via`: `1.1`, `1.0`, `2.0`. */
   readonly protocolVersion: string

@@ -2,7 +2,7 @@ import { ConnectionError, errorCodes, MAX_FRAME_BYTES, MAX_WINDOW, settingIds } 
 import type { Http2Output, OutgoingStream } from './output/output.ts'
 
 const SETTING_BYTES = 6
-/** Settings in one frame: more than are registered. */
+/** Maximum settings in one SETTINGS frame. Fewer are registered. */
 const MAX_SETTINGS = 32
 
 /**

@@ -39,7 +39,7 @@ export type EntryOperations = {
 }
 
 export type ClientTableOptions = {
-  /** Those that are enforced, without their overrides. */
+  /** The policies that are enforced, without their overrides. */
   readonly policies: readonly Policy[]
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number

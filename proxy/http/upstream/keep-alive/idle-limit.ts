@@ -1,6 +1,6 @@
 /** Stop using a connection this long before the backend is expected to close it, or half of its time before if that is less. */
 const MARGIN_MS = 1_000
-/** A connection that stays open for this many times as long disproves the limit. */
+/** The learned limit is dropped if a connection stays open for this many times as long. */
 const TIMES_DISPROVED = 1.5
 /** And at least for this much longer. */
 const MIN_DISPROVED_MS = 250

@@ -1,6 +1,6 @@
 import type { Log } from '../../../../shared/log.ts'
 
-/** Lines about further nodes are collected for so long. */
+/** How long changes of further nodes are collected before one line reports them. */
 const COLLECT_MS = 1000
 
 type Level = 'info' | 'warn'

@@ -59,7 +59,7 @@ export function createShardingCheck(options: {
   }
 }
 
-/** Which of the keys are missing where commands of one key are sent, after one script has written all of them. */
+/** The keys that single-key commands do not find, after one script has written all of them. */
 async function findMissing(redis: RedisClient, keys: readonly string[]): Promise<string> {
   await redis.eval(setScript.source, keys.length, ...keys, KEPT_MS)
   const deleted = await Promise.all(keys.map((key) => redis.del(key)))
