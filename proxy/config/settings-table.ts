@@ -267,7 +267,7 @@ export const gatewayTable = {
   upstreamQueue: setting(
     wholeNumber(0, 1_000_000),
     1024,
-    'Maximum requests waiting for a connection to the backend, and as many again waiting to upload',
+    'Maximum requests waiting for a connection to the backend; as many more may wait to upload',
   ),
   upstreamCaFile: setting(filePath, undefined, 'PEM file of CA certificates to verify an HTTPS backend with'),
   shutdownDelayMs: setting(

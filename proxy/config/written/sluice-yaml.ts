@@ -203,7 +203,7 @@ export interface SluiceYaml {
    */
   upstreamStreams?: number
   /**
-   * Maximum requests waiting for a connection to the backend, and as many again waiting to upload
+   * Maximum requests waiting for a connection to the backend; as many more may wait to upload
    */
   upstreamQueue?: number
   /**
