@@ -53,7 +53,7 @@ export const errors = {
   durationUnreadable: errorReply(400, 'for must be a duration from 1s to 365d, such as 90s, 15m or 7d'),
   requestsUnreadable: errorReply(
     400,
-    'requests must be a whole number that a rule with this algorithm can have, and not less than one request of it reserves',
+    'requests must be a whole number within the bounds of the algorithm of the rule, and at least what one request reserves',
   ),
   planUnreadable: errorReply(
     400,
