@@ -73,7 +73,7 @@ export class DecisionPoller {
       return
     }
     if (readsAll) this.#syncedMs = startedMs
-    if (!this.#isInSync) log.info({ url: this.#settings.url }, 'decisions of CrowdSec loaded')
+    if (!this.#isInSync) log.info({ url: this.#settings.url }, 'CrowdSec decisions loaded')
     this.#isInSync = true
     this.#failure = undefined
     telemetry.crowdsecPolled('done')
@@ -87,7 +87,7 @@ export class DecisionPoller {
     if (reason !== this.#failure)
       log.warn(
         { url: this.#settings.url, reason },
-        'cannot read the decisions of CrowdSec; keeping those already loaded until they expire',
+        'cannot read CrowdSec decisions; keeping those already loaded until they expire',
       )
     this.#failure = reason
   }

@@ -87,8 +87,7 @@ export class KeySet {
       const text = await this.#load()
       // Once for each version of the set.
       const untried = text === this.#text ? [] : findUntriedKeys(text)
-      for (const reason of untried)
-        this.#log.warn({ reason }, 'the key set for tokens has keys that are not used')
+      for (const reason of untried) this.#log.warn({ reason }, 'ignoring a key of the key set for tokens')
       this.#text = text
       this.#telemetry.keySetLoaded('loaded')
       if (this.#failures > 0) this.#log.info('key set for tokens available again')

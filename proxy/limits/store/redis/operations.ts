@@ -85,7 +85,7 @@ export class RedisOperations implements Omit<CounterAdmin, 'forget'> {
       await within(timeoutMs, this.#deleteAndAnnounce(charges))
       return 'done'
     } catch (error) {
-      log.error({ reason: reasonOf(error) }, 'Redis did not confirm a client reset')
+      log.error({ reason: reasonOf(error) }, 'Redis did not confirm the reset of a client')
       return 'uncertain'
     } finally {
       for (const { policy, partitionKey } of charges) forget(policy.name, partitionKey)
