@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFi
 import { Agent, createServer, get } from 'node:https'
 import { connect as connectTcp, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -276,5 +277,28 @@ describe('an HTTPS backend', () => {
     })
     expect((await ask(other)).status).toBe(502)
     await other.waitForLine(/"reason":"Hostname\/IP does not match.*the backend failed/)
+  })
+})
+
+describe('a client that ends its direction', () => {
+  test.each([
+    ['nothing', ''],
+    ['the head of a record', '\x16\x03\x01\x02'],
+    ['a part of its first message', `\x16\x03\x01\x02\x00\x01${'\0'.repeat(99)}`],
+  ])('is disconnected at once if it has sent %s of a handshake', async (_, sent) => {
+    const gateway = await startHosted({ ...tlsSettings(), HEADERS_TIMEOUT: '1h' })
+    const socket = connectTcp({ port: gateway.port, host: '127.0.0.1', allowHalfOpen: true })
+    socket.resume().end(sent, 'latin1')
+    // `allowHalfOpen`: only the end of the gateway's direction is awaited.
+    await once(socket, 'end')
+    socket.destroy()
+  })
+
+  test('still gets the 400 for its request after the handshake', async () => {
+    const gateway = await startHosted({ ...tlsSettings(), HEADERS_TIMEOUT: '1h' })
+    const socket = await handshake(gateway.port)
+    const received = text(socket)
+    socket.end('GET / HTTP/1.1\r\nHost: a\r\nX-Unfin')
+    expect(await received).toMatch(/^HTTP\/1\.1 400 /)
   })
 })

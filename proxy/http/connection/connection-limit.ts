@@ -196,6 +196,8 @@ class LimitedConnections implements ConnectionLimit {
   }
 
   #serve(socket: Socket): void {
+    // A client that ends its direction before the handshake is done has left.
+    if (this.#server instanceof TlsServer) socket.allowHalfOpen = false
     for (const listener of this.#listeners) listener.call(this.#server, socket)
     this.#server.emit(admitted, socket)
   }
@@ -204,6 +206,9 @@ class LimitedConnections implements ConnectionLimit {
     const socket = socketBeneath(secured)
     const connection = socket && this.#beneath.get(socket)
     if (connection) connection.secured = secured
+    // From now on it may still have to be told something.
+    secured.allowHalfOpen = true
+    if (socket) socket.allowHalfOpen = true
   }
 
   #evict(connection: Connection, state: EvictedConnection): void {
