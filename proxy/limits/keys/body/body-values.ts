@@ -90,7 +90,8 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
   if (kind === 'json') {
     const found = readJson(reading)
     // To whoever ignores the type it is a form: `{"x":"&email=a&"}`.
-    if (text.includes('&')) found.push(readFormValues(text, names))
+    if (text.includes('&') || (text.includes('=') && !looksLikeJson.test(text)))
+      found.push(readFormValues(text, names))
     return found
   }
   const found: Read[] = looksLikeJson.test(text)

@@ -1,4 +1,6 @@
+import { isUtf8 } from 'node:buffer'
 import { decodedText } from '../../../request/values/lenient-text.ts'
+import { unescapedBytes } from '../../../request/values/unescaped.ts'
 import { NextCharacter } from '../../../request/values/next-character.ts'
 import { FoundLists, type Findings } from './found-values.ts'
 import type { BodyNames } from './names/body-names.ts'
@@ -33,8 +35,6 @@ export function readFormValues(text: string, names: BodyNames): Findings[] {
   }
   return search.found.findings(1, () => undefined)
 }
-
-const beyondAscii = /[\x80-\xff]/
 
 class FieldSearch {
   readonly found: FoundLists
@@ -103,13 +103,47 @@ class FieldSearch {
   #add(names: Meant, start: number, end: number): void {
     if (names.length === 0 || start >= end || this.found.isCutForAll(names)) return
     const text = this.#text.slice(start, end)
-    // Browsers escape these. To busboy they are characters of Latin-1.
-    const other = beyondAscii.test(text) ? Buffer.from(text).toString('latin1') : undefined
+    const others = text.includes('%') || beyondAscii.test(text) ? otherReadings(text) : none
     for (const name of names) {
       this.found.add(name, text, 0, 0)
-      if (other !== undefined) this.found.add(name, other, 0, 0)
+      for (const other of others) this.found.add(name, other, 0, 0)
     }
   }
 }
 
 const nobody: Meant = []
+const beyondAscii = /[\x80-\xff]/
+const escapedBeyondAscii = /%(?:25)*[89a-f]/i
+
+/** As much as is compared of any value. */
+const MAX_TEXT = 2048
+
+/** To WebOb an escape has one digit where a blank or the next escape follows, or the text ends: `%4%31` is `\x041`. */
+const shortEscape = /%(?:[\da-f](?=%|$)|[\da-f][ +]|[ +][\da-f])/gi
+
+/** The text as some readers decode it, but for the escapes that are left in it. */
+function otherReadings(sent: string): readonly string[] {
+  const text = sent.length > MAX_TEXT ? sent.trim().slice(0, MAX_TEXT) : sent
+  const long = text.replace(shortEscape, (escape) =>
+    String.fromCharCode(Number.parseInt(escape.replaceAll(/[%+ ]/g, ''), 16)),
+  )
+  const readings = readingsInLatin1(text)
+  return long === text ? readings : [...readings, long]
+}
+
+/** The text to readers to whom its bytes are characters of Latin-1, in UTF-8. */
+function readingsInLatin1(text: string): readonly string[] {
+  const isRaw = beyondAscii.test(text)
+  if (!isRaw && !escapedBeyondAscii.test(text)) return none
+  // Browsers escape these. To busboy they are characters of Latin-1, beside escapes of UTF-8.
+  const raw = isRaw ? [inUtf8(text)] : none
+  const bytes = unescapedBytes(text, false)
+  // To bottle, and to servlets of Tomcat 9, escapes are Latin-1 too. Browsers escape UTF-8.
+  return isUtf8(bytes) ? raw : [...raw, inUtf8(bytes.toString('latin1'))]
+}
+
+function inUtf8(text: string): string {
+  return Buffer.from(text).toString('latin1')
+}
+
+const none: readonly string[] = []

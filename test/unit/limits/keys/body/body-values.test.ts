@@ -3,7 +3,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { describe, expect, test } from 'vitest'
 import { bodyKeysOf } from '../../../../../proxy/limits/keys/body/body-keys.ts'
 import type { SentBody } from '../../../../../proxy/limits/keys/body/body-values.ts'
-import { KeyBody, type BodyPart } from '../../../../../proxy/limits/keys/body/key-body.ts'
+import { bodyValues, KeyBody, type BodyPart } from '../../../../../proxy/limits/keys/body/key-body.ts'
 import { BodyNames } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
 import { unpack } from '../../../../../proxy/limits/keys/body/unpacked.ts'
 import { hashedKeyOf } from '../../../../../proxy/limits/keys/partition-key.ts'
@@ -425,6 +425,33 @@ describe('a body that is not read as a whole', () => {
       ).toBe(1)
     }
   })
+})
+
+test.each([
+  ['email=%e1nna@x', 'nna@x', '\xe1nna@x'],
+  ['email=ann%25E1@x', 'ann@x', 'ann\xe1@x'],
+  ['email=%e1nn%c3%a9@x', 'nne@x', '\xe1nn\xc3\xa9@x'],
+])(
+  'escapes that are not UTF-8 count as Latin-1 too, as bottle and Tomcat 9 read them: %s',
+  (body, ...read) => {
+    const counted = keysOf(body, form)
+    for (const name of read)
+      for (const value of bodyValues(Buffer.from(name).toString('latin1'), false))
+        expect(counts(counted, value)[0]).toBe(1)
+    // As browsers send a name.
+    expect(keysOf('email=%c3%a1nna@x', form)?.requests.size).toBe(1)
+  },
+)
+
+test.each(['email=a%4%31', 'email=%61%4+1', 'email=a1%5', 'email=a% 41'])(
+  'an escape of one digit is a control, as WebOb reads it: %s',
+  (body) => {
+    expect(counts(keysOf(body, form), 'a1')[0]).toBe(1)
+  },
+)
+
+test('a form that is said to be JSON counts as a form, too', () => {
+  expect(counts(keysOf('user%5bemail%5d=a', json, 'user.email'), 'a')[0]).toBe(1)
 })
 
 test('a parameter of the query counts too', () => {
