@@ -29,6 +29,11 @@ export const bodyReaders: readonly BodyReader[] = [
   onPython('django', ['python3-django'], 'django'),
   // FastAPI's forms and JSON are Starlette's.
   onPython('starlette', ['python3-starlette', 'python3-multipart'], 'starlette, multipart.multipart'),
+  onPython('bottle', ['python3-bottle'], 'bottle'),
+  // Pyramid's.
+  onPython('webob', ['python3-webob'], 'webob'),
+  onPython('tornado', ['python3-tornado'], 'tornado'),
+  onPython('falcon', ['python3-falcon'], 'falcon'),
   {
     name: 'Rack (Ruby)',
     program: 'ruby',

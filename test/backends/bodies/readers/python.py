@@ -48,6 +48,8 @@ def environ(types, query, body):
         "CONTENT_TYPE": ",".join(types),
         "wsgi.input": io.BytesIO(body),
         "wsgi.url_scheme": "http",
+        "wsgi.errors": sys.stderr,
+        "REMOTE_ADDR": "127.0.0.1",
     }
 
 
@@ -108,7 +110,99 @@ def starlette(types, query, body):
     return asyncio.run(read())
 
 
-READERS = {"flask": flask, "django": django, "starlette": starlette}
+def of_latin1(value):
+    """What stands in the dictionaries of bottle, in UTF-8 where that is possible."""
+    try:
+        return value.encode("latin1").decode()
+    except UnicodeError:
+        return value
+
+
+def bottle(types, query, body):
+    from bottle import BaseRequest
+
+    values = []
+    for read in (
+        lambda request: [of_latin1(one) for field in FIELDS for one in request.params.getall(field)],
+        lambda request: of_json(request.json),
+    ):
+        try:
+            values += read(BaseRequest(environ(types, query, body)))
+        except Exception:
+            pass
+    return [one for one in values if isinstance(one, str)]
+
+
+def webob(types, query, body):
+    from webob import Request
+
+    values = []
+    for read in (
+        lambda request: [one for field in FIELDS for one in request.params.getall(field)],
+        lambda request: of_json(request.json_body),
+    ):
+        try:
+            values += read(Request(environ(types, query, body)))
+        except Exception:
+            pass
+    return [one for one in values if isinstance(one, str)]
+
+
+def tornado(types, query, body):
+    from tornado.httputil import HTTPHeaders, HTTPServerRequest
+
+    class Connection:
+        context = None
+
+    headers = HTTPHeaders({"Content-Length": str(len(body))})
+    for one in types:
+        headers.add("Content-Type", one)
+    request = HTTPServerRequest("POST", f"/?{query}", headers=headers, body=body, host="x", connection=Connection())
+    try:
+        request._parse_body()
+    except Exception:
+        pass
+    values = [one.decode("utf-8", "replace") for field in FIELDS for one in request.arguments.get(field, [])]
+    try:
+        return values + of_json(json.loads(body))
+    except Exception:
+        return values
+
+
+def falcon(types, query, body):
+    import falcon as library
+
+    def request():
+        return library.Request(environ(types, query, body), options=library.RequestOptions())
+
+    values = []
+    try:
+        media = request().get_media()
+        if isinstance(media, (dict, list)):
+            values += of_json(media)
+            values += [one for field in FIELDS if isinstance(media, dict) for one in flat(media.get(field))]
+        else:
+            for part in media:
+                if part.name in FIELDS:
+                    values.append(part.text)
+    except Exception:
+        pass
+    try:
+        values += [one for field in FIELDS for one in flat(request().get_param_as_list(field))]
+    except Exception:
+        pass
+    return [one for one in values if isinstance(one, str)]
+
+
+READERS = {
+    "flask": flask,
+    "django": django,
+    "starlette": starlette,
+    "bottle": bottle,
+    "webob": webob,
+    "tornado": tornado,
+    "falcon": falcon,
+}
 read = READERS[os.environ["READER"]]
 
 
