@@ -43,7 +43,7 @@ test('refusals that were not reported are logged when no further one comes', () 
   try {
     const { log, lines } = recordLog()
     const port = { send: () => false, listen: () => undefined }
-    const now = (): number => Date.now()
+    const now = (): number => performance.now()
     const table = createWorkerClientTable(port, { now, telemetry: { observeTable: () => undefined }, log })
     const refuseFor = (seconds: number): void => {
       for (let times = 0; times < seconds * 10; times++) {
