@@ -34,6 +34,8 @@ export function charsetsIn(contentType: string): NamedCharsets {
 /** Charsets in which ASCII is written as itself, and no other byte means an ASCII character. */
 const ofAscii =
   /[;,]\s*charset\s*=\s*"?(?:iso-8859-\d{1,2}|latin-?\d|windows-125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gbk|gb2312|gb18030|big5)"?\s*(?=[;,]|$)/gi
+/** Of nearly all requests that have one: no charset, or UTF-8. */
+const usualType = /^[\w/+.-]*(?:; ?charset=utf-8)?$/i
 const beyondAscii = /[\x80-\xff]|%(?:25)*[89a-f]/i
 
 /**
@@ -42,7 +44,7 @@ const beyondAscii = /[\x80-\xff]|%(?:25)*[89a-f]/i
  * @param contentType of all lines together
  */
 export function mayRespellQuery(contentType: string | undefined, target: string): boolean {
-  if (contentType === undefined) return false
+  if (contentType === undefined || usualType.test(contentType)) return false
   const named = countOf(contentType, mention)
   if (named === 0) return false
   const others = named - countOf(contentType, utf8)
