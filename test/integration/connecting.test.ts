@@ -72,12 +72,12 @@ test('a Redis that takes no more clients is told from one that is away, until it
   const operator = openRedis(server.url)
   await operator.config('SET', 'maxclients', '1')
   const { log, lines } = recordLog()
-  const { client, close } = connectRedis(parseRedisUrl(server.url), log)
+  const connection = connectRedis(parseRedisUrl(server.url), log)
   await eventually('the reason is logged', () =>
     lines.some(({ reason }) => /maxclients|max number of clients/.test(String(reason))),
   )
   await operator.config('SET', 'maxclients', '100')
-  await eventually('it is connected', () => client.status === 'ready')
-  close()
+  await eventually('it is connected', () => connection.client.status === 'ready')
+  connection.close()
   for (const { reason } of lines) expect(String(reason)).not.toMatch(/EPIPE|ECONNRESET/)
 })
