@@ -1,5 +1,6 @@
-/** For tables with `rulesOfEveryKind`. */
+/** For tables with `rulesOfEveryKind`. Its rule with devices refuses a `PUT` of more than `MAX_SIGN_IN_BYTES`. */
 export const DEVICE_SECRET = 'a-secret-of-devices-with-32-characters'
+export const MAX_SIGN_IN_BYTES = 65_536
 
 /**
  * Rules of every kind for all requests, none of which refuses: they read addresses, hosts, headers, cookies, queries and bodies, hold slots,
@@ -13,7 +14,8 @@ const rulesOfEveryKind: readonly string[] = [
   "{ name: by-month, match: '* /*', key: host, requests: 1000000, window: month, timezone: Europe/Berlin }",
   "{ name: path, match: '* /:first/*', key: 'path:first', requests: 1000000, window: 1m }",
   "{ name: query, match: '* /*', key: ['query:a', 'cookie:session'], requests: 1000000, window: 1m }",
-  "{ name: account, match: '* /*', key: 'body:email', requests: 1000000, window: 1d, countStatus: [401], device: { status: [2xx] } }",
+  "{ name: account, match: '* /*', key: 'body:email', requests: 1000000, window: 1d, countStatus: [401] }",
+  "{ name: sign-in, match: 'PUT /*', key: 'body:email', requests: 1000000, window: 1d, countStatus: [401], device: { status: [2xx] } }",
   "{ name: first, match: '* /*', key: { first: ['header:authorization', 'body:user.name', ip] }, requests: 1000000, window: 1m }",
   "{ name: units, match: '* /*', requests: 1000000, window: 1d, mode: shadow, cost: { reserve: 'json:n', settle: 'header:cost' } }",
   "{ name: planned, match: '* /*', key: 'header:x-client', requests: 1000000, window: 1d, plans: { pro: 2000000 }, plan: store }",

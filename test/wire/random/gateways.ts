@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tlsSettings } from '../../support/network/certificates.ts'
-import { DEVICE_SECRET, tableOfEveryKind } from '../../support/gateway/every-kind.ts'
+import { DEVICE_SECRET, MAX_SIGN_IN_BYTES, tableOfEveryKind } from '../../support/gateway/every-kind.ts'
 import { spawnNode, type NodeProcess } from '../../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import { limitedQuota, type GatewayBounds } from './plan.ts'
@@ -14,15 +14,15 @@ export type DrivenGateway = {
   readonly process: NodeProcess
 }
 
-const unbounded = { maxBodyBytes: 0, isImpatient: false }
-const bounded = { maxBodyBytes: 65_536, isImpatient: false }
+const unbounded = { maxBodyBytes: 0, maxPutBytes: 0, isImpatient: false }
+const bounded = { ...unbounded, maxBodyBytes: 65_536 }
+/** Rules of every kind count the requests, too. */
+const everyKind = { ...unbounded, maxPutBytes: MAX_SIGN_IN_BYTES }
 const impatient = { ...unbounded, isImpatient: true }
 
 type Profile = {
   readonly bounds: GatewayBounds
   readonly upstreamConnections: number
-  /** Rules of every kind count the requests, too. */
-  readonly everyKind?: true
 }
 
 /**
@@ -30,8 +30,8 @@ type Profile = {
  * that do not go on.
  */
 export const profiles = {
-  'http, roomy': { bounds: { https: false, ...unbounded }, upstreamConnections: 64, everyKind: true },
-  'https, roomy': { bounds: { https: true, ...unbounded }, upstreamConnections: 64, everyKind: true },
+  'http, roomy': { bounds: { https: false, ...everyKind }, upstreamConnections: 64 },
+  'https, roomy': { bounds: { https: true, ...everyKind }, upstreamConnections: 64 },
   'http, tight': { bounds: { https: false, ...bounded }, upstreamConnections: 6 },
   'https, tight': { bounds: { https: true, ...bounded }, upstreamConnections: 6 },
   'http, impatient': { bounds: { https: false, ...impatient }, upstreamConnections: 64 },
@@ -46,12 +46,12 @@ export async function startDrivenGateway(
   upstreamUrl: string,
   root: string,
 ): Promise<DrivenGateway> {
-  const { upstreamConnections, bounds, everyKind }: Profile = profiles[name]
+  const { upstreamConnections, bounds }: Profile = profiles[name]
   // Otherwise longer than a busy machine stands still.
   const upstreamTimeout = bounds.isImpatient ? '2s' : '30s'
   const config = join(makeTemporaryDirectory(), 'sluice.yaml')
   const rule = `{ name: few, match: '* /limited/*', requests: ${limitedQuota}, window: 1h }`
-  writeFileSync(config, everyKind ? tableOfEveryKind([rule]) : `limits:\n  - ${rule}\n`)
+  writeFileSync(config, bounds.maxPutBytes > 0 ? tableOfEveryKind([rule]) : `limits:\n  - ${rule}\n`)
   const gateway = spawnNode(join(root, 'proxy/main.ts'), {
     HOST: '127.0.0.1',
     PORT: '0',

@@ -45,13 +45,14 @@ export function judgeConversation(
       if (attempts.length > 0) report('was served behind the end of the connection')
     } else if (outcome.complete || !halfCloses) {
       const isTls = protocol !== 'http'
-      const { maxBodyBytes, isImpatient } = bounds
+      const { maxBodyBytes, maxPutBytes, isImpatient } = bounds
       report(
         judgeAnswer({
           exchange,
           outcome,
           attempts,
           maxBodyBytes,
+          maxPutBytes,
           isImpatient,
           limitedBefore: isCountedLater(exchange) ? { least: 0, most: limited.length - 1 } : limitedBefore,
           isTls,
@@ -62,7 +63,8 @@ export function judgeConversation(
     }
     if (exchange.kind === 'limited' && !isOver) {
       limitedBefore.most++
-      if (outcome.status !== undefined && !isCountedLater(exchange)) limitedBefore.least++
+      const isCounted = outcome.status !== undefined && outcome.status !== 400
+      if (isCounted && !isCountedLater(exchange)) limitedBefore.least++
     }
     if (!isHttp2 && !isLostByReset)
       isOver ||= !outcome.complete || saysClose(outcome) || exchange.version === '1.0'

@@ -10,6 +10,7 @@ export type Evidence = {
   readonly outcome: Outcome
   readonly attempts: readonly Attempt[]
   readonly maxBodyBytes: number
+  readonly maxPutBytes: number
   readonly isImpatient: boolean
   /** Exchanges under the limit before this one: those that were let pass for certain, and those that may have been. */
   readonly limitedBefore: { readonly least: number; readonly most: number }
@@ -39,11 +40,15 @@ export function judgeAnswer(evidence: Evidence): string | undefined {
 }
 
 /** The status where the gateway must answer by itself. */
-function localStatus({ exchange, outcome, maxBodyBytes, limitedBefore }: Evidence): number | undefined {
-  const { kind, upload } = exchange
+function localStatus(evidence: Evidence): number | undefined {
+  const { exchange, outcome, maxBodyBytes, maxPutBytes, limitedBefore } = evidence
+  const { kind, method, upload } = exchange
   if (kind === 'options') return 204
   if (kind === 'trace') return 405
   if (kind === 'bad-target' || kind === 'noise') return 400
+  // Whether the other rule or this one refuses it first is left open.
+  if (method === 'PUT' && maxPutBytes > 0 && upload !== undefined && upload.bytes > maxPutBytes)
+    return kind === 'limited' && outcome.status === 429 ? 429 : 400
   if (kind === 'limited' && limitedBefore.least >= limitedQuota) return 429
   if (kind === 'limited' && limitedBefore.most >= limitedQuota && outcome.status === 429) return 429
   const isTooLong = maxBodyBytes > 0 && upload !== undefined && upload.bytes > maxBodyBytes

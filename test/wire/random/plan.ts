@@ -102,6 +102,8 @@ export type GatewayBounds = {
   readonly https: boolean
   /** 0 means no limit, as in the settings. */
   readonly maxBodyBytes: number
+  /** Of a `PUT`, which a rule with devices reads. 0 where there is none. */
+  readonly maxPutBytes: number
   /** Waits so short for the backend that a busy machine may be the reason of a 504. */
   readonly isImpatient: boolean
 }
