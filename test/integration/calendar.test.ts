@@ -127,7 +127,7 @@ describe('a window of the calendar in Redis', () => {
       return [windowMs, ...[-1, 0, 1, 2].map((n) => startMs + n * windowMs)].join(' ')
     }
     const { source } = decideScript(new Set([calendar]))
-    const admitted = new Map<number, number>()
+    const windows = new Map<number, { asked: number; admitted: number }>()
     const endsAtMs = performance.now() + 4_000
     const askOn = async (aheadMs: number): Promise<void> => {
       while (performance.now() < endsAtMs) {
@@ -135,13 +135,13 @@ describe('a window of the calendar in Redis', () => {
         const reply = await redis.eval(source, 1, client, '1', ...described, '1', '1')
         const [left, resetUs, clockUs] = reply as readonly [number, number, number]
         const border = Math.round((clockUs + resetUs) / 1000 / windowMs)
-        if (left >= 0) admitted.set(border, (admitted.get(border) ?? 0) + 1)
+        const { asked, admitted } = windows.get(border) ?? { asked: 0, admitted: 0 }
+        windows.set(border, { asked: asked + 1, admitted: admitted + (left >= 0 ? 1 : 0) })
       }
     }
     await Promise.all([askOn(-1_500), askOn(1_500)])
-    const counts = [...admitted.entries()].toSorted(([a], [b]) => a - b).map(([, count]) => count)
-    expect(counts.length).toBeGreaterThanOrEqual(4)
-    expect(counts.slice(0, -1)).toEqual(counts.slice(0, -1).map(() => 5))
-    expect(counts.at(-1)).toBeLessThanOrEqual(5)
+    expect(windows.size).toBeGreaterThanOrEqual(4)
+    // The first window and the last one are not asked for from their beginning to their end.
+    for (const { asked, admitted } of windows.values()) expect(admitted).toBe(Math.min(5, asked))
   })
 })
