@@ -4,19 +4,25 @@ const utf8 = /[;,]\s*charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?=[;,]|$)/gi
 const latin1 = /[;,]\s*charset\s*=\s*"?(?:iso-8859-1|latin-?1)"?\s*(?=[;,]|$)/gi
 const utf16 = /[;,]\s*charset\s*=\s*"?utf-16(?:le|be)?"?\s*(?=[;,]|$)/gi
 
+/** Charsets in which ASCII is written as itself, and no other byte means an ASCII character. */
+const ofAscii =
+  /[;,]\s*charset\s*=\s*"?(?:iso-8859-\d{1,2}|latin-?\d|windows-125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gbk|gb2312|gb18030|big5)"?\s*(?=[;,]|$)/gi
+
 /** Charsets that a `Content-Type` names. */
 export type NamedCharsets = {
   /** Some that is not UTF-8, of which ASCII is a part. */
   readonly hasOther: boolean
+  /** Some but for UTF-8 and Latin-1, in which ASCII is written as itself: Windows-1252, KOI8-R, Shift JIS. */
+  readonly hasLegacy: boolean
   /**
-   * Another than UTF-8, ASCII, Latin-1 and UTF-16. In UTF-7, ISO-2022, EBCDIC or Python's `unicode_escape`, which frameworks decode,
+   * Any other, but for UTF-16. In UTF-7, ISO-2022, EBCDIC or Python's `unicode_escape`, which frameworks decode,
    * bytes mean other letters, and a letter can be written in any number of ways.
    */
   readonly hasUnknown: boolean
   readonly hasUtf16: boolean
 }
 
-const onlyUtf8: NamedCharsets = { hasOther: false, hasUnknown: false, hasUtf16: false }
+const onlyUtf8: NamedCharsets = { hasOther: false, hasLegacy: false, hasUnknown: false, hasUtf16: false }
 
 /** A charset in any unusual form, such as `charset*=utf-8''x`, is unknown. */
 export function charsetsIn(contentType: string): NamedCharsets {
@@ -24,19 +30,23 @@ export function charsetsIn(contentType: string): NamedCharsets {
   if (named === 0) return onlyUtf8
   const others = named - countOf(contentType, utf8)
   const wide = countOf(contentType, utf16)
+  const based = countOf(contentType, ofAscii)
   return {
     hasOther: others > 0,
-    hasUnknown: others > wide + countOf(contentType, latin1),
+    hasLegacy: based > countOf(contentType, latin1),
+    hasUnknown: others > wide + based,
     hasUtf16: wide > 0,
   }
 }
 
-/** Charsets in which ASCII is written as itself, and no other byte means an ASCII character. */
-const ofAscii =
-  /[;,]\s*charset\s*=\s*"?(?:iso-8859-\d{1,2}|latin-?\d|windows-125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gbk|gb2312|gb18030|big5)"?\s*(?=[;,]|$)/gi
 /** Of nearly all requests that have one: no charset, or UTF-8. */
 const usualType = /^[\w/+.-]*(?:; ?charset=utf-8)?$/i
 const beyondAscii = /[\x80-\xff]|%(?:25)*[89a-f]/i
+
+/** Whether a text has other characters than those of ASCII, as they are or in escapes. */
+export function isBeyondAscii(text: string): boolean {
+  return beyondAscii.test(text)
+}
 
 /**
  * Whether a query may say anything: Django decodes it in the charset of the `Content-Type`, as Tomcat does with `useBodyEncodingForURI`.
@@ -48,7 +58,7 @@ export function mayRespellQuery(contentType: string | undefined, target: string)
   const named = countOf(contentType, mention)
   if (named === 0) return false
   const others = named - countOf(contentType, utf8)
-  return others > countOf(contentType, ofAscii) || (others > 0 && beyondAscii.test(target))
+  return others > countOf(contentType, ofAscii) || (others > 0 && isBeyondAscii(target))
 }
 
 function countOf(text: string, pattern: RegExp): number {

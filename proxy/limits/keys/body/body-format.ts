@@ -10,6 +10,8 @@ export type BodyFormat = {
   readonly contentType: string
   /** Some line names a charset other than UTF-8. */
   readonly hasOtherCharset: boolean
+  /** Some line names a charset in which only ASCII is read: anything else could be anybody's name. */
+  readonly hasLegacyCharset: boolean
   /** Some line names a charset in which no values are read: they could be anybody's. */
   readonly hasUnknownCharset: boolean
   /** Of `Content-Encoding`, but for `identity`, in the order in which they were applied. */
@@ -24,14 +26,19 @@ export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
   const [line = '', ...others] = types
   const kind = others.length > 0 ? undefined : kindOf(line)
   const contentType = types.join(', ')
-  const { hasOther: hasOtherCharset, hasUnknown, hasUtf16 } = charsetsIn(contentType)
+  const {
+    hasOther: hasOtherCharset,
+    hasLegacy: hasLegacyCharset,
+    hasUnknown,
+    hasUtf16,
+  } = charsetsIn(contentType)
   // Python decodes forms of UTF-16 with names, escapes and all; JSON is read in it.
   const hasUnknownCharset = hasUnknown || (hasUtf16 && kind !== 'json')
   const codings = linesOf(rawHeaders, 'content-encoding')
     .flatMap((encoding) => encoding.split(','))
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => coding !== 'identity')
-  const described = { kind, contentType, hasOtherCharset, hasUnknownCharset, codings }
+  const described = { kind, contentType, hasOtherCharset, hasLegacyCharset, hasUnknownCharset, codings }
   if (codings.length > 0) return { ...described, unread: 'encoding' }
   if (kind === undefined) return { ...described, unread: 'type' }
   return { ...described, unread: hasOtherCharset ? 'charset' : undefined }

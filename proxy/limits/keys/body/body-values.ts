@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { isBeyondAscii } from '../../../request/values/charsets.ts'
 import { queriesOf } from '../../../request/values/query-values.ts'
 import type { BodyFormat } from './body-format.ts'
 import { MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
@@ -33,7 +34,9 @@ export function readBodyValues(
   names: BodyNames,
 ): readonly Findings[] {
   // Django reads the query in this charset, too.
-  if (format.hasUnknownCharset) return nothingOf(names, 'charset').map((each) => ({ ...each, isCut: true }))
+  const texts = 'bytes' in sent ? [target, sent.bytes, unpacked] : [target]
+  if (format.hasUnknownCharset || (format.hasLegacyCharset && texts.some(mayBeBeyondAscii)))
+    return nothingOf(names, 'charset').map((each) => ({ ...each, isCut: true }))
   const others = queriesOf(target).map((query) => readFormValues(query, names))
   if (cookies !== '') others.push(readFormValues(queryOfCookies(cookies), names))
   if ('unread' in sent) return mergedByName(names, others, sent.unread)
@@ -44,6 +47,10 @@ export function readBodyValues(
   const found = [...inside, ...asSent.map((each) => inside.reduce(withoutKnown, each))]
   const why = format.unread ?? (isOtherText(bytes) ? 'charset' : undefined)
   return mergedByName(names, [...found, ...others], isWhole ? why : 'size')
+}
+
+function mayBeBeyondAscii(text: string | Buffer | undefined): boolean {
+  return text !== undefined && isBeyondAscii(text.toString('latin1'))
 }
 
 function queryOfCookies(cookies: string): string {

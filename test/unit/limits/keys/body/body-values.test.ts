@@ -332,7 +332,7 @@ const unknownCharsets = fc.constantFrom(
     'hz',
     'cp037',
   ],
-  ...['IBM500', 'iso-2022-jp', 'iso-2022-kr', 'punycode', 'idna', 'shift_jis', 'windows-1252', 'x', ''],
+  ...['IBM500', 'iso-2022-jp', 'iso-2022-kr', 'punycode', 'idna', 'utf-16x', 'x', ''],
 )
 const parameters = fc.constantFrom<(charset: string) => string>(
   (charset) => `charset=${charset}`,
@@ -363,6 +363,30 @@ test('a body in a charset in which a name can be written in any number of ways i
   )
   for (const type of [form, ofB, 'text/plain'])
     expect(keysOf('email=%61%01%40%00', `${type}; charset=utf-16`)).toBeUndefined()
+})
+
+const legacyCharsets = fc.constantFrom(
+  ...['windows-1251', 'Windows-1252', 'iso-8859-15', 'koi8-r', 'shift_jis', 'gbk', 'EUC-KR', 'big5'],
+)
+
+test('of a body in a legacy charset ASCII is read, and one with anything else is refused', () => {
+  fc.assert(
+    fc.property(legacyCharsets, (charset) => {
+      for (const [body, type] of [
+        [(account: string) => `{"email":"${account}"}`, json],
+        [(account: string) => `email=${account}`, form],
+        [(account: string) => multipart([[named('email'), account]]), ofB],
+      ] as const) {
+        const read = (account: string, target?: string): ReturnType<typeof keysOf> =>
+          keysOf(Buffer.from(body(account), 'latin1'), `${type}; charset=${charset}`, 'email', target)
+        expect(counts(read('a@x'), 'a@x')[0]).toBe(1)
+        for (const other of ['\xe0@x', '%E0@x', '%25e0@x']) expect(read(other)).toBeUndefined()
+        // Django decodes the query, too.
+        expect(read('a@x', '/login?email=%e0')).toBeUndefined()
+      }
+    }),
+    { numRuns: 20 },
+  )
 })
 
 test('a part in an unknown charset that no rule counts by may be any', () => {
