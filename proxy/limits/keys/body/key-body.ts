@@ -6,7 +6,7 @@ import { comparableTexts } from '../../../request/values/comparable-text.ts'
 import { numberValues } from '../../../request/values/number-values.ts'
 import { bodyFormatOf, type BodyFormat } from './body-format.ts'
 import { readBodyValues, type SentBody } from './body-values.ts'
-import type { Findings } from './found-values.ts'
+import { UnusualBytes, type Findings } from './found-values.ts'
 import type { BodyNames, BodyPart } from './names/body-names.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { unpack } from './unpacked.ts'
@@ -17,11 +17,6 @@ export type { BodyPart } from './names/body-names.ts'
 const MAX_TEXT = 2048
 /** A name that long has more characters than this, unless most of them mean nothing. */
 const MIN_CHARACTERS = 64
-/** Bytes of values, beyond ASCII or with escapes, that are taken apart in a body: the longest addresses of a hundred clients. */
-const MAX_UNUSUAL_BYTES = 32 * 1024
-/** Of those, bytes of values that are longer than an address. */
-const LONG_TEXT = 320
-const MAX_LONG_BYTES = 16 * 1024
 
 /** The body of a request as rules count by it: it is walked once, for all names of all rules. */
 export class KeyBody {
@@ -33,8 +28,7 @@ export class KeyBody {
   readonly #names: BodyNames
   #findings: readonly Findings[] | undefined
   readonly #values = new Map<string, readonly string[]>()
-  #unusualBytes = 0
-  #longBytes = 0
+  readonly #unusualBytes = new UnusualBytes()
 
   /**
    * @param target path and query as forwarded
@@ -80,20 +74,14 @@ export class KeyBody {
     const id = isNumber ? `${text} as integer` : text
     const known = this.#values.get(id)
     if (known) return known
-    let values = this.#mayTakeApart(text) ? bodyValues(text, isNumber) : tooManyValues
+    let values =
+      isPlain.test(text) || this.#unusualBytes.take(text.length) ? bodyValues(text, isNumber) : tooManyValues
     // NFKD makes many characters of some: 18 of U+FDFA.
-    for (const { length } of values) this.#unusualBytes += Math.max(0, length - text.length)
+    for (const { length } of values) this.#unusualBytes.add(Math.max(0, length - text.length))
     // Behind thousands of characters that databases ignore there may be the name of any account.
     if (isCut && values.every(({ length }) => length < MIN_CHARACTERS)) values = tooManyValues
     this.#values.set(id, values)
     return values
-  }
-
-  #mayTakeApart(text: string): boolean {
-    if (isPlain.test(text)) return true
-    this.#unusualBytes += text.length
-    if (text.length > LONG_TEXT) this.#longBytes += text.length
-    return this.#unusualBytes <= MAX_UNUSUAL_BYTES && this.#longBytes <= MAX_LONG_BYTES
   }
 
   /** Each value of a part once, for explanations. */

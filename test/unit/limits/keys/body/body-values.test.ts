@@ -474,6 +474,14 @@ test.each(['email=a%4%31', 'email=%61%4+1', 'email=a1%5', 'email=a% 41'])(
   },
 )
 
+test('equal values of a form count once, however many, and too many different ones are refused', () => {
+  const once = keysOf('email=a%4%31&'.repeat(4000), form)
+  expect(counts(once, 'a1')[0]).toBe(1)
+  expect(once?.requests.size).toBe(keysOf('email=a%4%31', form)?.requests.size)
+  const different = Array.from({ length: 300 }, (_, i) => `email=${i}&`)
+  expect(keysOf(different.join(''), form)).toBeUndefined()
+})
+
 test('a form that is said to be JSON counts as a form, too', () => {
   expect(counts(keysOf('user%5bemail%5d=a', json, 'user.email'), 'a')[0]).toBe(1)
 })
