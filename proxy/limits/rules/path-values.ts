@@ -24,12 +24,12 @@ export function createPathValues(
     const before = segments.slice(0, segments.indexOf(`:${name}`)).join('/')
     return { pattern: readPattern(path), place: readPattern(before).length }
   })
-  return ({ matchPath, otherMatchPaths }) => {
+  return ({ matchPath, otherMatchPaths, shortened }) => {
     const values = new Set<string>()
     for (const reading of [matchPath, ...otherMatchPaths]) {
       const segments = segmentsOf(reading)
       const found = placed.find(({ pattern }) => matchesSegments(pattern, segments))
-      if (!found) continue
+      if (!found || (found.place === segments.length - 1 && shortened?.has(reading))) continue
       for (const value of numberValues(segments[found.place] ?? '', isNumber)) values.add(value)
     }
     // Where none matches, the rule would count nobody: it counts all of these as one.

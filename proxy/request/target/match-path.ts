@@ -15,6 +15,11 @@ export type MatchPaths = {
    * with an empty name at its end, which some routers take for `/users/:id`; an empty name in the middle is one too.
    */
   readonly otherMatchPaths: readonly string[]
+  /**
+   * Of these, the ones without more than what stands behind the last dot. Rules match them, and a `:name` has no value in them: all
+   * names that begin with `anna.` would be one.
+   */
+  readonly shortened?: ReadonlySet<string> | undefined
 }
 
 /** How a path came, as far as its readings depend on it. */
@@ -84,6 +89,7 @@ export function readMatchPaths(path: string, use: PathUse): MatchPaths | string 
     read: new Map(),
     named: new Set(),
     workLeft: Math.min(MAX_WORK, MAX_WORK_OF_SHORTEST + MAX_WORK_PER_BYTE * path.length),
+    shortened: new Set(),
     mayClimb: false,
     hasFormat: use.hasFormat,
   }
@@ -92,7 +98,7 @@ export function readMatchPaths(path: string, use: PathUse): MatchPaths | string 
     mistake ??= addDecodings({ ...found, mayClimb: true }, comparable(use.unresolved))
   if (mistake !== undefined) return mistake
   const [matchPath = '/', ...otherMatchPaths] = found.readings
-  return { matchPath, otherMatchPaths }
+  return { matchPath, otherMatchPaths, shortened: found.shortened }
 }
 
 type Found = {
@@ -102,6 +108,7 @@ type Found = {
   readonly read: SpelledTexts
   /** Paths of names whose readings have been added. */
   readonly named: Set<string>
+  readonly shortened: Set<string>
   workLeft: number
   readonly mayClimb: boolean
   readonly hasFormat: boolean
@@ -196,22 +203,33 @@ function addWithEmptyNames(found: Found, segments: readonly string[]): void {
 }
 
 function addFormatless(found: Found, path: string): void {
-  if (found.hasFormat) for (const formatless of withoutExtensions(path)) addReading(found, formatless)
+  const [usual, ...shortened] = found.hasFormat ? withoutExtensions(path) : []
+  if (usual !== undefined) addReading(found, usual)
+  for (const reading of shortened) {
+    found.workLeft -= WORK_OF_READING + reading.length
+    if (found.readings.has(reading)) continue
+    found.readings.add(reading)
+    found.shortened.add(reading)
+  }
 }
 
 function addReading(found: Found, reading: string): void {
   found.workLeft -= WORK_OF_READING + reading.length
   found.readings.add(reading)
+  found.shortened.delete(reading)
 }
 
 /** Of a path in which only a slash or an extension at the end can be read in several ways. Folded already. */
 export function plainMatchPaths(path: string, hasFormat: boolean): MatchPaths {
-  if (!path.endsWith('/'))
-    return { matchPath: path, otherMatchPaths: hasFormat ? withoutExtensions(path) : noOtherMatchPaths }
-  if (path === '/') return { matchPath: path, otherMatchPaths: rootWithEmptyName }
-  const matchPath = path.slice(0, -1)
+  if (path === '/') return { matchPath: path, otherMatchPaths: rootWithEmptyName, shortened: undefined }
+  const isDirectory = path.endsWith('/')
+  const matchPath = isDirectory ? path.slice(0, -1) : path
   const formatless = hasFormat ? withoutExtensions(matchPath) : noOtherMatchPaths
-  return { matchPath, otherMatchPaths: [withEmptyName(matchPath), ...formatless] }
+  return {
+    matchPath,
+    otherMatchPaths: isDirectory ? [withEmptyName(matchPath), ...formatless] : formatless,
+    shortened: formatless.length > 1 ? new Set(formatless.slice(1)) : undefined,
+  }
 }
 
 /** @param path without a slash at the end, but the only one */

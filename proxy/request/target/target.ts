@@ -61,7 +61,7 @@ export function readTarget(method: string, raw: string, options = noHeaders): Ta
       const hasExtension = text.includes('.')
       if (!hasExtension && !text.endsWith('/')) return onlyReading(path, raw, text)
       if (!hasExtension || !mayHaveScript(text)) {
-        const { matchPath, otherMatchPaths } = plainMatchPaths(
+        const { matchPath, otherMatchPaths, shortened } = plainMatchPaths(
           text,
           hasExtension && hasFormat(method, options),
         )
@@ -71,6 +71,7 @@ export function readTarget(method: string, raw: string, options = noHeaders): Ta
           routePath: matchPath,
           matchPath,
           otherMatchPaths,
+          shortened,
           authority: undefined,
         }
       }
@@ -86,8 +87,15 @@ export function readTarget(method: string, raw: string, options = noHeaders): Ta
 }
 
 function onlyReading(path: string, forwardTarget: string, matchPath: string): Target {
-  const none = noOtherMatchPaths
-  return { path, forwardTarget, routePath: matchPath, matchPath, otherMatchPaths: none, authority: undefined }
+  return {
+    path,
+    forwardTarget,
+    routePath: matchPath,
+    matchPath,
+    otherMatchPaths: noOtherMatchPaths,
+    shortened: undefined,
+    authority: undefined,
+  }
 }
 
 function isLegal(raw: string): boolean {
@@ -157,6 +165,7 @@ function wholeServer(authority: string | undefined): Target {
     routePath: '*',
     matchPath: '*',
     otherMatchPaths: noOtherMatchPaths,
+    shortened: undefined,
     authority,
   }
 }

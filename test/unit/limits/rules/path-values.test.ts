@@ -3,7 +3,11 @@ import { readTarget } from '../../../../proxy/request/target/target.ts'
 import { createPathValues, pathValueOf } from '../../../../proxy/limits/rules/path-values.ts'
 
 function valuesIn(path: string, name: string, ...patterns: string[]): readonly string[] {
-  const target = readTarget('GET', path)
+  return valuesSentBy('GET', path, name, ...patterns)
+}
+
+function valuesSentBy(method: string, path: string, name: string, ...patterns: string[]): readonly string[] {
+  const target = readTarget(method, path)
   if (typeof target === 'string') throw new Error(target)
   return createPathValues(patterns, name)(target)
 }
@@ -31,6 +35,22 @@ describe('the value of a :name of a pattern', () => {
   ])('%s', (path, values) => {
     expect(valuesIn(path, 'id', '/users/:id')).toEqual(expect.arrayContaining([...new Set(values)]))
     expect(valuesIn(path, 'id', '/users/:id')[0]).toBe(values[0])
+  })
+
+  test.each([
+    ['anna.smith@example.org', ['anna.smith@example.org', 'anna.smith@example']],
+    ['10.0.0.1', ['10.0.0.1', '10.0.0']],
+    ['a.1.2.3.4.5.6.7.8.9', ['a.1.2.3.4.5.6.7.8.9', 'a.1.2.3.4.5.6.7.8']],
+    ['%61.b.c', ['a.b.c', 'a.b']],
+    // Windows ignores the dots at the end.
+    ['a..', ['a', 'a..', 'a.']],
+  ])('is not cut at its first dots, with which other values begin: %s', (name, values) => {
+    expect(new Set(valuesSentBy('PUT', `/files/${name}`, 'id', '/files/:id'))).toEqual(new Set(values))
+  })
+
+  test('is read where an extension with several dots is at the end of the path', () => {
+    for (const path of ['/users/7/login.a.b', '/users/7/login..x', '/users/%37/login.a.b.c/'])
+      expect(valuesSentBy('POST', path, 'id', '/users/:id/login')).toEqual(['7'])
   })
 
   test('is read by the pattern that matches', () => {
