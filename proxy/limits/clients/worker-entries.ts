@@ -45,36 +45,10 @@ export function createWorkerClientTable(
   })
   const hello: HelloMessage = { clients: 'hello' }
   send(port, hello)
-  let pausedUntilMs = -Infinity
-  let leftOut = 0
-  let timer: NodeJS.Timeout | undefined
-  const reportLeftOut = (): void => {
-    clearTimeout(timer)
-    if (leftOut === 0) return
-    log.warn(
-      { refusals: leftOut },
-      'refusals not counted for bans: the primary process did not read its messages',
-    )
-    leftOut = 0
-  }
+  const reports = reportRefusals(port, now, log)
   return {
     entries,
-    refused({ name }, partitionKey) {
-      const nowMs = now()
-      if (nowMs < pausedUntilMs) {
-        leftOut += 1
-        return
-      }
-      const message: RefusalMessage = { clients: 'refused', policy: name, partitionKey }
-      if (send(port, message)) {
-        if (leftOut > 0) reportLeftOut()
-        return
-      }
-      pausedUntilMs = nowMs + PAUSE_MS
-      // Where the pause is over and no refusal comes, by which the next one would begin.
-      clearTimeout(timer)
-      timer = setTimeout(reportLeftOut, 2 * PAUSE_MS).unref()
-    },
+    refused: ({ name }, partitionKey) => reports.send({ clients: 'refused', policy: name, partitionKey }),
     operations: {
       list: () => Promise.resolve([]),
       put: () => Promise.resolve('unavailable'),
@@ -84,7 +58,40 @@ export function createWorkerClientTable(
     readPolicies: () => [],
     usePolicies: () => undefined,
     ready: () => Promise.resolve(),
-    close: reportLeftOut,
+    close: () => reports.logLeftOut(),
+  }
+}
+
+function reportRefusals(port: LimiterPort, now: () => number, log: Pick<Log, 'warn'>) {
+  let pausedUntilMs = -Infinity
+  let leftOut = 0
+  let timer: NodeJS.Timeout | undefined
+  const logLeftOut = (): void => {
+    clearTimeout(timer)
+    if (leftOut === 0) return
+    log.warn(
+      { refusals: leftOut },
+      'refusals not counted for bans: the primary process did not read its messages',
+    )
+    leftOut = 0
+  }
+  return {
+    logLeftOut,
+    send(message: RefusalMessage): void {
+      const nowMs = now()
+      if (nowMs < pausedUntilMs) {
+        leftOut += 1
+        return
+      }
+      if (send(port, message)) {
+        if (leftOut > 0) logLeftOut()
+        return
+      }
+      pausedUntilMs = nowMs + PAUSE_MS
+      // Where the pause is over and no refusal comes, by which the next one would begin.
+      clearTimeout(timer)
+      timer = setTimeout(logLeftOut, 2 * PAUSE_MS).unref()
+    },
   }
 }
 
