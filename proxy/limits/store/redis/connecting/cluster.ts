@@ -3,6 +3,7 @@ import { isOfReplica } from '../errors.ts'
 import type { Leaving } from './leaving.ts'
 import { readyWithoutInfo } from './ready-check.ts'
 import { commonOptions, loginOptions, retryDelayMs, type ReadCredentials } from './options.ts'
+import { withHost } from './redirections.ts'
 import { createRenewal } from './renewal.ts'
 import type { RedisAddress } from './url.ts'
 
@@ -126,15 +127,4 @@ function fillHosts(connection: Redis): void {
       told(error, reply)
     })
   Object.assign(connection, { cluster: askWithHosts })
-}
-
-/**
- * A redirection that names the host. `MOVED 3999 :6381` is to the host of the node that says so (`unknown-endpoint`); the library would
- * connect to this machine.
- *
- * @param message of any error
- * @param host of the node that sent it
- */
-export function withHost(message: string, host = ''): string {
-  return message.replace(/^((?:MOVED|ASK) \d+ )(?=:\d+$)/, (redirection) => redirection + host)
 }

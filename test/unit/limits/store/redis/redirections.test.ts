@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { withHost } from '../../../../../proxy/limits/store/redis/connecting/cluster.ts'
+import { withHost } from '../../../../../proxy/limits/store/redis/connecting/redirections.ts'
 
 test.each([
   ['MOVED 3999 :6381', 'MOVED 3999 192.0.2.1:6381'],
