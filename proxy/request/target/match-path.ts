@@ -16,8 +16,8 @@ export type MatchPaths = {
    */
   readonly otherMatchPaths: readonly string[]
   /**
-   * Of these, the ones without more than what stands behind the last dot. Rules match them, and a `:name` has no value in them: all
-   * names that begin with `anna.` would be one.
+   * Of these, paths that end before a dot of the last segment other than its last one. Rules match them, but a `:name` at their end has
+   * no value there: all names that begin with `anna.` would be one.
    */
   readonly shortened?: ReadonlySet<string> | undefined
 }

@@ -1,12 +1,13 @@
 /** Of one `Content-Type`, or of all lines of it together. */
 const mention = /charset/gi
-const utf8 = /[;,]\s*charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?=[;,]|$)/gi
-const latin1 = /[;,]\s*charset\s*=\s*"?(?:iso-8859-1|latin-?1)"?\s*(?=[;,]|$)/gi
+/** With what programs write in place of it. What names no charset is read as if it were not there. */
+const utf8 = /(?<=[;,\s])charset\s*[=:]\s*(?:["']?(?:utf[-_]?8(?:mb4)?|(?:us-)?ascii)["']?\s*)?(?=[;,]|$)/gi
+const latin1 = /[;,]\s*charset\s*=\s*"?(?:iso[-_]8859-1|latin-?1|binary)"?\s*(?=[;,]|$)/gi
 const utf16 = /[;,]\s*charset\s*=\s*"?utf-16(?:le|be)?"?\s*(?=[;,]|$)/gi
 
-/** Charsets in which ASCII is written as itself, and no other byte means an ASCII character. */
+/** Charsets in which a text of ASCII alone is written as itself. */
 const ofAscii =
-  /[;,]\s*charset\s*=\s*"?(?:iso-8859-\d{1,2}|latin-?\d|windows-125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gbk|gb2312|gb18030|big5)"?\s*(?=[;,]|$)/gi
+  /[;,]\s*charset\s*=\s*"?(?:iso[-_]8859-\d{1,2}|latin-?\d|binary|windows-125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gbk|gb2312|gb18030|big5)"?\s*(?=[;,]|$)/gi
 
 /** Charsets that a `Content-Type` names. */
 export type NamedCharsets = {
@@ -41,9 +42,9 @@ export function charsetsIn(contentType: string): NamedCharsets {
 
 /** Of nearly all requests that have one: no charset, or UTF-8. */
 const usualType = /^[\w/+.-]*(?:; ?charset=utf-8)?$/i
-const beyondAscii = /[\x80-\xff]|%(?:25)*[89a-f]/i
+const beyondAscii = /[\x80-\xff]|%(?:25)*[89a-f]|content-transfer-encoding/i
 
-/** Whether a text has other characters than those of ASCII, as they are or in escapes. */
+/** Whether a text may have other characters than those of ASCII: as they are, in escapes, or in a part in base64. */
 export function isBeyondAscii(text: string): boolean {
   return beyondAscii.test(text)
 }

@@ -12,6 +12,7 @@ export type BodyFormat = {
   readonly hasOtherCharset: boolean
   /** Some line names a charset in which only ASCII is read: anything else could be anybody's name. */
   readonly hasLegacyCharset: boolean
+  readonly hasUtf16: boolean
   /** Some line names a charset in which no values are read: they could be anybody's. */
   readonly hasUnknownCharset: boolean
   /** Of `Content-Encoding`, but for `identity`, in the order in which they were applied. */
@@ -38,7 +39,15 @@ export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
     .flatMap((encoding) => encoding.split(','))
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => coding !== 'identity')
-  const described = { kind, contentType, hasOtherCharset, hasLegacyCharset, hasUnknownCharset, codings }
+  const described = {
+    kind,
+    contentType,
+    hasOtherCharset,
+    hasLegacyCharset,
+    hasUtf16,
+    hasUnknownCharset,
+    codings,
+  }
   if (codings.length > 0) return { ...described, unread: 'encoding' }
   if (kind === undefined) return { ...described, unread: 'type' }
   return { ...described, unread: hasOtherCharset ? 'charset' : undefined }

@@ -35,8 +35,11 @@ export function readBodyValues(
 ): readonly Findings[] {
   // Django reads the query in this charset, too.
   const texts = 'bytes' in sent ? [target, sent.bytes, unpacked] : [target]
-  if (format.hasUnknownCharset || (format.hasLegacyCharset && texts.some(mayBeBeyondAscii)))
-    return nothingOf(names, 'charset').map((each) => ({ ...each, isCut: true }))
+  const mayBeAnybody =
+    format.hasUnknownCharset ||
+    (format.hasUtf16 && target.includes('%')) ||
+    (format.hasLegacyCharset && texts.some(mayBeBeyondAscii))
+  if (mayBeAnybody) return nothingOf(names, 'charset').map((each) => ({ ...each, isCut: true }))
   const others = queriesOf(target).map((query) => readFormValues(query, names))
   if (cookies !== '') others.push(readFormValues(queryOfCookies(cookies), names))
   if ('unread' in sent) return mergedByName(names, others, sent.unread)

@@ -1,4 +1,5 @@
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
+import { charsetsIn, isBeyondAscii } from '../../../request/values/charsets.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
 import { isDamagedBase64, textsOf } from './part-texts.ts'
 import { FoundLists, MAX_VALUES, type Findings } from './found-values.ts'
@@ -70,6 +71,7 @@ class PartSearch {
   #bytes = 0
   /** The part that was read last is the field `_charset_`. */
   #isCharsetField = false
+  #isBeyondAscii: boolean | undefined
   /** For content behind the first blank line, and for content behind another one: each is asked from left to right. */
   readonly #ends: readonly (readonly NextPlace[])[]
   readonly #lastLine: number
@@ -179,10 +181,14 @@ class PartSearch {
     return meant
   }
 
-  /** The charset of all parts (RFC 7578 section 4.6) to aiohttp and Jetty: in any but UTF-8 they could say anything. */
+  /** The charset of all parts (RFC 7578 section 4.6) to aiohttp and Jetty: in any but UTF-8 only ASCII says what it seems to. */
   #readCharset(starts: readonly number[]): void {
     const contents = starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i]))
-    if (!contents.every((content) => isUtf8Name.test(content.trim()))) this.found.cutAll()
+    for (const content of contents) {
+      const { hasOther, hasUnknown, hasUtf16 } = charsetsIn(`; charset=${content.slice(0, MAX_CHARSET)}`)
+      if (hasOther) this.#isBeyondAscii ??= isBeyondAscii(this.#text)
+      if (hasUnknown || hasUtf16 || (hasOther && this.#isBeyondAscii)) this.found.cutAll()
+    }
   }
 
   #contentsFrom(start: number, ways: readonly NextPlace[] = []): string[] {
@@ -234,12 +240,12 @@ const withoutColon = /\r\n[^\s:][^:\r\n]*\r/
 const longLine = new RegExp(`(?:^|\\n)[^\\n]{${MAX_LINE}}`)
 
 const charsetField = '_charset_'
+/** Of the name of one: longer names are of none. */
+const MAX_CHARSET = 64
 
 function mayBeCharsetField(name: string): boolean {
   return name.includes('%') && name.length <= 3 * charsetField.length
 }
-
-const isUtf8Name = /^(?:utf-?8|us-ascii)?$/i
 
 const nobody: ReadonlySet<number> = new Set()
 
