@@ -9,7 +9,7 @@ import { readBodyValues, type SentBody } from './body-values.ts'
 import { UnusualBytes, type Findings } from './found-values.ts'
 import type { BodyNames, BodyPart } from './names/body-names.ts'
 import { tooManyValues } from '../partition-key.ts'
-import { unpack } from './unpacked.ts'
+import { mayBePacked, unpack } from './unpacked.ts'
 
 export type { BodyPart } from './names/body-names.ts'
 
@@ -24,6 +24,8 @@ export class KeyBody {
   readonly #target: string
   readonly #cookies: string
   readonly #format: BodyFormat
+  /** It is read as it was sent, and counts by address too. */
+  readonly #hasUnknownCoding: boolean
   readonly #unpacked: Buffer | undefined
   readonly #names: BodyNames
   #findings: readonly Findings[] | undefined
@@ -44,11 +46,13 @@ export class KeyBody {
     this.#sent = sent
     this.#target = target
     this.#cookies = linesOf(rawHeaders, 'cookie').join('; ')
-    this.#format = bodyFormatOf(rawHeaders)
+    const format = bodyFormatOf(rawHeaders)
+    this.#hasUnknownCoding = format.codings.length > 0 && !mayBePacked(format.codings)
+    this.#format = this.#hasUnknownCoding ? bodyFormatOf(withoutCodings(rawHeaders)) : format
     this.#unpacked = 'bytes' in sent ? unpack(sent.bytes, this.#format.codings) : undefined
   }
 
-  /** Whether the body may have further values, of any account: behind the bytes that are read, or in an encoding that is not unpacked. */
+  /** Whether the body may have further values, of any account: behind the bytes that are read, or packed in a way that is not unpacked. */
   get isPartlyRead(): boolean {
     if ('unread' in this.#sent) return false
     return !this.#sent.isWhole || (this.#format.codings.length > 0 && this.#unpacked === undefined)
@@ -63,7 +67,8 @@ export class KeyBody {
       this.#cookies,
       this.#names,
     )
-    return this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
+    const findings = this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
+    return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
   }
 
   /** All that a text may stand for, but for empty texts. More than `maxReadings` where a part of it is not looked at. */
@@ -88,6 +93,10 @@ export class KeyBody {
   readPart(part: BodyPart): readonly string[] {
     return [...new Set(this.find(part).values.flatMap(({ text }) => this.valuesOf(text, part)))]
   }
+}
+
+function withoutCodings(rawHeaders: readonly string[]): string[] {
+  return rawHeaders.filter((_, i) => rawHeaders[i - (i % 2)] !== 'content-encoding')
 }
 
 const nothing: Findings = { values: [], elements: 1, unread: 'missing', isCut: false }

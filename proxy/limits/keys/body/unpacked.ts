@@ -59,3 +59,15 @@ export function unpack(bytes: Buffer, codings: readonly string[]): Buffer | unde
   }
   return unpacked
 }
+
+/**
+ * What the names of codings have in them that some server, proxy or framework takes off, or a backend with a library could: a backend may look
+ * for `gzip` anywhere in the field. Any other name, such as `utf-8`, `none` or `aws-chunked`, is a mistake that backends ignore or refuse.
+ */
+const packing =
+  /zip|gz|flate|zlib|br|zst|compress|lz|xz|bz|7z|pack|snappy|sdch|dcb|dcz|exi|aes|crypt|base64|quoted-printable/
+
+/** Whether a backend may read something else than the bytes that were sent. */
+export function mayBePacked(codings: readonly string[]): boolean {
+  return codings.some((coding) => packing.test(coding))
+}

@@ -439,7 +439,14 @@ describe('a body that is not read as a whole', () => {
   test.each<[string, Buffer, boolean, string[]]>([
     ['is long', Buffer.from(long.slice(0, 65_536)), false, []],
     ['unpacks to a long one', gzipSync(long), true, ['content-encoding', 'gzip']],
-    ['is packed in an unknown format', gzipSync('{}'), true, ['content-encoding', 'x']],
+    ...['compress', 'xz', 'lz4', 'snappy', 'X-Gzip2', 'gzip;q=1', 'utf-8, gzip', 'not-gzip', 'base64'].map(
+      (coding): [string, Buffer, boolean, string[]] => [
+        `is packed as ${coding}, which is not unpacked`,
+        gzipSync('{}'),
+        true,
+        ['content-encoding', coding],
+      ],
+    ),
     ['is packed three times', gzipSync('{}'), true, ['content-encoding', 'gzip, gzip, gzip']],
   ])(
     'counts by address, and is refused by a rule with devices, as it could name any account: it %s',
@@ -454,6 +461,26 @@ describe('a body that is not read as a whole', () => {
         )
       expect(bodyKeysOf({ partition: [part] }, () => [], read(), address)?.requests.get(address)).toBe(1)
       expect(bodyKeysOf({ partition: [part], device }, () => [], read(), address)).toBeUndefined()
+    },
+  )
+
+  test.each(['utf-8', 'none', 'binary', '8bit', 'aws-chunked', 'UTF-8, identity', '', 'x'])(
+    'one whose encoding names no packing counts by account as it was sent: %s',
+    (coding) => {
+      const latin1 = Buffer.from('email=\xe1nna', 'latin1')
+      const other = bodyValues(Buffer.from('\xe1nna').toString('latin1'), false)
+      for (const [type, bytes, values] of [
+        [json, Buffer.from('{"email":"a@x"}'), ['a@x']],
+        [form, Buffer.from('email=a%40x'), ['a@x']],
+        // To readers of Latin-1 too, as without an encoding.
+        [form, latin1, other],
+      ] as const) {
+        const rawHeaders = ['content-type', type, 'content-encoding', coding]
+        const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/', new BodyNames([part]))
+        const keys = bodyKeysOf({ partition: [part], device }, () => [], body, address)
+        expect(counts(keys, ...values).every((requests) => requests !== undefined)).toBe(true)
+        expect(keys?.requests.get(address)).toBe(1)
+      }
     },
   )
 
