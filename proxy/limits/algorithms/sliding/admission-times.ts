@@ -1,5 +1,6 @@
 import type { MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
+import { LargestTables } from '../slots/largest-tables.ts'
 import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 import { TimestampQueues } from './timestamp-queues.ts'
 
@@ -19,6 +20,9 @@ export class AdmissionTimes {
   readonly #times: TimestampQueues
   /** By table: how many times its slots hold. */
   readonly #timesOfTable: number[] = []
+  readonly #tablesByTimes = new LargestTables((table) =>
+    this.slots.stateOf(table, this.#timesOfTable[table] ?? 0),
+  )
 
   /**
    * @param capacity maximum number of clients, at least 1. Memory becomes resident when it is written
@@ -70,9 +74,10 @@ export class AdmissionTimes {
     let slot = this.slots.find(table, key)
     if (slot === NONE) slot = this.slots.add(table, key, windowMs, nowMs)
     else this.slots.takeOut(table, slot)
-    while (this.#times.lacksRoomFor(slot)) if (!this.#evictFirst(nowMs)) this.#dropOldest(slot)
+    if (this.#times.lacksRoomFor(slot)) this.#makeRoom(table, slot, nowMs)
     this.#times.push(slot, nowMs)
-    this.#noteTimes(slot, 1)
+    this.#timesOfTable[table] = (this.#timesOfTable[table] ?? 0) + 1
+    this.#tablesByTimes.noteRoom(table, this.#timesOfTable[table])
     this.slots.putLast(table, slot)
     return slot
   }
@@ -136,8 +141,11 @@ export class AdmissionTimes {
     if (this.slots.pendingAmount(slot) > count) this.slots.setPending(slot, count)
   }
 
-  #evictFirst(nowMs: number): boolean {
-    return this.slots.evictFirst(nowMs, (table) => this.#timesOfTable[table] ?? 0)
+  /** For one more time of a slot that is in no list. */
+  #makeRoom(table: number, slot: number, nowMs: number): void {
+    while (this.#times.lacksRoomFor(slot))
+      if (!this.slots.evictFirst(nowMs, this.#tablesByTimes)) this.#dropOldest(slot)
+    this.slots.noteTable(table)
   }
 
   #noteTimes(slot: number, change: number): void {

@@ -1,4 +1,5 @@
 import { KeyIndex, NONE } from './key-index.ts'
+import { LargestTables, type TableState } from './largest-tables.ts'
 import { SlotLists, type SlotList } from './slot-lists.ts'
 
 /** The data of an algorithm in the slots of a pool. */
@@ -12,8 +13,6 @@ export type SlotContent = {
   /** Frees what the slot holds elsewhere. Called before it is given to another client. */
   readonly clear?: (slot: number) => void
 }
-
-const MANY_TABLES = 100
 
 /** Counts of a client pending sync with the shared counters. Only its algorithm reads `counted`. */
 export type PendingSlot = {
@@ -29,8 +28,9 @@ export type PendingSlot = {
  * slot. Several tables share a pool: a table is the clients of one policy.
  *
  * The slots of a table are in a linked list in the order in which they were last put there, so nearly in the order in which they
- * end. Ended slots are reclaimed at the head of the lists, a few at each call and without timers. When all slots are in use, the one
- * at the head of the longest list is evicted: clients that make up keys under one policy cannot evict the counts of the others.
+ * end. Ended slots are reclaimed at the head of the lists, a few at each call and without timers. When all slots are in use and none at
+ * the head of a list has ended, the longest list gives one up: clients that make up keys under one policy cannot evict the counts of
+ * one that has fewer.
  *
  * The caller passes times, in milliseconds of one monotonic clock.
  */
@@ -47,9 +47,10 @@ export class SlotPool {
   readonly #pendingOfShards = new Map<number, number>()
   #turn = 0
   #evictions = 0
-  /** The longest list, and how many more slots can be evicted from it before another one may be longer. */
-  #longest: SlotList | undefined
-  #evictableFromLongest = 0
+  /** By number of slots. */
+  readonly #longest = new LargestTables((table) => this.stateOf(table, this.#listOfTable[table]?.size ?? 0))
+  /** All tables take the same room here: the first one is the one whose first slot ends first. */
+  readonly #firstToEnd = new LargestTables((table) => this.stateOf(table, 1))
   #pendingSize = 0
   #pendingCursor = 0
 
@@ -100,11 +101,12 @@ export class SlotPool {
    * @param windowMs the same for all clients of a table
    */
   add(table: number, key: string, windowMs: number, nowMs: number): number {
-    const list = (this.#listOfTable[table] ??= this.#lists.add(table, windowMs))
+    const list = this.#listOfTable[table] ?? this.#addList(table, windowMs)
     this.#reclaim(list, nowMs)
     if (this.#lists.isFull) this.evictFirst(nowMs)
     const slot = this.#lists.take()
     this.#index.insert(slot, table, key)
+    this.noteTable(table)
     return slot
   }
 
@@ -141,56 +143,38 @@ export class SlotPool {
     this.#turn = this.#turn + 1 < this.#lists.all.length ? this.#turn + 1 : 0
   }
 
+  /** Must be called when a slot is put into a list after others were evicted while it was in none. */
+  noteTable(table: number): void {
+    // The slot itself is not in the list yet.
+    this.#longest.noteRoom(table, (this.#listOfTable[table]?.size ?? 0) + 1)
+    this.#firstToEnd.noteRoom(table, 1)
+  }
+
+  /** As `LargestTables` reads it, of a table that takes this room if there is a slot to evict. */
+  stateOf(table: number, room: number): TableState {
+    const list = this.#listOfTable[table]
+    if (!list || list.first === NONE) return { room: 0, endsAtMs: Infinity }
+    return { room, endsAtMs: this.#content.endsAtMs(list.first, list.windowMs) }
+  }
+
   /**
-   * Evicts the first slot of the table that takes most room, or one that has ended. Returns whether there was one.
+   * Frees a slot that has ended, if there is one, or evicts the first slot of the largest table. Returns false if no slot is in a list.
    *
-   * @param roomOf the room that a table takes; by default the number of its slots
+   * @param largest which table is evicted from; by default the one with the most slots
    */
-  evictFirst(nowMs: number, roomOf?: (table: number) => number): boolean {
-    const list = roomOf ? this.#findLargest(nowMs, ({ table }) => roomOf(table)) : this.#findLongest(nowMs)
+  evictFirst(nowMs: number, largest = this.#longest): boolean {
+    const ended = this.#listOfTable[this.#firstToEnd.find() ?? NONE]
+    if (ended && this.#reclaim(ended, nowMs) > 0) return true
+    const list = this.#listOfTable[largest.find() ?? NONE]
     if (!list) return false
-    if (this.#content.endsAtMs(list.first, list.windowMs) > nowMs) this.#evictions += 1
+    this.#evictions += 1
     this.#remove(list, list.first)
     return true
-  }
-
-  /** With many tables, not all of them are looked at for each slot. */
-  #findLongest(nowMs: number): SlotList | undefined {
-    const { all } = this.#lists
-    const known = this.#longest
-    if (all.length > MANY_TABLES && known && known.first !== NONE && --this.#evictableFromLongest >= 0)
-      return known
-    const longest = this.#findLargest(nowMs, ({ size }) => size)
-    let second = 0
-    for (const list of all) if (list !== longest && list.size > second) second = list.size
-    this.#longest = longest
-    // Each slot that is evicted from it may go to the second one.
-    this.#evictableFromLongest = Math.floor(((longest?.size ?? 0) - second) / 2)
-    return longest
-  }
-
-  /** Of lists of the same size, the one whose first slot ends first. A list with an ended slot comes before all others. */
-  #findLargest(nowMs: number, sizeOf: (list: SlotList) => number): SlotList | undefined {
-    let largest: SlotList | undefined
-    let largestSize = 0
-    let endsAtMs = 0
-    for (const list of this.#lists.all) {
-      if (list.first === NONE) continue
-      const firstEndsAtMs = this.#content.endsAtMs(list.first, list.windowMs)
-      if (firstEndsAtMs <= nowMs) return list
-      const size = sizeOf(list)
-      if (largest && (size < largestSize || (size === largestSize && firstEndsAtMs >= endsAtMs))) continue
-      largest = list
-      largestSize = size
-      endsAtMs = firstEndsAtMs
-    }
-    return largest
   }
 
   /** Frees all slots of these tables except those with numbers pending sync. Returns the tables that still have slots. */
   dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
     this.#turn = 0
-    this.#longest = undefined
     const left = new Set<number>()
     for (const table of tables) {
       const list = this.#listOfTable[table]
@@ -266,6 +250,14 @@ export class SlotPool {
   /** The window length of the slot's table. */
   windowMsOf(slot: number): number {
     return this.#listOfTable[this.tableOf(slot)]?.windowMs ?? 0
+  }
+
+  #addList(table: number, windowMs: number): SlotList {
+    const list = this.#lists.add(table, windowMs)
+    this.#listOfTable[table] = list
+    // The windows of an earlier table with this number may have been longer.
+    this.#firstToEnd.noteEnd(table)
+    return list
   }
 
   /** Returns the number of reclaimed slots, at most 2; there may be more to reclaim. */

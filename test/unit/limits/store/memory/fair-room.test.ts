@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { NONE } from '../../../../../proxy/limits/algorithms/slots/key-index.ts'
+import { SlotPool } from '../../../../../proxy/limits/algorithms/slots/slot-pool.ts'
 import type { Policy } from '../../../../../proxy/policy.ts'
 import { createMemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
 import { seededRandom } from '../../../../support/random/seeded-random.ts'
@@ -55,4 +57,76 @@ test('keys that are made up under one of hundreds of rules evict no counter of t
   }
   const outcomes = others.map((other) => limiter.decide(chargeAll('ip', [other])).outcome)
   expect(new Set(outcomes)).toEqual(new Set(['refused']))
+})
+
+test('with any number of rules, no running counter is evicted while an ended one is left', () => {
+  for (const tables of [1, 2, 10, 99, 152, 400]) {
+    const ends = new Float64Array(MAX_KEYS)
+    const pool = new SlotPool(MAX_KEYS, 42, new Uint32Array(MAX_KEYS), {
+      endsAtMs: (slot) => ends[slot] ?? 0,
+    })
+    const windowsMs = Array.from({ length: tables }, () => draw(1, 100) * MINUTE_MS)
+    let evictedTooEarly = 0
+    let nowMs = 0
+    for (let sent = 0; sent < 4 * MAX_KEYS; sent++) {
+      // Most are of one rule, so that it stays the one with the most.
+      const table = draw(0, 3) === 0 ? draw(0, tables) : 0
+      const hasEnded = ends.some((endsAtMs) => endsAtMs > 0 && endsAtMs <= nowMs)
+      const { evictions } = pool
+      const slot = pool.add(table, `key:${sent}`, windowsMs[table] ?? 0, nowMs)
+      if (hasEnded && pool.evictions > evictions) evictedTooEarly += 1
+      ends[slot] = nowMs + (windowsMs[table] ?? 0)
+      pool.putLast(table, slot)
+      nowMs += draw(0, 2 * 100) * (MINUTE_MS / 2000)
+    }
+    expect([tables, evictedTooEarly]).toEqual([tables, 0])
+  }
+})
+
+test('ended counters of a table that came in place of one with a longer window go before running ones', () => {
+  const ends: number[] = []
+  const content = { endsAtMs: (slot: number) => ends[slot] ?? 0 }
+  const pool = new SlotPool(4, 42, new Uint32Array(4), content)
+  const addOne = (table: number, key: string, windowMs: number, nowMs: number): void => {
+    const slot = pool.add(table, key, windowMs, nowMs)
+    ends[slot] = nowMs + windowMs
+    pool.putLast(table, slot)
+  }
+  addOne(0, 'gone', 90 * MINUTE_MS, 0)
+  for (const key of ['a', 'b', 'c', 'd']) addOne(1, key, 60 * MINUTE_MS, 0)
+  expect(pool.evictions).toBe(1)
+  pool.dropTables(new Set([0]))
+  addOne(0, 'brief', MINUTE_MS, 0)
+  addOne(1, 'e', 60 * MINUTE_MS, MINUTE_MS)
+  expect([pool.evictions, pool.find(0, 'brief')]).toEqual([1, NONE])
+})
+
+/** The number of times that slots of the table are looked at for each key that is new in a full table. */
+function looksPerNewKey(tables: number): number {
+  let looks = 0
+  const capacity = 20_000
+  const ends = new Float64Array(capacity)
+  const content = {
+    endsAtMs: (slot: number) => {
+      looks += 1
+      return ends[slot] ?? 0
+    },
+  }
+  const pool = new SlotPool(capacity, 42, new Uint32Array(capacity), content)
+  const addOne = (sent: number): void => {
+    const table = draw(0, tables)
+    const slot = pool.add(table, `key:${sent}`, MINUTE_MS, sent / 100)
+    ends[slot] = sent / 100 + MINUTE_MS
+    pool.putLast(table, slot)
+  }
+  for (let sent = 0; sent < 2 * capacity; sent++) addOne(sent)
+  looks = 0
+  for (let sent = 0; sent < 20_000; sent++) addOne(2 * capacity + sent)
+  expect(pool.evictions).toBe(2 * capacity)
+  return looks / 20_000
+}
+
+test('a new key in a full table looks at as few counters with 10,000 rules as with 10', () => {
+  expect(looksPerNewKey(10)).toBeLessThan(10)
+  expect(looksPerNewKey(10_000)).toBeLessThan(10)
 })

@@ -1,0 +1,101 @@
+/**
+ * The room that a table of slots takes, 0 for one with none that can be evicted, and when the first of its slots ends: as they are now.
+ */
+export type TableState = { readonly room: number; readonly endsAtMs: number }
+
+/**
+ * Finds the table that takes most room; among tables of the same room, the one whose first slot ends first. It is a binary heap of the
+ * last known state of each table. A table may shrink, or end later, without being noted: it is read when it comes to the top, and sinks to
+ * where it belongs. So a search takes logarithmic time, however many tables there are, and each change costs one reading at most.
+ */
+export class LargestTables {
+  readonly #read: (table: number) => TableState
+  /** No table is before the one at half its place. */
+  readonly #heap: number[] = []
+  /** By table: its place in the heap, undefined if it is not in it. */
+  readonly #places: (number | undefined)[] = []
+  /** By table: no less than the room that it takes. */
+  readonly #rooms: number[] = []
+  /** By table: no later than its first slot ends. */
+  readonly #ends: number[] = []
+
+  constructor(read: (table: number) => TableState) {
+    this.#read = read
+  }
+
+  /** Must be called when a table may take more room than before. */
+  noteRoom(table: number, room: number): void {
+    const place = this.#places[table]
+    if (place !== undefined && room <= (this.#rooms[table] ?? 0)) return
+    this.#rooms[table] = room
+    this.#ends[table] = -Infinity
+    this.#rise(place ?? this.#heap.length, table)
+  }
+
+  /** Must be called when the first slot of a table may end earlier than the first one before. */
+  noteEnd(table: number): void {
+    const place = this.#places[table]
+    if (place === undefined) return
+    this.#ends[table] = -Infinity
+    this.#rise(place, table)
+  }
+
+  /** The largest table, or undefined if none takes room. */
+  find(): number | undefined {
+    for (let table = this.#heap[0]; table !== undefined; table = this.#heap[0]) {
+      const { room, endsAtMs } = this.#read(table)
+      if (room === this.#rooms[table] && endsAtMs === this.#ends[table] && room > 0) return table
+      this.#rooms[table] = room
+      this.#ends[table] = endsAtMs
+      if (room > 0) this.#sink(table)
+      else this.#removeTop(table)
+    }
+    return undefined
+  }
+
+  #removeTop(table: number): void {
+    this.#places[table] = undefined
+    const last = this.#heap.pop()
+    if (last !== undefined && last !== table) this.#sink(last)
+  }
+
+  #rise(from: number, table: number): void {
+    let place = from
+    while (place > 0) {
+      const above = (place - 1) >> 1
+      const other = this.#heap[above] ?? 0
+      if (!this.#isBefore(table, other)) break
+      this.#put(place, other)
+      place = above
+    }
+    this.#put(place, table)
+  }
+
+  /** Puts a table at the top, and lets it sink below those that are before it. */
+  #sink(table: number): void {
+    let place = 0
+    for (;;) {
+      let below = 2 * place + 1
+      let other = this.#heap[below]
+      const right = this.#heap[below + 1]
+      if (other !== undefined && right !== undefined && this.#isBefore(right, other)) {
+        below += 1
+        other = right
+      }
+      if (other === undefined || !this.#isBefore(other, table)) break
+      this.#put(place, other)
+      place = below
+    }
+    this.#put(place, table)
+  }
+
+  #put(place: number, table: number): void {
+    this.#heap[place] = table
+    this.#places[table] = place
+  }
+
+  #isBefore(table: number, other: number): boolean {
+    const more = (this.#rooms[table] ?? 0) - (this.#rooms[other] ?? 0)
+    return more > 0 || (more === 0 && (this.#ends[table] ?? 0) < (this.#ends[other] ?? 0))
+  }
+}
