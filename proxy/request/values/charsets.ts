@@ -1,8 +1,14 @@
 /** Of one `Content-Type`, or of all lines of it together. */
 const mention = /charset/gi
-/** With what programs write in place of it. What names no charset is read as if it were not there. */
-const utf8 = /(?<=[;,\s])charset\s*[=:]\s*(?:["']?(?:utf[-_]?8(?:mb4)?|(?:us-)?ascii)["']?\s*)?(?=[;,]|$)/gi
-const latin1 = /[;,]\s*charset\s*=\s*"?(?:iso[-_]8859-1|latin-?1|binary)"?\s*(?=[;,]|$)/gi
+/** Names of UTF-8 and ASCII, with what programs write in place of them. */
+export const utf8Names = /utf[-_]?8(?:mb4)?|(?:us-)?ascii/
+export const latin1Names = /iso[-_]8859-1|latin-?1|binary/
+/** A parameter without a name is read as if it were not there. */
+const utf8 = new RegExp(
+  `(?<=[;,\\s])charset\\s*[=:]\\s*(?:["']?(?:${utf8Names.source})["']?\\s*)?(?=[;,]|$)`,
+  'gi',
+)
+const latin1 = new RegExp(`[;,]\\s*charset\\s*=\\s*"?(?:${latin1Names.source})"?\\s*(?=[;,]|$)`, 'gi')
 const utf16 = /[;,]\s*charset\s*=\s*"?utf-16(?:le|be)?"?\s*(?=[;,]|$)/gi
 
 /** Charsets in which a text of ASCII alone is written as itself. */

@@ -22,7 +22,8 @@ const MAX_KEYS = 100
  * could be read otherwise.
  *
  * @returns undefined where it would count for too many: a value can be read in more than `maxReadings` ways, there are more than
- *   `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has a device and the body is not read as a whole. No keys where another part of the key is absent: the policy does not apply
+ *   `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has a device and the body is not read as a whole. No keys
+ *   where another part of the key is absent: the policy does not apply
  */
 export function bodyKeysOf(
   { partition, device }: Pick<Policy, 'partition' | 'device'>,

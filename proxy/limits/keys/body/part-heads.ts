@@ -1,3 +1,4 @@
+import { latin1Names, utf8Names } from '../../../request/values/charsets.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** From one place in a text to another. */
@@ -63,13 +64,12 @@ export class PartHeads {
     const words = (this.#words ??= wordsIn(this.#text))
     const charset = words.charset.firstIn(start, end)
     const has = (places: Places): boolean => places.firstIn(start, end) !== undefined
-    // With the end of the line.
-    const isOther = charset !== undefined && words.usualCharset.firstIn(start, end + 2) === undefined
+    const isOther = charset !== undefined && words.usualCharset.firstIn(start, end) === undefined
     const head: PartHead = {
       mayBeWide: charset !== undefined && words.width.firstIn(charset, end) !== undefined,
       isBase64: has(words.base64),
       isQuoted: has(words.quoted),
-      hasUnknownCharset: words.charset.countIn(start, end) > words.knownCharset.countIn(start, end + 2),
+      hasUnknownCharset: words.charset.countIn(start, end) > words.knownCharset.countIn(start, end),
       unread: has(words.encoding) ? 'encoding' : isOther ? 'charset' : undefined,
     }
     this.#known.set(start, head)
@@ -80,15 +80,19 @@ type Words = Readonly<
   Record<'charset' | 'usualCharset' | 'knownCharset' | 'width' | 'base64' | 'quoted' | 'encoding', Places>
 >
 
+const usualCharset = charsetOf(utf8Names.source)
+const knownCharset = charsetOf(`${utf8Names.source}|${latin1Names.source}|utf-16(?:le|be)?`)
+
+function charsetOf(names: string): RegExp {
+  return new RegExp(`charset\\s*=\\s*["']?(?:${names})["']?[ \\t]*(?=[;\\r\\n]|$)`, 'gi')
+}
+
 /** What heads may say, wherever it stands in the text. */
 function wordsIn(text: string): Words {
   return {
     charset: new Places(text, /charset/gi),
-    usualCharset: new Places(text, /charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?:[;\r\n]|$)/gi),
-    knownCharset: new Places(
-      text,
-      /charset\s*=\s*"?(?:utf-?8|us-ascii|iso-8859-1|latin-?1|utf-16(?:le|be)?)"?\s*(?:[;\r\n]|$)/gi,
-    ),
+    usualCharset: new Places(text, usualCharset),
+    knownCharset: new Places(text, knownCharset),
     width: new Places(text, /16|32/g),
     base64: new Places(text, /base64/gi),
     quoted: new Places(text, /quoted-printable/gi),

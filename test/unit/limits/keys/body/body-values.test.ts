@@ -397,6 +397,8 @@ test.each(['ascii', "'utf-8'", 'utf_8', 'utf8mb4', '', 'UTF8', 'binary', 'iso_88
   (charset) => {
     expect(counts(keysOf('{"email":"a@x"}', `${json}; charset=${charset}`), 'a@x')[0]).toBe(1)
     expect(counts(keysOf('email=a@x', `${form};charset=${charset}`), 'a@x')[0]).toBe(1)
+    const part = `${named('email')}\r\nContent-Type: text/plain; charset=${charset || 'utf-8'}`
+    expect(counts(keysOf(multipart([[part, 'a@x']]), ofB), 'a@x')[0]).toBe(1)
   },
 )
 
