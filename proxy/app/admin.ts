@@ -22,18 +22,18 @@ import type { ConfigState } from '../telemetry/metrics/metrics.ts'
 import { adminConnectionsWithin, readOpenFilesLimit } from './observe/open-files.ts'
 import type { Reloader } from './reload/reloader.ts'
 import { listenOn } from './listen/server.ts'
-import { rulesInForce } from './serving/rules-in-force.ts'
+import { currentRules } from './serving/current-rules.ts'
 import { version } from './observe/version.ts'
 
 /** The listener of operators and their tools, apart from that of the clients. */
 export type Admin = Running & {
   /** Resolves with the port. */
   listen(): Promise<number>
-  /** Call it when another table of limits is in force. */
+  /** Call it when another table of limits takes effect. */
   tableChanged(): void
 }
 
-/** The questions of the admin listener that depend on the table of limits in force. */
+/** The questions of the admin listener that depend on the current table of limits. */
 type Operated = Pick<AdminDeps, 'readHealth' | 'readMetrics'> & {
   readonly clients: ClientOperations
   readonly reloader: Reloader
@@ -44,14 +44,14 @@ const adminSettings = { host: 'ADMIN_HOST', port: 'ADMIN_PORT' }
 
 export function composeAdmin(settings: GatewaySettings, log: Log, state: Operated): Admin {
   const { adminHost: host, adminPort: port, adminToken: token } = settings
-  let inForce = composeRoutes(settings, state)
+  let active = composeRoutes(settings, state)
   const apiRoutes: ApiRoutes = new Map(
-    Array.from(inForce, ([path, route]) => [
+    Array.from(active, ([path, route]) => [
       path,
       Object.fromEntries(
         Object.keys(route).map((method): [string, ApiAnswer] => [
           method,
-          (query, body) => inForce.get(path)?.[method]?.(query, body),
+          (query, body) => active.get(path)?.[method]?.(query, body),
         ]),
       ),
     ]),
@@ -60,7 +60,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   const readConfig = (): ConfigState => reloader.readConfig()
   const history = createHistory(readActivities, Date.now)
   const liveEvents = createLiveEvents({
-    readStatus: () => readLiveStatus({ answers: () => inForce, readActivities, readConfig }),
+    readStatus: () => readLiveStatus({ answers: () => active, readActivities, readConfig }),
     async readHistory() {
       await history.sample()
       return history.read()
@@ -73,7 +73,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   limitConnections(server, adminConnectionsWithin(readOpenFilesLimit()))
   let opening: Promise<AddressInfo> | undefined
   return {
-    tableChanged: () => void (inForce = composeRoutes(state.reloader.current(), state)),
+    tableChanged: () => void (active = composeRoutes(state.reloader.current(), state)),
     listen: async () => {
       opening = listenOn(server, { host, port, exclusive: true }, adminSettings)
       return (await opening).port
@@ -93,7 +93,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
 /** Made anew for each table: always the same paths and methods. */
 function composeRoutes(settings: GatewaySettings, { clients, reloader, readHealth }: Operated): ApiRoutes {
   const limitsEnabled = !settings.rateLimitingDisabled
-  const rules = rulesInForce(settings)
+  const rules = currentRules(settings)
   const addresses = createAddressReader([], { ipv6Prefix: settings.ipv6Prefix })
   const policies = rules.map(({ policy }) => policy)
   return new Map([

@@ -36,7 +36,7 @@ export type Counting = Running & {
   readonly clientTable: ClientTable
   /** The Redis that replicas share. */
   readonly shared?: SharedBy | undefined
-  /** Called when other rules are in force. Resolves when the state of the old rules is freed. */
+  /** Called when other rules take effect. Resolves when the state of the old rules is freed. */
   useRules(rules: readonly Rule[]): Promise<void>
   /** Resolves when the store is connected, or after a short wait. */
   ready(): Promise<void>

@@ -14,7 +14,7 @@ const formatNames = ['auto', 'common', 'combined', 'traefik', 'traefik-json', 'c
 export function createProgram(report: Report): Command {
   const program = new Command('sluice')
     .description(
-      'A rate-limiting reverse proxy: run it, check its limits, and try them before they are in force.',
+      'A rate-limiting reverse proxy: run it, check its limits, and try them before they take effect.',
     )
     .exitOverride()
     .addHelpText(

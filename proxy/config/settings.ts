@@ -132,8 +132,8 @@ export function loadGatewaySettings(
     hasFallback: isUpstreamGiven(env, file?.source) || isEachOnlyOver(routes),
     jwt,
   }
-  const inForce = { rules: settings.rules, keySet }
-  const loaded = { env, cwd, path, name, file, read, values, written: rules, ...inForce }
+  const active = { rules: settings.rules, keySet }
+  const loaded = { env, cwd, path, name, file, read, values, written: rules, ...active }
   const warnings = findWarnings(loaded)
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }
 }

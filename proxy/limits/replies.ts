@@ -140,7 +140,7 @@ const names: Readonly<Record<LimitHeaderFormat, readonly string[]>> = {
  * The response fields of draft-ietf-httpapi-ratelimit-headers-11: structured-field Lists of String items. The one place
  * that writes them, because the draft may yet turn the String into a Token.
  *
- * Shadow policies are left out: a client that heeds the fields would slow down for a limit that is not in force.
+ * Shadow policies are left out: a client that heeds the fields would slow down for a limit that is not enforced.
  */
 function ietfHeaders(states: readonly PolicyState[], wallNow: () => number): string[] {
   const shown = oneStateEach(states)

@@ -28,7 +28,7 @@ export type RequestTable = Pick<
   | 'hasBodyKeys'
   | 'hasPlans'
 > & {
-  /** The rules in force: none with limiting switched off. */
+  /** The current rules: none with limiting switched off. */
   readonly written: readonly Rule[]
   readonly head: HeadOptions
   /** Names of routes; undefined where everything goes to `upstream`. */

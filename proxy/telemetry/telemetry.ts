@@ -51,7 +51,7 @@ export type UnreadCost = 'missing' | 'type' | 'encoding' | 'json' | 'cut' | 'sta
 
 /**
  * Whether a device has signed in to the account that its request names (`known`); or has a device cookie, but none of this account
- * that is in force (`unknown`); or has none.
+ * that is in effect (`unknown`); or has none.
  */
 export type DeviceOutcome = 'known' | 'unknown' | 'none'
 

@@ -103,7 +103,7 @@ async function statuses(port: number, method: string, path: string, count: numbe
   return seen
 }
 
-test('two commands put Sluice before a project, and a table that comes later is in force', async () => {
+test('two commands put Sluice before a project, and a table that comes later takes effect', async () => {
   const [port, config] = [await freePort(), makeConfigFolder()]
   const env = { GATEWAY_PORT: String(port), SLUICE_CONFIG: config }
   await withProject('before-my-project.yml', env, async (project) => {
@@ -121,7 +121,7 @@ test('two commands put Sluice before a project, and a table that comes later is 
     writeFileSync(join(config, 'new'), 'limits: [{ name: own, match: GET /own, requests: 2, window: 1h }]\n')
     renameSync(join(config, 'new'), join(config, 'sluice.yaml'))
     await eventually(
-      'the changed table is in force',
+      'the changed table is in effect',
       async () => expect((await send(port, 'GET', '/own')).status).toBe(429),
       starting,
     )

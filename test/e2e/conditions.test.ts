@@ -80,7 +80,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     )
   })
 
-  test('jwt: a claim of a verified token that is in force', async () => {
+  test('jwt: a claim of a verified token that has not expired', async () => {
     const withToken = async (authorization: string): Promise<number[]> =>
       twice('/plan', { headers: { authorization } })
     expect(await twice('/plan')).toEqual(counted)

@@ -61,7 +61,7 @@ describe.concurrent.each(['one process', 'workers'])('CrowdSec and %s', (place) 
     gateway = await start(api, place === 'workers' ? { WORKERS: '2' } : {})
   })
 
-  test('bans of addresses and networks are in force from the first request on', inOrder, async () => {
+  test('bans of addresses and networks are in effect from the first request on', inOrder, async () => {
     for (const from of ['127.0.0.2', '127.0.1.77']) expect(await gateway.status(from), from).toBe(403)
     for (const from of ['127.0.0.1', '127.0.0.3']) expect(await gateway.status(from), from).toBe(200)
     expect(api.polls[0]).toBe('?startup=true&scopes=ip,range')

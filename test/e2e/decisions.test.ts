@@ -382,7 +382,7 @@ test('the log of refused requests has the original request, and the status that 
   expect(JSON.parse(line)).toMatchObject({ status: 429, policy: 'login', path: '/login', method: 'POST' })
 })
 
-test('a changed table is in force there too', async () => {
+test('a changed table takes effect there too', async () => {
   const CONFIG_FILE = writeConfigFile(table)
   const own = await startHosted({
     UPSTREAM_URL: backend.url,

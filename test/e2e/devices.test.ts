@@ -358,7 +358,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
 })
 
 test.each([1, 2])(
-  'a reload reads the file of the secret again: two secrets are in force, then the new one alone (%i workers)',
+  'a reload reads the file of the secret again: two secrets are accepted, then the new one alone (%i workers)',
   async (workers) => {
     const backend = await startLogin()
     const folder = makeTemporaryDirectory()

@@ -80,7 +80,7 @@ test('the gateway starts as the pod says, is probed, and stops without refusing 
   expect(await gateway.process.exit).toBe(0)
 })
 
-test('a changed config map is in force without a restart', async () => {
+test('a changed config map takes effect without a restart', async () => {
   const gateway = await startPod()
   mountConfigMap(gateway.volume, 'second', (yaml) => yaml.replace('requests: 30', 'requests: 77'))
   await gateway.process.waitForLine(/"changed":1.*"limits reloaded"/)

@@ -93,10 +93,10 @@ describe.each(['one process', 'workers'])('%s', (place) => {
     await gateway.waitUntilDenied('127.0.0.9', false)
   })
 
-  test('a bad line leaves the list in force, and log and metrics say so until it is right', async () => {
+  test('a bad line leaves the current list in use, and log and metrics say so until it is right', async () => {
     writeFileSync(gateway.list, '127.0.0.12\nexample.com\n')
     await gateway.waitForLine(
-      /"list":"\.\/lists\/vpn\.txt","mistakes":\["\.\/lists\/vpn\.txt:2: got \\"example\.com\\", needs one IP address or CIDR.*"\].*keeping the one in force/,
+      /"list":"\.\/lists\/vpn\.txt","mistakes":\["\.\/lists\/vpn\.txt:2: got \\"example\.com\\", needs one IP address or CIDR.*"\].*keeping the previous one/,
     )
     await gateway.waitUntilDenied('127.0.0.11')
     await gateway.waitUntilDenied('127.0.0.12', false)
@@ -115,7 +115,7 @@ describe.each(['one process', 'workers'])('%s', (place) => {
     )
   })
 
-  test('a list that is gone stays in force, and is read again when it is back', async () => {
+  test('a list that is gone stays in effect, and is read again when it is back', async () => {
     rmSync(gateway.list)
     await gateway.waitUntilDenied('127.0.0.12')
     writeFileSync(gateway.list, '127.0.0.15\n')
@@ -133,7 +133,7 @@ describe.each(['one process', 'workers'])('%s', (place) => {
     })
     writeFileSync(join(gateway.folder, 'more.txt'), '# more\n127.0.0.30\n')
     expect(await askOperator(gateway, 'POST', '/api/reload', {})).toMatchObject({ status: 200 })
-    // The lists are read before the table is in force.
+    // The lists are read before the table is in effect.
     expect(await gateway.status('127.0.0.30')).toBe(403)
     await gateway.waitUntilDenied('127.0.0.15')
     writeFileSync(file, settings)

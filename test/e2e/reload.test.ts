@@ -58,7 +58,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect((await gateway.reload()).status).toBe(200)
   }
 
-  test('a new table is in force at once, and counts go on', async () => {
+  test('a new table takes effect at once, and counts go on', async () => {
     await reloadWith(table(rule('a', 5), rule('b', 5), rule('same', 9)))
     for (let asked = 0; asked < 5; asked++) await gateway.send('GET', '/a')
     expect((await gateway.send('GET', '/a')).status).toBe(429)
@@ -146,7 +146,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect(status).toBe(422)
     expect(body).toEqual({
       code: 422,
-      error: 'The settings are invalid; the limits in force stay',
+      error: 'The settings are invalid; the current limits stay in effect',
       mistakes: [
         expect.stringMatching(/sluice\.yaml:2: rule "a", requests: got "?none"?, needs a whole number/),
       ],
@@ -156,7 +156,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect(await statusOf(gateway)).toMatchObject({ tableHash, lastReloadSuccessful: false })
     expect(await metric(gateway, /^sluice_config_last_reload_successful (\d)$/m)).toBe('0')
     await gateway.waitForLine(
-      /"level":"error".*rule \\"a\\", requests: .*"msg":"reload refused; keeping the limits in force"/,
+      /"level":"error".*rule \\"a\\", requests: .*"msg":"reload refused; keeping the current limits"/,
     )
     await reloadWith(table(rule('kept', 6)))
     expect(await statusOf(gateway)).toMatchObject({ lastReloadSuccessful: true })
@@ -227,9 +227,9 @@ describe.concurrent('a change of the file is reloaded automatically', () => {
     const gateway = await start(table(rule('a', 5)))
     const before = await hashOf(gateway)
     writeFileSync(gateway.file, table(rule('a', 6)))
-    await eventually('another table is in force', async () => (await hashOf(gateway)) !== before)
+    await eventually('another table takes effect', async () => (await hashOf(gateway)) !== before)
     writeFileSync(gateway.file, wrong)
-    await gateway.waitForLine(/"trigger":"file".*"msg":"reload refused; keeping the limits in force"/)
+    await gateway.waitForLine(/"trigger":"file".*"msg":"reload refused; keeping the current limits"/)
     expect(await left(gateway, '/a')).toBe('5')
     expect(gateway.output().match(/reload refused/g)).toHaveLength(1)
   })
@@ -242,7 +242,7 @@ describe.concurrent('a change of the file is reloaded automatically', () => {
     const before = await hashOf(gateway)
     writeFileSync(`${gateway.file}.new`, table(rule('a', 6)))
     renameSync(`${gateway.file}.new`, gateway.file)
-    await eventually('another table is in force', async () => (await hashOf(gateway)) !== before)
+    await eventually('another table takes effect', async () => (await hashOf(gateway)) !== before)
   })
 
   test('through the symbolic links of a ConfigMap of Kubernetes', async () => {
@@ -260,7 +260,7 @@ describe.concurrent('a change of the file is reloaded automatically', () => {
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE })
     const before = await hashOf(gateway)
     publish('..2026_02', table(rule('a', 6)))
-    await eventually('another table is in force', async () => (await hashOf(gateway)) !== before)
+    await eventually('another table takes effect', async () => (await hashOf(gateway)) !== before)
     expect(await left(gateway, '/a')).toBe('5')
   })
 
@@ -291,7 +291,7 @@ test.each(['1', '2'])('SIGHUP: WORKERS=%s', async (WORKERS) => {
   writeFileSync(file, wrong)
   gateway.process.child.kill('SIGHUP')
   await gateway.process.waitForLine(
-    /"trigger":"signal","mistakes":.*"reload refused; keeping the limits in force"/,
+    /"trigger":"signal","mistakes":.*"reload refused; keeping the current limits"/,
   )
   expect((await gateway.send('GET', '/a')).headers['ratelimit']).toContain('r=7')
 })

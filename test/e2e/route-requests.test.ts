@@ -115,7 +115,7 @@ test('with VIA=0 the backend gets no Via', async () => {
   expect(fieldLines(lastOf(backend), 'x-forwarded-proto')).toEqual(['http'])
 })
 
-test('a changed header is in force at the next reload, and no connection is opened for it', async () => {
+test('a changed header takes effect at the next reload, and no connection is opened for it', async () => {
   const backend = await startBackend()
   const file = writeConfigFile(`upstream: ${backend.url}\nrequestHeaders: { X-A: one }`)
   const gateway = await startHosted({ CONFIG_FILE: file })

@@ -6,7 +6,7 @@ import { openRedis } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
-/* Two versions of the gateway are on one Redis during an upgrade. What the older one does not understand is not in force there. */
+/* Two versions of the gateway are on one Redis during an upgrade. Entries that the older one does not understand have no effect there. */
 
 const known = JSON.stringify({ kind: 'ban', partitionKey: '192.0.2.1', by: 'operator' })
 
@@ -44,6 +44,6 @@ test.for([
   await store.put({ kind: 'ban', partitionKey: '192.0.2.3', by: 'operator' }, 60_000)
   await store.ready()
   expect(lines.map(({ msg }) => msg)).toEqual([
-    'some bans or overrides in Redis are not in force here: another version of the gateway has written them',
+    'some bans or overrides in Redis have no effect here: another version of the gateway has written them',
   ])
 })

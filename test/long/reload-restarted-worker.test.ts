@@ -9,7 +9,7 @@ import { eventually } from '../support/wait/eventually.ts'
 const table = (requests: number | string): string =>
   `limits: [{ name: a, match: GET /a, requests: ${requests}, window: 10m }]\n`
 
-test('a worker that is restarted gets the table in force, whatever the file says', async () => {
+test('a worker that is restarted gets the current table, whatever the file says', async () => {
   const backend = await startBackend()
   const file = writeConfigFile(table(5))
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: file, WORKERS: '2' })

@@ -3,7 +3,7 @@ import { runNode } from '../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 /*
- * docs/decisions/reload.md: a table of ten thousand rules goes into force while requests are served. Reading, comparing and compiling it
+ * docs/decisions/reload.md: a table of ten thousand rules takes effect while requests are served. Reading, comparing and compiling it
  * takes seconds of CPU, of which no turn of the event loop takes more than 20 ms. By its CPU, which does not hang on what else the machine
  * does.
  */

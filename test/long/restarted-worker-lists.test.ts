@@ -8,7 +8,7 @@ import { freePort } from '../support/network/ports.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// A worker reads lists of addresses and GeoIP databases itself. Where it starts while one has a mistake, it takes the one in force from
+// A worker reads lists of addresses and GeoIP databases itself. If one has a mistake when it starts, it takes the previous one from
 // its primary process: without it a denyList would refuse nobody, and without workers nobody would be served.
 
 async function startWithList(content: string) {
@@ -30,7 +30,8 @@ async function startTwo(table: string) {
       Number(pid),
     )
   const refusals = () =>
-    gateway.process.output().match(/list of addresses refused; keeping the one in force/g) ?? []
+    gateway.process.output().match(/cannot use the changed list of addresses; keeping the previous one/g) ??
+    []
   const statuses = async (...from: string[]) =>
     Promise.all(from.map(async (each) => (await send(gateway.port, 'GET', '/', { from: each })).status))
   await eventually('both workers listen', () => expect(listening()).toHaveLength(2))
@@ -40,7 +41,7 @@ async function startTwo(table: string) {
 test.each<[string, (list: string) => void]>([
   ['has a mistake', (list) => writeFileSync(list, '127.0.0.8\nexample.com\n')],
   ['is gone', (list) => rmSync(list)],
-])('workers that are all restarted while a list %s serve with the list in force', async (_, spoil) => {
+])('workers that are all restarted while a list %s serve with the current list', async (_, spoil) => {
   const { list, gateway, listening, refusals, statuses } = await startWithList('127.0.0.7\n')
   spoil(list)
   for (const pid of listening()) process.kill(pid, 'SIGKILL')
@@ -57,7 +58,7 @@ test.each<[string, (list: string) => void]>([
   })
 })
 
-test('the list in force is the last one that could be used, and one that was reloaded', async () => {
+test('the current list is the last one that could be used, and one that was reloaded', async () => {
   const { list, gateway, listening, statuses } = await startWithList('127.0.0.7\n')
   // The primary process reads the list again by itself, and logs nothing: the workers may have the new one before it.
   await eventually(
@@ -83,7 +84,7 @@ test('the list in force is the last one that could be used, and one that was rel
 test.each<[string, (file: string) => void]>([
   ['is cut off', (file) => writeFileSync(file, readFileSync(file).subarray(0, 100))],
   ['is gone', (file) => rmSync(file)],
-])('workers that are all restarted while a GeoIP file %s know the countries in force', async (_, spoil) => {
+])('workers that are all restarted while a GeoIP file %s know the current countries', async (_, spoil) => {
   const country = join(makeTemporaryDirectory(), 'country.mmdb')
   const write = (code: string): void =>
     writeFileSync(country, writeMmdb({ '127.0.1.0/24': { country: { iso_code: code } } }))
@@ -97,7 +98,9 @@ limits: [{ name: germany, match: '* /*', when: { country: DE }, requests: 1, win
   await eventually('both are back', () => expect(listening()).toHaveLength(4))
   for (let asked = 0; asked < 10; asked++)
     expect(await statuses('127.0.1.1', '127.0.2.1')).toEqual([429, 200])
-  expect(gateway.process.output()).toContain('geoip database refused; keeping the one in force')
+  expect(gateway.process.output()).toContain(
+    'cannot use the changed geoip database; keeping the previous one',
+  )
 
   write('FR')
   await eventually('both have the new database', async () => {

@@ -121,21 +121,21 @@ test('a quota is shared by both versions, through an upgrade and back', async ()
   }
 })
 
-test('bans of either version are in force in the other', async () => {
+test('bans of either version apply in the other', async () => {
   const [older, newer] = [await start('older'), await start('newer')]
   for (const [index, by] of [older, newer].entries()) {
     const ip = `127.0.2.${index + 1}`
     const { status } = await askOperator(by, 'POST', '/api/clients/ban', { client: { ip }, for: '10m' })
     expect(status).toBeLessThan(300)
     for (const { port } of [older, newer]) {
-      await eventually('the ban is in force', async () =>
+      await eventually('the ban is in effect', async () =>
         expect((await send(port, 'GET', '/fixed', { from: ip })).status).toBe(429),
       )
     }
   }
 })
 
-test('overrides of either version are in force in the other, and so is their end', async () => {
+test('overrides of either version apply in the other, and so is their end', async () => {
   const gateways = [await start('older'), await start('newer')]
   const algorithms = ['fixed', 'sliding', 'token-bucket']
   // Down and up, for each algorithm.
@@ -178,7 +178,9 @@ test('the older version keeps and names entries that only the newer one understa
   await redis.hset('sluice:1:{clients}', 'quarantine * 127.0.3.1', entry)
   for (const version of ['older', 'newer'] as const) {
     const gateway = await start(version)
-    await gateway.process.waitForLine(/some bans or overrides in Redis are not in force here/)
+    await gateway.process.waitForLine(
+      /some bans or overrides in Redis (?:have no effect|are not in force) here/,
+    )
     const ban = { client: { ip: '127.0.3.2' }, for: '10m' }
     expect((await askOperator(gateway, 'POST', '/api/clients/ban', ban)).status).toBeLessThan(300)
     expect(await redis.hget('sluice:1:{clients}', 'quarantine * 127.0.3.1')).toBe(entry)

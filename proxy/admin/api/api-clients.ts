@@ -18,7 +18,7 @@ import { describeReplicas } from '../replicas/report.ts'
 
 export type ClientRoutesOptions = {
   readonly limitsEnabled: boolean
-  /** The rules in force: none with limiting switched off. */
+  /** The current rules: none with limiting switched off. */
   readonly rules: readonly Rule[]
   /** How clients are counted by their addresses. */
   readonly addresses: AddressReader
@@ -44,7 +44,7 @@ class ClientApi {
   readonly #options: ClientRoutesOptions
   readonly #policies: readonly Policy[]
   readonly #byName: ReadonlyMap<string, Policy>
-  /** Described when somebody asks: of ten thousand rules it takes time, and the table has just been put in force. */
+  /** Described when somebody asks: of ten thousand rules it takes time, and the table has just taken effect. */
   #limits: object | undefined
 
   constructor(options: ClientRoutesOptions) {

@@ -25,7 +25,7 @@ import { readBody } from './read-body.ts'
 /**
  * The API that explains what the gateway would do with a request now; the format is in docs/operations.md. Nothing is counted.
  *
- * @param options.rules the rules in force: none with limiting switched off
+ * @param options.rules the current rules: none with limiting switched off
  * @param options.upstreamHost the host of a request that names none
  */
 export function createExplainRoutes(options: {

@@ -10,7 +10,7 @@ import { chargesOfClient, describeKey } from './client-name.ts'
 import { readBody, readQuery } from './read-body.ts'
 
 export type PlanRoutesOptions = {
-  /** The policies of the rules in force. */
+  /** The policies of the current rules. */
   readonly policies: readonly Policy[]
   /** How clients are counted by their addresses. */
   readonly addresses: AddressReader

@@ -22,7 +22,7 @@ export type ReloadOutcome =
   | { readonly outcome: 'refused'; readonly mistakes: readonly string[] }
   | { readonly outcome: 'failed' }
 
-/** The routes for reloads. The table in force stays if the outcome is `refused` or `failed`. */
+/** The routes for reloads. The current table stays if the outcome is `refused` or `failed`. */
 export function createReloadRoutes(reload: () => Promise<ReloadOutcome>): ApiRoutes {
   const answer: ApiAnswer = async (_query, body) => {
     const read = await readBody('reloaded', body)

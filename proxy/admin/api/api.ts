@@ -27,7 +27,7 @@ export type Status = HealthReport & {
   readonly rules: number
   /** A short SHA-256 of the table of limits, the same on all replicas that have the same. */
   readonly tableHash: string
-  /** False if the settings were wrong, or could not be used, when they were last read: the table before is in force. */
+  /** False if the settings were wrong, or could not be used, when they were last read: the previous table stays in effect. */
   readonly lastReloadSuccessful: boolean
   /** Processes that serve clients. */
   readonly workers: number

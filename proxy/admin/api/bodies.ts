@@ -7,7 +7,7 @@ import { createAddressReader } from '../../request/addresses/client-address.ts'
 
 /*
  * Request bodies of the API. These schemas check the requests and describe them in `/api/openapi.json`; the parts that depend on
- * the rules in force are checked where they are used.
+ * the current rules are checked where they are used.
  */
 
 /** Error replies for an invalid body or query. */

@@ -5,7 +5,7 @@ import type { Policy } from '../../policy.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 
 export type EntryRoutesOptions = {
-  /** The policies of the rules in force. */
+  /** The policies of the current rules. */
   readonly policies: readonly Policy[]
   /** How clients are counted by their addresses. */
   readonly addresses: AddressReader

@@ -11,7 +11,7 @@ export type ReadActivities = () => Promise<readonly Activity[]>
  * The contents of an event of `GET /api/events`: the replies of the API that the page shows, and the counts since
  * the processes were started. The page makes rates of the counts.
  *
- * @param answers of the table in force
+ * @param answers of the current table
  */
 export async function readLiveStatus(options: {
   readonly answers: () => ApiRoutes

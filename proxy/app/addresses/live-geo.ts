@@ -15,14 +15,14 @@ export type LiveGeo = {
    * @returns rejects with SettingsError where one cannot be used; `geo` is undefined without files
    */
   prepare(files: GeoFiles | undefined): Promise<PreparedGeo>
-  /** The file in force, to be kept for processes that cannot read it. */
+  /** The current file, to be kept for processes that cannot read it. */
   readKept(location: string): Buffer | undefined
   close(): void
 }
 
 export type PreparedGeo = {
   readonly geo: Geo | undefined
-  /** Its table is in force now. */
+  /** Its table is in effect now. */
   commit(): void
 }
 
@@ -37,21 +37,21 @@ type LiveFile = {
 type LiveFiles = ReadonlyMap<GeoField, LiveFile>
 
 export type OtherGeo = {
-  /** For the first table: the file that is in force elsewhere, where this one cannot be used. */
+  /** For the first table: the file that the primary process uses, if this one cannot be used. */
   readonly askForKept?: (location: string) => Promise<Buffer | undefined>
 }
 
-/** Where a file that has changed cannot be used, the one in force stays, and the log says why. */
+/** If a changed file cannot be used, the previous one stays in use, and the log says why. */
 export function createLiveGeo(log: Pick<Log, 'info' | 'error'>, others: OtherGeo = {}): LiveGeo {
-  return new GeoInForce(log, others)
+  return new LoadedGeo(log, others)
 }
 
-class GeoInForce implements LiveGeo {
+class LoadedGeo implements LiveGeo {
   readonly #log: Pick<Log, 'info' | 'error'>
   readonly #others: OtherGeo
-  /** No table has been in force yet. */
+  /** No table has been in effect yet. */
   #isFirst = true
-  #inForce: LiveFiles = new Map()
+  #current: LiveFiles = new Map()
 
   constructor(log: Pick<Log, 'info' | 'error'>, others: OtherGeo) {
     this.#log = log
@@ -63,7 +63,7 @@ class GeoInForce implements LiveGeo {
     for (const field of ['country', 'asn'] as const) {
       const named = files[field]
       if (!named) continue
-      const known = this.#inForce.get(field)
+      const known = this.#current.get(field)
       if (known?.location === named.location && known.signature === signatureOf(named.location))
         next.set(field, known)
       else next.set(field, { ...named, ...(await this.#openNew(named, field)), stop: undefined })
@@ -72,22 +72,22 @@ class GeoInForce implements LiveGeo {
   }
 
   readKept(location: string): Buffer | undefined {
-    return [...this.#inForce.values()].find((live) => live.location === location)?.bytes
+    return [...this.#current.values()].find((live) => live.location === location)?.bytes
   }
 
   close(): void {
-    for (const live of this.#inForce.values()) live.stop?.()
+    for (const live of this.#current.values()) live.stop?.()
   }
 
   #commit(next: LiveFiles): void {
-    for (const [field, live] of this.#inForce) if (next.get(field) !== live) live.stop?.()
+    for (const [field, live] of this.#current) if (next.get(field) !== live) live.stop?.()
     for (const [field, live] of next)
       live.stop ??= watchFile(live.location, live.signature, () => void this.#readAgain(live, field))
-    this.#inForce = next
+    this.#current = next
     this.#isFirst = false
   }
 
-  /** A new file; where this process starts, and it cannot be used, the one that is in force elsewhere. */
+  /** A new file; if it cannot be used when this process starts, the one that the primary process uses. */
   async #openNew(named: NamedFile, field: GeoField): Promise<OpenedFile> {
     const signature = signatureOf(named.location)
     try {
@@ -113,7 +113,10 @@ class GeoInForce implements LiveGeo {
   }
 
   #logRefusal(file: string, error: unknown): void {
-    this.#log.error({ file, reason: reasonOf(error) }, 'geoip database refused; keeping the one in force')
+    this.#log.error(
+      { file, reason: reasonOf(error) },
+      'cannot use the changed geoip database; keeping the previous one',
+    )
   }
 }
 

@@ -19,12 +19,12 @@ import type { ListUse } from '../../telemetry/telemetry.ts'
 /** The lists of addresses of this process, each read again when its file changes. */
 export type LiveLists = {
   /**
-   * Reads the lists of a table that are new, or have changed: those that are in force stay as they are before the table is.
+   * Reads the lists of a table that are new, or have changed: those that are in effect stay as they are before the table is.
    *
    * @returns rejects with SettingsError with every line that is wrong
    */
   prepare(files: readonly ListFile[]): Promise<PreparedLists>
-  /** The list in force of a file, to be kept for processes that cannot read it. */
+  /** The current list of a file, to be kept for processes that cannot read it. */
   readKept(location: string): KeptList | undefined
   readUse(): readonly ListUse[]
   close(): void
@@ -35,7 +35,7 @@ export type KeptList = { readonly data: RangeData; readonly entries: number; rea
 
 export type PreparedLists = {
   readonly lists: AddressLists
-  /** Their table is in force now: begins to watch those that are new, and forgets those that no list names any more. */
+  /** Their table is in effect now: begins to watch those that are new, and forgets those that no list names any more. */
   commit(): void
 }
 
@@ -76,25 +76,25 @@ class LiveList implements AddressList {
 export type OtherLists = {
   /** The decisions of CrowdSec, which `AddressLists` has too. */
   readonly crowdsec?: AddressList | undefined
-  /** For the first table: the list that is in force elsewhere, where the file cannot be used. */
+  /** For the first table: the list that the primary process uses, if the file cannot be used. */
   readonly askForKept?: ((location: string) => Promise<KeptList | undefined>) | undefined
 }
 
-/** Reads one list at a time, in a thread. Where a list that has changed cannot be used, the one in force stays, and the log says why. */
+/** Reads one list at a time, in a thread. If a changed list cannot be used, the previous one stays in use, and the log says why. */
 export function createLiveLists(
   log: Pick<Log, 'info' | 'warn' | 'error'>,
   others: OtherLists = {},
 ): LiveLists {
-  return new ListsInForce(log, others)
+  return new LoadedLists(log, others)
 }
 
-class ListsInForce implements LiveLists {
+class LoadedLists implements LiveLists {
   readonly #log: Pick<Log, 'info' | 'warn' | 'error'>
   readonly #others: OtherLists
-  /** No table has been in force yet. */
+  /** No table has been in effect yet. */
   #isFirst = true
   /** By the location of the file. */
-  #inForce: ReadonlyMap<string, LiveList> = new Map()
+  #current: ReadonlyMap<string, LiveList> = new Map()
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(log: Pick<Log, 'info' | 'warn' | 'error'>, others: OtherLists) {
@@ -107,14 +107,14 @@ class ListsInForce implements LiveLists {
   }
 
   readKept(location: string): KeptList | undefined {
-    const list = this.#inForce.get(location)
+    const list = this.#current.get(location)
     if (!list) return undefined
     const { content, lastRightAtMs } = list
     return { data: content.ranges.data, entries: content.entries, readAtMs: lastRightAtMs }
   }
 
   readUse(): readonly ListUse[] {
-    return [...this.#inForce.values()].map(({ file, content, isLastRight, lastRightAtMs }) => ({
+    return [...this.#current.values()].map(({ file, content, isLastRight, lastRightAtMs }) => ({
       list: file,
       entries: content.entries,
       isLastRight,
@@ -123,7 +123,7 @@ class ListsInForce implements LiveLists {
   }
 
   close(): void {
-    for (const list of this.#inForce.values()) list.stop?.()
+    for (const list of this.#current.values()) list.stop?.()
   }
 
   #inTurn<Result>(task: () => Promise<Result>): Promise<Result> {
@@ -141,7 +141,7 @@ class ListsInForce implements LiveLists {
     return { ranges: new SortedRanges(found.data), entries: found.entries, signature }
   }
 
-  /** A new list; where this process starts, and its file has a mistake, the one that is in force elsewhere. */
+  /** A new list; if its file has a mistake when this process starts, the one that the primary process uses. */
   async #readNew(file: ListFile): Promise<LiveList> {
     const signature = signatureOf(file.location)
     try {
@@ -165,7 +165,7 @@ class ListsInForce implements LiveLists {
     const mistakes = error instanceof SettingsError ? error.problems : [String(error)]
     this.#log.error(
       { list, mistakes: mistakes.slice(0, MISTAKES_IN_LOG) },
-      'list of addresses refused; keeping the one in force',
+      'cannot use the changed list of addresses; keeping the previous one',
     )
   }
 
@@ -187,7 +187,7 @@ class ListsInForce implements LiveLists {
     const changed = new Map<LiveList, Content>()
     const problems: string[] = []
     for (const file of files) {
-      const list = this.#inForce.get(file.location)
+      const list = this.#current.get(file.location)
       if (list?.hasLastRight(signatureOf(file.location))) {
         next.set(file.location, list)
         continue
@@ -204,12 +204,12 @@ class ListsInForce implements LiveLists {
     return {
       lists: listsOf(next, this.#others.crowdsec),
       commit: () => {
-        for (const [location, list] of this.#inForce) if (!next.has(location)) list.stop?.()
+        for (const [location, list] of this.#current) if (!next.has(location)) list.stop?.()
         for (const { file, location } of files) {
           const list = next.get(location)
           if (list) this.#begin(list, file, location, changed.get(list))
         }
-        this.#inForce = next
+        this.#current = next
         this.#isFirst = false
       },
     }

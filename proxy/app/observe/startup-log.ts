@@ -13,7 +13,7 @@ export type ListeningLine = Listening & {
   readonly routes?: number
   /** Where the limits are from: a path, or words. */
   readonly limits: string
-  /** Rules in force. */
+  /** Number of current rules. */
   readonly rules: number
   /** Of the table of limits, as in `/api/status`. */
   readonly tableHash: string

@@ -12,7 +12,7 @@ import { isFromWorker, type FromWorker, type ToWorker } from './table-messages.t
 const READY_MS = 8_000
 const DONE_MS = 2_000
 
-/** In the primary process: puts a new table in force in all workers, or in none. */
+/** In the primary process: applies a new table in all workers, or in none. */
 export class PrimaryTables {
   /** Workers that have asked what to start with. */
   readonly #started = new Set<Worker>()
@@ -22,7 +22,7 @@ export class PrimaryTables {
   /**
    * Call it for each worker right after the fork.
    *
-   * @param started called when the worker asks what to start with: it gets the settings that are in force then
+   * @param started called when the worker asks what to start with: it gets the settings that are in effect then
    */
   add(worker: Worker, started: () => GatewaySettings): void {
     worker.on('message', (message: unknown) => {

@@ -19,15 +19,15 @@ export class ReloadLog {
   /** The settings are wrong. Returns the first mistakes. */
   refused(trigger: string, all: readonly string[]): readonly string[] {
     const mistakes = all.slice(0, MISTAKES_IN_LOG)
-    this.#log.error({ trigger, mistakes }, 'reload refused; keeping the limits in force')
+    this.#log.error({ trigger, mistakes }, 'reload refused; keeping the current limits')
     return mistakes
   }
 
   failed(err: unknown): void {
-    this.#log.error({ err }, 'reload failed; keeping the limits in force')
+    this.#log.error({ err }, 'reload failed; keeping the current limits')
   }
 
-  /** @param isSame the table is the one that was in force */
+  /** @param isSame the table is the one that was in effect */
   async reloaded(
     trigger: string,
     change: TableChange,
@@ -73,7 +73,7 @@ function firstNames(changes: NameChanges): Readonly<Record<string, readonly stri
   ) as Record<string, readonly string[] | number>
 }
 
-/** The number of rules in force. */
+/** The number of current rules. */
 export function rulesIn({ settings }: TableChange): number {
   return settings.rateLimitingDisabled ? 0 : settings.rules.length
 }

@@ -33,16 +33,16 @@ export type SettingsSource = {
   signature(): string
 }
 
-/** A table of limits that is not in force yet. Neither rejects. */
+/** A table of limits that is ready to take effect. Neither promise rejects. */
 export type PreparedTable = {
   commit(): void | Promise<void>
   abort(): void
 }
 
 export type Reloader = {
-  /** Reads the settings again and puts their table of limits in force, or leaves all as it is. One at a time; never rejects. */
+  /** Reads the settings again and applies their table of limits, or changes nothing. One at a time; never rejects. */
   reload(trigger: 'signal' | 'file' | 'api'): Promise<ReloadOutcome>
-  /** The settings in force. */
+  /** The current settings. */
   current(): GatewaySettings
   readConfig(): ConfigState
 }
@@ -53,7 +53,7 @@ export type ReloaderOptions = {
   readonly source: SettingsSource
   /** Prepares a new table in every process; rejects if one cannot. */
   readonly prepare: (change: TableChange) => Promise<PreparedTable>
-  /** Called when a new table is in force. */
+  /** Called when a new table takes effect. */
   readonly changed: () => void
   /** Called for each failed reload. */
   readonly notify?: Notify | undefined

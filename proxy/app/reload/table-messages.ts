@@ -1,4 +1,4 @@
-/** From a worker: it has started, has made what it needs of a table, cannot, or has it in force. */
+/** From a worker: it has started; has prepared a table; cannot prepare it; or applies it. */
 export type FromWorker =
   | { readonly table: 'ask' }
   | { readonly table: 'ready' | 'done'; readonly id: number }

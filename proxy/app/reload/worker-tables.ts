@@ -49,7 +49,7 @@ export function takeTables(
   running: GatewaySettings,
   prepare: (next: GatewaySettings, tableHash: string) => Promise<PreparedTable>,
 ): void {
-  let inForce = running
+  let active = running
   let pieces: Buffer[] = []
   let prepared:
     { readonly id: number; readonly settings: GatewaySettings; readonly table: PreparedTable } | undefined
@@ -65,7 +65,7 @@ export function takeTables(
     if (change.table === 'prepare') {
       try {
         const next = await doInTurns(readPieces(given))
-        const rules = await doInTurns(reviseRules(inForce.rules, next.rules, change.revised, id))
+        const rules = await doInTurns(reviseRules(active.rules, next.rules, change.revised, id))
         const settings = { ...next, rules }
         prepared = { id, settings, table: await prepare(settings, change.tableHash) }
         answer({ table: 'ready', id })
@@ -79,7 +79,7 @@ export function takeTables(
     const ready = prepared
     prepared = undefined
     if (change.table === 'abort' || ready?.id !== id) return ready?.table.abort()
-    inForce = ready.settings
+    active = ready.settings
     await ready.table.commit()
     answer({ table: 'done', id })
   }

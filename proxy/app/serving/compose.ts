@@ -19,8 +19,8 @@ import { version } from '../observe/version.ts'
 import { composeNames } from '../upstreams/names.ts'
 import type { AskForKept } from '../workers/kept-files.ts'
 import { composeClientListener } from './client-listener.ts'
-import { rulesInForce } from './rules-in-force.ts'
-import { Serving, type ServingParts, type TableInForce } from './serving.ts'
+import { currentRules } from './current-rules.ts'
+import { Serving, type ServingParts, type ActiveTable } from './serving.ts'
 import { TableFiles } from './table-files.ts'
 
 /** Parts that are composed elsewhere: in another process, or by a test. */
@@ -42,7 +42,7 @@ export type Elsewhere = {
   readonly now?: () => number
   /** In a worker: the decisions of CrowdSec, which the primary process reads. */
   readonly crowdsec?: Crowdsec | undefined
-  /** In a worker: the list of addresses or the database that is in force, where its file cannot be used. */
+  /** In a worker: the list of addresses or the database that the primary process uses, if its file cannot be used. */
   readonly askForKept?: AskForKept
   /** Sends events about bans and circuit breakers to webhooks. */
   readonly notify?: Notify | undefined
@@ -108,7 +108,7 @@ export async function composeServing(
 
 function composeMetrics(settings: GatewaySettings, { readConfig, readNode }: Elsewhere): Metrics {
   return createMetrics({
-    policies: rulesInForce(settings).map(({ policy }) => policy),
+    policies: currentRules(settings).map(({ policy }) => policy),
     limitsEnabled: !settings.rateLimitingDisabled,
     version,
     readNode: readNode ?? watchProcess('sluice_'),
@@ -118,7 +118,7 @@ function composeMetrics(settings: GatewaySettings, { readConfig, readNode }: Els
 
 /** The operations for operators, on clients of this process. */
 function composeOperations(
-  parts: Omit<ServingParts, 'clients'> & { readonly table: Readonly<TableInForce>; readonly log: Log },
+  parts: Omit<ServingParts, 'clients'> & { readonly table: Readonly<ActiveTable>; readonly log: Log },
 ): ClientOperations {
   const { settings, metrics, counters, files, listener, replicas, table, throttledClients, log } = parts
   const { clientTable } = counters

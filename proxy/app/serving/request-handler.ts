@@ -52,16 +52,16 @@ export type ReadFiles = {
 
 export type LiveHandler = {
   readonly handler: Handler
-  /** The options in force, for another listener too. */
+  /** The current options, for another listener too. */
   readonly live: LiveOptions
   /** The tables for requests that begin now. */
   readTable(): RequestTable
   /** Whether a request with this charge would find a place to wait, if it had to. */
   readonly hasPlace: Waiting['hasPlace']
   /**
-   * Builds everything that requests need for another table. One build at a time, as each continues the state in force.
+   * Builds everything that requests need for another table. One build at a time, as each continues the current state.
    *
-   * @returns puts it in force, at once for requests that begin then
+   * @returns applies it: requests that begin afterwards use it
    */
   prepare(settings: GatewaySettings, read: ReadFiles): Steps<() => void>
 }
@@ -83,18 +83,18 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     const ofTable = { ...(yield* composeTable(next, table, { tokens, isTraced })), limiter }
     return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
   }
-  let inForce = doAtOnce(compose(settings, deps))
-  inForce.useRoutes()
-  const live = { options: inForce.options }
+  let active = doAtOnce(compose(settings, deps))
+  active.useRoutes()
+  const live = { options: active.options }
   return {
     handler: createHandler(live),
     live,
-    readTable: () => inForce.table,
+    readTable: () => active.table,
     hasPlace: waiting.hasPlace,
     *prepare(next, read) {
       const prepared = yield* compose(next, read)
       return () => {
-        inForce = prepared
+        active = prepared
         live.options = prepared.options
         prepared.useRoutes()
       }

@@ -14,7 +14,7 @@ import type { Counting } from '../counting.ts'
 import { openPorts, type OpenPorts } from '../listen/open-ports.ts'
 import type { PreparedTable } from '../reload/reloader.ts'
 import type { ClientListener } from './client-listener.ts'
-import { rulesInForce } from './rules-in-force.ts'
+import { currentRules } from './current-rules.ts'
 import type { TableFiles } from './table-files.ts'
 
 /** The ports that a gateway listens on. */
@@ -32,8 +32,8 @@ export type Gateway = Running & {
   listen(): Promise<Listening | undefined>
 }
 
-/** The parts of the table in force that are read outside the way of a request. */
-export type TableInForce = { hash: string; refusals: GatewaySettings['refusals'] }
+/** The parts of the current table that are read outside the way of a request. */
+export type ActiveTable = { hash: string; refusals: GatewaySettings['refusals'] }
 
 export type ServingParts = {
   readonly settings: GatewaySettings
@@ -45,7 +45,7 @@ export type ServingParts = {
   readonly files: TableFiles
   readonly listener: ClientListener
   readonly replicas: ReplicaExchange | undefined
-  readonly table: TableInForce
+  readonly table: ActiveTable
   readonly throttledClients: ThrottledClients
   readonly tracing: Tracing | undefined
 }
@@ -100,7 +100,7 @@ export class Serving implements Running {
   /** Frees what only the rules and routes before had. */
   async #freeOldTable(next: GatewaySettings): Promise<void> {
     const { counters, metrics, throttledClients } = this.#parts
-    const rules = rulesInForce(next)
+    const rules = currentRules(next)
     await counters.useRules(rules)
     const policies = rules.map(({ policy }) => policy)
     await doInTurns(metrics.telemetry.tableChanged(policies, next.routes?.map(({ name }) => name) ?? []))

@@ -10,7 +10,7 @@ import { createLiveLists, type LiveLists } from '../addresses/live-lists.ts'
 import type { AskForKept } from '../workers/kept-files.ts'
 import { listOfFile } from '../workers/kept-lists.ts'
 import type { ReadFiles } from './request-handler.ts'
-import { rulesInForce } from './rules-in-force.ts'
+import { currentRules } from './current-rules.ts'
 
 /** Time that the start waits for the key set, so that the first requests count as they should. */
 const KEYS_AT_START_MS = 1_000
@@ -26,9 +26,9 @@ export type TableFilesOptions = {
 
 export type PreparedFiles = {
   readonly read: ReadFiles
-  /** Their table is in force now. */
+  /** Their table is in effect now. */
   commit(): void
-  /** Their table will not be in force. */
+  /** Their table will not take effect. */
   abort(): void
 }
 
@@ -55,7 +55,7 @@ export class TableFiles {
     telemetry.observeLists(() => this.#lists.readUse())
   }
 
-  /** Those of the table in force. */
+  /** Those of the current table. */
   get tokens(): Tokens | undefined {
     return this.#tokens
   }
@@ -95,7 +95,7 @@ export class TableFiles {
   #readTokens(settings: GatewaySettings): Promise<Tokens | undefined> {
     const { telemetry, log, now } = this.#options
     const reading = { telemetry, log, now, wallNow: Date.now }
-    return createTokens(settings.jwt, rulesInForce(settings), reading, this.#tokens)
+    return createTokens(settings.jwt, currentRules(settings), reading, this.#tokens)
   }
 
   /** Resolves when the key set has been loaded, or after a short wait. */

@@ -22,7 +22,7 @@ export type Upstreams = {
   /**
    * Makes what other routes need. Routes that have not changed keep their connections.
    *
-   * @returns `commit` puts them in force: removed backends finish their requests in flight
+   * @returns `commit` applies them: removed backends finish their requests in flight
    */
   prepare(routes: readonly UpstreamRoute[]): Steps<{
     readonly routed: readonly RoutedGroup[]
@@ -73,7 +73,7 @@ class LiveUpstreams implements Upstreams {
   /** Requests that no route matches go to `upstream:`. */
   readonly #usesFallback: boolean
   readonly #createGroup: (route: ServedRoute) => ResolvedGroup
-  #inForce: readonly RoutedGroup[] = []
+  #current: readonly RoutedGroup[] = []
   /** Groups that finish what they have. */
   readonly #retired = new Set<ResolvedGroup>()
 
@@ -89,14 +89,14 @@ class LiveUpstreams implements Upstreams {
 
   /** The connections to each server. */
   get pools(): readonly ServerPool[] {
-    return [this.fallback, ...this.#inForce.map(({ group }) => group)]
+    return [this.fallback, ...this.#current.map(({ group }) => group)]
       .flatMap(({ servers }) => servers)
       .flatMap(({ opened }) => opened ?? [])
   }
 
   /** The backends that requests can go to. */
   get inUse(): readonly { readonly name: string; readonly servers: readonly Server[] }[] {
-    const routed = this.#inForce.map(({ route, group }) => ({ name: route.name, servers: group.servers }))
+    const routed = this.#current.map(({ route, group }) => ({ name: route.name, servers: group.servers }))
     if (!this.#usesFallback && routed.length > 0) return routed
     return [{ name: DEFAULT_UPSTREAM, servers: this.fallback.servers }, ...routed]
   }
@@ -104,7 +104,7 @@ class LiveUpstreams implements Upstreams {
   *prepare(
     routes: readonly UpstreamRoute[],
   ): Steps<{ readonly routed: readonly RoutedGroup[]; readonly commit: () => void }> {
-    const known = new Map(this.#inForce.map((routed) => [routed.route.name, routed]))
+    const known = new Map(this.#current.map((routed) => [routed.route.name, routed]))
     const routed: RoutedGroup[] = []
     for (const route of routes) {
       const running = known.get(route.name)
@@ -117,14 +117,14 @@ class LiveUpstreams implements Upstreams {
 
   #commit(routed: readonly RoutedGroup[]): void {
     for (const group of this.#retired) if (group.hasEnded) this.#retired.delete(group)
-    const before = new Set(this.#inForce.map(({ group }) => group))
+    const before = new Set(this.#current.map(({ group }) => group))
     const kept = new Set(routed.map(({ group }) => group))
     for (const group of before) {
       if (kept.has(group)) continue
       this.#retired.add(group)
       group.retire()
     }
-    this.#inForce = routed
+    this.#current = routed
     // Nothing is probed that no request could go to.
     for (const { route, group } of routed) if (route.health && !before.has(group)) group.start()
   }
@@ -134,7 +134,7 @@ class LiveUpstreams implements Upstreams {
   }
 
   destroy(): void {
-    const groups = [this.fallback, ...this.#retired, ...this.#inForce.map(({ group }) => group)]
+    const groups = [this.fallback, ...this.#retired, ...this.#current.map(({ group }) => group)]
     for (const group of groups) group.destroy()
   }
 }

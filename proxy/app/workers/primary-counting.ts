@@ -99,7 +99,7 @@ export class PrimaryCounting {
       await doInTurns(limiter.usePolicies(policiesOf(settings.rules), revised, id))
   }
 
-  /** Other rules are in force: frees the state of those before. */
+  /** Other rules take effect: frees the state of those before. */
   async useRules(rules: readonly Rule[]): Promise<void> {
     this.#policyByName = byName(rules)
     await setImmediate()

@@ -22,7 +22,7 @@ import { composeWebhooks, hearWorkers } from '../observe/webhooks.ts'
 import { version } from '../observe/version.ts'
 import { PrimaryTables } from '../reload/primary-tables.ts'
 import { createReloader, type PreparedTable, type Reloader, type SettingsSource } from '../reload/reloader.ts'
-import { rulesInForce } from '../serving/rules-in-force.ts'
+import { currentRules } from '../serving/current-rules.ts'
 import type { Gateway, Listening } from '../serving/serving.ts'
 import { serveKeptFiles, type KeptFile } from './kept-files.ts'
 import { fileOfList } from './kept-lists.ts'
@@ -207,9 +207,9 @@ function serveWorker(
   decisions?.add(port)
   const counters = counting.serveCounters(port)
   tables.add(worker, () => {
-    const inForce = reloader.current()
-    counters.begin(inForce.rules)
-    return inForce
+    const active = reloader.current()
+    counters.begin(active.rules)
+    return active
   })
   serveKept(kept, port)
   counting.serveEntries(port)
@@ -237,7 +237,7 @@ function prepareAll(options: {
         await prepared.commit()
         lists.commit()
         geo.commit()
-        const rules = rulesInForce(change.settings)
+        const rules = currentRules(change.settings)
         await counting.useRules(rules)
         // Requests take routes in the workers only.
         const policies = rules.map(({ policy }) => policy)

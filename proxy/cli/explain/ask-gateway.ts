@@ -24,7 +24,7 @@ export async function askToExplain(asked: AskedRequest, ip: string, options: Adm
     ...(body !== undefined && { body }),
   })) as PrintedExplanation
   if (options.json) printJson(explanation)
-  else printExplanation(explanation, `those in force at ${options.admin}`)
+  else printExplanation(explanation, `from the gateway at ${options.admin}`)
   const passes = ['limited', 'forwarded'].includes(explanation.outcome) && !explanation.refusedBy
   return passes ? status.yes : status.no
 }

@@ -39,7 +39,7 @@ export type Loaded = {
   readonly values: Values
   /** The rules of the file; undefined where the built-in table applies. */
   readonly written: readonly Rule[] | undefined
-  /** The rules in force. */
+  /** The current rules. */
   readonly rules: readonly Rule[]
   /** The text of the key set in a file that verifies tokens; undefined without such a file. */
   readonly keySet: string | undefined

@@ -33,7 +33,7 @@ export type NameChanges = {
 
 /** The changes in a settings file. */
 export type TableChange = {
-  /** The settings in force with the new table. Policies that stay are the same objects. */
+  /** The current settings with the new table. Policies that stay are the same objects. */
   readonly settings: GatewaySettings
   /** See `hashTable`. */
   readonly tableHash: string
@@ -50,7 +50,7 @@ export type TableChange = {
 }
 
 /**
- * @param running the settings in force
+ * @param running the current settings
  * @param atStart those that cannot be changed without a restart, as they were read at the start
  */
 export function* compareTables(

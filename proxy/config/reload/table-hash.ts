@@ -3,7 +3,7 @@ import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import type { GatewaySettings } from '../settings.ts'
 
 /**
- * A short SHA-256 of the table of limits in force, files that it names included: the same on all replicas that have the same
+ * A short SHA-256 of the current table of limits, files that it names included: the same on all replicas that have the same
  * table, whatever its file is called and however it is written.
  */
 export function hashTable(settings: GatewaySettings): string {

@@ -34,7 +34,7 @@ type WithBan = Policy & { readonly ban: BanPolicy }
 /** Counts refusals under rules with `ban`, in the background, and bans clients that had too many. */
 export class Banning {
   readonly #options: BanningOptions
-  /** By name, those of the table that is in force. */
+  /** By name, those of the table that is in effect. */
   #withBans: ReadonlyMap<string, WithBan>
   /** By name of the policy, from its first refusal on. */
   readonly #counts = new Map<string, Promise<BanCounts>>()
@@ -45,7 +45,7 @@ export class Banning {
     this.#withBans = withBansOf(options.policies)
   }
 
-  /** Call it when another table of limits is in force. Under policies that it keeps, refusals and bans stay counted. */
+  /** Call it when another table of limits takes effect. Under policies that it keeps, refusals and bans stay counted. */
   usePolicies(policies: readonly Policy[]): void {
     this.#withBans = withBansOf(policies)
     for (const [name, opened] of this.#counts) {

@@ -22,9 +22,9 @@ export type ClientTable = {
   readonly entries: ClientEntries
   readonly refused: Banning['refused']
   readonly operations: EntryOperations
-  /** Those of the table in force, without their overrides. */
+  /** Those of the current table, without their overrides. */
   readPolicies(): readonly Policy[]
-  /** Call it when another table of limits is in force, with its policies, without their overrides. */
+  /** Call it when another table of limits takes effect, with its policies, without their overrides. */
   usePolicies(policies: readonly Policy[]): void
   /** Resolves when the stored entries have been read, or after a short wait. */
   ready(): Promise<void>

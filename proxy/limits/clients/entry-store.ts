@@ -17,7 +17,7 @@ export type EntryStore = {
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   /**
    * Adds an entry, or makes it last longer; one that lasts longer already stays. If there are too many bans by rules, those that end
-   * soonest make room. A ban is in force in this process at once, and is written to the store when that answers.
+   * soonest make room. A ban takes effect in this process at once, and is written to the store when that answers.
    */
   extend(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   remove(id: EntryId): Promise<EntryOutcome>

@@ -98,7 +98,7 @@ function reportRefusals(port: LimiterPort, now: () => number, log: Pick<Log, 'wa
 /**
  * In the primary process: counts the refusals of a worker, and gives it the table once it listens.
  *
- * @param policyNamed of those of the rules in force
+ * @param policyNamed of those of the current rules
  */
 export function serveClientTable(
   table: Pick<ClientTable, 'entries' | 'refused'>,

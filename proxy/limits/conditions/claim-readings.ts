@@ -32,8 +32,8 @@ export function readClaim(name: string, source: ClaimSource): Readings {
 const none: readonly string[] = []
 
 /**
- * A claim is certain if the request has one token in the usual form, which is verified and in force: a backend may refuse an expired one,
- * or take another token that stands beside it.
+ * A claim is certain if the request has one token in the usual form, which is verified and not expired: a backend may refuse an expired
+ * one, or take another token of the same request.
  */
 class ClaimReadings implements Readings {
   readonly #values: readonly string[]

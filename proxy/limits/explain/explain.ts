@@ -72,8 +72,8 @@ export async function explain(asked: Asked): Promise<Explanation> {
   const unread = new Map<string, UnreadKey>()
   about.onUnreadKey = ({ name }, reason) => unread.set(name, reason)
   const entries = runTime?.entries ?? noEntries
-  const inForce = { ...table, entries, tokens, readsBodies: body !== undefined, limiter: countsNothing }
-  const verdict = await decideRequest(about, inForce)
+  const active = { ...table, entries, tokens, readsBodies: body !== undefined, limiter: countsNothing }
+  const verdict = await decideRequest(about, active)
   const read = describeRead(asked, about)
   switch (verdict.outcome) {
     case 'rejected': {
@@ -89,7 +89,7 @@ export async function explain(asked: Asked): Promise<Explanation> {
     case 'banned': {
       const ban = runTime && explainBan(verdict.ban, about, runTime)
       // What would count it without its ban.
-      const otherwise = await decideRequest(about, { ...inForce, entries: noEntries })
+      const otherwise = await decideRequest(about, { ...active, entries: noEntries })
       const rules = otherwise.outcome === 'rejected' ? [] : await explainRules(asked, about, unread)
       return { outcome: 'banned', ...ban, ...read, rules }
     }

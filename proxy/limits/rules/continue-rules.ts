@@ -8,7 +8,7 @@ function policyKey({ name, override }: Policy): string {
 }
 
 /**
- * The rules of a new table, in which policies that have not changed are the objects that are in force: the state kept for
+ * The rules of a new table, in which policies that have not changed are the same objects as before: the state kept for
  * these, such as clients that are known to be over a limit, stays.
  *
  * @returns also the keys of the policies that are new or changed

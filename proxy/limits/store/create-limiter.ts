@@ -36,7 +36,7 @@ type LimiterControls = {
   unavailableNodes?(): readonly string[]
   /** Whether there is any use in asking Redis for this key, which may be on one of several servers. */
   isAnswering?(key: string): boolean
-  /** Call it when another table of limits is in force: frees the counters in this process that it has no use for. */
+  /** Call it when another table of limits takes effect: frees the counters in this process that it has no use for. */
   useTable(policies: readonly Policy[]): Steps<void>
   /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
   close(): void

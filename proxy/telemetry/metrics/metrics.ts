@@ -11,7 +11,7 @@ import { describeLists, describeTables } from './table-metrics.ts'
 import type { UpstreamState } from './upstream-counters.ts'
 import { describeUpstream, readUpstreamState } from './upstream-metrics.ts'
 
-/** The table of limits in force, and how it was read. */
+/** The current table of limits, and how it was read. */
 export type ConfigState = {
   /** A short SHA-256 of the table. */
   readonly hash: string
@@ -102,7 +102,7 @@ function describeConfig({ hash, isLastRight, lastRightAtMs }: ConfigState): Metr
   return [
     gauge(
       'sluice_config_info',
-      'Always 1; the hash of the table of limits in force is in the label',
+      'Always 1; the hash of the current table of limits is in the label',
       by('hash', { [hash]: 1 }),
       'max',
     ),

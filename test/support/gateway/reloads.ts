@@ -10,7 +10,7 @@ import { startLoad } from '../load/reload-load.ts'
 import { writeConfigFile } from '../run/temporary-directory.ts'
 import { eventually } from '../wait/eventually.ts'
 
-/** Each is in force in turn: all of them count `load` and `sockets`, with other quotas, among rules that come and go. */
+/** Each is in effect in turn: all of them count `load` and `sockets`, with other quotas, among rules that come and go. */
 const tables = [0, 1, 2].map(
   (turn) => `limits:
   - { name: other-${turn}, match: GET /other, requests: 1, window: 1m }

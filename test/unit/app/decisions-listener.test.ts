@@ -13,11 +13,11 @@ test.each([true, false])(
     })
     const ofClients = (): HandlerOptions =>
       connectionsOf('198.51.100.1', !isWithoutClient) as unknown as HandlerOptions
-    let inForce = ofClients()
+    let active = ofClients()
     const live = liveFor(
       {
         get options() {
-          return inForce
+          return active
         },
       },
       { connectionLimit: connectionsOf('192.0.2.1', isWithoutClient) },
@@ -25,7 +25,7 @@ test.each([true, false])(
     for (let reloads = 0; reloads < 2; reloads++) {
       expect(live.options.addressOf(socket)).toBe('192.0.2.1')
       expect(live.options.isWithoutClient?.(socket)).toBe(isWithoutClient)
-      inForce = ofClients()
+      active = ofClients()
     }
   },
 )

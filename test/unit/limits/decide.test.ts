@@ -67,8 +67,8 @@ function decide({
     },
   }
   const about = { ...createUnservedRequest(request, peer, compiled.head), ...asked }
-  const inForce = { ...compiled, entries: known, tokens: undefined, readsBodies: false, limiter, ...table }
-  return { verdict: decideRequest(about, inForce), charged, about }
+  const active = { ...compiled, entries: known, tokens: undefined, readsBodies: false, limiter, ...table }
+  return { verdict: decideRequest(about, active), charged, about }
 }
 
 test('a query of ASCII beside a charset of which ASCII is a part counts for its client', () => {

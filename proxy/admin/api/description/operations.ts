@@ -33,9 +33,9 @@ const storeAway = { 503: 'Redis is not available, or has not confirmed it' }
 /** The operations for operators. */
 export const apiOperations = {
   '/api/status': {
-    GET: { summary: 'Version, readiness, and the table of limits in force', reply: replies.status },
+    GET: { summary: 'Version, readiness, and the current table of limits', reply: replies.status },
   },
-  '/api/limits': { GET: { summary: 'The table of limits in force', reply: replies.limits } },
+  '/api/limits': { GET: { summary: 'The current table of limits', reply: replies.limits } },
   '/api/explain': {
     POST: {
       summary: 'Explain what the gateway would do with a request now, without counting it',

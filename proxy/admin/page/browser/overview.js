@@ -59,7 +59,7 @@ export function showState({ status, workersAnswering, breakerOpen, connections, 
     ['Table of limits', status.tableHash, ''],
     [
       'Last read',
-      config.isLastRight ? lastRight : `refused; in force since ${lastRight}`,
+      config.isLastRight ? lastRight : `refused; in effect since ${lastRight}`,
       config.isLastRight ? '' : 'warn',
     ],
   ]

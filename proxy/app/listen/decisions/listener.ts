@@ -81,7 +81,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
 }
 
 /**
- * The options in force of the clients' listener, for connections of this one.
+ * The current options of the clients' listener, for connections of this one.
  *
  * @internal exported for tests
  */

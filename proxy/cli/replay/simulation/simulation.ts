@@ -59,7 +59,7 @@ class LogReplay {
   readonly #counter: OutcomeCounter
   readonly #limiter: ReturnType<typeof createMemoryLimiter>
   readonly #bans: LogBans
-  readonly #inForce: Omit<DecisionTable, 'limiter'>
+  readonly #current: Omit<DecisionTable, 'limiter'>
   /** Rules of some hosts, without their hosts. */
   readonly #withoutHosts: ReturnType<typeof compileRules>
   readonly #haveHosts: boolean
@@ -77,7 +77,7 @@ class LogReplay {
     this.#counter = new OutcomeCounter(table.written, SEED)
     this.#limiter = createMemoryLimiter({ maxKeys, seed: SEED, now, wallNow: now })
     this.#bans = createLogBans(now)
-    this.#inForce = {
+    this.#current = {
       ...table,
       entries: this.#bans.entries,
       tokens: undefined,
@@ -121,7 +121,7 @@ class LogReplay {
 
   #act(logged: LoggedRequest, asked: AskedRequest): Outcome {
     const counter = this.#counter
-    const verdict = decideAtOnce(asked, { ...this.#inForce, limiter: this.#countingFor(asked) })
+    const verdict = decideAtOnce(asked, { ...this.#current, limiter: this.#countingFor(asked) })
     if (verdict.outcome === 'rejected' && verdict.reason !== 'ambiguous-key')
       return counter.reject(verdict.why)
     if (this.#isListed(asked)) return counter.exclude()
@@ -133,7 +133,7 @@ class LogReplay {
       case 'banned':
         // By its address, before any rule was looked at.
         if (asked.charges.length === 0)
-          decideAtOnce(asked, { ...this.#inForce, entries: noEntries, limiter: countsNothing })
+          decideAtOnce(asked, { ...this.#current, entries: noEntries, limiter: countsNothing })
         else this.#noteUnknowns(logged, asked)
         if (this.#hasExcludedKey(asked)) return counter.exclude()
         return counter.countBanned(this.#unitsOf(asked.charges), this.#clockMs)

@@ -10,8 +10,8 @@ import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { Decision } from './decision.ts'
 
 /**
- * A change of the decisions. Changes between `begin` and `end` are the complete list, which replaces the decisions in force at `end`; any
- * other change applies to the decisions in force.
+ * A change of the decisions. Changes between `begin` and `end` are the complete list, which replaces the active decisions at `end`; any
+ * other change applies to the active decisions.
  */
 export type DecisionChange =
   | { readonly crowdsec: 'begin' | 'end' }
@@ -78,7 +78,7 @@ class Networks {
  */
 export class DecisionTable implements AddressList {
   readonly #now: () => number
-  #inForce = new Networks()
+  #active = new Networks()
   /** While all decisions are being read. */
   #next: Networks | undefined
   #isComplete = false
@@ -89,7 +89,7 @@ export class DecisionTable implements AddressList {
   }
 
   has(address: IpAddress): boolean {
-    return this.#inForce.has(address, this.#now())
+    return this.#active.has(address, this.#now())
   }
 
   apply(change: DecisionChange): void {
@@ -98,7 +98,7 @@ export class DecisionTable implements AddressList {
         this.#next = new Networks()
         return
       case 'end':
-        this.#inForce = this.#next ?? this.#inForce
+        this.#active = this.#next ?? this.#active
         this.#isComplete = true
         this.#next = undefined
         return
@@ -112,23 +112,23 @@ export class DecisionTable implements AddressList {
 
   #set(value: string, leftMs: number): void {
     const range = parseClientRange(value)
-    const networks = this.#next ?? this.#inForce
+    const networks = this.#next ?? this.#active
     if (!range) networks.ignored++
     else if (leftMs > 0) networks.set(range.address, range.bits, this.#now() + leftMs)
   }
 
   #delete(value: string): void {
     const range = parseClientRange(value)
-    if (range) (this.#next ?? this.#inForce).delete(range.address, range.bits)
+    if (range) (this.#next ?? this.#active).delete(range.address, range.bits)
   }
 
-  /** The decisions in force, for a copy; undefined before all of them were read once. */
+  /** The active decisions, for a copy; undefined before all of them were read once. */
   all(): Iterable<Decision> | undefined {
-    return this.#isComplete ? this.#inForce.all(this.#now()) : undefined
+    return this.#isComplete ? this.#active.all(this.#now()) : undefined
   }
 
   readUse(): TableUse {
-    const { size, ignored } = this.#inForce
+    const { size, ignored } = this.#active
     return { size, capacity: MAX_DECISIONS, evictions: ignored }
   }
 }

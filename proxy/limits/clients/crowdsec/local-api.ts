@@ -18,7 +18,7 @@ const TIMEOUT_MS = 60_000
 /**
  * Reads the stream of decisions of CrowdSec's local API, `GET /v1/decisions/stream`: bans of addresses and networks only.
  *
- * @param query.startup all decisions that are in force; else the changes since the last request with this key
+ * @param query.startup all active decisions; else the changes since the last request with this key
  * @param query.userAgent `NAME/VERSION`, which CrowdSec shows
  * @param onDecision called for each as it arrives, with the list it is in
  * @throws Error if the key file cannot be read, the response is no 200, invalid or truncated, after 60 seconds, or when `signal` aborts

@@ -18,7 +18,7 @@ import { PendingBans } from '../pending-bans.ts'
 import { changeScript, readChangesScript } from './redis-entry-scripts.ts'
 
 const NOT_UNDERSTOOD =
-  'some bans or overrides in Redis are not in force here: another version of the gateway has written them'
+  'some bans or overrides in Redis have no effect here: another version of the gateway has written them'
 
 /** How long startup waits for the existing entries. */
 const READY_MS = 1000

@@ -6,7 +6,7 @@ import { MAY_NOT_WAIT, nameOf } from './worker-messages.ts'
 /** How long requests may go on that began under a table that has been replaced; what they settle later is not heard. */
 const RETIRED_FOR_MS = 3_600_000
 
-/** All policies that a worker may name: those of the table in force, and for an hour those of the tables before it. */
+/** All policies that a worker may name: those of the current table, and for an hour those of the tables before it. */
 export class NamedPolicies {
   readonly #byName: Map<string, Policy>
   /** Those that a new table does not have, and since when: requests that began before still name them. */
@@ -44,10 +44,10 @@ export class NamedPolicies {
     const nowMs = performance.now()
     yield* this.#dropRetired(nowMs, isUsed)
     const isRevised = new Set(revised)
-    const inForce = new Set(policies)
+    const active = new Set(policies)
     yield
     for (const [name, policy] of this.#byName) {
-      if (!inForce.has(policy) && !this.#retired.has(name)) this.#retired.set(name, nowMs)
+      if (!active.has(policy) && !this.#retired.has(name)) this.#retired.set(name, nowMs)
       yield
     }
     for (const policy of policies) {

@@ -4,7 +4,7 @@ export type GeoField = 'country' | 'asn'
 /** The value of an address that the database does not have. */
 export const UNKNOWN = 'unknown'
 
-/** The databases in force. What they have changes with their files, so they are asked for each request. */
+/** The current databases. What they have changes with their files, so they are asked for each request. */
 export type Geo = {
   /**
    * @param address canonical text

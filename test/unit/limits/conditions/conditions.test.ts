@@ -307,15 +307,15 @@ describe('a condition on a query parameter', () => {
 })
 
 describe('a condition on a claim', () => {
-  const inForce = { exp: NOW_S + 60, nbf: NOW_S - 60 }
+  const active = { exp: NOW_S + 60, nbf: NOW_S - 60 }
   test.each<[condition: unknown, asked: Asked, expected: string]>([
     ['absent', {}, YES],
     ['absent', { lines: bearer }, YES],
-    ['absent', { lines: bearer, claims: token({ ...inForce, plan: 'pro' }) }, NO],
-    ['absent', { lines: bearer, claims: token(inForce) }, YES],
-    ['pro', { lines: bearer, claims: token({ ...inForce, plan: 'pro' }) }, YES],
+    ['absent', { lines: bearer, claims: token({ ...active, plan: 'pro' }) }, NO],
+    ['absent', { lines: bearer, claims: token(active) }, YES],
+    ['pro', { lines: bearer, claims: token({ ...active, plan: 'pro' }) }, YES],
     ['pro', { lines: bearer, claims: token({ plan: 'pro' }) }, YES],
-    ['pro', { lines: bearer, claims: token({ ...inForce, plan: 'free' }) }, NO],
+    ['pro', { lines: bearer, claims: token({ ...active, plan: 'free' }) }, NO],
     // A backend may take an expired token, one that is not yet valid, or another one that stands beside it.
     ['pro', { lines: bearer, claims: token({ exp: NOW_S - 1, plan: 'pro' }) }, MAYBE],
     ['pro', { lines: bearer, claims: token({ nbf: NOW_S + 1, plan: 'pro' }) }, MAYBE],

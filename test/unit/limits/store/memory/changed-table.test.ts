@@ -5,7 +5,7 @@ import { SlotLists } from '../../../../../proxy/limits/algorithms/slots/slot-lis
 import type { Policy } from '../../../../../proxy/policy.ts'
 import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
 
-// A table of limits changes while it is in force: some counters continue, others are freed.
+// A table of limits changes while it is in effect: some counters continue, others are freed.
 
 const hour = 3_600_000
 const kinds = ['fixed', 'sliding', 'token-bucket'] as const
