@@ -11,6 +11,7 @@ import {
   MAX_ENTRIES,
   MAX_RULE_BANS,
   partsOf,
+  scopeOf,
   type Ban,
   type ClientEntry,
   type ClientOverride,
@@ -115,8 +116,7 @@ export class ClientEntries {
 
   /**
    * Makes room for one more ban by a rule: where its IPv6 network of 48 bits has too many, the one of them that ends soonest
-   * goes, and where the table is full those that end soonest of all, several at a time so that the next ones find room at once.
-   * Bans of operators stay.
+   * goes, and where the table is full those that `evictBans` takes out. Bans of operators stay.
    *
    * @returns the entries that are gone
    */
@@ -124,14 +124,18 @@ export class ClientEntries {
     const nowMs = this.#now()
     if (this.#bans.find(idOf(ban), nowMs)) return []
     const beside = this.#networks.idsBeside(ban)
-    if (beside && beside.size >= MAX_BANS_PER_SITE)
-      return this.#evict(this.#bans.soonest(1, isOfRule, beside))
+    if (beside && beside.size >= MAX_BANS_PER_SITE) return this.#evict(this.#bans.soonest(1, beside))
     return this.#bans.isFull(MAX_RULE_BANS, nowMs) ? this.evictBans() : []
   }
 
-  /** Takes out the bans by rules that end soonest: a hundredth of the table. Returns which. */
+  /**
+   * Takes out a hundredth of the table, so that the next bans find room at once: of the rules that have most bans, those that end
+   * soonest. Clients that make up keys under one rule cannot end the bans of one that has fewer. Returns which.
+   */
   evictBans(): readonly EntryId[] {
-    return this.#evict(this.#bans.soonest(EVICTED_AT_ONCE, isOfRule))
+    return this.#evict(
+      this.#bans.soonestOfLargest(EVICTED_AT_ONCE, (id, { by }) => (by === 'rule' ? scopeOf(id) : undefined)),
+    )
   }
 
   #evict(ids: readonly EntryId[]): readonly EntryId[] {
@@ -196,7 +200,3 @@ export class ClientEntries {
 
 /** Bans that are evicted from a full table at once, as each eviction looks through all of it. */
 const EVICTED_AT_ONCE = MAX_RULE_BANS / 100
-
-function isOfRule({ by }: Ban): boolean {
-  return by === 'rule'
-}

@@ -89,6 +89,11 @@ export function partsOf({ partition }: Policy, partitionKey: string): string {
   return parts
 }
 
+/** The name of the rule that an entry is about; of a ban under all rules, `*` and the parts of its key. */
+export function scopeOf(id: EntryId): string {
+  return id.split(' ', 2)[1] ?? ''
+}
+
 export function partitionKeyOf(id: EntryId): string {
   return id.split(' ').slice(2).join(' ')
 }
@@ -128,7 +133,7 @@ function shareText(text: string): string {
 
 /** The policies that an entry is about: the one it names, or for a ban under all rules each whose keys are made of the same parts. */
 export function policiesOfEntry(id: EntryId, policies: readonly Policy[]): readonly Policy[] {
-  const [, scope] = id.split(' ')
+  const scope = scopeOf(id)
   const partitionKey = partitionKeyOf(id)
   return policies.filter((policy) => scope === policy.name || scope === `*${partsOf(policy, partitionKey)}`)
 }

@@ -20,21 +20,40 @@ export class EntryMap<Entry extends ClientEntry> {
     return this.size >= most
   }
 
-  /** The entries of a kind that end soonest: of all, or of those in `among`. */
-  soonest(
-    count: number,
-    isOfKind: (entry: Entry) => boolean,
-    among: Iterable<EntryId> = this.#entries.keys(),
-  ): readonly EntryId[] {
-    const found: { readonly id: EntryId; readonly endsAtMs: number }[] = []
-    for (const id of among) {
-      const kept = this.#entries.get(id)
-      if (kept && isOfKind(kept.entry)) found.push({ id, endsAtMs: kept.endsAtMs })
-    }
-    return found
-      .sort((one, other) => one.endsAtMs - other.endsAtMs)
+  /** Those of these entries that end soonest. */
+  soonest(count: number, among: Iterable<EntryId>): readonly EntryId[] {
+    const ends = Array.from(among, (id) => [id, this.#entries.get(id)?.endsAtMs ?? -Infinity] as const)
+    return ends
+      .sort(([, one], [, other]) => one - other)
       .slice(0, count)
-      .map(({ id }) => id)
+      .map(([id]) => id)
+  }
+
+  /**
+   * The entries that end soonest, of the largest groups: a group loses none while another one has more than `count` more.
+   *
+   * @param groupOf undefined for an entry that stays
+   */
+  soonestOfLargest(
+    count: number,
+    groupOf: (id: EntryId, entry: Entry) => string | undefined,
+  ): readonly EntryId[] {
+    const groups = new Map<string, EntryId[]>()
+    for (const [id, { entry }] of this.#entries) {
+      const name = groupOf(id, entry)
+      const group = name === undefined ? undefined : groups.get(name)
+      if (group) group.push(id)
+      else if (name !== undefined) groups.set(name, [id])
+    }
+    const all = [...groups.values()]
+    const left = sizeLeft(
+      all.map(({ length }) => length),
+      count,
+    )
+    return this.soonest(
+      count,
+      all.flatMap((ids) => (ids.length > left ? this.soonest(ids.length - left, ids) : [])),
+    )
   }
 
   remove(id: EntryId): void {
@@ -88,4 +107,15 @@ export class EntryMap<Entry extends ClientEntry> {
   #prune(nowMs: number): void {
     for (const [id, { endsAtMs }] of this.#entries) if (endsAtMs <= nowMs) this.remove(id)
   }
+}
+
+/** The size to which the largest groups shrink if they lose so many together. */
+function sizeLeft(sizes: readonly number[], count: number): number {
+  let sum = 0
+  for (const [at, size] of sizes.toSorted((one, other) => other - one).entries()) {
+    // The groups before this one can lose as many without becoming smaller than it.
+    if (sum - at * size >= count) return Math.floor((sum - count) / at)
+    sum += size
+  }
+  return Math.max(0, Math.floor((sum - count) / sizes.length))
 }

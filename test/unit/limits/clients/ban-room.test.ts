@@ -9,6 +9,8 @@ import {
   type EntryId,
 } from '../../../../proxy/limits/clients/client-entry.ts'
 import { createMemoryEntryStore, type EntryStore } from '../../../../proxy/limits/clients/entry-store.ts'
+import { seededRandom } from '../../../support/random/seeded-random.ts'
+import { testSeed } from '../../../support/random/seed.ts'
 
 const hour = 3_600_000
 /** More than the table has room for. */
@@ -90,6 +92,42 @@ test.each([
     expect(table.gone.size).toBe(evictions)
   },
 )
+
+test('bans of keys that are made up under some rules end none of a rule that has fewer', async () => {
+  const random = seededRandom(testSeed())
+  const draw = (from: number, to: number): number => from + Math.floor(random() * (to - from))
+  for (let round = 0; round < 2; round++) {
+    const table = createTable()
+    const scopeOf = (i: number): Pick<Ban, 'policy' | 'parts'> =>
+      draw(0, 2) === 0 ? { policy: `rule-${i}` } : { parts: `header:x-${i}` }
+    const flooded = Array.from({ length: draw(1, 5) }, (_, i) => scopeOf(i))
+    const others = Array.from({ length: draw(1, 40) }, (_, i) => scopeOf(100 + i))
+    const extend = (scope: Pick<Ban, 'policy' | 'parts'>, key: string, forMs: number) =>
+      table.store.extend({ ...banOf(key), ...scope }, forMs)
+    const kept: Ban[] = others.flatMap((scope, i) =>
+      Array.from({ length: draw(1, 40) }, (_, client) => ({ ...banOf(`h:${i}:${client}`), ...scope })),
+    )
+    // Theirs end sooner than those that are made up.
+    for (const ban of kept) await table.store.extend(ban, hour / 2)
+    for (let i = 0; i < BANS; i++)
+      await extend(flooded[draw(0, flooded.length)] ?? {}, `h:made-up:${i}`, hour)
+    expect(table.gone.size).toBeGreaterThan(BANS - MAX_RULE_BANS)
+    expect(kept.filter((ban) => table.entries.leftMs(idOf(ban)) === 0)).toEqual([])
+  }
+})
+
+test('where each of thousands of rules has a ban, a further one evicts no more than a hundredth of them', async () => {
+  const table = createTable()
+  const bans = 1.1 * MAX_RULE_BANS
+  for (let i = 0; i < bans; i++) {
+    table.gone.clear()
+    expect(await table.store.extend({ ...banOf('h:1'), policy: `rule-${i}` }, hour + i)).toBe('done')
+    expect(table.gone.size).toBeLessThanOrEqual(MAX_RULE_BANS / 100)
+  }
+  expect(table.entries.readBanUse().size).toBeGreaterThan(0.98 * MAX_RULE_BANS)
+  // The first to end have gone.
+  expect(table.entries.leftMs(idOf({ ...banOf('h:1'), policy: `rule-${bans - MAX_RULE_BANS - 1}` }))).toBe(0)
+})
 
 test('in any sequence of bans, a new ban holds, operators lose none, and no evicted ban ends later than one that stays', async () => {
   const keys = fc.oneof(
