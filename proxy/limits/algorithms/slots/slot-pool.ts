@@ -12,6 +12,11 @@ export type SlotContent = {
   readonly endsAtMs: (slot: number, windowMs: number) => number
   /** Frees what the slot holds elsewhere. Called before it is given to another client. */
   readonly clear?: (slot: number) => void
+  /**
+   * A slot in a list that has ended, or `NONE`. Needed where slots do not end nearly in the order in which they were last put into the list
+   * of their table: without it only the first one of a list is looked at.
+   */
+  readonly findEnded?: (nowMs: number) => number
 }
 
 /** Counts of a client pending sync with the shared counters. Only its algorithm reads `counted`. */
@@ -139,7 +144,7 @@ export class SlotPool {
   /** Reclaims up to two slots that have ended. Called with every decision, so that ended ones do not accumulate. */
   reclaimInPassing(nowMs: number): void {
     const list = this.#lists.all[this.#turn]
-    if (!list || this.#reclaim(list, nowMs) === 2) return
+    if (!list || this.#reclaim(list, nowMs) === 2 || this.#content.findEnded) return
     this.#turn = this.#turn + 1 < this.#lists.all.length ? this.#turn + 1 : 0
   }
 
@@ -163,8 +168,7 @@ export class SlotPool {
    * @param largest which table is evicted from; by default the one with the most slots
    */
   evictFirst(nowMs: number, largest = this.#longest): boolean {
-    const ended = this.#listOfTable[this.#firstToEnd.find() ?? NONE]
-    if (ended && this.#reclaim(ended, nowMs) > 0) return true
+    if (this.#reclaim(this.#listOfTable[this.#firstToEnd.find() ?? NONE], nowMs) > 0) return true
     const list = this.#listOfTable[largest.find() ?? NONE]
     if (!list) return false
     this.#evictions += 1
@@ -260,18 +264,19 @@ export class SlotPool {
     return list
   }
 
-  /** Returns the number of reclaimed slots, at most 2; there may be more to reclaim. */
-  #reclaim(list: SlotList, nowMs: number): number {
-    let reclaimed = 0
-    while (
-      reclaimed < 2 &&
-      list.first !== NONE &&
-      this.#content.endsAtMs(list.first, list.windowMs) <= nowMs
-    ) {
-      this.#remove(list, list.first)
-      reclaimed += 1
+  /** Of this list, or of all with `findEnded`. Returns the number of reclaimed slots, at most 2; there may be more to reclaim. */
+  #reclaim(list: SlotList | undefined, nowMs: number): number {
+    for (let reclaimed = 0; reclaimed < 2; reclaimed++) {
+      const slot = this.#content.findEnded?.(nowMs) ?? this.#findEndedFirst(list, nowMs)
+      if (slot === NONE) return reclaimed
+      this.remove(this.tableOf(slot), slot)
     }
-    return reclaimed
+    return 2
+  }
+
+  #findEndedFirst(list: SlotList | undefined, nowMs: number): number {
+    if (!list || list.first === NONE) return NONE
+    return this.#content.endsAtMs(list.first, list.windowMs) <= nowMs ? list.first : NONE
   }
 
   #remove(list: SlotList, slot: number): void {

@@ -1,4 +1,5 @@
 import type { MemoryOptions } from '../memory-counts.ts'
+import { EndHeap } from '../slots/end-heap.ts'
 import { NONE } from '../slots/key-index.ts'
 import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 
@@ -6,9 +7,8 @@ import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
  * For each client the debt of its token bucket: how long it takes until it is full again. It shrinks as time passes, so that
  * an instant goes with it.
  *
- * A bucket is full, and its slot has ended, no later than its policy's window after the last change, unless a request has cost
- * more than was in it. So those of one window length are kept in the order of their last changes; the first of them is mostly
- * the first to be full.
+ * A bucket is full, and its slot has ended, when the debt has run out: after one unit's time for a client that sends little, and after the
+ * policy's window, or more, for one that sends much.
  */
 export class Buckets {
   /** The pending sync of a slot is a part of its debt. */
@@ -20,6 +20,8 @@ export class Buckets {
   readonly #sinceMs: Float64Array
   /** By slot: the units refunded since then. */
   readonly #givenBackMs: Float64Array
+  /** The slots in lists. */
+  readonly #ends: EndHeap
 
   /**
    * @param capacity maximum number of buckets that are not full, at least 1. Memory becomes resident when it is written
@@ -30,8 +32,13 @@ export class Buckets {
     this.#changedAtMs = new Float64Array(capacity)
     this.#sinceMs = new Float64Array(capacity)
     this.#givenBackMs = new Float64Array(capacity)
+    const endsAtMs = (slot: number): number => (this.#changedAtMs[slot] ?? 0) + (this.#debtsMs[slot] ?? 0)
+    const ends = new EndHeap(capacity, endsAtMs)
+    this.#ends = ends
     const content = {
-      endsAtMs: (slot: number) => (this.#changedAtMs[slot] ?? 0) + (this.#debtsMs[slot] ?? 0),
+      endsAtMs,
+      clear: (slot: number) => ends.delete(slot),
+      findEnded: (nowMs: number) => ends.findEnded(nowMs),
     }
     this.slots = new SlotPool(capacity, seed, new Float64Array(capacity), content, shardOf)
   }
@@ -68,6 +75,7 @@ export class Buckets {
     } else this.slots.takeOut(table, slot)
     this.#change(slot, amountMs, nowMs)
     this.slots.putLast(table, slot)
+    this.#ends.note(slot)
     return slot
   }
 
@@ -76,6 +84,7 @@ export class Buckets {
     this.#givenBackMs[slot] = this.givenBackMs(slot) + amountMs
     this.#change(slot, -amountMs, nowMs)
     if (this.debtMs(slot, nowMs) === 0) this.slots.remove(table, slot)
+    else this.#ends.note(slot)
   }
 
   /** Notes that so much of the debt has still to be added to the shared counters; below 0, that it has not any more. */

@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { AdmissionTimes } from '../../../../../proxy/limits/algorithms/sliding/admission-times.ts'
 import { NONE } from '../../../../../proxy/limits/algorithms/slots/key-index.ts'
+import { Buckets } from '../../../../../proxy/limits/algorithms/token-bucket/buckets.ts'
 import { SlotPool } from '../../../../../proxy/limits/algorithms/slots/slot-pool.ts'
 import type { Policy } from '../../../../../proxy/policy.ts'
 import { createMemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
@@ -101,6 +103,50 @@ test('ended counters of a table that came in place of one with a longer window g
   expect([pool.evictions, pool.find(0, 'brief')]).toEqual([1, NONE])
 })
 
+test('no running token bucket is evicted while a full one is left, whatever requests cost and get refunded', () => {
+  for (const tables of [1, 3, 40]) {
+    const capacity = 60
+    const buckets = new Buckets(capacity, 42)
+    const ends = new Map<string, number>()
+    let nowMs = 0
+    let evictedTooEarly = 0
+    for (let sent = 0; sent < 30 * capacity; sent++) {
+      nowMs += draw(0, 20_000)
+      // Most are of one rule, and some clients come again.
+      const table = draw(0, 3) === 0 ? draw(0, tables) : 0
+      const client = `key:${draw(0, 3) === 0 ? draw(0, sent) : sent}`
+      const name = `${table} ${client}`
+      const hasEnded = [...ends].some(([other, endsAtMs]) => other !== name && endsAtMs <= nowMs)
+      const { evictions } = buckets.slots
+      const slot = buckets.take(table, client, 60 * MINUTE_MS, draw(1, 61) ** 2 * 1_000, nowMs)
+      if (draw(0, 3) === 0) buckets.giveBack(table, slot, buckets.debtMs(slot, nowMs) / draw(1, 3), nowMs)
+      if (hasEnded && buckets.slots.evictions > evictions) evictedTooEarly += 1
+      ends.set(name, nowMs + buckets.debtMs(slot, nowMs))
+      for (const other of ends.keys()) {
+        const [of = '', key = ''] = other.split(' ')
+        if (buckets.slots.find(Number(of), key) === NONE) ends.delete(other)
+      }
+    }
+    expect(buckets.slots.evictions).toBeGreaterThan(0)
+    expect([tables, evictedTooEarly]).toEqual([tables, 0])
+  }
+})
+
+test('a client that has used up its bucket stays limited while others that send little come and go', () => {
+  let nowMs = 100
+  const limiter = createMemoryLimiter({ maxKeys: MAX_KEYS, seed: 42, now: () => nowMs })
+  const policy = makePolicy('burst', 100, 60 * MINUTE_MS, { algorithm: 'token-bucket' })
+  const ask = (client: string): string => limiter.decide(chargeAll(client, [policy])).outcome
+  for (let sent = 0; sent < 100; sent++) ask('greedy')
+  // Their buckets are full again after 36 seconds: there is room for all of them.
+  for (let sent = 0; sent < 5 * MAX_KEYS; sent++) {
+    nowMs += MINUTE_MS / MAX_KEYS
+    ask(`key:${sent}`)
+  }
+  for (let sent = 0; sent < 8; sent++) ask('greedy')
+  expect(ask('greedy')).toBe('refused')
+})
+
 /** The number of times that slots of the table are looked at for each key that is new in a full table. */
 function looksPerNewKey(tables: number): number {
   let looks = 0
@@ -129,4 +175,26 @@ function looksPerNewKey(tables: number): number {
 test('a new key in a full table looks at as few counters with 10,000 rules as with 10', () => {
   expect(looksPerNewKey(10)).toBeLessThan(10)
   expect(looksPerNewKey(10_000)).toBeLessThan(10)
+})
+
+/** The number of times that the state of a table is read for each admission, where there is no room for its time. */
+function readsPerTime(tables: number): number {
+  const timeCapacity = 3_000
+  const times = new AdmissionTimes(2 * timeCapacity, timeCapacity, 42)
+  const states = vi.spyOn(times.slots, 'stateOf')
+  const admitOne = (sent: number): void => {
+    const table = draw(0, tables)
+    times.admit(table, `key:${draw(0, 4)}`, MINUTE_MS, sent / 100)
+  }
+  for (let sent = 0; sent < 2 * timeCapacity; sent++) admitOne(sent)
+  states.mockClear()
+  const { evictions } = times.slots
+  for (let sent = 0; sent < 3_000; sent++) admitOne(2 * timeCapacity + sent)
+  expect(times.slots.evictions).toBeGreaterThan(evictions)
+  return states.mock.calls.length / 3_000
+}
+
+test('a time that finds no room reads as few tables with 10,000 rules as with 100', () => {
+  expect(readsPerTime(100)).toBeLessThan(10)
+  expect(readsPerTime(10_000)).toBeLessThan(10)
 })
