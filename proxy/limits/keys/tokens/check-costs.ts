@@ -3,6 +3,7 @@ type Key = {
   readonly kty?: unknown
   readonly crv?: unknown
   readonly n?: unknown
+  readonly e?: unknown
   readonly kid?: unknown
   readonly use?: unknown
   readonly alg?: unknown
@@ -32,12 +33,22 @@ const microseconds: Readonly<Record<string, number>> = {
   EdDSA: 150,
   Ed25519: 150,
 }
-/** Of RSA with 2048 bits; it grows with the square of that. */
+/** Of RSA with 2048 bits and the exponent 65537; it grows with the square of the former, and with the length of the exponent. */
 const RSA_US = 50
+/** Bits of an exponent for which a check takes at most as long as with 65537, whose bits are all 0 but for two. */
+const SHORT_EXPONENT_BITS = 13
 
 /** Microseconds of CPU time for the check of a signature. */
-export function checkCostUs(alg: string, key: Pick<Key, 'n'> = {}): number {
-  return microseconds[alg] ?? RSA_US * Math.max(1, modulusBytes(key) / 256) ** 2
+export function checkCostUs(alg: string, key: Pick<Key, 'n' | 'e'> = {}): number {
+  return microseconds[alg] ?? RSA_US * Math.max(1, modulusBytes(key) / 256) ** 2 * exponentFactor(key)
+}
+
+/** How much longer a check takes than with the exponent 65537, rounded up. */
+function exponentFactor({ e }: Pick<Key, 'e'>): number {
+  const exponent = bytesOf(e)
+  if (exponent.length <= 3) return 1
+  const bits = 8 * exponent.length - Math.clz32(exponent[0] ?? 0) + 24
+  return Math.max(1, bits / SHORT_EXPONENT_BITS)
 }
 
 /**
@@ -58,8 +69,14 @@ export function areTooManyChecks(costsUs: readonly number[]): boolean {
 }
 
 export function modulusBytes({ n }: Pick<Key, 'n'>): number {
-  const modulus = Buffer.from(typeof n === 'string' ? n : '', 'base64url')
-  return modulus.length - modulus.findIndex((byte) => byte !== 0)
+  return bytesOf(n).length
+}
+
+/** The bytes of a number in a key, from the first that is not 0. */
+function bytesOf(number: unknown): Buffer {
+  const bytes = Buffer.from(typeof number === 'string' ? number : '', 'base64url')
+  const first = bytes.findIndex((byte) => byte !== 0)
+  return bytes.subarray(first === -1 ? bytes.length : first)
 }
 
 /** A kind of keys: their type and curve, and the algorithms of their signatures, which cost the same. */
@@ -75,7 +92,7 @@ const kinds: readonly Kind[] = [
 ]
 
 /**
- * Finds keys that are of no use, although the library takes them: RSA keys that are too large, and keys without a name that a token without
+ * Finds keys that are of no use, although the library takes them: RSA keys that are too large or have a long exponent, and keys without a name that a token without
  * one is not tried with, whatever its algorithm, since keys before them take all its checks.
  *
  * @param keySet any text
@@ -94,7 +111,7 @@ export function findUntriedKeys(keySet: string): string[] {
         ofKind.length - keys.length,
         `(${kty})`,
         'never used',
-        'the check of a signature takes more than 2 ms: use 8192 bits or less',
+        'the check of a signature takes more than 2 ms: use 8192 bits or less, and the exponent 65537',
       ),
       ...describe(
         untried.length,
@@ -111,7 +128,7 @@ function describe(count: number, which: string, what: string, why: string): stri
 }
 
 /** Whether a single check with this key takes too much CPU time, so that it is not used. */
-export function isTooCostly(key: Pick<Key, 'n'>, [alg = '']: readonly string[]): boolean {
+export function isTooCostly(key: Pick<Key, 'n' | 'e'>, [alg = '']: readonly string[]): boolean {
   return areTooManyChecks([checkCostUs(alg, key)])
 }
 

@@ -8,7 +8,14 @@ import {
 
 /** The modulus of an RSA key with so many bits. */
 const modulus = (bits: number): string => Buffer.alloc(bits / 8, 0x80).toString('base64url')
-const rsa = (bits: number) => ({ kty: 'RSA', n: modulus(bits) })
+const rsa = (bits: number) => ({ kty: 'RSA', n: modulus(bits), e: 'AQAB' })
+/** With an exponent of so many bits, behind some zeros. */
+const rsaWithExponent = (bits: number, exponentBits: number) => ({
+  ...rsa(bits),
+  e: Buffer.from((2n ** BigInt(exponentBits) - 1n).toString(16).padStart(1024, '0'), 'hex').toString(
+    'base64url',
+  ),
+})
 const onCurve = (crv: string) => ({ kty: crv === 'Ed25519' ? 'OKP' : 'EC', crv })
 const keySet = (...keys: object[]): string => JSON.stringify({ keys })
 const repeat = (count: number, key: object): object[] => Array.from({ length: count }, () => key)
@@ -24,6 +31,12 @@ test.each([
   ['RS256', rsa(8192), 2],
   ['RS256', rsa(12800), 1],
   ['RS256', rsa(16384), 0],
+  ['RS256', rsaWithExponent(2048, 2), 8],
+  ['RS256', rsaWithExponent(2048, 64), 8],
+  ['RS256', rsaWithExponent(2048, 128), 4],
+  ['RS256', rsaWithExponent(2048, 1024), 0],
+  ['PS256', rsaWithExponent(3072, 512), 0],
+  ['RS256', rsaWithExponent(4096, 64), 2],
 ])('a token may take so many checks of %s', (alg, key, most) => {
   const costsOf = (count: number): number[] => Array.from({ length: count }, () => checkCostUs(alg, key))
   expect(areTooManyChecks(costsOf(most))).toBe(false)
@@ -78,13 +91,15 @@ test.each<[string, string, string[]]>([
       '1 of its keys (RSA) without a kid is not used for a token without a kid, as it is tried with 8 of that kind: give each key a kid',
     ],
   ],
-  ...['a', undefined].map((kid): [string, string, string[]] => [
-    `a large key, kid ${kid}`,
-    keySet({ ...rsa(16384), kid }, ...repeat(8, rsa(2048))),
-    [
-      '1 of its keys (RSA) is never used, as the check of a signature takes more than 2 ms: use 8192 bits or less',
-    ],
-  ]),
+  ...[rsa(16384), rsaWithExponent(2048, 1024)].flatMap((large) =>
+    ['a', undefined].map((kid): [string, string, string[]] => [
+      `a key of ${large.n.length} characters with an exponent of ${large.e.length}, kid ${kid}`,
+      keySet({ ...large, kid }, ...repeat(8, rsa(2048))),
+      [
+        '1 of its keys (RSA) is never used, as the check of a signature takes more than 2 ms: use 8192 bits or less, and the exponent 65537',
+      ],
+    ]),
+  ),
   ...(
     [
       { key_ops: ['encrypt'] },
