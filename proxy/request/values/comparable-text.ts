@@ -10,7 +10,8 @@ const MAX_CHARACTERS = 4096
  * controls, which `trim` of Java and Python drop too.
  *
  * @param text decoded, in lower case, as of `decodedText`
- * @returns one; others too where letters are written as marks above others, or where NFKC has a blank and collations nothing
+ * @returns one; others too where letters are written as marks above others, where NFKC has a blank and collations nothing, and where
+ *   letters are beyond the Basic Multilingual Plane
  */
 export function comparableTexts(text: string): readonly string[] {
   if (isPlain.test(text)) return [text]
@@ -19,6 +20,7 @@ export function comparableTexts(text: string): readonly string[] {
   // Each takes time: most texts have one reading.
   const texts = new Set([seen, withMarksAsLetters(seen)])
   if (marksOnBlanks.test(text)) texts.add(text)
+  if (rare.test(text)) texts.add(text.replace(rareCharacters, onePlane))
   return Array.from(texts, comparable)
 }
 
@@ -31,9 +33,18 @@ function comparable(text: string): string {
     .normalize('NFKD')
   return plainDigits(
     withUsualLetters(decomposed.replace(unseen, '').replaceAll('+', ' ').replaceAll('l\u00b7', 'l')),
-  ).trim()
+  )
+    .replace(rareCharacters, onePlane)
+    .trim()
 }
 
+/**
+ * Characters beyond the Basic Multilingual Plane, such as emoji, and U+FFFD: to `utf8mb4_general_ci` and `utf8mb4_unicode_ci` of MySQL and
+ * MariaDB all of them are one character, `onePlane` here. Letters among them are also the usual ones.
+ */
+const rareCharacters = /[\u{10000}-\u{10ffff}\uFFFD]/gu
+const rare = new RegExp(rareCharacters.source, 'u')
+const onePlane = '\u{20000}'
 const isPlain = /^[ -~]*$/
 const isAscii = /^[\0-\x7f]*$/
 const controls = /[\0-\x08\x0e-\x1f\x7f]/g

@@ -6,15 +6,11 @@ function valuesOf(text: string): readonly string[] {
 }
 
 const collator = new Intl.Collator('und', { sensitivity: 'base' })
-/** Numerals of ancient scripts, and beyond the basic plane, are no digits of names. */
-const isRareNumeral = /\p{No}|\p{Nl}/u
-
 test('whatever the collation of Unicode takes for a letter, a digit or nothing is compared as that', () => {
   const different: string[] = []
   for (let code = 0x80; code < 0x2_0000; code++) {
     if (code >= 0xd800 && code <= 0xdfff) continue
     const letter = String.fromCodePoint(code)
-    if (isRareNumeral.test(letter)) continue
     const isLatin = collator.compare(letter, '0') >= 0 && collator.compare(letter, 'z') <= 0
     const same = isLatin
       ? Array.from('0123456789abcdefghijklmnopqrstuvwxyz').find((one) => collator.compare(letter, one) === 0)
@@ -25,6 +21,42 @@ test('whatever the collation of Unicode takes for a letter, a digit or nothing i
     if (isNothing && !valuesOf(`a${letter}b`).includes('ab')) different.push(code.toString(16))
   }
   expect(different).toEqual([])
+})
+
+const scripts =
+  /[\p{scx=Arab}\p{scx=Bopo}\p{scx=Cyrl}\p{scx=Geor}\p{scx=Grek}\p{scx=Hebr}\p{scx=Hira}\p{scx=Kana}\p{Radical}]/u
+
+test('letters of other scripts that are one to the collation of Unicode are compared as one', () => {
+  const letters = Array.from({ length: 0xffff - 0x80 }, (_, i) => String.fromCodePoint(i + 0x80))
+    .filter((letter) => scripts.test(letter) && /\p{L}|\p{M}|\p{So}/u.test(letter))
+    .sort((a, b) => collator.compare(`a${a}b`, `a${b}b`))
+  const different = letters.filter((letter, i) => {
+    const before = letters[i - 1] ?? ''
+    if (collator.compare(`a${letter}b`, `a${before}b`) !== 0) return false
+    const known = valuesOf(`a${before}b`)
+    return !valuesOf(`a${letter}b`).some((value) => known.includes(value))
+  })
+  expect(different).toEqual([])
+  expect(letters.length).toBeGreaterThan(1500)
+})
+
+test.each([
+  ['サクラ', 'さくら'],
+  ['ﾊﾊ', 'ぱぱ'],
+  ['ႠႬႠ', 'ანა'],
+  ['user⓫', 'user11'],
+  ['ꜳron', 'aaron'],
+  ['𒐕anna', '1anna'],
+])('%s is compared as %s', (text, same) => {
+  expect(valuesOf(text)).toEqual(expect.arrayContaining([...valuesOf(same)]))
+})
+
+test('characters beyond the Basic Multilingual Plane are one to some databases', () => {
+  const [anna] = valuesOf('anna🍣')
+  for (const last of ['🍺', '𠮷', '\ufffd', '𝒶', '\u{e0101}', '🅐'])
+    expect(valuesOf(`anna${last}`), last).toContain(anna)
+  expect(valuesOf('𝒶nna')).toContain('anna')
+  expect(valuesOf('anna🍣')).toHaveLength(1)
 })
 
 test.each([
