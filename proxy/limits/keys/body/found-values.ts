@@ -90,6 +90,22 @@ export class FoundLists {
   }
 }
 
+/** The values of one reading of a text, while another reading is compared with it: each occurrence is known once. */
+export class KnownTexts {
+  readonly #left = new Map<string, number>()
+
+  constructor(texts: readonly string[]) {
+    for (const text of texts) this.#left.set(text, (this.#left.get(text) ?? 0) + 1)
+  }
+
+  /** Takes an occurrence of the text. Returns false if none is left: the other reading has more of them. */
+  take(text: string): boolean {
+    const left = this.#left.get(text) ?? 0
+    if (left > 0) this.#left.set(text, left - 1)
+    return left > 0
+  }
+}
+
 /** Bytes of values, beyond ASCII or with escapes, that are taken apart in a body: the longest addresses of a hundred clients. */
 const MAX_UNUSUAL_BYTES = 32 * 1024
 /** Of those, bytes of values that are longer than an address. */

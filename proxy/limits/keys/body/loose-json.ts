@@ -10,7 +10,7 @@ import {
   quote,
 } from '../../../request/json/json-bytes.ts'
 import { NextCharacter } from '../../../request/values/next-character.ts'
-import { FoundLists, type Findings } from './found-values.ts'
+import { FoundLists, KnownTexts, type Findings } from './found-values.ts'
 import { wordTexts } from './json-values.ts'
 import type { BodyNames, LastNames } from './names/body-names.ts'
 
@@ -53,14 +53,14 @@ class LooseSearch {
     this.#containers = Array.from({ length: names.count }, () => 0)
   }
 
-  /** Reads another form of the text. Values that were found before are not added again. */
+  /** Reads another form of the text. Of values that were found before, those are added that it has more often: a batch may have comments. */
   readAgain(text: string): void {
     const again = new LooseSearch(this.#bodyNames)
     again.read(text)
     for (let name = 0; name < this.#bodyNames.count; name++) {
-      const known = new Set(this.found.textsOf(name))
+      const known = new KnownTexts(this.found.textsOf(name))
       if (again.found.isCutFor(name)) this.found.cut(name)
-      for (const found of again.found.textsOf(name)) if (!known.has(found)) this.#push(found, [name])
+      for (const found of again.found.textsOf(name)) if (!known.take(found)) this.#push(found, [name])
     }
   }
 

@@ -519,6 +519,27 @@ test.each([
   },
 )
 
+const fillers = fc.constantFrom('', ' ', '/**/', '/*"email":"*/', '//\n', '//"\r\n', '#\n')
+
+test('elements of a batch with comments count one each', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fillers, fillers, fillers, fc.constantFrom('"', "'")), {
+        minLength: 1,
+        maxLength: 20,
+      }),
+      (elements) => {
+        const texts = elements.map(
+          ([before, between, behind, quote]) =>
+            `{${before}${quote}email${quote}${between}:${behind}${quote}anna${quote}}`,
+        )
+        const [requests = 0] = counts(keysOf(`[${texts.join(',')}]`, json), 'anna')
+        expect(requests).toBeGreaterThanOrEqual(elements.length)
+      },
+    ),
+  )
+})
+
 test.each(['email=a%4%31', 'email=%61%4+1', 'email=a1%5', 'email=a% 41'])(
   'an escape of one digit is a control, as WebOb reads it: %s',
   (body) => {
