@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { isBeyondAscii } from '../../../request/values/charsets.ts'
 import { queriesOf } from '../../../request/values/query-values.ts'
 import type { BodyFormat } from './body-format.ts'
-import { MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
+import { KnownTexts, MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
 import { readFormValues } from './form-values.ts'
 import { readJsonValues } from './json-values.ts'
 import { readLooseJson } from './loose-json.ts'
@@ -75,10 +75,8 @@ function readBytes(
   const found = readAs(kind, { text: bytes.toString('latin1'), contentType, names, isWhole, isSound })
   const wide = wideTextOf(bytes)
   if (wide !== undefined) found.push(...readJson({ text: wide, contentType, names, isWhole, isSound: true }))
-  const others: Read[] = []
-  if (hasOtherCharset || (isOther && unread !== 'encoding'))
-    others.push(...found.map((read) => read.map(inLatin1)))
-  return [...found, ...others]
+  const isLatin1 = hasOtherCharset || (isOther && unread !== 'encoding')
+  return isLatin1 ? found.map((read) => read.map(withLatin1)) : found
 }
 
 function isOtherText(bytes: Buffer): boolean {
@@ -131,16 +129,29 @@ function readJson({ text, names, isWhole, isSound }: Reading): Read[] {
     : [found, withoutKnown(readLooseJson(text, names), found)]
 }
 
-/** The same values to whom the bytes are characters of Latin-1, and their escapes too. */
-function inLatin1(findings: Findings): Findings {
-  if (isRefused(findings)) return { ...findings, values: [] }
-  const values = findings.values
-    .filter(({ text }) => /[\x80-\xff]|%[89a-f]/i.test(text))
-    .map(({ text, element, item }) => {
-      const unescaped = text.includes('%') ? unescapedLatin1(text) : text
-      return { text: Buffer.from(unescaped).toString('latin1'), element, item }
-    })
-  return { ...findings, values }
+/** With the same values to whom the bytes are characters of Latin-1, and their escapes too, beside each: alternatives of its item. */
+function withLatin1(findings: Findings): Findings {
+  if (isRefused(findings)) return findings
+  const values: FoundValue[] = []
+  let item = -1
+  /** Of the item. Readers of forms have some of these already. */
+  const converted = new Set<string>()
+  for (const value of findings.values) {
+    if (value.item !== item) converted.clear()
+    item = value.item
+    values.push(value)
+    if (converted.has(value.text) || !mayBeLatin1.test(value.text)) continue
+    const text = latin1Of(value.text)
+    converted.add(text)
+    values.push({ ...value, text })
+  }
+  return { ...findings, values, isCut: values.length > MAX_VALUES }
+}
+
+const mayBeLatin1 = /[\x80-\xff]|%[89a-f]/i
+
+function latin1Of(text: string): string {
+  return Buffer.from(text.includes('%') ? unescapedLatin1(text) : text).toString('latin1')
 }
 
 /** There is too much of it already, whatever else it may say. */
@@ -154,12 +165,11 @@ function unescapedLatin1(text: string): string {
   )
 }
 
-/** What two readings find is there once. */
+/** The values of a reading that another one does not have, or not as often. */
 function withoutKnown(read: Read, known: Read): Read {
   return read.map((findings, name) => {
-    const texts = new Set(known[name]?.values.map(({ text }) => text))
-    if (texts.size === 0) return findings
-    return { ...findings, values: findings.values.filter(({ text }) => !texts.has(text)) }
+    const texts = new KnownTexts(known[name]?.values.map(({ text }) => text) ?? [])
+    return { ...findings, values: findings.values.filter(({ text }) => !texts.take(text)) }
   })
 }
 

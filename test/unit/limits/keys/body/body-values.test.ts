@@ -519,6 +519,37 @@ test.each([
   },
 )
 
+const latin1Letters = fc.string({
+  unit: fc.constantFrom('a', 'n', '\xe1', '\xfc', '\xdf', '\xad', '\xc3\xa1'),
+  minLength: 1,
+  maxLength: 5,
+})
+const escapedBytes = (text: string): string =>
+  text.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`)
+
+test.each<[string, string, (name: string) => string]>([
+  ['a form', form, (name) => `email=${name}`],
+  ['an escaped form', form, (name) => `email=${escapedBytes(name)}`],
+  ['JSON', json, (name) => `{"email":"${name}"}`],
+  ['loose JSON', json, (name) => `{'email':'${name}'}`],
+  ['a multipart form', ofB, (name) => multipart([[named('email'), name]])],
+])('a sign-in counts once for each account that readers of UTF-8 and Latin-1 take: %s', (_, type, bodyOf) => {
+  fc.assert(
+    fc.property(latin1Letters, fc.constantFrom('', '; charset=iso-8859-1'), (name, charset) => {
+      const keys = keysOf(Buffer.from(bodyOf(`${name}@x`), 'latin1'), type + charset)
+      expect([...(keys?.requests.values() ?? [2])].every((requests) => requests === 1)).toBe(true)
+      if (charset === '') return
+      const [value = ''] = bodyValues(Buffer.from(`${name}@x`).toString('latin1'), false)
+      expect(counts(keys, value)[0]).toBe(1)
+    }),
+  )
+})
+
+test('elements of a batch in Latin-1 count one each', () => {
+  const batch = Buffer.from('[{"email":"\xe1nna"},{"email":"\xe1nna"},{"email":"\xc3\xa1nna"}]', 'latin1')
+  expect(counts(keysOf(batch, json), 'anna')).toEqual([3, 1])
+})
+
 const fillers = fc.constantFrom('', ' ', '/**/', '/*"email":"*/', '//\n', '//"\r\n', '#\n')
 
 test('elements of a batch with comments count one each', () => {
