@@ -45,6 +45,11 @@ export const wordings: readonly Wording[] = [
     instead: 'must be, or an imperative',
   },
   {
+    name: 'also if',
+    pattern: /(?:[,:;] |\b(?:are|is) (?:\w+ )?)also (?:after|for|if|of|when|where|with|without)\b/i,
+    instead: 'even if, even after, including, too',
+  },
+  {
     name: 'in force',
     pattern: /\bin force\b/i,
     instead: 'current, in effect, takes effect; an entry that has not expired; a setting that applies',

@@ -42,7 +42,7 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly rules: readonly Rule[]
     /** Clients that no rule applies to. */
     readonly allowList: readonly ListEntry[]
-    /** Clients whose requests are refused before any rule, also with rate limiting off. */
+    /** Clients whose requests are refused before any rule, even with rate limiting off. */
     readonly denyList: readonly ListEntry[]
     /** Where decisions of CrowdSec are from; undefined without them. */
     readonly crowdsec: CrowdsecSettings | undefined

@@ -53,7 +53,7 @@ export function detour(random: Random): string {
   return aside + dots(random) + slash(random)
 }
 
-/** `;name=value` as of matrix parameters, also empty, also with a slash in it. */
+/** `;name=value` as in matrix parameters; it may be empty or contain a slash. */
 export function parameter(random: Random): string {
   const semicolon = random() < 0.6 ? ';' : disguise(random, ';')
   const value = pick<() => string>(random, [

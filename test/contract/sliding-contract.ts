@@ -161,7 +161,7 @@ export function describeSlidingContract(
       },
     )
 
-    test('stores no time for a refused request, also if it would be the only one', async () => {
+    test('stores no time for a refused request, even if it would be the only one', async () => {
       const client = newClient()
       for (let i = 0; i < 3; i++) {
         expect(await decide(client, policies.edge, policies.none)).toMatchObject({

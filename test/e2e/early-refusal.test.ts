@@ -9,7 +9,7 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 const refusal = 'HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig'
 const uploads = 60
 
-/** All that comes back for an upload in many pieces. The connection ends with the answer, also where the upload was first. */
+/** All that comes back for an upload in many pieces. The connection ends with the answer, even if the upload was first. */
 function upload(port: number): Promise<string> {
   return new Promise((resolve) => {
     let received = ''

@@ -473,7 +473,7 @@ test.each(['trace', 'head', 'Get', 'FOO', 'A'.repeat(12_000)])(
   },
 )
 
-test('a key is all lines of a header, also of headers of which Node keeps one line', async () => {
+test('a key is all lines of a header, even one of which Node keeps a single line', async () => {
   const counted = await startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: writeConfigFile(

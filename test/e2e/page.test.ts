@@ -242,7 +242,7 @@ test('events continue after a reload, with the counts since', async () => {
 })
 
 test.each(['1', '2'])(
-  'the history comes first, also for a listener that reconnects, with WORKERS=%s',
+  'the history comes first, even for a listener that reconnects, with WORKERS=%s',
   async (workers) => {
     const gateway = await startHosted(await settings(workers === '1' ? {} : { WORKERS: workers }))
     await ask(gateway, 5)

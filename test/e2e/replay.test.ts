@@ -381,7 +381,7 @@ describe('--html', () => {
     expect(page).not.toMatch(/<script|[\u001b\u202e]/)
   })
 
-  test('is a page also of a log in which no rule counts anything', async () => {
+  test('is a page even for a log in which no rule counts anything', async () => {
     expect(await pageOf(table, `${line(0, '192.0.2.1', 'GET /other')}\n`)).toContain('It counts no request.')
   })
 
@@ -450,7 +450,7 @@ limits:
     ])
   })
 
-  test('prints tables for people, also of the built-in limits', async () => {
+  test('prints readable tables, for the built-in limits too', async () => {
     const cwd = makeTemporaryDirectory()
     writeFileSync(join(cwd, 'a.log'), textOf(lines))
     const { status, stdout } = await runHosted(['replay', '--suggest', 'a.log'], {}, cwd)

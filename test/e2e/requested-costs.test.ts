@@ -237,7 +237,7 @@ describe('over HTTP/1.1', () => {
     expect(await usedBy(gateway, from, 'input')).toBe(37)
   })
 
-  test('a client that waits for 100 gets it, also where it is refused then', async () => {
+  test('a client that waits for 100 gets it, even if it is refused then', async () => {
     const from = newClient()
     for (const status of [200, 429]) {
       const client = await talk(gateway.port, from)

@@ -132,7 +132,7 @@ test('another upgrade is not taken up: the request is served without it', async 
   expect(answer).toMatch(/\r\n\r\nplain$/)
 })
 
-test('a connection continues after an ignored Upgrade, also with bytes sent at once', async () => {
+test('a connection continues after an ignored Upgrade, even with bytes sent at once', async () => {
   const backend = await startRawBackend((socket) => {
     socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
   })

@@ -134,7 +134,7 @@ async function sendRequests(
   await Promise.all(asked)
 }
 
-/** Asks until nothing is left, also of the units that were out on lease. */
+/** Asks until nothing is left, including the units that were out on lease. */
 async function useUp(stage: Stage, client: string, policy: Policy): Promise<void> {
   let refusedSinceMs = Infinity
   for (let asked = 0; asked < 3 * policy.quota; asked++) {

@@ -253,7 +253,7 @@ test('a refusal that was counted and not heard of is not the last that could ban
   expect(await Promise.all([counts.countRefusal('a'), counts.countRefusal('a')])).toEqual([0, 0])
 })
 
-test("refusals count for the rule's window, also where a burst makes that of the bucket shorter", async () => {
+test("refusals count for the rule's window, even where a burst makes that of the bucket shorter", async () => {
   const redis = openRedis(await freshRedis())
   await redis.ping()
   const rule =

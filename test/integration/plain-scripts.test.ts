@@ -15,7 +15,7 @@ import { runs } from '../support/random/runs.ts'
 
 /*
  * Fixed windows that reserve nothing have scripts of their own. Whatever is asked, they must answer as the script for everything
- * does, and leave the same behind: also where a key holds something else, and where the user lacks a right.
+ * does, and leave the same behind: even where a key holds something else, and where the user lacks a right.
  */
 
 const policies = [

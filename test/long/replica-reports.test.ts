@@ -43,7 +43,7 @@ async function clientsSeenBy({ exchange }: Opened): Promise<string[]> {
   return (read?.reports ?? []).flatMap(({ limited: list }) => list.map((one) => one.partitionKey)).toSorted()
 }
 
-test('the first question has the reports of all replicas, also of those that were idle', async () => {
+test('the first question has the reports of all replicas, including idle ones', async () => {
   const redis = openRedis(await freshRedis())
   const first = open(redis, 'a', [limited('192.0.2.1', 3)])
   open(redis, 'b', [limited('192.0.2.2', 5)])

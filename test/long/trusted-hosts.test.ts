@@ -4,7 +4,7 @@ import { resolvingWith, startDnsServer } from '../support/network/dns-server.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-test('the name of a host is believed when it resolves, also where it did not at start', async () => {
+test('the name of a host is trusted once it resolves, even if it did not at start', async () => {
   const backend = await startBackend((request, response) =>
     response.end(String(request.headers['x-real-ip'])),
   )
@@ -35,7 +35,7 @@ test('the name of a host is believed when it resolves, also where it did not at 
   expect(first.body).toBe('203.0.113.9')
 })
 
-test('networks with a name are trusted, also in the chain', async () => {
+test('networks with a name are trusted, in the chain too', async () => {
   const backend = await startBackend((request, response) =>
     response.end(String(request.headers['x-real-ip'])),
   )

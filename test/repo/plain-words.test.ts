@@ -17,6 +17,7 @@ describe('the checker of wordings', () => {
     ['const longestLine = 80', 'MOST_, LEAST_, LONGEST_'],
     ['an empty value is none', 'is none'],
     ['the stream is to be reset', 'is to be'],
+    ['It resolves, also if that fails.', 'also if'],
     ['the limits in force', 'in force'],
     ["  test('nor is one held that %s', async () => {", 'title that continues the one before'],
     ["test.each([1])('but not %s', () => {", 'title that continues the one before'],

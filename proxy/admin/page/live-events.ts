@@ -26,8 +26,8 @@ export function createLiveEvents(options: LiveEventsOptions): LiveEvents {
 
 /**
  * Server-sent events (HTML, section 9.2): first one `history` event for each listener, then twice a second one `status` event
- * with everything, so that a listener that missed some, or comes again, needs none of them. Ids go on from `Last-Event-ID`,
- * also of a gateway that was restarted since. While nobody listens nothing is read.
+ * with everything, so a listener that missed some, or reconnects, does not need them. Ids continue from `Last-Event-ID`, even after a
+ * restart of the gateway. While there is no listener, nothing is read.
  */
 class EventBroadcast implements LiveEvents {
   readonly #options: LiveEventsOptions

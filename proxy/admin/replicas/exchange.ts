@@ -122,8 +122,8 @@ class RedisExchange implements ReplicaExchange {
 
 /**
  * KEYS   reports, their ends, the mark that somebody asks
- * ARGV   the process, for how many milliseconds its report counts, how many there can be, the report; where somebody asks
- *        also for how long
+ * ARGV   the process, for how many milliseconds its report counts, how many there can be, the report; where somebody asks,
+ *        for how long
  * reply  where somebody asks: the time in milliseconds, 1 if somebody had asked before, otherwise 0, and all reports, each
  *        behind its process; otherwise nothing
  */

@@ -75,8 +75,8 @@ export class Serving implements Running {
   }
 
   /**
-   * Makes all that serves requests of another table, a few milliseconds in each turn. Nothing changes before it is put in
-   * force, which cannot fail and is atomic for requests: the state of the old table is freed after it.
+   * Makes all that serves requests of another table, a few milliseconds in each turn. Nothing changes before
+   * `use`, which cannot fail and is atomic for requests: it frees the state of the old table.
    *
    * @param tableHash of `hashTable`
    */

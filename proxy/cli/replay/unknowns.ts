@@ -64,7 +64,7 @@ function conditionNeeds({ when = [], unless = [] }: Rule): Need[] {
   return [...needsOf('when', when), ...needsOf('unless', unless)]
 }
 
-/** Undefined also where the log leaves out what it holds for secret. */
+/** Undefined even if the log leaves out what it holds for secret. */
 function knowsHeader({ headers, knows }: LoggedRequest, name: string): boolean {
   if (headers[name] !== undefined) return true
   if (knows.headers === 'all') return !redacted.has(name)

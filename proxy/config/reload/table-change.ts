@@ -39,7 +39,7 @@ export type TableChange = {
   readonly tableHash: string
   /** Keys of policies that are new or changed, as `policyKey` makes them. */
   readonly revised: readonly string[]
-  /** Names of rules. A rule is changed also if only the requests are others that it matches. */
+  /** Names of rules. A rule also counts as changed if it only matches other requests. */
   readonly added: readonly string[]
   readonly changed: readonly string[]
   readonly removed: readonly string[]

@@ -4,7 +4,7 @@ import { variableName } from '../../../shared/settings/table.ts'
 const nameFile = (options: string): string => `name the file in redisUrl: rediss://HOST?${options}`
 
 /**
- * Settings of other gateways, by their field in the file, and what to do instead. They are mistakes, also in the environment, where any
+ * Settings of other gateways, by their field in the file, and what to do instead. They are mistakes, in the environment too, where any
  * other unknown name without the prefix `SLUICE_` is ignored: an operator who sets one would believe a connection to be safer than it is.
  *
  * @internal exported for its test

@@ -116,7 +116,7 @@ export function createClientTable(
 }
 
 /**
- * @param options.put called with an entry that an operator has put, also where the store has not confirmed it
+ * @param options.put called with an entry that an operator has put, even if the store has not confirmed it
  * @param options.removing called before a ban is removed
  */
 function createEntryOperations(options: {

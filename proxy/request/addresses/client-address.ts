@@ -13,7 +13,7 @@ import {
 
 /** The client that a request comes from. */
 export type ClientAddress = {
-  /** Canonical text: IPv4 dotted, also of a client behind NAT64, IPv6 as RFC 5952 has it, without a zone. */
+  /** Canonical text: IPv4 dotted, including that of a client behind NAT64, IPv6 as RFC 5952 has it, without a zone. */
   readonly address: string
   /**
    * What the client is counted by: the IPv4 address itself, or the network of an IPv6 address, such as `2001:db8::/64`.
@@ -60,7 +60,7 @@ export type AddressReader = {
    */
   readClientAddress(peer: Peer, value: string | readonly string[] | undefined): ClientAddress
 
-  /** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each also with a port or a zone. */
+  /** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each with an optional port or zone. */
   readClientField(value: string): ClientAddress | undefined
 }
 

@@ -319,7 +319,7 @@ limits:
 `
 
   // The rule does not apply without the header, and with another value of it begins anew, at the same address too.
-  test('is warned of, also where it counts by address and header together', () => {
+  test('is warned of, even if it counts by address and header together', () => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: both, match: GET /, key: [header:x-api-key, ip], requests: 1, window: 1m}
 `)

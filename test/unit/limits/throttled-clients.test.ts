@@ -79,7 +79,7 @@ test('forgets one client under one policy or under all', () => {
   expect(clients.readUse().size).toBe(1)
 })
 
-test('knows which of several clients under one policy was refused, also where another policy has no state', () => {
+test('knows which of several clients under one policy was refused, even if another policy has no state', () => {
   const clients = create(100)
   const charges = [...chargeAll('one', [wide, login]), ...chargeAll('two', [login])]
   const states = [false, true].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 500 }))
@@ -87,7 +87,7 @@ test('knows which of several clients under one policy was refused, also where an
   expect(clients.list(undefined, 10).map(({ partitionKey }) => partitionKey)).toEqual(['two'])
 })
 
-test('lists all clients that a policy refused, also where their quotas differ', () => {
+test('lists all clients that a policy refused, even if their quotas differ', () => {
   const clients = create(100)
   const more = makePolicy('login', 9, 60_000)
   const charges = [...chargeAll('one', [more]), ...chargeAll('two', [login])]

@@ -108,7 +108,7 @@ describe('a key', () => {
 })
 
 describe('revoking', () => {
-  test('revokes a key permanently, also for other processes, and no other key', () => {
+  test('revokes a key permanently, for other processes too, and no other key', () => {
     const store = open()
     const elsewhere = open()
     const [one, two] = [store.createKey('Shop', 'production'), store.createKey('Shop', 'production')]

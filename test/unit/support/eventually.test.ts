@@ -47,7 +47,7 @@ test('fails with the awaited event and the last observation', async () => {
   await expect(odd).rejects.toThrow("Last seen: Map(1) { 'a' => 1 }")
 })
 
-test('ends also where the probe never answers', async () => {
+test('ends even if the probe never answers', async () => {
   const silent = new Promise<void>(() => undefined)
   await expect(eventually('an answer', () => silent, briefly)).rejects.toThrow(
     'Last seen: nothing, it has not answered once, and then no answer',

@@ -74,7 +74,7 @@ class Networks {
 
 /**
  * The decisions of CrowdSec in this process. A lookup costs the same for one decision of each length of prefix as for many. A decision
- * ends by its duration, also if nothing more is heard of it.
+ * ends by its duration, even if nothing more is heard of it.
  */
 export class DecisionTable implements AddressList {
   readonly #now: () => number

@@ -24,7 +24,7 @@ redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', text(nowUs - 3600000000))
 
 local reply = 'done'
 if #ARGV == 2 then
-  -- Told also where it is not here: a replica may have it that could not write it yet.
+  -- Announced even if it is not here: a replica that could not write it yet may have it.
   if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then reply = 'absent' end
   redis.call('ZREM', KEYS[3], ARGV[1])
 else

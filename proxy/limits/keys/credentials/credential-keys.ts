@@ -119,7 +119,7 @@ function addParameters(keys: Set<string>, value: string, last: string): void {
   else keys.add(canonicalCredentials(value))
 }
 
-/** Rails reads `Token token="…", nonce="…"`, also with `Bearer`. */
+/** Rails reads `Token token="…", nonce="…"`, and the same with `Bearer`. */
 function parameterOf(value: string): string | undefined {
   return /^(?:token|bearer)[\t \x85\xa0]/i.test(value) ? tokenParameter.exec(value)?.[1] : undefined
 }

@@ -26,7 +26,7 @@ export const blanks = /[\t \x85\xa0]+/
 const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^\t \x85\xa0][^]*)/
 const token68 = /^[A-Za-z0-9\-._~+/]+=*$/
 const oneWordSchemes = new Set(['basic', 'bearer', 'token'])
-/** Rails reads `Token token="…", nonce="…"`, also with `Bearer`. */
+/** Rails reads `Token token="…", nonce="…"`, and the same with `Bearer`. */
 export const tokenParameter = /(?:^|[\t ,;])token="?([^\t ",;]+)/i
 const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
 

@@ -105,7 +105,7 @@ export class TokenVerifier {
 
   /**
    * Whether the tokens of one request would need more signature checks, or more CPU time for these, than a single token ever does, or
-   * than a check each of two tokens. A request with made-up tokens would otherwise cost a multiple, also where it is refused. Tokens
+   * than a check each of two tokens. A request with made-up tokens would otherwise cost a multiple, even if it is refused. Tokens
    * seen a moment ago need none.
    */
   async needTooManyChecks(tokens: readonly SentToken[]): Promise<boolean> {

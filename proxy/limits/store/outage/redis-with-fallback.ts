@@ -80,7 +80,7 @@ export class RedisWithFallback {
     if (isLocal) this.#notePending([charge])
   }
 
-  /** `unavailable` also where it is one node of a cluster that is. */
+  /** `unavailable` even if only one node of a cluster is. */
   storeState(): 'available' | 'unavailable' {
     return !this.#breakers.isAnyOpen && this.#redis.status === 'ready' ? 'available' : 'unavailable'
   }

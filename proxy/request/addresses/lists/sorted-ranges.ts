@@ -19,7 +19,7 @@ export class SortedRanges {
     this.#ipv6Long = new Ipv6Networks(data.ipv6Long, 4)
   }
 
-  /** Whether an address is in one of the ranges. IPv4 is IPv4 also where it is written as IPv6. */
+  /** Whether an address is in one of the ranges. IPv4 is IPv4 even if it is written as IPv6. */
   has(address: IpAddress): boolean {
     const [g0 = 0, g1 = 0, g2 = 0, g3 = 0, g4 = 0, g5 = 0, g6 = 0, g7 = 0] = address
     const w3 = wordOf(g6, g7)

@@ -178,7 +178,7 @@ describe('a header in the key of a rule', () => {
     expect(seen(['X_Key', 'X.Key'], { classify })).toEqual(new Map([['x_key', 'sent']]))
   })
 
-  test('has no alias beside it, also where the alias is the usual spelling', () => {
+  test('has no alias beside it, even if the alias is the usual spelling', () => {
     for (const keep of [false, true]) {
       const classify = createRequestClassifier(['x_key'], keep)
       expect(seen(['x_key', 'X-Key', 'x.key'], { classify })).toEqual(new Map([['x_key', 'sent']]))

@@ -53,7 +53,7 @@ describe('counts by the calendar', () => {
     }
   })
 
-  test('follow the wall clock, also if the monotonic clock was suspended', () => {
+  test('follow the wall clock, even if the monotonic clock was suspended', () => {
     const policy = monthly()
     setTime(Date.parse('2027-01-31T23:00Z'))
     expect([ask(policy), ask(policy), ask(policy)].map(({ outcome }) => outcome)).toEqual([

@@ -92,7 +92,7 @@ test('collects what arrives while so many questions are unanswered, and asks for
   expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b'], ['c', 'd']])
 })
 
-test('asks for the next ones also where an unanswered question fails, or its time is over', async () => {
+test('asks for the next ones even if an unanswered question fails, or its time is over', async () => {
   const { decide, asked } = createHarness(20, { maxUnanswered: 1 })
   void decide(chargeAll('a', [login]))
   await nextTurn()

@@ -76,7 +76,7 @@ export class ResetFeed {
     ])
   }
 
-  /** Reads new resets. Resolves also if that fails. */
+  /** Reads new resets. Resolves even if that fails. */
   catchUp(): Promise<void> {
     return this.#poll.catchUp()
   }

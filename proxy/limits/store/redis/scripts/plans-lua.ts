@@ -39,7 +39,7 @@ export const quotaOfPlanLua = `
  * What `decideScript` has besides where policies read the plan that was set for a client: a charge under one of them is counted with the
  * quota of the plan. A plan that the policy does not have changes nothing; a key that holds something else is no plan.
  *
- * Gateways ask about each request of a client under such a policy, also where it was refused just now, as the next one may have another
+ * Gateways ask about each request of a client under such a policy, even after a refusal just now, as the next one may have another
  * plan. So of the requests in a command that are refused by one counter, the first alone looks at it.
  *
  * KEYS   behind the counters, for each charge under such a policy the key of its client's plan
