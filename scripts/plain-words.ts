@@ -50,6 +50,12 @@ export const wordings: readonly Wording[] = [
     instead: 'even if, even after, including, too',
   },
   {
+    name: 'behind for after',
+    pattern:
+      /\bbehind (?:an?|the|another|each|its) (?:[a-z]+ )?(?:backslash|blank|body|boundary|byte|character|charset|chunk|colon|comma|field|header|length|line|name|prefix|quote|request|response|semicolon|size|space|string|tab|value|word)s?\b/,
+    instead: 'after: only proxies and networks have something behind them',
+  },
+  {
     name: 'in force',
     pattern: /\bin force\b/i,
     instead: 'current, in effect, takes effect; an entry that has not expired; a setting that applies',

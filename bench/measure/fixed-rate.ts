@@ -12,7 +12,7 @@ export type FixedRate = {
 
 /**
  * Sends requests at a fixed rate, whether or not earlier ones have been answered. A request's time runs from when it is
- * due, also while it waits for a connection because the server is behind with others: a server that stalls is charged
+ * due, even while it waits for a connection because the server is behind with others: a server that stalls is charged
  * for all that came meanwhile. Neither wrk, which has no rate in Debian, nor `h2load --rps`, which measures from when a
  * connection got free, does this.
  *

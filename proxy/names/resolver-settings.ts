@@ -1,6 +1,6 @@
 /** The resolver options of `/etc/resolv.conf`. The name servers in it are read by c-ares. */
 export type ResolverSettings = {
-  /** Domains that are put behind a name, in their order. */
+  /** Domains that are put after a name, in their order. */
   readonly search: readonly string[]
   /** A name with so many dots is asked for as it is first. */
   readonly ndots: number

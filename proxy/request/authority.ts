@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import { Remembered } from '../http/message/remembered.ts'
 
 const MAX_HOSTS = 256
-/** A name has 253 characters at most (RFC 1035 section 2.3.4), behind it a dot and a port. */
+/** A name has 253 characters at most (RFC 1035 section 2.3.4), after it a dot and a port. */
 const MAX_HOST_LENGTH = 260
 
 /** A memory of what the hosts of recent requests were read as, which clients cannot fill with long texts. */

@@ -47,7 +47,7 @@ export function showUrl(url: unknown): string {
 
 /**
  * The same without the path too, for URLs that are secrets as a whole. What may be something else than a host is hidden as well: a text
- * without a scheme and a path, and all of a URL with an `@` behind its first slash, where a login or a path may continue. To URL parsers
+ * without a scheme and a path, and all of a URL with an `@` after its first slash, where a login or a path may continue. To URL parsers
  * a backslash is a slash.
  */
 export function showOrigin(url: unknown): string {

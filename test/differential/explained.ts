@@ -5,7 +5,7 @@
 export const explained: Readonly<Record<string, string>> = {}
 
 const ended =
-  "http-proxy gives up a request when its client's connection ends, also behind a whole request; here that is answered first (RFC 9112 §9.3.2)"
+  "http-proxy gives up a request when its client's connection ends, even after a whole request; here that is answered first (RFC 9112 §9.3.2)"
 const trailer =
   'http-proxy throws ERR_HTTP_TRAILER_INVALID; here the field is of one hop and taken out (RFC 9110 §7.6.1)'
 const offer =
@@ -18,18 +18,18 @@ const offer =
 export const explainedBesideHttpProxy: Readonly<Record<string, string>> = {
   'framing: more content than the length': ended,
   'framing: no length, then bytes': ended,
-  'connection: a second request behind close': ended,
-  'connection: a second request behind HTTP/1.0': ended,
-  'connection: bytes behind close': ended,
+  'connection: a second request after close': ended,
+  'connection: a second request after HTTP/1.0': ended,
+  'connection: bytes after close': ended,
   'connection: close and keep-alive': ended,
-  'semantics: CONNECT behind a request': ended,
-  'pipelines: a faulty chunk behind a request': ended,
-  'pipelines: nonsense behind a request': ended,
-  'pipelines: nonsense behind two': ended,
-  'pipelines: behind HTTP/1.0': ended,
-  'pipelines: behind close': ended,
+  'semantics: CONNECT after a request': ended,
+  'pipelines: a faulty chunk after a request': ended,
+  'pipelines: nonsense after a request': ended,
+  'pipelines: nonsense after two': ended,
+  'pipelines: after HTTP/1.0': ended,
+  'pipelines: after close': ended,
   'advisories on framing: a NUL between requests': ended,
-  'advisories: the preface behind a request': ended,
+  'advisories: the preface after a request': ended,
   'connection: Trailer': trailer,
   'connection: Trailer that is not a name': trailer,
   'connection: Trailer that names framing': trailer,

@@ -306,7 +306,7 @@ describe('a malformed auth request', () => {
     ['nginx, two hosts', auth([...original, 'Host: b']), 403],
     ['another path', get('/other', forwarded), 404],
     ['another path that begins the same', get('/forward-auth/x', forwarded), 404],
-    ['Envoy, no path behind the prefix', get('/ext-authz', []), 404],
+    ['Envoy, no path after the prefix', get('/ext-authz', []), 404],
     ['TRACE', forward([...without(forwarded, 'X-Forwarded-Method'), 'X-Forwarded-Method: TRACE']), 405],
     ['an ignored body', forward([...forwarded, 'Content-Length: 2']) + 'hi', 200],
     [

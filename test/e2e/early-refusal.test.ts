@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { startRawBackend } from '../support/http/backend.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
-// A backend that refuses an upload by its head, and closes with bytes unread: the system resets the connection behind
+// A backend that refuses an upload by its head, and closes with bytes unread: the system resets the connection after
 // the response. The response must reach the client, and not a 502 for the reset.
 
 const refusal = 'HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig'

@@ -106,8 +106,8 @@ describe('requests of a client that has sent GOAWAY are served', () => {
     seen.stream === id && (seen.flags & endStream) !== 0
 
   test.each([
-    ['behind it in one piece', [Buffer.concat([goaway, request(1)])], [1]],
-    ['before it and behind it', [Buffer.concat([request(1), goaway, request(3), request(5)])], [1, 3, 5]],
+    ['after it in one piece', [Buffer.concat([goaway, request(1)])], [1]],
+    ['before it and after it', [Buffer.concat([request(1), goaway, request(3), request(5)])], [1, 3, 5]],
   ] as const)('%s, and the connection ends', async (_, pieces, streams) => {
     const raw = await connectRawHttp2(gateway.port, { cleartext: true })
     for (const piece of pieces) raw.send(piece)

@@ -119,7 +119,7 @@ test('reading stops while requests wait, and goes on when they are served', asyn
 })
 
 test.each([15, 16, 17, 18, 19, 33, 100])(
-  'a connection goes on behind %i requests at once that the gateway answers itself',
+  'a connection goes on after %i requests at once that the gateway answers itself',
   async (count) => {
     const own = 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n'
     for (const port of [gateway.port, secure.port]) {

@@ -83,7 +83,7 @@ async function settle(port = gateway.port): Promise<void> {
   const path = freshPath()
   const { socket, received } = await open(port)
   socket.write(head(path, 'Content-Length: 0'))
-  await eventually('a request behind it is answered', () => expect(received()).toContain('200 OK'))
+  await eventually('a request after it is answered', () => expect(received()).toContain('200 OK'))
 }
 
 describe('a body that is sent slowly', () => {

@@ -283,7 +283,7 @@ describe('over HTTP/1.1', () => {
     expect(await usedBy(gateway, from)).toBe(900)
   })
 
-  test('a connection goes on behind a refused request, whatever of its body has come', async () => {
+  test('a connection goes on after a refused request, whatever of its body has come', async () => {
     const from = newClient()
     const client = await talk(gateway.port, from)
     const head = 'POST /chat HTTP/1.1\r\nHost: a\r\n'

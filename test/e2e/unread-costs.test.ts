@@ -51,12 +51,12 @@ function asJson(make: (text: string) => string): Answer {
   return (response, text) => response.writeHead(200, json).end(make(text()))
 }
 
-function asStream(piece: (text: string) => string, behind: string, lineEnd = '\n'): Answer {
+function asStream(piece: (text: string) => string, after: string, lineEnd = '\n'): Answer {
   return (response, text) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     for (let sent = 0; sent < answerTokens; sent += pieceTokens)
       response.write(`data: ${piece(text())}${lineEnd}${lineEnd}`)
-    response.end(behind.replaceAll('\n', lineEnd))
+    response.end(after.replaceAll('\n', lineEnd))
   }
 }
 

@@ -97,7 +97,7 @@ function roughly(reply: unknown): unknown[] {
   })
 }
 
-/** Engines name the script and its line behind some errors. */
+/** Engines name the script and its line after some errors. */
 function withoutScript(text: string): string {
   return text.replace(/^@user_script: \d+: /, '').replace(/ script: .*?\.(?= \()/, '')
 }

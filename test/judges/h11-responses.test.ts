@@ -23,7 +23,7 @@ type H11Reading = { readonly messages: readonly H11Message[]; readonly refused: 
 
 /** What h11 refuses of the responses that are read here, by its message. */
 const stricterThere: readonly RegExp[] = [
-  // An empty line behind an interim response, as Helidon 4 sends it.
+  // An empty line after an interim response, as Helidon 4 sends it.
   /^no response line received$/,
   // Blanks before a chunk extension (RFC 9112 section 7.1.1): the gateway writes chunks of its own.
   /^illegal chunk header: bytearray\(b'[0-9a-fA-F]+[\t \\]/,

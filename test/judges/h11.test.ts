@@ -32,7 +32,7 @@ type H11Reading = {
 
 /** What h11 refuses of the requests that the parser reads here, by its message. */
 const stricterThere: readonly RegExp[] = [
-  // The steps behind the parser refuse it here as well.
+  // The steps after the parser refuse it here as well.
   /^Missing mandatory Host: header$/,
   /^Found multiple Host: headers$/,
   // An empty line before the request, which a server should ignore (RFC 9112 section 2.2).

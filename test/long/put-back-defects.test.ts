@@ -54,7 +54,7 @@ const defects: readonly Defect[] = [
     ],
   },
   {
-    name: 'reading stays paused behind a body that was there before it was taken',
+    name: 'reading stays paused after a body that was there before it was taken',
     profiles: ['http, roomy'],
     shownBy: /hangs|does not close the connection/,
     patches: [
@@ -71,7 +71,7 @@ const defects: readonly Defect[] = [
     ],
   },
   {
-    name: 'a connection is used again behind a response that overtook its request',
+    name: 'a connection is used again after a response that overtook its request',
     profiles: ['http, roomy', 'http, tight'],
     // Which of them shows depends on how far the request had come: where the next one is taken for its body, all wait,
     // some of them until the gateway answers 504.

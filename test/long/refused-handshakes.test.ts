@@ -97,7 +97,7 @@ describe.each(protocols)('over %s', (_, settings, connect) => {
     socket.destroy()
   })
 
-  test('a CONNECT behind a download does not stop it', async () => {
+  test('a CONNECT after a download does not stop it', async () => {
     const backend = await startBackend((_request, response) => response.end(Buffer.alloc(largeBytes, 'x')))
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
     const client = await connect(gateway.port)

@@ -60,7 +60,7 @@ test('a worker that cannot be started is retried', async () => {
       .split('\n')
       .filter((line) => line.includes('"msg":"worker listening"'))
       .map((line) => (JSON.parse(line) as { pid: number }).pid)
-  // Each says so itself, perhaps behind the line of the gateway.
+  // Each says so itself, perhaps after the line of the gateway.
   await eventually('the worker is gone', () => pids().length === 2)
   const primary = Number(readFileSync(`/proc/${pids()[0] ?? 0}/stat`, 'utf8').split(' ')[3])
   const limit = (files: string): void => {

@@ -26,13 +26,13 @@ const readers: Readonly<Record<string, Reader>> = {
     utf8(value)
       .split(blanksOfGo)
       .filter((word) => word !== '')[1],
-  "the text behind Bearer, as Go's strings.TrimSpace leaves it": (value) =>
+  "the text after Bearer, as Go's strings.TrimSpace leaves it": (value) =>
     trimmedByGo(utf8(value).replace(/^Bearer /, '')),
-  "a token behind Bearer, as Go's strings.TrimSpace leaves it": (value) =>
+  "a token after Bearer, as Go's strings.TrimSpace leaves it": (value) =>
     contentOf(trimmedByGo(utf8(value).replace(/^Bearer/, ''))),
   'the last word': (value) => value.split(/\s+/).at(-1),
   'a token in the second word': (value) => contentOf(value.split(' ')[1]),
-  'a token behind Bearer': (value) => contentOf(/bearer\s+(\S+)/i.exec(value)?.[1]),
+  'a token after Bearer': (value) => contentOf(/bearer\s+(\S+)/i.exec(value)?.[1]),
   'a token in the text left without Bearer': (value) => contentOf(value.replace('Bearer ', '')),
   'user and password as PHP reads them': (value) =>
     /^basic /i.test(value) ? decoded(skipOthers(value.slice(6))).split('\0')[0] : undefined,
@@ -147,7 +147,7 @@ describe('credentials', () => {
     expect(tokenKeys('short!key')).not.toEqual(tokenKeys('shortkey'))
   })
 
-  test('have a key in common however many others stand before or behind them, or are rejected', () => {
+  test('have a key in common however many others stand before or after them, or are rejected', () => {
     const tokenOf = (payload: object): string =>
       [{ alg: 'HS256' }, payload, 'signature']
         .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
@@ -162,8 +162,8 @@ describe('credentials', () => {
     const others = fc.array(other, { maxLength: 40 })
     const separator = fc.constantFrom(' ', ', ', '.', '\t')
     fc.assert(
-      fc.property(others, others, separator, (before, behind, between) => {
-        const value = [...before, token, ...behind].join(between)
+      fc.property(others, others, separator, (before, after, between) => {
+        const value = [...before, token, ...after].join(between)
         for (const keys of [credentialKeys(`Bearer ${value}`), tokenKeys(value)])
           if (keys.length <= maxReadings) expect(keys).toSatisfy(hasToken)
       }),

@@ -14,7 +14,7 @@ const chunked = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n'
 
 const begins: Record<string, string> = {
   'a head': 'GET / HTTP/1.1\r\n',
-  'a head behind another request': 'GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n',
+  'a head after another request': 'GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n',
   trailers: `${chunked}0\r\n`,
   'trailers of a second request': `${chunked}0\r\nA: b\r\n\r\n${chunked}0\r\n`,
 }

@@ -7,18 +7,18 @@ import { interim, wellFormed, type BackendBytes } from '../support/random/respon
 import { runs } from '../support/random/runs.ts'
 
 /*
- * Interim responses, with or without the empty line that some backends send behind one, and the response after them. They are
+ * Interim responses, with or without the empty line that some backends send after one, and the response after them. They are
  * read alike whether they arrive at once or in two pieces, wherever these meet, or byte by byte: in an empty line too.
  */
 
 /** Two empty lines, and a CR alone, are errors in whatever pieces. */
-const behind = fc.oneof(
+const after = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('', '\r\n') },
   fc.constantFrom('\n', '\r', '\r\n\r\n', '\n\r\n', '\n\n', '\r\r\n', ' '),
 )
 const sequences: fc.Arbitrary<BackendBytes> = fc
   .tuple(
-    fc.array(fc.tuple(interim, behind), { minLength: 1, maxLength: 3 }),
+    fc.array(fc.tuple(interim, after), { minLength: 1, maxLength: 3 }),
     wellFormed,
     fc.constantFrom('\r\n', '\n'),
   )
@@ -82,7 +82,7 @@ const start = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: '
 
 test.each([
   ['the largest head', '', '\r\n\r\n'],
-  ['the largest head behind an interim response', 'HTTP/1.1 100 Continue\r\n\r\n\r\n', '\r\n\r\n'],
+  ['the largest head after an interim response', 'HTTP/1.1 100 Continue\r\n\r\n\r\n', '\r\n\r\n'],
 ])('%s is read wherever it is cut', (_, before, end) => {
   const head = before + start + 'x'.repeat(most - start.length)
   const sent: BackendBytes = { method: 'GET', closes: false, bytes: head + end }

@@ -281,7 +281,7 @@ const rawCookies = fc.array(rawPiece, { maxLength: 14 }).map((pieces) => pieces.
 const blanks = fc.string({ unit: fc.constantFrom('\x85', '\xa0', ' ', '\t'), maxLength: 3 })
 const paddedCookie = fc
   .tuple(blanks, blanks, blanks, fc.constantFrom('abc', 'a b', 'a,b', 'n\xc3\x85', '"a"'), blanks)
-  .map(([before, behind, between, value, last]) => `${before}user${behind}=${between}${value}${last}`)
+  .map(([before, after, between, value, last]) => `${before}user${after}=${between}${value}${last}`)
 
 test.each(Object.entries(rawCookieReaders))('cookies with bytes beyond ASCII as read by %s', (_, read) => {
   const headers = fc.oneof(
@@ -338,7 +338,7 @@ test.each([
   ['a cookie of escaped quotes', () => cookieValues('user=%\\"25 '.repeat(largest / 11), 'user', 8)],
   ['a cookie of blanks', () => cookieValues(`${' '.repeat(largest - 6)}user=a`, 'user', 8)],
   ['a cookie of bytes 0x85', () => cookieValues(`${'\x85'.repeat(largest - 6)}user=a`, 'user', 8)],
-  ['a cookie of bytes 0x85 behind commas', () => cookieValues('user=,\x85'.repeat(largest / 7), 'user', 8)],
+  ['a cookie of bytes 0x85 after commas', () => cookieValues('user=,\x85'.repeat(largest / 7), 'user', 8)],
   ['a cookie of blanks and equals signs', () => cookieValues('= '.repeat(largest / 2), 'user', 8)],
   ['a cookie of empty values', () => cookieValues('user= ;'.repeat(largest / 7), 'user', 8)],
   ['a cookie of one value', () => cookieValues('user=a%00 '.repeat(largest / 10), 'user', 8)],
@@ -354,7 +354,7 @@ test('pairs that are drawn, repeated up to the largest size, take time in propor
   const separator = fc.constantFrom('', ' ', ',', ';', '&', '"', '; ', '\x85', ',\x85')
   const pair = fc
     .tuple(name, value, separator)
-    .map(([before, parts, behind]) => before + parts.join('') + behind)
+    .map(([before, parts, after]) => before + parts.join('') + after)
   const slowCookies = new SlowInputs(1000 * maxMs, (text: string) => cookieValues(text, 'user', 8))
   const slowQueries = new SlowInputs(1000 * maxMs, (text: string) => queryValues(`/x?${text}`, 'user', 8))
   fc.assert(

@@ -46,7 +46,7 @@ const explained: readonly Explained[] = [
     covers: ({ node }) => node.refused === 'HPE_UNEXPECTED_CONTENT_LENGTH',
   },
   {
-    name: 'blanks behind a chunk size, and extensions that are not tokens',
+    name: 'blanks after a chunk size, and extensions that are not tokens',
     section: 'RFC 9112 section 7.1.1',
     why: 'the size is before them and the line ends at its CRLF for all; chunks are made anew without them',
     example: `${chunked}2 ; a\r\nhi\r\n0;\r\n\r\n`,
@@ -74,7 +74,7 @@ const explained: readonly Explained[] = [
     covers: ({ here, node }) => node.refused === 'HPE_CLOSED_CONNECTION' && here.interim.length > 0,
   },
   {
-    name: 'a tab behind the coding',
+    name: 'a tab after the coding',
     section: 'RFC 9110 section 5.5',
     why: 'blanks around a value are not part of it; llhttp takes a tab there for another coding and reads up to the close',
     example: `${ok}Transfer-Encoding: chunked\t\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,

@@ -73,7 +73,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis.disconnect())
 
-/** The script with a clock that is given to it behind all other arguments. */
+/** The script with a clock that is given to it after all other arguments. */
 const { source } = decideScript(new Set(algorithms))
 const clockedScript = source.replace("must('TIME')", '{ 0, ARGV[#ARGV] }')
 

@@ -56,7 +56,7 @@ describe('a client resets its connection at every byte of', () => {
       `${head('POST /chunks', 'Transfer-Encoding: chunked')}5;a=b\r\nhello\r\n3\r\nyou\r\n0\r\nX: y\r\n\r\n`,
     ],
     [
-      'requests behind each other',
+      'requests one after the other',
       head('GET /one') + head('POST /two', 'Content-Length: 2') + 'hi' + head('GET /three'),
     ],
     [

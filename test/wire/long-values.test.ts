@@ -99,9 +99,9 @@ const parts: [string, string, string][] = [
   ['empty lines', '', 'GET / HTTP/1.1\r\n\r\n'],
 ]
 
-test.each(parts)('%s that is long is parsed in time, whole and byte by byte', async (_, before, behind) => {
+test.each(parts)('%s that is long is parsed in time, whole and byte by byte', async (_, before, after) => {
   for (const filler of [...fillers, '\r\n', ';a=b', '\\"', '0']) {
-    const text = Buffer.from(before + filled(filler) + behind, 'latin1')
+    const text = Buffer.from(before + filled(filler) + after, 'latin1')
     const wholeMs = await leastTime(100, () => parse([text]))
     const inBytesMs = await leastTime(maxMs, () =>
       parse(Array.from(text, (byte) => singleBytes[byte] ?? text)),

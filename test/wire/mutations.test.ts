@@ -14,7 +14,8 @@ import { mutated } from './mutations.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 // Nobody has said what must come of these bytes: vectors with a few changes each. What must hold whatever they are is
-// looked at instead, with one rule and with rules of every kind: it is drawn for each round which. WIRE_RUNS sets how many rounds of a dozen connections are made, TEST_SEED repeats them.
+// looked at instead, with one rule and with rules of every kind: it is drawn for each round which. WIRE_RUNS sets how many rounds of a
+// dozen connections are made, TEST_SEED repeats them.
 
 const seed = testSeed()
 const numRuns = Number(process.env['WIRE_RUNS'] ?? 15)
@@ -23,7 +24,7 @@ const client = '127.77.77.77'
 
 let backend: RecordingBackend
 let gateway: GatewayProcess
-/** Each with one rule alone, and with rules of every kind behind it. */
+/** Each with one rule alone, and with rules of every kind after it. */
 let counting: readonly Ports[]
 let limiting: readonly HostedGateway[]
 

@@ -16,7 +16,7 @@ export type Outcome = {
   readonly says: string
 }
 
-/** Sent behind each vector: where the connection goes on, this and nothing else is answered next. */
+/** Sent after each vector: where the connection goes on, this and nothing else is answered next. */
 const probe = 'GET /probe HTTP/1.1\r\nHost: probe.example\r\nConnection: close\r\n\r\n'
 const probed = 'GET /probe'
 

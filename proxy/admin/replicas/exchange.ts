@@ -125,7 +125,7 @@ class RedisExchange implements ReplicaExchange {
  * ARGV   the process, for how many milliseconds its report counts, how many there can be, the report; where somebody asks,
  *        for how long
  * reply  where somebody asks: the time in milliseconds, 1 if somebody had asked before, otherwise 0, and all reports, each
- *        behind its process; otherwise nothing
+ *        after its process; otherwise nothing
  */
 const reportScript = script(`
 local time = redis.call('TIME')

@@ -9,7 +9,7 @@ export type PlanOptions = AdminOptions & {
 export type PlansOptions = AdminOptions & { readonly limit?: string }
 
 /**
- * @param args the client, and behind it perhaps the name of a plan, which has no `=` as each part of such a client has
+ * @param args the client, perhaps followed by the name of a plan, which has no `=` as each part of such a client has
  * @returns 1 where there is no plan to show or to remove
  */
 export async function plan(args: readonly string[], options: PlanOptions): Promise<number> {

@@ -42,7 +42,7 @@ function isPlain(text: string): text is (typeof plainKinds)[number] {
 
 /**
  * A part of a rule's key: `ip`, `host`, `global`, or a kind and a name, such as `header:x-api-key`. The name of a header may
- * be in any case. ` as integer` behind it says that the backend takes the value for a number. A `path` part does not know its
+ * be in any case. ` as integer` after it says that the backend takes the value for a number. A `path` part does not know its
  * patterns yet (`withPatterns`).
  */
 const singlePart = z

@@ -25,7 +25,7 @@ export function secretFiles(env: NodeJS.ProcessEnv, cwd: string): ReadonlyMap<st
 }
 
 /**
- * The text of a file that holds a secret, without the line end behind it.
+ * The text of a file that holds a secret, without the line end after it.
  *
  * @throws Error where it cannot be read, or is no UTF-8
  */
@@ -37,7 +37,7 @@ export function readSecretFile(path: string): string {
  * Reads the secrets that are in files, which `ADMIN_TOKEN_FILE` and the like name: those of containers are.
  *
  * @param cwd the directory that relative paths are resolved against
- * @returns the environment with their values, without the line end behind them
+ * @returns the environment with their values, without the line end after them
  */
 export function readSecretFiles(
   given: NodeJS.ProcessEnv,

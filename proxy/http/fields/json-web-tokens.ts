@@ -100,7 +100,7 @@ function headerIn(word: string, search: Search): string | undefined {
   return undefined
 }
 
-/** To backends that read UTF-8 a word begins behind a blank of Unicode too. */
+/** To backends that read UTF-8 a word begins after a blank of Unicode too. */
 function headerBehindBlanks(word: string, search: Search): string | undefined {
   const last = withSpaces(word).split(' ').at(-1) ?? word
   return last.length < word.length ? headerIn(last, search) : undefined

@@ -17,7 +17,7 @@ export type RedisCounts = {
     readonly cluster?: readonly RedisCommand[]
   }
   readonly lua: AlgorithmLua
-  /** Text for the `policy.window` of its Lua, behind the length of the window and a space. Called for each command. */
+  /** Text for the `policy.window` of its Lua, after the length of the window and a space. Called for each command. */
   windowText?(policy: Policy, epochMs: number): string
   /**
    * The ticket of a charge that was counted without one, since nothing is reserved under its policy.
@@ -31,13 +31,13 @@ export type RedisCounts = {
 }
 
 /**
- * A command, and arguments behind the key with which it can be tried: on a key that holds the string `0`, it may fail only with
+ * A command, and arguments after the key with which it can be tried: on a key that holds the string `0`, it may fail only with
  * WRONGTYPE.
  */
 export type RedisCommand = readonly [name: string, ...tried: string[]]
 
 /**
- * Lua that defines functions of the table `algorithm`. Each part becomes a block of the script that needs it, behind `common`.
+ * Lua that defines functions of the table `algorithm`. Each part becomes a block of the script that needs it, after `common`.
  *
  * `key` is the counter's key. `policy` has the fields `quota`, `windowMs`, `windowUs`, `window` (its length as text, and `windowText`),
  * `enforces`, `delayUs` (how long a request may wait) and `reserves` (whether charges come with units and get a ticket). `units` is a

@@ -35,7 +35,7 @@ export class BanNetworks {
 }
 
 function networkOfBan({ by, partitionKey }: Ban): string | undefined {
-  // The key of an IPv4 address, and one that is a hash, has no colon behind the second character.
+  // The key of an IPv4 address, and one that is a hash, has no colon after the second character.
   if (by !== 'rule' || partitionKey.startsWith('h:') || !partitionKey.includes(':')) return undefined
   const range = parseAddressRange(partitionKey)
   return range && range.bits > SITE_BITS ? formatAddress(networkOf(range.address, SITE_BITS)) : undefined

@@ -121,7 +121,7 @@ class QueryPairs implements Pairs {
   }
 }
 
-/** Whether some backend may take the cookies behind a semicolon for a part of the quoted value before it. */
+/** Whether some backend may take the cookies after a semicolon for a part of the quoted value before it. */
 function mayGoOn(pair: string): boolean {
   return pair.includes('"') && !/^[^"\\]*"[^"\\]*"\s*$/.test(pair)
 }

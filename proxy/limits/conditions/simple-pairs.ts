@@ -33,14 +33,14 @@ export class SimplePairs {
   }
 
   /**
-   * Where the name stands as the table has it, at the beginning of the text or behind a separator: some backend finds it there, whatever
+   * Where the name stands as the table has it, at the beginning of the text or after a separator: some backend finds it there, whatever
    * else there is. -1 where it does not.
    */
   find({ beginning }: WantedName): number {
     return this.#find(this.#text, beginning, 0)
   }
 
-  /** The value behind a name, which some backend reads as it is. */
+  /** The value after a name, which some backend reads as it is. */
   valueAt(at: number, { beginning }: WantedName): string {
     const start = at + beginning.length
     const next = this.#text.indexOf(this.#separator, start)
@@ -78,7 +78,9 @@ export class SimplePairs {
 
 const BLANK = 0x20
 
-/** A name of letters, digits, dots, dashes and underscores, with `=` behind it: as the table has it, and in lower case with `_` for a dot. */
+/**
+ * A name of letters, digits, dots, dashes and underscores, with `=` after it: as the table has it, and in lower case with `_` for a dot.
+ */
 export type WantedName = { readonly beginning: string; readonly comparable: string }
 
 /** Undefined for a name that is not so simple. */

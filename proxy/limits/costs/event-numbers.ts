@@ -28,7 +28,7 @@ export class EventNumbers {
   /** A line feed that comes next belongs to the line that has just ended. */
   #endedByReturn = false
   #hasData = false
-  /** Bytes of data behind the last event that had a number. */
+  /** Bytes of data after the last event that had a number. */
   #bytesSince = 0
 
   /** @param isMeasured its tokens are estimated too */

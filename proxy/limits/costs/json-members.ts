@@ -76,14 +76,14 @@ const MAX_UNUSUAL_NAMES = 64
 
 const firstOfNull = 0x6e
 
-/** The place behind a string. */
+/** The place after a string. */
 function endOfString(text: string, start: number): number {
   let at = start + 1
   while (text.charCodeAt(at) !== quote) at += text.charCodeAt(at) === backslash ? 2 : 1
   return at + 1
 }
 
-/** The place behind a number or a word, or behind the string that ends here. */
+/** The place after a number or a word, or after the string that ends here. */
 function endOfToken(text: string, start: number): number {
   let at = start
   while (at < text.length && !endsToken.has(text.charCodeAt(at))) at++

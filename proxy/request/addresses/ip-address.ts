@@ -71,7 +71,7 @@ export function isInRange(address: IpAddress, range: AddressRange): boolean {
   return rest === 0 || ((address[wholeGroups] ?? 0) ^ (range.address[wholeGroups] ?? 0)) >> (16 - rest) === 0
 }
 
-/** The address with all bits behind the first ones set to 0. */
+/** The address with all bits after the first ones set to 0. */
 export function networkOf(address: IpAddress, bits: number): IpAddress {
   return address.map((group, i) => {
     const kept = Math.min(16, Math.max(0, bits - 16 * i))

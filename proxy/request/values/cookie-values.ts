@@ -8,7 +8,7 @@ import { nameTest, type NameTest } from './value-names.ts'
  * begins: `x]sid=1` is a cookie `sid` to WebOb. Starlette reads Latin-1, and ignores U+0085 and U+00A0 around names and values.
  *
  * Takes time in proportion to the length of the header, however often the name is in it: the characters that begin a cookie to a backend
- * also ends one there, so that the values of each way of reading lie behind one another.
+ * also ends one there, so that the values of each way of reading lie one after the other.
  *
  * @param header all cookies that were sent, joined with `; `, a character for each byte
  * @param name as the limits table has it
@@ -59,7 +59,7 @@ function readName(header: string, equals: number, isMeant: NameTest) {
 }
 
 /**
- * Names that begin behind a backslash, or behind what one escapes. As that ends no value, values of many such names would lie
+ * Names that begin after a backslash, or after what one escapes. As that ends no value, values of many such names would lie
  * within one another: each further one counts as one more value.
  */
 const maxEscapedNames = 4

@@ -13,7 +13,7 @@ export type HiddenCookies = {
  * Hides cookies with these names in each spelling that some backend reads, and leaves others as they were sent, byte for byte.
  *
  * A cookie within the value of another one, as in `a=b, name=x` to a backend that separates cookies by commas, goes with what
- * is behind it.
+ * is after it.
  */
 export function hideCookies(names: readonly string[]): HiddenCookies {
   const tests = names.map(nameTest)

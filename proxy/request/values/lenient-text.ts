@@ -7,7 +7,7 @@ const escapedOrBeyondAscii = /[%+"\\\0\x80-\xff]/
 /**
  * Reads a value or a name of a query or a cookie as the most lenient backend does, so that two spellings that some backend
  * takes for one come out as one: escapes decoded (`%41`, `%u0041`), `+` as a space, letter case folded, blanks around it
- * dropped, and the text behind a NUL. It is text to compare, never to forward. Two texts that a strict backend tells apart
+ * dropped, and the text after a NUL. It is text to compare, never to forward. Two texts that a strict backend tells apart
  * may come out as one, such as `a+b` and `a b`.
  *
  * Each step is repeated until nothing changes. So whichever of them a backend takes, and in whatever order, what it reads

@@ -28,15 +28,15 @@ export function queryValues(target: string, name: string, most: number, isNumber
 
 function addPair(values: DecodedValues, pair: string, isMeant: NameTest): void {
   let start = 0
-  // To h3 the name begins behind them.
+  // To h3 the name begins after them.
   while (pair[start] === '=') start += 1
   const equals = pair.indexOf('=', start)
   if (equals === -1) return
   if (isMeant(pair.slice(start, equals))) values.add(pair.slice(equals + 1))
-  // To qs the name of `user[a=b]=1` ends behind the bracket.
+  // To qs the name of `user[a=b]=1` ends after the bracket.
   const bracket = pair.search(/(?:\]|%5D)=/i)
-  const behind = pair.indexOf('=', bracket)
-  if (bracket > equals && isMeant(pair.slice(start, bracket))) values.add(pair.slice(behind + 1))
+  const after = pair.indexOf('=', bracket)
+  if (bracket > equals && isMeant(pair.slice(start, bracket))) values.add(pair.slice(after + 1))
 }
 
 /** Begin a query in a path: to a server that decodes it before it looks for one, and to a rewrite rule such as `index.php?url=$1`. */

@@ -257,8 +257,8 @@ function json(random: Random, path: AccountPath): string {
   const isAround = path !== 'email'
   const text = chance(random, 0.8) ? jsonObject(random, 0, isAround) : jsonArray(random, 0, isAround)
   const before = chance(random, 0.05) ? pick(random, ['\ufeff', ' ', ")]}',\n", '\u2028', '/**/']) : ''
-  const behind = chance(random, 0.08) ? pick(random, [' x', text, '\n{}', '&email=z', ';', '}', '\0']) : ''
-  const all = before + text + behind
+  const after = chance(random, 0.08) ? pick(random, [' x', text, '\n{}', '&email=z', ';', '}', '\0']) : ''
+  const all = before + text + after
   if (chance(random, 0.02)) return Buffer.from(all, 'utf16le').toString('latin1')
   return Buffer.from(all).toString('latin1')
 }

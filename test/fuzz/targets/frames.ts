@@ -7,7 +7,7 @@ import { byteByByte, fail } from '../pieces.ts'
 
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** Frames of an HTTP/2 client behind its preface, with their header blocks: the same in whatever pieces they arrive. */
+/** Frames of an HTTP/2 client after its preface, with their header blocks: the same in whatever pieces they arrive. */
 export function fuzz(bytes: Buffer): void {
   const whole = read([preface, bytes])
   const inPieces = read([preface, ...byteByByte(bytes)])

@@ -57,7 +57,7 @@ const queries: CostRow = {
 
 const escapedQueries: CostRow = {
   ...queries,
-  name: 'a query behind an escaped question mark',
+  name: 'a query after an escaped question mark',
   units: ['%3F', '%3Fsid=a%00&', '%3F%73id=;'],
   wrap: (content) => `/x%3Fsid=${content}`,
 }

@@ -3,8 +3,8 @@ export const DEVICE_SECRET = 'a-secret-of-devices-with-32-characters'
 export const MAX_SIGN_IN_BYTES = 65_536
 
 /**
- * Rules of every kind for all requests, none of which refuses: they read addresses, hosts, headers, cookies, queries and bodies, hold slots,
- * and set cookies of devices. Lines of `limits`.
+ * Rules of every kind for all requests, none of which refuses: they read addresses, hosts, headers, cookies, queries and bodies, hold
+ * slots, and set cookies of devices. Lines of `limits`.
  */
 const rulesOfEveryKind: readonly string[] = [
   "{ name: network, match: '* /*', key: ip/24/48, requests: 1000000, window: 1d, over: { route: elsewhere } }",
@@ -25,7 +25,7 @@ const rulesOfEveryKind: readonly string[] = [
   "{ name: anonymous, match: '* /*', when: [{ header: { authorization: absent } }, { userAgent: [absent, { contains: a }] }], unless: { query: { token: present } }, requests: 1000000, window: 1m }",
 ]
 
-/** A table of these rules, behind `before`. */
+/** A table of these rules, after `before`. */
 export function tableOfEveryKind(before: readonly string[] = []): string {
   return `routes:
   - { name: elsewhere, onlyOver: true, upstream: http://127.0.0.1:9 }

@@ -63,7 +63,7 @@ export function threadCpuUs(run: () => unknown): number {
 }
 
 /**
- * The inputs of a property that seem to take too long. Each is measured once in the property, and again behind it: otherwise each input
+ * The inputs of a property that seem to take too long. Each is measured once in the property, and again after it: otherwise each input
  * that is too slow, and each shorter one that fast-check tries for it, would be measured for 30 seconds.
  */
 export class SlowInputs<Input> {

@@ -60,7 +60,7 @@ const lengthOf = (body: string): fc.Arbitrary<string> =>
     `CONTENT-LENGTH:\t${body.length} `,
   )
 
-/** A head, in which the line that frames the body, if any, stands before, between or behind the others. */
+/** A head, in which the line that frames the body, if any, stands before, between or after the others. */
 function headWith(minor: 0 | 1, framing: fc.Arbitrary<string | undefined>): fc.Arbitrary<string> {
   return fc
     .tuple(method, target, headFields, framing, fc.nat(4))

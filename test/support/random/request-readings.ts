@@ -23,7 +23,7 @@ export type RequestsReading = {
   readonly requests: RequestRead[]
   /** Why the rest was refused. */
   refused: string | undefined
-  /** Nothing behind the last request is read: it closes the connection, or its framing is one that the steps refuse. */
+  /** Nothing after the last request is read: it closes the connection, or its framing is one that the steps refuse. */
   stopped: boolean
 }
 
@@ -93,7 +93,7 @@ export function createNodeReader(): (pieces: readonly Buffer[]) => RequestsReadi
     }
     reading.requests.push(read)
     incoming.push({ request, read })
-    // What Node has read beyond an offer of an upgrade that is not taken up, it drops, and goes on somewhere behind.
+    // What Node has read beyond an offer of an upgrade that is not taken up, it drops, and continues somewhere later.
     isLost = request.headers.upgrade !== undefined && /upgrade/i.test(request.headers.connection ?? '')
     reading.stopped ||= isLost
   }

@@ -6,7 +6,7 @@ export type BackendBytes = {
   readonly method: 'GET' | 'HEAD'
   /** Latin-1 text, one character a byte. */
   readonly bytes: string
-  /** The backend ends the connection behind them. */
+  /** The backend ends the connection after them. */
   readonly closes: boolean
 }
 
@@ -70,7 +70,7 @@ const lengthOf = (body: string): fc.Arbitrary<string> =>
     `CONTENT-LENGTH:\t${body.length} `,
   )
 
-/** A head in which the line that frames the content stands before, between or behind the others. */
+/** A head in which the line that frames the content stands before, between or after the others. */
 function framedHead(minor: 0 | 1, code: number, framing: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc
     .tuple(reason, finalFields, framing, fc.nat(4))

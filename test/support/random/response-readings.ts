@@ -30,7 +30,7 @@ function nothingRead(): Reading {
 /**
  * Reads a response with the gateway's own parser.
  *
- * @param closes the connection ends in an orderly way behind the last piece
+ * @param closes the connection ends in an orderly way after the last piece
  */
 export function readHere(pieces: readonly Buffer[], method: string, closes: boolean): Reading {
   const reading = nothingRead()

@@ -22,7 +22,7 @@ export function commandsOf(page: string, beginning: string): string {
 }
 
 /**
- * The YAML blocks that begin with a file's name, the commands behind `$ ` with their output, and the blocks of log lines. An indented
+ * The YAML blocks that begin with a file's name, the commands after `$ ` with their output, and the blocks of log lines. An indented
  * block without a command is more output of the command before it if only an empty line is between them.
  */
 export function stepsOf(page: string): Step[] {

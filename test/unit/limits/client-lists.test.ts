@@ -89,7 +89,7 @@ describe('denied credentials in Authorization', () => {
   const split = (text: string): string => `${text.slice(0, 5)}*${text.slice(5)}`
   test.each([
     ['junk in it', ['x', split(btoa('Alice:secret'))]],
-    ['a NUL behind it', ['Basic', btoa('Alice:secret\0anything')]],
+    ['a NUL after it', ['Basic', btoa('Alice:secret\0anything')]],
     ['another line between', ['x', 'y', split(btoa('Alice:secret'))]],
     ['the other line twice', ['x', 'x', `Bearer ${token}`]],
     ['its usual spelling', ['Bearer other', `Bearer ${token}`]],

@@ -21,8 +21,8 @@ const json = fc.array(fc.tuple(letter, fc.boolean()), { minLength: 1, maxLength:
 
 test('a cookie of JSON counts for the client that Express reads', () => {
   fc.assert(
-    fc.property(json, blanks, blanks, fc.nat(3), ({ text: read, sent }, before, behind, way) => {
-      const plain = `j:${before}"${sent}"${behind}`
+    fc.property(json, blanks, blanks, fc.nat(3), ({ text: read, sent }, before, after, way) => {
+      const plain = `j:${before}"${sent}"${after}`
       const cookie = way === 0 ? encodeURIComponent(plain) : way === 1 ? `"${plain}"` : plain
       expect(values(`sid=${cookie}`)).toEqual(
         expect.arrayContaining([...valuesOf(read, { isQuoted: true, isNumber: false })]),

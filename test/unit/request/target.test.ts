@@ -240,7 +240,7 @@ describe('the readings that rules match on', () => {
     '/login?x=1',
     'http://host/login',
     'http://host//LOGIN;x?y',
-    // Behind a parameter or an escaped slash.
+    // After a parameter or an escaped slash.
     '/a/..;x/login',
     '/a/..;/login',
     '/a/;/../..;/login',
@@ -353,7 +353,7 @@ describe('the readings that rules match on', () => {
     ['/a/%255C/../login', '/a/login'],
     ['/%25%36%63ogin', '/login'],
     ['/caf%25C3%2589', '/caf\u00e9'],
-    // Resolved by nginx, decoded again behind it.
+    // Resolved by nginx, decoded again after it.
     ['/z/a/b/%252e%252e/..%2f%252e%252e/login', '/z/a/login'],
     // What a URL is where no slash is merged.
     ['//evil.example/login', '/login'],

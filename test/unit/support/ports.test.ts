@@ -10,7 +10,7 @@ async function occupy(port: number): Promise<Server> {
   return server
 }
 
-test('a port is found behind a hundred that another run has in a row', async () => {
+test('a port is found after a hundred that another run has in a row', async () => {
   const first = await freePort()
   const taken = new Set<number>()
   for (let port = first; port < first + 100; port++)

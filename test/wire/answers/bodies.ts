@@ -135,7 +135,7 @@ export const bodies: readonly AnswerVector[] = [
     [
       ['a longer body than declared', ok(two) + 'hi there', passedOn('hi')],
       ['a second response', ok(two) + 'hi' + ok(two) + 'no', passedOn('hi')],
-      ['a second response behind chunks', ok(chunked) + chunks + ok(two) + 'no', passedOn('hi')],
+      ['a second response after chunks', ok(chunked) + chunks + ok(two) + 'no', passedOn('hi')],
       ['an empty line', ok(two) + 'hi\r\n', passedOn('hi')],
       [
         'a response split by a field',

@@ -41,8 +41,8 @@ export function judgeConversation(
     if (isLeft || (isLostByReset && exchange !== last)) {
       // Requests that the client did not wait for may have been served or not.
     } else if (isOver) {
-      if (!isUnanswered) report(`${tell(outcome)} behind the end of the connection`)
-      if (attempts.length > 0) report('was served behind the end of the connection')
+      if (!isUnanswered) report(`${tell(outcome)} after the end of the connection`)
+      if (attempts.length > 0) report('was served after the end of the connection')
     } else if (outcome.complete || !halfCloses) {
       const isTls = protocol !== 'http'
       const { maxBodyBytes, maxPutBytes, isImpatient } = bounds
@@ -88,7 +88,7 @@ function closeFault(exchange: Exchange, outcome: Outcome): string | undefined {
   // A response that may have come before all of the request had; and Node ends what expected a 100 and was not given one.
   const isUnasked = upload?.expectsContinue === true && upload.bytes === 0
   const may = upload !== undefined && (answer.early || outcome.headers['x-id'] === undefined || isUnasked)
-  if (must && !saysClose(outcome)) return 'the connection ends behind it, and the response does not say so'
+  if (must && !saysClose(outcome)) return 'the connection ends after it, and the response does not say so'
   if (!must && !may && saysClose(outcome)) return `${tell(outcome)} that ends the connection for no reason`
   return undefined
 }

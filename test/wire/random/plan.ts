@@ -91,7 +91,7 @@ export type Conversation = {
   readonly window: number
   readonly delivery: Delivery
   readonly reading: Reading
-  /** Ends its direction behind the last request. HTTP/1 only. */
+  /** Ends its direction after the last request. HTTP/1 only. */
   readonly halfCloses: boolean
   /** HTTP/2's `SETTINGS_INITIAL_WINDOW_SIZE`. */
   readonly streamWindow: number

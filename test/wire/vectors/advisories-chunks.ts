@@ -4,16 +4,16 @@ const evil = request('GET /evil')
 const end = '0\r\n\r\n'
 const cutShort = brokenOff(400, 'POST /a')
 
-/** Requests hidden behind chunks, sizes, extensions and trailers, as they were found in servers and proxies. */
+/** Requests hidden in or after chunks, sizes, extensions and trailers, as they were found in servers and proxies. */
 export const advisoriesChunks: readonly Vector[] = [
   ...because('CVE-2021-22960', 'llhttp read over a line end in an extension', [
     ['a line feed in an extension', chunked('/a', `2;\nhi\r\n${end}`), cutShort],
-    ['a CR and a byte behind a size', chunked('/a', `2 \rX\r\nhi\r\n${end}`), cutShort],
+    ['a CR and a byte after a size', chunked('/a', `2 \rX\r\nhi\r\n${end}`), cutShort],
   ]),
   ...because('CVE-2023-40175 and CVE-2025-59822', 'Puma and http4s ended trailers too early', [
     ['a trailer without colon before a request', chunked('/a', `0\r\nX\r\n\r\n${evil}`), cutShort],
     [
-      'a request behind trailers',
+      'a request after trailers',
       chunked('/a', `0\r\nX-A: b\r\n\r\n${evil}`),
       forwarded('POST /a', 'GET /evil'),
     ],

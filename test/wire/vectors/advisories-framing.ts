@@ -25,7 +25,7 @@ export const advisoriesFraming: readonly Vector[] = [
   ...because('CVE-2005-2090', 'Tomcat took one of several lengths', [
     ['CL.CL', post(['Content-Length: 2', `Content-Length: ${2 + evil.length}`], `hi${evil}`), refused(400)],
   ]),
-  ...because('CVE-2019-18277', 'HAProxy took a coding behind a vertical tab for none', [
+  ...because('CVE-2019-18277', 'HAProxy took a coding after a vertical tab for none', [
     [
       'a vertical tab before chunked',
       post(['Content-Length: 4', 'Transfer-Encoding: \x0bchunked'], end + evil),
@@ -34,14 +34,14 @@ export const advisoriesFraming: readonly Vector[] = [
   ]),
   ...because(
     'CVE-2019-16869 and CVE-2019-16276',
-    'Netty and Go read a field whose name has a blank behind it',
+    'Netty and Go read a field whose name has a blank after it',
     [
       [
-        'a blank behind Transfer-Encoding',
+        'a blank after Transfer-Encoding',
         post(['Content-Length: 4', 'Transfer-Encoding : chunked'], end + evil),
         refused(400),
       ],
-      ['a blank behind Content-Length', post(['Content-Length : 4', te], end + evil), refused(400)],
+      ['a blank after Content-Length', post(['Content-Length : 4', te], end + evil), refused(400)],
     ],
   ),
   ...because('CVE-2020-7238', 'Netty read a field whose name has a blank before it', [
@@ -65,7 +65,7 @@ export const advisoriesFraming: readonly Vector[] = [
       refused(400),
     ],
     [
-      'a control character behind the name',
+      'a control character after the name',
       post(['Content-Length: 4', 'Transfer-Encoding\x1f: chunked'], end + evil),
       refused(400),
     ],
@@ -81,7 +81,7 @@ export const advisoriesFraming: readonly Vector[] = [
       forwarded(`POST /a ${evil}`),
     ],
   ]),
-  ...because('CVE-2023-25725', 'HAProxy dropped all fields behind one without a name', [
+  ...because('CVE-2023-25725', 'HAProxy dropped all fields after one without a name', [
     ['a field without a name', post([': x', `Content-Length: ${evil.length}`], evil), refused(400)],
   ]),
   ...because('CVE-2023-40225', 'HAProxy forwarded an empty length', [
@@ -116,7 +116,7 @@ export const advisoriesFraming: readonly Vector[] = [
   ...because('CVE-2023-30589', 'llhttp ended a field at CR', [
     ['a field ended by CR', post(['X-A: b\r\rTransfer-Encoding: chunked'], end + evil), refused(400)],
   ]),
-  ...because('CVE-2024-27982', 'Node did not see a length behind a blank', [
+  ...because('CVE-2024-27982', 'Node did not see a length after a blank', [
     [
       'a blank before Content-Length',
       post(['X-A: b', ` Content-Length: ${evil.length}`], evil),
@@ -134,7 +134,7 @@ export const advisoriesFraming: readonly Vector[] = [
     'CVE-2019-16785 and CVE-2019-16789',
     'Waitress took LF for a line end, and blanks beyond SP and HTAB off a coding',
     [
-      ['a request hidden behind LF', post(['X-A: b\nContent-Length: 4'], 'hihi'), refused(400)],
+      ['a request hidden after LF', post(['X-A: b\nContent-Length: 4'], 'hihi'), refused(400)],
       [
         'a non-breaking blank before chunked',
         post(['Transfer-Encoding: \x85chunked'], end + evil),
@@ -153,7 +153,7 @@ export const advisoriesFraming: readonly Vector[] = [
   ]),
   ...because('CVE-2024-49768', 'Waitress served bytes after a request that ends the connection', [
     [
-      'a request behind an error',
+      'a request after an error',
       `POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n${evil}`,
       refused(400),
     ],
@@ -192,7 +192,7 @@ export const advisoriesFraming: readonly Vector[] = [
   ...because('CVE-2023-40167', 'Jetty read a plus sign before a length', [
     ['a plus sign before zero', post(['Content-Length: +0'], evil), refused(400)],
   ]),
-  ...because('CVE-2018-8004', 'Apache Traffic Server went on behind a field that it refused', [
+  ...because('CVE-2018-8004', 'Apache Traffic Server went on after a field that it refused', [
     [
       'two lengths and a request',
       post(['Content-Length: 2', 'Content-Length: 2'], `hi${evil}`),

@@ -67,7 +67,7 @@ export const advisories: readonly Vector[] = [
     ['a blank and a NUL in the target', request('GET /a \0/b'), refused(400)],
     ['a blank in the target', request('GET /a /../b'), refused(400)],
   ]),
-  ...because('CVE-2023-45539', 'HAProxy passed on a fragment, behind which rules saw another path', [
+  ...because('CVE-2023-45539', 'HAProxy passed on a fragment, after which rules saw another path', [
     ['a fragment with an ending', request('GET /a#.png'), refused(400)],
   ]),
   ...because('CVE-2021-41773', 'Apache resolved dots that were escaped in part', [
@@ -141,7 +141,7 @@ export const advisories: readonly Vector[] = [
         ...seen('upgrade'),
       ],
       [
-        'the preface behind a request',
+        'the preface after a request',
         request('GET /a') + 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
         inTurn(forwarded('GET /a'), refused(400)),
       ],

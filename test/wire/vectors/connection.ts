@@ -229,11 +229,11 @@ export const connection: readonly Vector[] = [
       { says: 'Connection: close' },
     ],
     [
-      'a second request behind close',
+      'a second request after close',
       request('GET /a', 'Connection: close') + request('GET /b'),
       forwarded('GET /a'),
     ],
-    ['bytes behind close', request('GET /a', 'Connection: close') + 'nonsense', forwarded('GET /a')],
+    ['bytes after close', request('GET /a', 'Connection: close') + 'nonsense', forwarded('GET /a')],
     ['HTTP/1.0', 'GET /a HTTP/1.0\r\nHost: a\r\n\r\n', forwarded('GET /a'), { says: 'Connection: close' }],
     [
       'HTTP/1.0 that goes on',
@@ -242,7 +242,7 @@ export const connection: readonly Vector[] = [
       { says: 'Connection: keep-alive' },
     ],
     [
-      'a second request behind HTTP/1.0',
+      'a second request after HTTP/1.0',
       'GET /a HTTP/1.0\r\nHost: a\r\n\r\n' + request('GET /b'),
       forwarded('GET /a'),
     ],

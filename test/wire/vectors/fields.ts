@@ -59,7 +59,7 @@ export const fields: readonly Vector[] = [
         refused(400),
       ],
       ['a folded line of blanks', request('GET /a', 'X-A: b', ' '), refused(400)],
-      ['folded behind an empty value', request('GET /a', 'Transfer-Encoding:', ' chunked'), refused(400)],
+      ['folded after an empty value', request('GET /a', 'Transfer-Encoding:', ' chunked'), refused(400)],
       ['folded by LF alone', request('GET /a', 'X-A: b\n c'), refused(400)],
     ],
   ),
@@ -111,7 +111,7 @@ export const fields: readonly Vector[] = [
     ],
     ['two thousand fields', request('GET /a', ...Array.from({ length: 2_000 }, () => 'X: b')), refused(431)],
     [
-      'a coding behind a thousand fields',
+      'a coding after a thousand fields',
       request('POST /a', ...Array.from({ length: 1_001 }, () => 'X: b'), 'Transfer-Encoding: chunked') +
         '0\r\n\r\n',
       refused(431),

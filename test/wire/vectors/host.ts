@@ -107,7 +107,7 @@ export const host: readonly Vector[] = [
         { sees: { host: ['wire.example'], 'x-forwarded-host': ['wire.example'] } },
       ],
       [
-        'repeated behind an absolute target',
+        'repeated after an absolute target',
         withHost('Host: a', 'Host: b').replace('/a', 'http://wire.example/a'),
         refused(400),
       ],

@@ -83,50 +83,50 @@ export const pipelines: readonly Vector[] = [
       inTurn(forwarded('GET /a'), refused(405), forwarded('GET /c')),
     ],
     [
-      'nonsense behind a request',
+      'nonsense after a request',
       request('GET /a') + 'nonsense\r\n\r\n',
       inTurn(forwarded('GET /a'), refused(400)),
     ],
     [
-      'nonsense behind two',
+      'nonsense after two',
       request('GET /a') + post('/b') + '\0',
       inTurn(forwarded('GET /a', 'POST /b hi'), refused(400)),
     ],
     [
-      'a faulty chunk behind a request',
+      'a faulty chunk after a request',
       request('GET /a') + request('POST /b', 'Transfer-Encoding: chunked') + 'x\r\n',
       inTurn(forwarded('GET /a'), brokenOff(400, 'POST /b')),
     ],
   ]),
   ...because(
     'RFC 9112 section 9.6',
-    'behind an answer that ends the connection nothing is served, and nothing counted',
+    'after an answer that ends the connection nothing is served, and nothing counted',
     [
       [
-        'behind faulty framing',
+        'after faulty framing',
         request('POST /a', 'Transfer-Encoding: gzip, chunked') + '0\r\n\r\n' + request('GET /b'),
         refused(501),
       ],
-      ['behind an unreadable head', request('GET /a', 'X A: b') + request('GET /b'), refused(400)],
+      ['after an unreadable head', request('GET /a', 'X A: b') + request('GET /b'), refused(400)],
       [
-        'behind a length and a coding',
+        'after a length and a coding',
         request('POST /a', 'Content-Length: 5', 'Transfer-Encoding: chunked') +
           '0\r\n\r\n' +
           request('GET /b'),
         refused(400),
       ],
       [
-        'behind another version',
+        'after another version',
         'GET /a HTTP/2.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n' + request('GET /b'),
         refused(505),
       ],
       [
-        'behind close',
+        'after close',
         request('GET /a') + request('GET /b', 'Connection: close') + request('GET /c'),
         forwarded('GET /a', 'GET /b'),
       ],
       [
-        'behind HTTP/1.0',
+        'after HTTP/1.0',
         request('GET /a') + 'GET /b HTTP/1.0\r\nHost: a\r\n\r\n' + request('GET /c'),
         forwarded('GET /a', 'GET /b'),
       ],

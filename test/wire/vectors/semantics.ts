@@ -31,7 +31,7 @@ export const semantics: readonly Vector[] = [
       { says: allow },
     ],
     [
-      'CONNECT with bytes behind it',
+      'CONNECT with bytes after it',
       'CONNECT wire.example:443 HTTP/1.1\r\nHost: wire.example:443\r\n\r\n' + request('GET /b'),
       refused(405),
     ],
@@ -43,14 +43,14 @@ export const semantics: readonly Vector[] = [
       refused(405),
     ],
     [
-      'CONNECT behind a request',
+      'CONNECT after a request',
       request('GET /a') + 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n',
       inTurn(forwarded('GET /a'), refused(405)),
     ],
   ]),
   ...because(
     'RFC 9110 section 9.3.7',
-    'OPTIONS * asks the gateway itself; behind a path prefix it could not be asked on',
+    'OPTIONS * asks the gateway itself; with a path prefix it could not be forwarded',
     [
       ['OPTIONS *', request('OPTIONS *'), options, { says: allow }],
       ['OPTIONS of an absolute target without path', request('OPTIONS http://wire.example'), options],

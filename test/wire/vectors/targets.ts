@@ -116,7 +116,7 @@ export const targets: readonly Vector[] = [
     ['an escape of no hex', request('GET /a%g0'), refused(400)],
     ['an escape of Microsoft', request('GET /a%u002f'), refused(400)],
     ['an authority inside', request('GET /http://evil.example/a'), refused(400)],
-    ['an authority inside behind dot segments', request('GET /b/../%68ttp://evil.example/a'), refused(400)],
+    ['an authority inside after dot segments', request('GET /b/../%68ttp://evil.example/a'), refused(400)],
     [
       'a URL further on',
       request('GET /web/2020/https://other.example/a?b'),

@@ -63,12 +63,12 @@ export const techniques: readonly Vector[] = [
     'a field that one of two servers does not see (0.CL), and an early 100 Continue',
     [
       [
-        'a length behind a blank (0.CL)',
+        'a length after a blank (0.CL)',
         `GET /a HTTP/1.1\r\nHost: a\r\n Content-Length: ${evil.length}\r\n\r\n${evil}`,
         refused(400),
       ],
       [
-        'a length behind an empty field',
+        'a length after an empty field',
         request('GET /a', 'X:', `Content-Length: ${evil.length}`) + evil,
         forwarded(`GET /a ${evil}`),
       ],

@@ -12,7 +12,7 @@ const traefik: Knowledge = { ...combined, format: 'traefik' }
 
 /**
  * Reads a line of the Common Log Format and formats derived from it: combined (nginx's default), with the virtual host before
- * it, with `"$http_x_forwarded_for"` behind it as in nginx's example, and Traefik's, which ends in its duration.
+ * it, with `"$http_x_forwarded_for"` after it as in nginx's example, and Traefik's, which ends in its duration.
  *
  * `HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326 "REFERER" "USER-AGENT"`
  */

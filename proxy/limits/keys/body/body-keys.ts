@@ -71,7 +71,7 @@ function combine(parts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<str
   return texts
 }
 
-/** A text with another one behind it, which begins where its length says. */
+/** A text with another one after it, which begins where its length says. */
 function lengthened(text: string, value: string): string {
   return `${text}${value.length}:${value}`
 }

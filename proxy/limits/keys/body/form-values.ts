@@ -78,15 +78,15 @@ class FieldSearch {
 
   #readPair(from: number, end: number, signs: NextCharacter): void {
     let start = from
-    // To h3 the name begins behind them.
+    // To h3 the name begins after them.
     while (start < end && this.#text.charCodeAt(start) === equalsSign) start++
     const equals = signs.from(start)
     if (equals >= end) return
     this.#add(this.#meant(start, equals), equals + 1, end)
-    // To qs the name of `user[a=b]=1` ends behind the bracket.
-    let behind = signs.from(equals + 1)
-    while (behind < end && !this.#endsBracket(behind)) behind = signs.from(behind + 1)
-    if (behind < end && this.#takeUnusual()) this.#add(this.#meant(start, behind), behind + 1, end)
+    // To qs the name of `user[a=b]=1` ends after the bracket.
+    let after = signs.from(equals + 1)
+    while (after < end && !this.#endsBracket(after)) after = signs.from(after + 1)
+    if (after < end && this.#takeUnusual()) this.#add(this.#meant(start, after), after + 1, end)
   }
 
   #endsBracket(end: number): boolean {

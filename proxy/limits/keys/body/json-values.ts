@@ -80,7 +80,7 @@ class JsonWalk {
     return this.#found.findings(elements, (name) => (this.#hasContainer[name] ? 'value' : undefined))
   }
 
-  /** Returns the place behind the token that begins here; -1 if it cannot be here. */
+  /** Returns the place after the token that begins here; -1 if it cannot be here. */
   #take(code: number, at: number): number {
     switch (this.#expected) {
       case 'value or end':
@@ -129,7 +129,7 @@ class JsonWalk {
     const end = endOfString(this.#text, at)
     if (end < 0) return end
     const state = this.#states[this.#states.length - 1]
-    if (state) this.#state = state.behindName(this.#text, at + 1, end - 1)
+    if (state) this.#state = state.afterName(this.#text, at + 1, end - 1)
     this.#expected = 'colon'
     return end
   }
@@ -193,7 +193,7 @@ const MAX_DEPTH = 1000
 /** RFC 8259 sections 3 and 6. */
 const isWord = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/
 
-/** The place behind the string that begins here; -1 if it is not valid, `CUT` if it has no end. */
+/** The place after the string that begins here; -1 if it is not valid, `CUT` if it has no end. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at)

@@ -52,7 +52,7 @@ export class KeyBody {
     this.#unpacked = 'bytes' in sent ? unpack(sent.bytes, this.#format.codings) : undefined
   }
 
-  /** Whether the body may have further values, of any account: behind the bytes that are read, or packed in a way that is not unpacked. */
+  /** Whether the body may have further values, of any account: after the bytes that are read, or packed in a way that is not unpacked. */
   get isPartlyRead(): boolean {
     if ('unread' in this.#sent) return false
     return !this.#sent.isWhole || (this.#format.codings.length > 0 && this.#unpacked === undefined)
@@ -83,7 +83,7 @@ export class KeyBody {
       isPlain.test(text) || this.#unusualBytes.take(text.length) ? bodyValues(text, isNumber) : tooManyValues
     // NFKD makes many characters of some: 18 of U+FDFA.
     for (const { length } of values) this.#unusualBytes.add(Math.max(0, length - text.length))
-    // Behind thousands of characters that databases ignore there may be the name of any account.
+    // After thousands of characters that databases ignore there may be the name of any account.
     if (isCut && values.every(({ length }) => length < MIN_CHARACTERS)) values = tooManyValues
     this.#values.set(id, values)
     return values
@@ -122,7 +122,7 @@ const mayBeSpelled = /[\0\x80-\xff%]/
 const sharpS = /(?:\xc3|%(?:25)*c3)(?:\x9f|%(?:25)*9f)|%(?:25)*u00df/gi
 /**
  * NUL, and `U+0345`, a mark that is a letter in upper case: nothing to the collations of Unicode. To others a text ends at a NUL, and to
- * Java and PHP, which trim it, begins behind it.
+ * Java and PHP, which trim it, begins after it.
  */
 const unseen = /\0|%(?:25)*00|%(?:25)*u0000|(?:\xcd|%(?:25)*cd)(?:\x85|%(?:25)*85)|%(?:25)*u0345/gi
 

@@ -16,7 +16,7 @@ import type { BodyNames, LastNames } from './names/body-names.ts'
 
 /**
  * What lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a colon, trailing
- * commas, several texts behind one another, or text behind them (Json.NET, Gson, JSON5, Go's decoder). Whatever looks like a
+ * commas, several texts in a row, or other text after them (Json.NET, Gson, JSON5, Go's decoder). Whatever looks like a
  * member is one, at any depth, since such parsers do not agree on the nesting. Each counts by itself. Of paths only the last name is
  * looked for.
  *
@@ -182,7 +182,7 @@ function withoutComments(text: string): string {
       continue
     }
     let stringEnd = text.charCodeAt(at) === quote && hasStrings ? endOfString(text, at) : at + 1
-    // It ends behind a backslash: it is no string, and nor is anything in it.
+    // It ends after a backslash: it is no string, and nor is anything in it.
     if (stringEnd > text.length) {
       hasStrings = false
       stringEnd = at + 1
@@ -194,7 +194,7 @@ function withoutComments(text: string): string {
 
 const mayHaveComments = /\/[*/]|#/
 
-/** The place behind the comment that begins there, or before the end of its line; the place itself if none does. */
+/** The place after the comment that begins there, or before the end of its line; the place itself if none does. */
 function endOfComment(text: string, start: number): number {
   const code = text.charCodeAt(start)
   const next = text.charCodeAt(start + 1)
@@ -208,7 +208,7 @@ function endOfComment(text: string, start: number): number {
   return end
 }
 
-/** The place behind the string that begins there; beyond the end where that is an escape without a character. */
+/** The place after the string that begins there; beyond the end where that is an escape without a character. */
 function endOfString(text: string, start: number): number {
   let end = start + 1
   while (end < text.length && text.charCodeAt(end) !== quote)
@@ -232,7 +232,7 @@ const isNoName = table(/[{}[\],:=&;]/)
 /** What a text with escapes may say, a character for each byte. */
 function readingsOf(content: string): ReadonlySet<string> {
   const readings = [decoded(content, false)]
-  // `\n` is a line feed, to some; to others, the letter behind a backslash.
+  // `\n` is a line feed, to some; to others, the letter after a backslash.
   if (/\\[bfnrt]/.test(content)) readings.push(decoded(content, true))
   // To Ruby's parser it is an `x`.
   if (content.includes('\\x'))

@@ -10,8 +10,8 @@ import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts
 
 /**
  * The values of fields in a `multipart/form-data` body, as some backend could read them. Parts are found by their
- * `Content-Disposition`, wherever it stands and whatever the boundary is: parsers differ in which of several boundaries they take, and in how
- * lines end. A part with a file name counts like any other.
+ * `Content-Disposition`, wherever it stands and whatever the boundary is: parsers differ in which of several boundaries they take, and in
+ * how lines end. A part with a file name counts like any other.
  *
  * @param text a character for each byte
  * @param contentType the header of the request; undefined if it is not that of such a body
@@ -51,7 +51,7 @@ function isSound(text: string, [boundary, ...others]: readonly string[]): boolea
   )
 }
 
-/** To Werkzeug blanks of any kind, and line ends before them, may be behind the name of a header. */
+/** To Werkzeug blanks of any kind, and line ends before them, may be after the name of a header. */
 const disposition = /content-disposition[^\x21-\x7e]*:/gi
 const headerEnd = /\r?\n(?![ \t])|\r(?![\n \t])|$/g
 const crlfBlank = '\r\n\r\n'
@@ -72,7 +72,7 @@ class PartSearch {
   /** The part that was read last is the field `_charset_`. */
   #isCharsetField = false
   #isBeyondAscii: boolean | undefined
-  /** For content behind the first blank line, and for content behind another one: each is asked from left to right. */
+  /** For content after the first blank line, and for content after another one: each is asked from left to right. */
   readonly #ends: readonly (readonly NextPlace[])[]
   readonly #lastLine: number
   readonly #blanks: NextPlace
@@ -133,10 +133,10 @@ class PartSearch {
     }
   }
 
-  /** Where the content behind a line of a head may begin: behind the first blank line; to Rack, behind the first that ends in CRLF. */
+  /** Where the content after a line of a head may begin: after the first blank line; to Rack, after the first that ends in CRLF. */
   #contentPlaces(lineEnd: number): readonly ContentPlace[] {
     const any = this.#blanks.from(lineEnd)
-    // Without a blank line, PHP takes the text behind the last line end for the content.
+    // Without a blank line, PHP takes the text after the last line end for the content.
     if (!any) {
       const last = { headEnd: this.#lastLine, content: this.#lastLine }
       return last.content > lineEnd ? [last] : []
@@ -153,7 +153,7 @@ class PartSearch {
     )
   }
 
-  /** Right behind a blank line it ends a part for some, and is its content to busboy. */
+  /** Right after a blank line it ends a part for some, and is its content to busboy. */
   #isBoundary(place: number): boolean {
     return this.#boundaries.some((one) => this.#text.startsWith(`--${one}`, place))
   }
@@ -220,7 +220,7 @@ class PartSearch {
   }
 }
 
-/** The end of a head, and where the content behind it begins. */
+/** The end of a head, and where the content after it begins. */
 type ContentPlace = { readonly headEnd: number; readonly content: number }
 
 /**

@@ -15,8 +15,8 @@ export type PartHead = {
 }
 
 /**
- * The heads of the parts that mean a name: from the boundary before, or, where there is none, from the content of the last such part. Nothing
- * of a text is looked through more than once or twice.
+ * The heads of the parts that mean a name: from the boundary before, or, where there is none, from the content of the last such part.
+ * Nothing of a text is looked through more than once or twice.
  */
 export class PartHeads {
   readonly #text: string
@@ -42,7 +42,7 @@ export class PartHeads {
    * @param disposition from where the name is given to the end of the head
    */
   of(name: number, disposition: Range, content: number): PartHead {
-    // Two dispositions may have the same content behind them.
+    // Two dispositions may have the same content after them.
     const from = Math.min(this.#behindLast[name] ?? 0, disposition.start)
     this.#behindLast[name] = content
     return this.#describe(Math.max(from, this.#boundaryBefore(disposition.start)), disposition.end)
@@ -112,7 +112,7 @@ class Places {
     }
   }
 
-  /** How many places begin there or behind, and end before that. */
+  /** How many places begin there or later, and end before that. */
   countIn(from: number, end: number): number {
     return Math.max(0, firstAbove(this.#ends, end) - firstAbove(this.#starts, from - 1))
   }

@@ -88,7 +88,7 @@ function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadMember
   const distinct = new Set<string>()
   let { isCut } = found
   let last = -1
-  /** Of the item. Those of one item are behind one another. */
+  /** Of the item. Those of one item follow one another. */
   let ofItem: string[] = []
   for (const { text, element, item } of found.values) {
     if (item !== last) ofItem = []

@@ -7,7 +7,7 @@ const notStandardOrPadding = /[^A-Za-z0-9+/=]+/g
  * base64: PHP skips all else, `=` too; Python and Ruby skip it and stop at the padding, Ruby at the first `=`; Node takes `-`
  * and `_` for `+` and `/`, and stops at `=`.
  *
- * @param text behind the scheme
+ * @param text after the scheme
  * @returns each once, as bytes in a text; empty ones too
  */
 export function decodings(text: string): readonly string[] {
@@ -28,7 +28,7 @@ function decode(text: string): string {
 }
 
 /**
- * The text before the padding that ends it: the first `=` behind two or more characters of a group of four.
+ * The text before the padding that ends it: the first `=` after two or more characters of a group of four.
  *
  * @param whole how long a group has to be with its padding; shorter ones are skipped
  */

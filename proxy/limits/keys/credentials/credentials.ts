@@ -34,7 +34,7 @@ const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
  * Normalizes the value of `Authorization`, so that different spellings of the same credentials count as one client. It
  * is never forwarded.
  *
- * The scheme is case-insensitive, and behind it there may be any number of blanks (RFC 9110 section 11.4). A token is
+ * The scheme is case-insensitive, and after it there may be any number of blanks (RFC 9110 section 11.4). A token is
  * one word: many backends take the second word of the field and ignore the rest. The bits that base64
  * leaves over in its last character, its padding and its second alphabet make no difference to most decoders.
  *

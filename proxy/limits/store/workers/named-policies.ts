@@ -16,7 +16,7 @@ export class NamedPolicies {
     this.#byName = new Map(policies.map((policy) => [nameOf(policy), policy]))
   }
 
-  /** The client's plan stands behind `~`, and a quota that was set at run time behind `=`. */
+  /** The client's plan stands after `~`, and a quota that was set at run time after `=`. */
   find(name: string): Policy | undefined {
     if (name.endsWith(MAY_NOT_WAIT)) {
       const policy = this.find(name.slice(0, -MAY_NOT_WAIT.length))

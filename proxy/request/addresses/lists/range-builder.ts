@@ -66,7 +66,7 @@ export class RangeBuilder {
     for (const index of sortRows(values, this.#ipv4Count, IPV4_FIELDS)) {
       const start = values[index * IPV4_FIELDS] ?? 0
       const end = (start | ~prefixMask(values[index * IPV4_FIELDS + 1] ?? 0)) >>> 0
-      // Networks contain one another or are apart, so an entry is within the last range, next to it, or behind it.
+      // Networks contain one another or are apart, so an entry is within the last range, next to it, or after it.
       if (end <= last) continue
       if (count === 0 || start !== last + 1) {
         starts.reserve(count + 1)

@@ -93,7 +93,7 @@ describe('a header of the PROXY protocol', () => {
     expect(connection.readableLength).toBe(0)
   })
 
-  test.each(sound)('%s, with a request behind it', async (_, bytes, address) => {
+  test.each(sound)('%s, with a request after it', async (_, bytes, address) => {
     const { connection, header } = awaitHeader()
     connection.write(Buffer.concat([bytes, request]))
     expect(await header).toBe(address)

@@ -40,7 +40,7 @@ test.each([
   ['a name that does not end', '40 05 61 62'],
   ['a field without a value', '41'],
   ['dynamic table size above the limit', '3f e2 1f'],
-  ['another size of the table behind a field', '82 20'],
+  ['another size of the table after a field', '82 20'],
   ['a text that ends in zeros', '41 81 00'],
   ['a text that ends in more than seven bits of padding', '41 83 1f ff ff'],
   ['a text with the end of text in it', '41 84 ff ff ff ff'],

@@ -29,7 +29,7 @@ function flood(read: (name: string) => unknown, count: number): void {
 }
 
 test.each(Object.entries(readers))(
-  '%s: the names in use are remembered behind a flood of others',
+  '%s: the names in use are remembered after a flood of others',
   (_, { read, usual, own: ownName }) => {
     flood(read, 33_000)
     for (const name of usual) expect(read(name), name).toBe(read(name))

@@ -215,7 +215,7 @@ test.each(['end', 'close'])('a response is read although "%s" comes in the same 
   expect(owner.onClosed).toHaveBeenCalledOnce()
 })
 
-test('a connection that the backend has closed behind its response serves no other request', async () => {
+test('a connection that the backend has closed after its response serves no other request', async () => {
   const { connection, socket, owner, told } = await waiting()
   socket.emit('data', Buffer.from(response))
   socket.destroy()

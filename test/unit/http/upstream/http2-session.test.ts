@@ -88,7 +88,7 @@ test('a stream that is reset before the head fails', async () => {
 test.each([
   ['with an error', new Error('reset')],
   ['without', undefined],
-])('a stream that is reset behind a part of the content fails, %s', async (_how, error) => {
+])('a stream that is reset after a part of the content fails, %s', async (_how, error) => {
   const heard = await respondWithin((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('part', () => stream.destroy(error))

@@ -9,7 +9,7 @@ const learned: readonly (readonly [closed: readonly number[], idleMs: number, is
   [[2_900, 2_000, 2_500], 1_000, false],
   [[500], 249, true],
   [[500], 250, false],
-  // One that closes right behind its responses, and does not say so.
+  // One that closes right after its responses, and does not say so.
   [[0.2], 0.2, false],
 ]
 

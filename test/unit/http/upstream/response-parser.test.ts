@@ -233,7 +233,7 @@ test('the pieces in which a response arrives change nothing', () => {
   )
 })
 
-/** The heads of responses to HEAD, each read behind those before it; the error message in place of an invalid one. */
+/** The heads of responses to HEAD, each read after those before it; the error message in place of an invalid one. */
 function headsOf(texts: readonly string[], parserOf: () => ResponseParser): (ResponseHead | string)[] {
   return texts.map((text) => {
     const heads: ResponseHead[] = []
@@ -319,7 +319,7 @@ test('a head with a line that ends with LF alone is refused, wherever it is cut'
     for (const pieces of cuts(`${head}hi`)) expect(() => parse(pieces)).toThrow(ResponseSyntaxError)
 })
 
-describe('an empty line behind 100 Continue', () => {
+describe('an empty line after 100 Continue', () => {
   const final = `${ok}Content-Length: 2\r\n\r\nhi`
 
   test('is skipped', () => {

@@ -111,7 +111,7 @@ describe('a condition on a header', () => {
     [{ prefix: 'ent_' }, key('free_1, ent_1'), MAYBE],
     [{ prefix: 'ent_' }, key('ent_1, free_1'), MAYBE],
     [{ prefix: 'ent_' }, key('rent_1'), NO],
-    // To some a semicolon separates values, and behind others it begins a parameter.
+    // To some a semicolon separates values, and after others it begins a parameter.
     [{ prefix: 'ent_' }, key('ent_1; free_1'), MAYBE],
     [{ prefix: 'ent_' }, key('ent_1; ent_2'), YES],
     [{ prefix: 'ent_' }, key('ent_1; level = 2;'), YES],
@@ -207,7 +207,7 @@ describe('a condition on a cookie', () => {
     ['free', 'sid=pro', NO],
     ['free', 'sid=%66ree', MAYBE],
     ['free', 'sid="free"', MAYBE],
-    // Blank once it is decoded and trimmed, or behind an escape that some do not accept.
+    // Blank once it is decoded and trimmed, or after an escape that some do not accept.
     ['absent', 'sid=%20', MAYBE],
     ['absent', 'sid=+', MAYBE],
     ['absent', 'sid=1%', MAYBE],

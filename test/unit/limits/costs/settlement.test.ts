@@ -91,7 +91,7 @@ test.each<[string, object, Response, number, string?]>([
     6,
   ],
   [
-    'a header behind the body',
+    'a header after the body',
     { settle: ['json:n', 'header:x-cost'] },
     { fields: [...json, 'x-cost', '5'], body: '{"m":6}' },
     5,
@@ -128,20 +128,20 @@ test.each<[string, object, Response, number, string?]>([
     9,
   ],
   [
-    'a stream that is cut behind its usage, estimated',
+    'a stream that is cut after its usage, estimated',
     estimate,
     { fields: events, body: event({ usage: { total_tokens: 9 } }) + 'data: [DONE]\n\n', isCut: true },
     9,
   ],
   [
-    'a stream that is cut behind its usage and more text, estimated',
+    'a stream that is cut after its usage and more text, estimated',
     estimate,
     { fields: events, body: event({ usage: { total_tokens: 9 } }) + word, isCut: true },
     123,
     'cut',
   ],
   [
-    'a stream that is cut in the middle of an event behind its usage, estimated',
+    'a stream that is cut in the middle of an event after its usage, estimated',
     estimate,
     { fields: events, body: event({ usage: { total_tokens: 9 } }) + word.trimEnd(), isCut: true },
     101,

@@ -38,7 +38,7 @@ test.each([
   ['or with escaped slashes', '/v1/a%2F..%2F..%2Fv1/x'],
   ['or with backslashes', '/v1/a%5C..%5c..\\v1/x'],
   ['the rest begins with a scheme', '/v1/http://evil.example/x'],
-  ['or with a host, behind a prefix that seems to', '//v1//evil.example/x'],
+  ['or with a host, after a prefix that seems to', '//v1//evil.example/x'],
 ])('%s: refused', (_, raw) => {
   const target = readTarget('GET', raw)
   expect(target).toMatchObject({ routePath: expect.stringMatching(/^\/v1\//) as unknown })

@@ -22,7 +22,7 @@ test.each([
   expect(isLoopback(address)).toBe(is)
 })
 
-/** The first and the last address of each network, and the one before and behind it. */
+/** The first and the last address of each network, and the one before and after it. */
 test.each([
   ['10.0.0.0', '10.255.255.255', '9.255.255.255', '11.0.0.0'],
   ['100.64.0.0', '100.127.255.255', '100.63.255.255', '100.128.0.0'],
@@ -32,8 +32,8 @@ test.each([
   ['::1', '::1', '::', '::2'],
   ['fc00::', 'fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'fbff::', 'fe00::'],
   ['fe80::', 'febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'fe7f::', 'fec0::'],
-])('the network from %s to %s is private, %s and %s are not', (first, last, before, behind) => {
-  expect([first, last, before, behind].map(isPrivate)).toEqual([true, true, false, false])
+])('the network from %s to %s is private, %s and %s are not', (first, last, before, after) => {
+  expect([first, last, before, after].map(isPrivate)).toEqual([true, true, false, false])
 })
 
 test('an entry that is neither an address nor a CIDR is named', () => {

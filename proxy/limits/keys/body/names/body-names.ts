@@ -65,7 +65,7 @@ function lastNamesOf(paths: readonly (readonly string[])[]): LastNames {
 }
 
 type Partition = Policy['partition']
-type Known = { names?: BodyNames; readonly behind: WeakMap<Partition, Known> }
+type Known = { names?: BodyNames; readonly after: WeakMap<Partition, Known> }
 
 /**
  * Sets of keys whose names are kept. Tables have few sets of rules that apply to the same request, but where rules have conditions, clients
@@ -73,20 +73,20 @@ type Known = { names?: BodyNames; readonly behind: WeakMap<Partition, Known> }
  */
 const MAX_SETS = 256
 /** By the keys of policies, one after the other. */
-let known: Known = { behind: new WeakMap() }
+let known: Known = { after: new WeakMap() }
 let sets = 0
 
 /** The names in the keys of policies, made once for each set of them while these are few. */
 export function bodyNamesOf(policies: readonly Pick<Policy, 'partition'>[]): BodyNames {
   let at = known
   for (const { partition } of policies) {
-    let next = at.behind.get(partition)
-    if (!next) at.behind.set(partition, (next = { behind: new WeakMap() }))
+    let next = at.after.get(partition)
+    if (!next) at.after.set(partition, (next = { after: new WeakMap() }))
     at = next
   }
   if (at.names) return at.names
   if (++sets > MAX_SETS) {
-    known = { behind: new WeakMap() }
+    known = { after: new WeakMap() }
     sets = 0
   }
   return (at.names = new BodyNames(policies.flatMap(({ partition }) => bodyPartsOf(partition))))

@@ -55,7 +55,7 @@ export class FormNames {
     }
   }
 
-  /** Returns the last byte of the separator behind the letters; `end` where nothing further matters, and `UNUSUAL`. */
+  /** Returns the last byte of the separator after the letters; `end` where nothing further matters, and `UNUSUAL`. */
   #takeLetters(text: string, start: number, end: number): number {
     const whole = this.#whole
     const { trie, isOver } = this.#piece
@@ -124,7 +124,7 @@ export class FormNames {
       this.#wholes[this.#wholeCount++] = whole
     if (!this.#isEmpty && !this.#piece.isOver) {
       const name = this.#piecePlace === DEAD ? undefined : this.#piece.trie.ends[this.#piecePlace]
-      this.#piece = this.#behindPiece(this.#piece, name, this.#isIndex)
+      this.#piece = this.#afterPiece(this.#piece, name, this.#isIndex)
     }
     this.#piecePlace = ROOT
     this.#isEmpty = this.#isIndex = true
@@ -148,10 +148,10 @@ export class FormNames {
     return others.every((rule) => found.includes(rule)) ? found : [...new Set([...found, ...others])]
   }
 
-  #behindPiece(piece: PieceState, name: number | undefined, isPlace: boolean): PieceState {
-    const behind = isPlace ? piece.behindPlace : piece.behind
+  #afterPiece(piece: PieceState, name: number | undefined, isPlace: boolean): PieceState {
+    const after = isPlace ? piece.afterPlace : piece.after
     const index = name === undefined ? 0 : name + 1
-    let next = behind[index]
+    let next = after[index]
     if (!next) {
       const sent = name === undefined ? undefined : piece.names[name]
       const levels = piece.levels.map((level, rule) => {
@@ -162,7 +162,7 @@ export class FormNames {
         return isPlace ? level : OFF
       })
       next = this.#stateOf(levels)
-      behind[index] = next
+      after[index] = next
     }
     return next
   }
@@ -194,9 +194,9 @@ type PieceState = {
   /** Of the next pieces. */
   readonly names: readonly string[]
   readonly trie: NameTrie
-  /** By index of the name from 1; at 0 behind any other. */
-  readonly behind: (PieceState | undefined)[]
-  readonly behindPlace: (PieceState | undefined)[]
+  /** By index of the name from 1; at 0 after any other. */
+  readonly after: (PieceState | undefined)[]
+  readonly afterPlace: (PieceState | undefined)[]
 }
 
 function makeState(levels: readonly number[], paths: readonly (readonly string[])[]): PieceState {
@@ -208,8 +208,8 @@ function makeState(levels: readonly number[], paths: readonly (readonly string[]
     isOver: names.length === 0,
     names,
     trie: new NameTrie(names),
-    behind: Array.from({ length: names.length + 1 }, () => undefined),
-    behindPlace: Array.from({ length: names.length + 1 }, () => undefined),
+    after: Array.from({ length: names.length + 1 }, () => undefined),
+    afterPlace: Array.from({ length: names.length + 1 }, () => undefined),
   }
 }
 

@@ -20,9 +20,9 @@ export class JsonState {
   readonly #states: JsonStates
   readonly #hasIndex: boolean
   #trie: NameTrie | undefined
-  /** By end of the trie, and behind any other name. */
-  /** By the name as of the trie, and behind any other. */
-  readonly #behind = new Map<string | undefined, JsonState>()
+  /** By end of the trie, and after any other name. */
+  /** By the name as of the trie, and after any other. */
+  readonly #after = new Map<string | undefined, JsonState>()
   #candidates: readonly string[] = []
   /** By place, of those that a rule names, and of any other. */
   readonly #items = new Map<number | undefined, JsonState>()
@@ -43,7 +43,7 @@ export class JsonState {
    *
    * @param text a character for each byte
    */
-  behindName(text: string, start: number, end: number): JsonState {
+  afterName(text: string, start: number, end: number): JsonState {
     if (this.isOff) return this
     const trie = (this.#trie ??= this.#makeTrie())
     const place = trie.follow(text, start, end, 'json')
@@ -51,10 +51,10 @@ export class JsonState {
     let name = found === undefined ? undefined : this.#candidates[found]
     // Of this length, it is the name of a member.
     if (name === proto && end - start >= '__proto__'.length) name = '__proto__'
-    let state = this.#behind.get(name)
+    let state = this.#after.get(name)
     if (!state) {
-      state = this.#states.get(this.#levelsBehind(name))
-      this.#behind.set(name, state)
+      state = this.#states.get(this.#levelsAfter(name))
+      this.#after.set(name, state)
     }
     return state
   }
@@ -87,7 +87,7 @@ export class JsonState {
     return new NameTrie(this.#candidates)
   }
 
-  #levelsBehind(name: string | undefined): readonly number[] {
+  #levelsAfter(name: string | undefined): readonly number[] {
     const sent = name === '__proto__' ? proto : name
     return this.#levels.map((level, rule) => {
       const path = this.#states.paths[rule] ?? []

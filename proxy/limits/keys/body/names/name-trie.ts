@@ -83,7 +83,7 @@ export class NameTrie {
       if (code === backslash || code > 0x7f) {
         units ??= new EscapedUnits(text, end, escapes)
         place = this.#stepTo(place, units.read(at - 1))
-        at = units.behind
+        at = units.after
         continue
       }
       place = this.stepAscii(place, code)
@@ -108,8 +108,8 @@ const replacement = 0xfffd
 
 /** Reads characters beyond ASCII, and escaped ones. */
 class EscapedUnits {
-  /** The place behind the character that was read. */
-  behind = 0
+  /** The place after the character that was read. */
+  after = 0
   readonly #text: string
   readonly #end: number
   readonly #escapes: Escapes
@@ -125,7 +125,7 @@ class EscapedUnits {
     const code = this.#text.charCodeAt(at)
     if (code !== backslash) return this.#readUtf8(code, at + 1)
     if (at + 1 >= this.#end) {
-      this.behind = at + 1
+      this.after = at + 1
       return replacement
     }
     const escape = this.#text.charCodeAt(at + 1)
@@ -138,24 +138,24 @@ class EscapedUnits {
     }
     if (isLoose && (escape | 0x20) === lowerX) {
       const byte = hexAt(this.#text, at + 2, at + 4, this.#end)
-      this.behind = at + 4
+      this.after = at + 4
       if (byte >= 0) return byte
     }
-    this.behind = at + 2
+    this.after = at + 2
     // `\n` is a line feed in JSON. To lenient readers of other dialects it is an `n`.
     if (!isLoose) return replacement
     return escape > 0x7f ? this.#readUtf8(escape, at + 2) : escape
   }
 
   /** A unit of UTF-16, with the other half of its pair, if it follows. */
-  #readUnit(unit: number, behind: number): number {
-    this.behind = behind
+  #readUnit(unit: number, after: number): number {
+    this.after = after
     if (unit < 0xd800 || unit > 0xdfff) return unit
-    if (unit > 0xdbff || this.#text.charCodeAt(behind) !== backslash) return replacement
-    const escape = this.#text.charCodeAt(behind + 1)
-    const low = escape === lowerU ? hexAt(this.#text, behind + 2, behind + 6, this.#end) : -1
+    if (unit > 0xdbff || this.#text.charCodeAt(after) !== backslash) return replacement
+    const escape = this.#text.charCodeAt(after + 1)
+    const low = escape === lowerU ? hexAt(this.#text, after + 2, after + 6, this.#end) : -1
     if (low < 0xdc00 || low > 0xdfff) return replacement
-    this.behind = behind + 6
+    this.after = after + 6
     return 0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00)
   }
 
@@ -165,23 +165,23 @@ class EscapedUnits {
     let close = at + 1
     while (close < this.#end && close < at + 8 && this.#text.charCodeAt(close) !== closingBrace) close++
     if (close >= this.#end || close === at + 1 || this.#text.charCodeAt(close) !== closingBrace) return -1
-    this.behind = close + 1
+    this.after = close + 1
     return Math.min(hexAt(this.#text, at + 1, close, this.#end), 0x10_ffff)
   }
 
-  #readUtf8(first: number, behind: number): number {
-    this.behind = behind
+  #readUtf8(first: number, after: number): number {
+    this.after = after
     const more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc2 ? 1 : 0
     if (more === 0 || first > 0xf4) return replacement
     let code = first & (0x3f >> more)
-    for (let at = behind; at < behind + more; at++) {
+    for (let at = after; at < after + more; at++) {
       const next = at < this.#end ? this.#text.charCodeAt(at) : 0
       if (next >> 6 !== 2) return replacement
       code = (code << 6) | (next & 0x3f)
     }
     if (code < (least[more] ?? 0) || (code >= 0xd800 && code <= 0xdfff) || code > 0x10_ffff)
       return replacement
-    this.behind = behind + more
+    this.after = after + more
     return code
   }
 }

@@ -8,7 +8,7 @@ const MAX_CONTINUED = 4096
 /** Readings of the names in the head of one part. */
 const MAX_NAMES = 256
 
-/** One name, as most clients write it, and nothing behind it in which there could be another. */
+/** One name, as most clients write it, and nothing after it in which there could be another. */
 const usualHeader =
   /^content-disposition[ \t]*:[ \t]*form-data;[ \t]*name=("?)([\w.[\]-]+)\1(\r\n[^;"'=?\\]*)?$/i
 
@@ -115,7 +115,7 @@ function isQuote(code: number): boolean {
   return code === 0x22 || code === 0x27
 }
 
-/** The text of an extended value, behind its charset and, where there is one, its language. */
+/** The text of an extended value, after its charset and, where there is one, its language. */
 function withoutLanguage(text: string): string {
   return text.includes("'") ? text.replace(/^[^']*'(?:[^']*')?/, '') : text
 }

@@ -73,7 +73,7 @@ export class Probes {
 
   /**
    * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
-   * know, it would be sent again, behind later commands.
+   * know, it would be sent again, after later commands.
    */
   async runs(script: RedisScript, keyCount: number, args: string[], limitMs: number): Promise<boolean> {
     if (this.#redis.status !== 'ready') return false

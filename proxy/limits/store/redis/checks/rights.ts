@@ -34,7 +34,7 @@ export type Refusal = { readonly command: string | undefined; readonly reply: st
  * Tries whether the user may run these commands. Redis before 7.2 does not name the one that it refuses inside a script.
  *
  * KEYS   a key that nothing else uses
- * ARGV   for each command its name, how many arguments it is tried with behind the key, and these. Each is tried on the same
+ * ARGV   for each command its name, how many arguments it is tried with after the key, and these. Each is tried on the same
  *        string, on which commands for lists and sets fail with WRONGTYPE, which they could not without the right. The string is
  *        made with an expiry, so that nothing stays whatever is refused
  * reply  1, or the refused command and the error of Redis

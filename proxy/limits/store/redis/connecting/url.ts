@@ -1,4 +1,4 @@
-/** What `REDIS_URL` has behind its `?`. */
+/** What `REDIS_URL` has after its `?`. */
 export type RedisUrlOptions = {
   /** PEM files for TLS: authorities to trust in place of the usual ones, the client certificate, and its key. */
   readonly ca: string | undefined
@@ -41,7 +41,7 @@ const behindQuestion = /^[^?]*\?.*@/
  */
 export function parseRedisUrl(url: string): RedisAddress {
   if (behindQuestion.test(url))
-    throw new Error('has an @ behind a ?: write %40 for it, and in a password %3F for the ?')
+    throw new Error('has an @ after a ?: write %40 for it, and in a password %3F for the ?')
   const parts =
     /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/]*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url)
   if (!parts) throw new Error(`is not one of the forms ${FORMS}`)

@@ -20,7 +20,7 @@ const MAX_SCRIPTS = 100
 /**
  * Decides as `decideByPlansScript` does, for less of Redis's time, where each request is one unit of one fixed window.
  *
- * KEYS   the counter of each request; behind these, for each request under a policy that reads plans the key of its client's plan
+ * KEYS   the counter of each request; after these, for each request under a policy that reads plans the key of its client's plan
  * ARGV   for each row of requests of the same policy how many they are, and the policy's quota, its window in milliseconds, and its plans
  *        as `describePolicy` has them, empty for one without; `WRITTEN` where the script has them
  * reply  for each request the remaining quota, or -1 if the quota is exceeded, times `PLACES`, to which the place of the plan is added, and

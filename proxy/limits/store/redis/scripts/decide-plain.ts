@@ -127,7 +127,7 @@ return reply
 export class PlainArguments {
   readonly #rows: Row[] = []
 
-  /** Adds a request of these policies, behind those before. */
+  /** Adds a request of these policies, after those before. */
   add(policies: readonly RedisPolicy[]): void {
     const last = this.#rows.at(-1)
     if (last && isSame(policies, last.policies)) last.requests += 1

@@ -13,7 +13,7 @@ import type { RedisScript } from '../run-script.ts'
  *        number of its policy and, where that takes units, the units to reserve, or the name of the request in flight
  * reply  for each charge the remaining quota, or -1 if the quota is exceeded, and the microseconds until more is left; in place of
  *        the first charge's remainder the error text, where Redis has refused to touch one of the request's counters.
- *        Behind all these, where the clock was read, the time by which it was counted, in microseconds; and for each charge
+ *        After all these, where the clock was read, the time by which it was counted, in microseconds; and for each charge
  *        that takes units its ticket, empty where nothing was counted
  *
  * Nothing else runs in between, so nobody ever sees a count that is about to be taken back. One broken counter is no reason to

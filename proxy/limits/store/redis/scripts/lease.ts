@@ -42,8 +42,8 @@ end
  * KEYS   for each lease the counter, and the key of the units that were leased last
  * ARGV   the policies, as `PolicyArguments` says; then for each lease the number of its policy, how many units, their maximum share of
  *        the remaining quota (10: a tenth), and the least that is worth it
- * reply  for each lease the units, or an error text where the counter could not be counted up; the units left behind these; the microseconds
- *        until the window ends; the ticket; and the time by Redis's clock in microseconds
+ * reply  for each lease the units, or an error text where the counter could not be counted up; after these, the units that are left; the
+ * microseconds until the window ends; the ticket; and the time by Redis's clock in microseconds
  */
 export const takeLeasesScript = script(`${algorithmsLua(['read', 'decide'], lending)}
 ${policiesLua()}

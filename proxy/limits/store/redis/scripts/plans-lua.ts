@@ -1,7 +1,7 @@
 import { UNKNOWN_PLAN } from '../../../plans/plan-store.ts'
 
 /**
- * Reads the plans at the keys behind the first `chargeCount` into `texts`, in their order: false without one, and where the key holds
+ * Reads the plans at the keys after the first `chargeCount` into `texts`, in their order: false without one, and where the key holds
  * something else; a table with `err` where it cannot be read. It needs `call`.
  */
 export const planTextsLua = `
@@ -42,8 +42,8 @@ export const quotaOfPlanLua = `
  * Gateways ask about each request of a client under such a policy, even after a refusal just now, as the next one may have another
  * plan. So of the requests in a command that are refused by one counter, the first alone looks at it.
  *
- * KEYS   behind the counters, for each charge under such a policy the key of its client's plan
- * ARGV   behind each policy its plans as `describePolicy` has them, empty for one without; behind all, the number of charges
+ * KEYS   after the counters, for each charge under such a policy the key of its client's plan
+ * ARGV   after each policy its plans as `describePolicy` has them, empty for one without; after all, the number of charges
  * reply  at its end for each such charge the place of the plan's name in these, as `nameAt` reads it: 0 without one, -1 for one that the
  *        policy does not have
  */

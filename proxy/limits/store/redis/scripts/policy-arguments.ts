@@ -31,7 +31,7 @@ export class PolicyArguments {
     return [String(this.#described.length), ...this.#described.flatMap(({ policy }) => policy)]
   }
 
-  /** The same for scripts that read the plans of clients: behind each policy its plans, empty for one without. */
+  /** The same for scripts that read the plans of clients: after each policy its plans, empty for one without. */
   toArgumentsWithPlans(): string[] {
     return [
       String(this.#described.length),
@@ -45,7 +45,7 @@ export class PolicyArguments {
  * `algorithmsLua`.
  *
  * @param first the place of the first of them, from 1
- * @param planLua reads the plans of `policy`, in `plans`, where there are plans behind each
+ * @param planLua reads the plans of `policy`, in `plans`, where there are plans after each
  */
 export function policiesLua(first = 1, planLua = ''): string {
   return `

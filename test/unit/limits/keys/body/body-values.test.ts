@@ -92,13 +92,13 @@ describe('not certain: counts for the account, and by address', () => {
     ['a list of types', '{"email":"a@x"}', `${json}, ${form}`, 'type'],
     ['UTF-16', Buffer.from('\ufeff{"email":"a@x"}', 'utf16le'), json, 'charset'],
     ['a form whose second byte is NUL', 'a\0=1&email=a@x', form, 'charset'],
-    ['a multipart form behind NUL', `\0\0${multipart([[named('email'), 'a@x']])}`, ofB, 'charset'],
-    ['JSON behind two bytes of UTF-16', Buffer.from('\xff\xfe{"email":"a@x"}', 'latin1'), json, 'charset'],
+    ['a multipart form after NUL', `\0\0${multipart([[named('email'), 'a@x']])}`, ofB, 'charset'],
+    ['JSON after two bytes of UTF-16', Buffer.from('\xff\xfe{"email":"a@x"}', 'latin1'), json, 'charset'],
     ['UTF-16 that says so', Buffer.from('{"email":"a@x"}', 'utf16le'), `${json}; charset=utf-16`, 'charset'],
     ['a charset', '{"email":"a@x"}', `${json}; charset=iso-8859-1`, 'charset'],
     ['invalid UTF-8', Buffer.from('{"email":"a@x","x":"\xff"}', 'latin1'), json, 'charset'],
     ['a byte order mark', '\ufeff{"email":"a@x"}', json, 'syntax'],
-    ['text behind it', '{"email":"a@x"} x', json, 'syntax'],
+    ['text after it', '{"email":"a@x"} x', json, 'syntax'],
     ['comments', '{/* " */"email"/**/:/*"*/"a@x"}', json, 'syntax'],
     ['single quotes', "{'email':'a@x'}", json, 'syntax'],
     ['an unquoted name', '{email:"a@x",}', json, 'syntax'],
@@ -269,7 +269,7 @@ test.each([
   expect(counts(keysOf(body, ofB), 'a')[0]).toBe(1)
 })
 
-test('a line counts as the end of a part to Rack only if nothing is behind the boundary', () => {
+test('a line counts as the end of a part to Rack only if nothing is after the boundary', () => {
   expect(
     counts(keysOf('--b\r\nContent-Disposition: form-data; name=email\r\n\r\na--bb--b\r\n', ofB), 'a--bb')[0],
   ).toBe(1)
@@ -635,7 +635,7 @@ describe('batches', () => {
   test.each([
     ['101 clients', JSON.stringify(Array.from({ length: 101 }, (_, i) => ({ email: `u${i}` })))],
     ['2001 elements', `[${Array.from({ length: 2001 }, () => '{"email":"a"}').join()}]`],
-    ['an account behind 700 characters that are not seen', `{"email":"${'\u200b'.repeat(700)}a@x"}`],
+    ['an account after 700 characters that are not seen', `{"email":"${'\u200b'.repeat(700)}a@x"}`],
     ['9 readings of a value', `{${Array.from({ length: 9 }, (_, i) => `"email":"u${i}"`).join()}}`],
   ])('%s are too many', (_, body) => {
     expect(keysOf(body, json)).toBeUndefined()
@@ -662,7 +662,7 @@ test.each([
   expect(keysOf(`--b\r\n${part}${decoy}`, ofB)).toBeUndefined()
 })
 
-test('a part that is no UTF-8 counts for its letters in Latin-1 too, whatever the type says behind the boundary', () => {
+test('a part that is no UTF-8 counts for its letters in Latin-1 too, whatever the type says after the boundary', () => {
   for (const type of [ofB, `${ofB}, x`]) {
     const part = 'Content-Disposition: form-data; name="email"\r\n\r\n\xf0,'
     const body = Buffer.from(`--b\r\n${part}\r\n--b--\r\n`, 'latin1')

@@ -65,7 +65,7 @@ test.each<[string, string, string[]]>([
     ],
   ],
   [
-    'one behind a key with a name',
+    'one after a key with a name',
     keySet({ ...onCurve('P-521'), kid: 'a' }, onCurve('P-521')),
     [
       '1 of its keys (P-521) without a kid is not used for a token without a kid, as it is tried with 1 of that kind: give each key a kid',

@@ -251,14 +251,14 @@ describe('a set whose keys, or a token that, have no name', () => {
     expect(await subOf(verifier, await sign({}, stranger.privateKey, { kid }))).toBeUndefined()
   })
 
-  test('is verified by a key behind a large one that encrypts', async () => {
+  test('is verified by a key after a large one that encrypts', async () => {
     const keys = await Promise.all([other.publicKey, rsa.publicKey].map((key) => exportJWK(key)))
     const large = { kty: 'RSA', use: 'enc', e: 'AQAB', n: Buffer.alloc(2048, 0x80).toString('base64url') }
     text = JSON.stringify({ keys: [keys[0], large, keys[1]] })
     expect(await subOf(create(), await sign({}, rsa.privateKey, { kid: undefined }))).toBe('alice')
   })
 
-  test('is verified by a key behind one that is too large to be used', async () => {
+  test('is verified by a key after one that is too large to be used', async () => {
     const keys = await Promise.all([other.publicKey, rsa.publicKey].map((key) => exportJWK(key)))
     const large = { kty: 'RSA', kid: 'large', e: 'AQAB', n: Buffer.alloc(2048, 0x81).toString('base64url') }
     text = JSON.stringify({ keys: [keys[0], large, keys[1]] })

@@ -103,10 +103,10 @@ describe('an address of Redis', () => {
     ['redis+sentinel://s1', /^lacks the name of the master/],
     ['redis+cluster://n1/1', /^names a database: a cluster has database 0 only$/],
     ['redis://u:%zz@r', /^has a broken percent escape in the password$/],
-    ['rediss://r?ca=a@b.pem', /^has an @ behind a \?: write %40 for it, and in a password %3F for the \?$/],
-    ['rediss://:p@r/1?ca=a@b.pem', /^has an @ behind a \?/],
-    ['redis+sentinel://s1/main?sentinelPassword=p@ss', /^has an @ behind a \?/],
-    ['redis://:p?ss@r', /^has an @ behind a \?/],
+    ['rediss://r?ca=a@b.pem', /^has an @ after a \?: write %40 for it, and in a password %3F for the \?$/],
+    ['rediss://:p@r/1?ca=a@b.pem', /^has an @ after a \?/],
+    ['redis+sentinel://s1/main?sentinelPassword=p@ss', /^has an @ after a \?/],
+    ['redis://:p?ss@r', /^has an @ after a \?/],
   ])('is not %s', (url, message) => {
     expect(() => parseRedisUrl(url)).toThrow(message)
   })
