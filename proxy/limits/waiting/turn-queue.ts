@@ -1,4 +1,5 @@
 import type { Limiter, Reservation } from '../limiter.ts'
+import { LinkedList, type Linked } from './linked-list.ts'
 
 /** When a request may go on, on the clock of the queue, and its reservation. */
 export type Slot = { readonly dueMs: number; readonly reservation: Reservation }
@@ -9,19 +10,31 @@ export type Waiter = {
   readonly onTurn: () => void
 }
 
+/** Requests behind each other that cost the same, in order: any of them can take the turn of any other. There are as many of both. */
+type Run = {
+  readonly units: number
+  readonly waiters: LinkedList<Waiter>
+  readonly slots: LinkedList<Slot>
+}
+
+/** Where a request waits. */
+type Place = { readonly run: Linked<Run>; readonly waiter: Linked<Waiter> }
+
 /**
  * The requests of one client under one rule that wait in this process, and their turns, both in order. They are released in order: a
  * request that is due still waits for those before it.
  *
- * If a client leaves before its turn, each request behind it moves up by one turn, and the last turn is given back. The counters accept
- * that only if no other process has reserved a turn behind it.
+ * If a client leaves before its turn, each request behind it that costs the same moves up by one turn, as far as the next one that costs
+ * something else, and the last of these turns is given back. The counters accept that only if no turn is reserved behind it, also by other
+ * processes. To leave takes the same time in a queue of any length, as clients decide how many requests leave.
  */
 export class TurnQueue {
   readonly #limiter: Pick<Limiter, 'settle'>
   readonly #now: () => number
   readonly #onEmpty: () => void
-  readonly #waiters: Waiter[] = []
-  readonly #slots: Slot[] = []
+  /** In order; none of them is empty. */
+  readonly #runs = new LinkedList<Run>()
+  readonly #places = new Map<Waiter, Place>()
   #timer: NodeJS.Timeout | undefined
 
   /**
@@ -36,23 +49,35 @@ export class TurnQueue {
 
   /** Adds a request behind the others. If the store gave it an earlier turn than theirs, it is due together with the last of them. */
   add(waiter: Waiter, slot: Slot): void {
-    const last = this.#slots.at(-1)
-    this.#slots.push(last && last.dueMs > slot.dueMs ? { ...slot, dueMs: last.dueMs } : slot)
-    this.#waiters.push(waiter)
-    if (this.#waiters.length === 1) this.#arm()
+    const { units } = slot.reservation
+    const before = this.#runs.last
+    const isSame = before?.item.units === units
+    const run = isSame
+      ? before
+      : this.#runs.add({ units, waiters: new LinkedList(), slots: new LinkedList() })
+    const dueMs = Math.max(slot.dueMs, before?.item.slots.last?.item.dueMs ?? -Infinity)
+    run.item.slots.add({ ...slot, dueMs })
+    this.#places.set(waiter, { run, waiter: run.item.waiters.add(waiter) })
+    if (!before) this.#arm()
   }
 
   remove(waiter: Waiter): void {
-    const at = this.#waiters.indexOf(waiter)
-    if (at === -1) return
-    this.#waiters.splice(at, 1)
-    // A request that costs more must not take a turn that was reserved for fewer units.
-    const units = this.#slots[at]?.reservation.units
-    const areEqual = this.#slots.every(({ reservation }, i) => i < at || reservation.units === units)
-    const [freed] = this.#slots.splice(areEqual ? -1 : at, 1)
-    if (freed) this.#limiter.settle(freed.reservation, 0)
-    if (at === 0) this.#arm()
-    if (this.#waiters.length === 0) this.#onEmpty()
+    const place = this.#places.get(waiter)
+    if (!place) return
+    const wasFirst = waiter === this.#runs.first?.item.waiters.first?.item
+    const freed = place.run.item.slots.last
+    this.#takeOut(place, freed)
+    if (freed) this.#limiter.settle(freed.item.reservation, 0)
+    if (wasFirst) this.#arm()
+    if (!this.#runs.first) this.#onEmpty()
+  }
+
+  /** Takes a request out, with a turn of its run. */
+  #takeOut({ run, waiter }: Place, slot: Linked<Slot> | undefined): void {
+    this.#places.delete(waiter.item)
+    run.item.waiters.remove(waiter)
+    if (slot) run.item.slots.remove(slot)
+    if (!run.item.waiters.first) this.#runs.remove(run)
   }
 
   #arm(): void {
@@ -63,8 +88,9 @@ export class TurnQueue {
   }
 
   #nextMs(): number | undefined {
-    const [waiter] = this.#waiters
-    const [slot] = this.#slots
+    const run = this.#runs.first?.item
+    const waiter = run?.waiters.first?.item
+    const slot = run?.slots.first?.item
     return waiter && slot && Math.max(slot.dueMs, waiter.notBeforeMs)
   }
 
@@ -72,12 +98,14 @@ export class TurnQueue {
     const nowMs = this.#now()
     const released: Waiter[] = []
     for (let dueMs = this.#nextMs(); dueMs !== undefined && dueMs <= nowMs; dueMs = this.#nextMs()) {
-      this.#slots.shift()
-      const waiter = this.#waiters.shift()
-      if (waiter) released.push(waiter)
+      const run = this.#runs.first
+      const waiter = run?.item.waiters.first
+      if (!run || !waiter) break
+      this.#takeOut({ run, waiter }, run.item.slots.first)
+      released.push(waiter.item)
     }
     this.#arm()
-    if (this.#waiters.length === 0) this.#onEmpty()
+    if (!this.#runs.first) this.#onEmpty()
     for (const { onTurn } of released) onTurn()
   }
 }
