@@ -88,8 +88,10 @@ export async function connectRawHttp2(
     },
     waitFor: (test) =>
       new Promise((resolve, reject) => {
+        let looked = 0
         const look = (): void => {
-          const found = received.find(test)
+          const found = received.slice(looked).find(test)
+          looked = received.length
           if (!found && !socket.destroyed) return
           waiting.delete(look)
           if (found) resolve(found)
