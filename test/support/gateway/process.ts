@@ -88,8 +88,8 @@ export function spawnNode(
   args: readonly string[] = [],
   options: SpawnOptions = {},
 ): NodeProcess {
-  // What NODE_OPTIONS loads patches modules of the sources.
-  const command = commandOf(script, !('NODE_OPTIONS' in env))
+  // A file that NODE_OPTIONS loads patches modules of the sources.
+  const command = commandOf(script, !env['NODE_OPTIONS']?.includes('file:'))
   return spawnCommand(process.execPath, { ...command.env, ...env }, [...command.args, ...args], options)
 }
 
