@@ -31,6 +31,7 @@ export type RecordingBackend = {
 
 export async function startRecordingBackend(): Promise<RecordingBackend> {
   const requests: RecordedRequest[] = []
+  const byClient = new Map<string, RecordedRequest[]>()
   const readers = new Set<LenientRequestReader>()
   const sockets = new Set<Socket>()
   const waiting = new Map<string, (request: RecordedRequest) => void>()
@@ -47,6 +48,7 @@ export async function startRecordingBackend(): Promise<RecordingBackend> {
       for (const request of begun) {
         requests.push(request)
         const address = clientOf(request)
+        byClient.set(address, [...(byClient.get(address) ?? []), request])
         waiting.get(address)?.(request)
         waiting.delete(address)
       }
@@ -63,7 +65,7 @@ export async function startRecordingBackend(): Promise<RecordingBackend> {
     url: `http://127.0.0.1:${port}`,
     port,
     requests,
-    requestsFrom: (address) => requests.filter((request) => clientOf(request) === address),
+    requestsFrom: (address) => [...(byClient.get(address) ?? [])],
     nextFrom: (address) => new Promise((resolve) => waiting.set(address, resolve)),
     answer: (target, answer) => void answers.set(target, answer),
     faults: () => [
