@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import { FailuresReporter } from './test/tiers/failures-reporter.ts'
+import { heavyFiles } from './test/tiers/heavy-files.ts'
 import { InPathOrder } from './test/tiers/in-path-order.ts'
 
 const setupFiles = ['test/support/run/after-file.ts']
@@ -49,7 +50,7 @@ export default defineConfig({
         test: {
           name: 'sockets',
           include: ['test/{e2e,wire,contract,integration,fault}/**/*.test.ts', ...unitsWithSockets],
-          exclude: [...timing, ...longWithRedis],
+          exclude: [...timing, ...longWithRedis, ...heavyFiles],
           globalSetup,
           setupFiles,
           isolate: false,
@@ -63,7 +64,7 @@ export default defineConfig({
           // Behind "sockets": its files are short, so that all workers end at about the same time.
           name: 'pure',
           include: ['test/{unit,property,repo}/**/*.test.ts'],
-          exclude: [...timing, ...unitsWithSockets],
+          exclude: [...timing, ...unitsWithSockets, ...heavyFiles],
           setupFiles,
           // One process for many files: to start one costs as much as the tests of most of them.
           isolate: false,
@@ -97,7 +98,8 @@ export default defineConfig({
             'test/contract/redis-cluster.test.ts',
             'test/wire/random/*.test.ts',
             'test/wire/{held-bodies,mutations,requests,responses}.test.ts',
-            'test/e2e/{reload-whole,tunnels}.test.ts',
+            'test/e2e/tunnels.test.ts',
+            ...heavyFiles,
             'test/property/*.test.ts',
             'test/long/*.test.ts',
           ],

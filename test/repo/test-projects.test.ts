@@ -48,6 +48,7 @@ test.each([
   ['test/property/bounded-memory.test.ts', ['pure', 'fault']],
   ['test/long/failover.test.ts', ['fault']],
   ['test/e2e/limits.test.ts', ['sockets']],
+  ['test/e2e/presets.test.ts', ['fault']],
   ['test/wire/mutations.test.ts', ['sockets', 'fault']],
   ['test/wire/requests.test.ts', ['sockets', 'fault']],
 ])('%s belongs to %s', (file, names) => {

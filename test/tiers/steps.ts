@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { heavyFiles } from './heavy-files.ts'
 import type { FoundSeed } from './seeds.ts'
 import type { Step } from './step.ts'
 
@@ -68,6 +69,10 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
         tests: `--project fault --no-file-parallelism --maxConcurrency 1 ${longTests('cost-of-a-byte memory-of-a-byte')}`,
         env: { PROPERTY_RUNS: 'tenth' },
       }),
+      step('heavy files', VITEST, HANGS_AFTER_MINUTES, {
+        tests: `--project fault --no-file-parallelism ${heavyFiles.join(' ')}`,
+        env: { PROPERTY_RUNS: 'tenth' },
+      }),
       step('containers', VITEST, HANGS_AFTER_MINUTES, {
         tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
       }),
@@ -85,7 +90,7 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
         ].join(' && '),
         10,
       ),
-      // The last three wait for images, packages and processes more than they compute: the first two take what they leave of the cores.
+      // The last three wait for images, packages and processes more than they compute: the others take what they leave of the cores.
     ].map((each) => ({ ...each, group: 'with other software' })),
   ]
 }

@@ -1,0 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { renderGenerated } from '../../scripts/reference.ts'
+
+test('the JSON Schema and the tables of the reference are current: npm run generate', async () => {
+  for (const [path, text] of await renderGenerated()) expect(readFileSync(path, 'utf8'), path).toBe(text)
+})
