@@ -78,8 +78,12 @@ beforeAll(async () => {
 describe('npm start', () => {
   let key: string
 
-  test('the first npm start prints a curl line that goes through the gateway and works', async () => {
+  test('every response of the first npm start comes from the demo service, and it prints a curl line that works', async () => {
     const started = start(place)
+    const first = await eventually('the gateway answers', () =>
+      fetch(`http://127.0.0.1:${place.port}/api/v1/me`),
+    )
+    expect(first.status).toBe(401)
     const [, command = '', printed = '', url] = await started.waitForLine(curlLine)
     key = printed
     expect(url).toBe(`http://127.0.0.1:${place.port}/api/v1/me`)
@@ -87,6 +91,13 @@ describe('npm start', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
     expect(answer.split('\r\n\r\n')[1]).toMatch(/^\{"id":".+","project":\{.+"websiteSetupCompleted":false\}$/)
     expect(started.output().split(key)).toHaveLength(2)
+    const lines = started
+      .stdout()
+      .split('\n')
+      .filter((text) => text.startsWith('{'))
+    expect(lines.map((text) => (JSON.parse(text) as { level: string }).level)).toEqual(
+      lines.map(() => 'info'),
+    )
 
     const login = () => fetch(`http://127.0.0.1:${place.port}/login`, { method: 'POST' })
     const statuses = await Promise.all(Array.from({ length: 31 }, async () => (await login()).status))
@@ -99,22 +110,6 @@ describe('npm start', () => {
     const pids = [pidOf(started, 'gateway'), pidOf(started, 'origin')]
     expect(await started.stop('SIGTERM')).toBe(0)
     expect(pids.map(isAlive)).toEqual([false, false])
-  })
-
-  test('every response comes from the demo service, from the first one on', async () => {
-    const { directory, env, port } = await choosePlace()
-    const started = start({ directory, env, port })
-    const first = await eventually('the gateway answers', () => fetch(`http://127.0.0.1:${port}/api/v1/me`))
-    expect(first.status).toBe(401)
-    await started.waitForLine(curlLine)
-    const lines = started
-      .stdout()
-      .split('\n')
-      .filter((text) => text.startsWith('{'))
-    expect(lines.map((text) => (JSON.parse(text) as { level: string }).level)).toEqual(
-      lines.map(() => 'info'),
-    )
-    expect(await started.stop('SIGTERM')).toBe(0)
   })
 
   test('a second time prints no key and keeps the first valid; SIGINT to all of it stops it, once for npm', async () => {
