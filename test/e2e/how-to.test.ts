@@ -1,6 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs'
+import { Agent } from 'node:http'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { CLOSED_PORT } from '../support/network/ports.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
@@ -44,10 +45,14 @@ type Page = {
   readonly beforeCommand?: Readonly<Record<string, (scene: Scene, times: number) => unknown>>
 }
 
+// A connection for each of two thousand requests would take most of the time.
+const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+afterAll(() => agent.destroy())
+
 async function send({ gateway }: Scene, times: number, target: string, client: string): Promise<void> {
   const [method = '', path = ''] = target.split(' ')
   for (let sent = 0; sent < times; sent++)
-    await gateway.send(method, path, { headers: { 'x-forwarded-for': client } })
+    await gateway.send(method, path, { headers: { 'x-forwarded-for': client }, agent })
 }
 
 const logLine = (path: string, method: string, at: string, ip: string): string =>
@@ -74,7 +79,7 @@ const pages: Readonly<Record<string, Page>> = {
     prepare: async ({ gateway }) => {
       const guess = (n: number) => {
         const headers = { 'content-type': 'application/json', 'x-forwarded-for': `198.51.${n}.7` }
-        return gateway.send('POST', '/login', { headers, body: '{"email":"owner@example.com"}' })
+        return gateway.send('POST', '/login', { headers, body: '{"email":"owner@example.com"}', agent })
       }
       await Promise.all(Array.from({ length: 200 }, (_, n) => guess(n)))
     },

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { Agent } from 'node:http'
+import { afterAll, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
@@ -7,6 +8,10 @@ import { freshRedis } from '../support/redis/redis.ts'
 const clients = Array.from({ length: 12 }, (_, i) => `127.0.0.${i + 1}`)
 const attempts = 150
 const allowed = 30
+
+// Of each client to each replica: a connection for each of two thousand requests would take most of the time.
+const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+afterAll(() => agent.destroy())
 
 test('three replicas enforce one table, and keep their counts over a crash', async () => {
   const arrived = new Map<string, number>()
@@ -17,12 +22,12 @@ test('three replicas enforce one table, and keep their counts over a crash', asy
   })
   const env = { UPSTREAM_URL: backend.url, REDIS_URL: await freshRedis() }
   let replicas = await Promise.all([1, 2, 3].map(() => startGateway(env)))
-  /** Every client sends so many requests at once, spread over the replicas. */
+  /** Every client sends so many requests, on 16 connections at once to each replica. */
   const rush = async (each: number): Promise<number[]> => {
     const statuses = clients.flatMap((from) =>
       Array.from({ length: each }, async (_, i) => {
         const replica = replicas[i % replicas.length]
-        return (await replica?.send('POST', '/login', { from }))?.status ?? 0
+        return (await replica?.send('POST', '/login', { from, agent }))?.status ?? 0
       }),
     )
     return Promise.all(statuses)
