@@ -14,7 +14,7 @@ import type { HotKeyLoad, HotKeySeen } from './measure/hot-key-gateway.ts'
 //
 //     npm run bench:leases -- --rate 130000 --quota 100000 --window 1 --gateways 8 --seconds 5 --leases none,auto
 //
-// Each gateway is a process with the limiter of a real one; no request comes over HTTP. Requests come evenly. Where the machine cannot
+// Each gateway is a process with the limiter of a real one; no request comes over HTTP. Requests come evenly. If the machine cannot
 // send so many, it says how many it has sent.
 
 const { values } = parseArgs({

@@ -8,7 +8,7 @@ const everyAddress: ReadonlySet<string> = new Set(['', '0.0.0.0', '::', '127.0.0
 const asWritten = text('PORT or ADDRESS:PORT', () => true)
 
 /**
- * What compose is told to publish, as the base URL of that, for somebody on the same machine. Where no URL can be made of it,
+ * What compose is told to publish, as the base URL of that, for somebody on the same machine. If no URL can be made of it,
  * undefined: compose itself refuses invalid values, and the service must not.
  */
 export const publishedAddress: Kind<string | undefined> = {

@@ -22,7 +22,7 @@ export type Policy = {
   readonly partition: readonly PartitionPart[]
   /** Only requests whose response has one of these status codes count. Others are given back. */
   readonly countStatus?: readonly StatusRange[]
-  /** Where a request is not one unit. */
+  /** Set if a request does not always cost one unit. */
   readonly cost?: Cost
   /** After so many refusals in a window a client is banned. */
   readonly ban?: BanPolicy
@@ -40,7 +40,7 @@ export type Policy = {
   readonly plans?: Plans
   /** For the clients of one of these: its name. */
   readonly plan?: string
-  /** Where this is what the rule says of some clients only: which of its overrides it is, from 0. */
+  /** Index of the override that this policy is of, from 0; undefined for the rule itself. */
   readonly override?: number
   /** Whether an operator has set the quota, for a client, at run time. */
   readonly isSetAtRunTime?: true
@@ -86,7 +86,7 @@ export type DevicePolicy = {
  */
 export type OverPolicy = { readonly route: string } | { readonly delayMs: number; readonly waiting: number }
 
-/** The route of requests over the quota; undefined where they are refused, or in shadow. */
+/** The route of requests over the quota; undefined if they are refused, or in shadow. */
 export function overRouteOf({ mode, over }: Pick<Policy, 'mode' | 'over'>): string | undefined {
   return mode === 'enforce' && over && 'route' in over ? over.route : undefined
 }
@@ -128,7 +128,7 @@ export type Cost = {
 export type RequestedUnits = {
   /** Of several the largest number counts. Never empty. */
   readonly paths: readonly (readonly string[])[]
-  /** Where the request says none, from 1 to the quota; undefined: the whole quota, as for a body that cannot be read. */
+  /** Units if the request states none: from 1 to the quota; undefined: the whole quota, as for a body that cannot be read. */
   readonly otherwise?: number
 }
 
@@ -226,8 +226,8 @@ export type RefusalSource = {
 export type ListFile = { readonly file: string; readonly location: string }
 
 /**
- * An entry of a list of clients: addresses and CIDRs, those in files, or clients that send a header whose value has this SHA-256, in hex. The
- * name is lower-case.
+ * An entry of a list of clients: addresses and CIDRs, those in files, or clients that send a header whose value has this SHA-256, in hex.
+ * The name is lower-case.
  */
 export type ListEntry =
   | { readonly kind: 'ip'; readonly ranges: readonly string[]; readonly files?: readonly ListFile[] }

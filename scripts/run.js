@@ -21,7 +21,7 @@ if (Number.parseInt(version, 10) < oldestMajor) {
 } else {
   // What Node makes of the sources is kept for the next start: without it every process holds the compiler that takes the
   // types out, some 25 MB, for as long as it runs. Not in the directory that Node would choose, which is one for all users
-  // of a machine. Where it cannot be written, the start is as it would be without.
+  // of a machine. If it cannot be written, the start is as it would be without.
   if (!module.getCompileCacheDir()) {
     const directory = fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
     module.enableCompileCache(directory)

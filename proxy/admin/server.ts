@@ -43,7 +43,7 @@ type Reply = {
   readonly fields?: Readonly<Record<string, string>>
 }
 
-/** Sends what it has by itself; false where it does not, for an error in its place. */
+/** Sends what it has by itself; false if it does not, for an error in its place. */
 type Stream = { readonly begin: (request: IncomingMessage, response: ServerResponse) => boolean }
 
 type Answer = (
@@ -142,7 +142,7 @@ function allowedMethods(route: object): string {
     .join(', ')
 }
 
-/** Where the servers are is not told to everybody. */
+/** The addresses of the servers are for operators only. */
 function readiness({ status, store, upstream, servers }: HealthReport): Reply {
   return json(status === 'ready' ? 200 : 503, { status, store, upstream, servers })
 }

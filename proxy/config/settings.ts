@@ -50,7 +50,7 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly cors: z.output<typeof cors> | undefined
     /** The response to refused requests. */
     readonly refusals: Refusals
-    /** How tokens are verified; undefined where no rule counts by them. */
+    /** How tokens are verified; undefined if no rule counts by them. */
     readonly jwt: TokenSettings | undefined
     /** The databases of countries and autonomous systems; undefined without any. */
     readonly geoip: GeoFiles | undefined
@@ -58,7 +58,7 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly webhooks: readonly Webhook[]
     /** Headers that every backend gets: name, value, name, value… with names in lower case. */
     readonly requestHeaders: readonly string[]
-    /** Backends by host and path; undefined where everything goes to `upstreamUrl`. */
+    /** Backends by host and path; undefined if everything goes to `upstreamUrl`. */
     readonly routes: readonly UpstreamRoute[] | undefined
     /** `upstreamUrl` was given: requests that no route matches go there. */
     readonly hasFallback: boolean

@@ -87,7 +87,7 @@ export type Limiter = {
   decide(charges: readonly Charge[]): Decision | Promise<Decision>
   /**
    * Settles a reservation, once: units reserved beyond the real cost are refunded to the window that they were taken from, if
-   * that has not ended; missing units are charged to the running window. Nobody waits for it. Where the store does not hear of
+   * that has not ended; missing units are charged to the running window. Nobody waits for it. If the store does not hear of
    * it, the reservation stays counted until its window ends, or its gateway is taken for dead.
    *
    * @param costUnits what the request has cost, a whole number from 0; of no meaning under `concurrency`

@@ -152,7 +152,7 @@ function ietfHeaders(states: readonly PolicyState[], wallNow: () => number): str
 }
 
 /**
- * `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined where none is enforced. For a calendar window it is
+ * `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined if none is enforced. For a calendar window it is
  * the full length of the current one.
  */
 function rateLimitPolicyHeader(states: readonly PolicyState[], wallNow: () => number): string | undefined {
@@ -224,8 +224,8 @@ function itemOf({ name, quota }: Policy, windowMs: number | undefined): string {
 
 /**
  * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, for clients that know no other: name, value, name, value… They describe
- * one policy: the one with the least left among those that the request exceeds, or among all if it exceeds none. `-Reset` is in seconds from
- * now, and left out where requests in flight are limited.
+ * one policy: the one with the least left among those that the request exceeds, or among all if it exceeds none. `-Reset` is in seconds
+ * from now, and left out where requests in flight are limited.
  *
  * Shadow policies are left out, as in the headers of the draft.
  */
@@ -248,7 +248,7 @@ export function statesAfter(states: readonly PolicyState[], durationMs: number):
 }
 
 /**
- * One state for each policy. Where a request counted for several clients under one, that of the client with least left,
+ * One state for each policy. If a request counted for several clients under one, that of the client with least left,
  * the one that the policy refuses first. Clients may have other quotas under a policy: its name tells it.
  *
  * @param states in the order of the charges: those of a policy side by side

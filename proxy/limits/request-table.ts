@@ -31,7 +31,7 @@ export type RequestTable = Pick<
   /** The current rules: none with limiting switched off. */
   readonly written: readonly Rule[]
   readonly head: HeadOptions
-  /** Names of routes; undefined where everything goes to `upstream`. */
+  /** Names of routes; undefined if everything goes to `upstream`. */
   readonly routes: { readonly table: RouteTable<string>; readonly hasFallback: boolean } | undefined
 }
 

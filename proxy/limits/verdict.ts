@@ -19,20 +19,20 @@ export type DecisionTable = {
   readonly rules: RuleTable
   /** The same for preflights, where others than `rules` apply to them. */
   readonly preflightRules: RuleTable | undefined
-  /** Undefined where no list names anybody. */
+  /** Undefined if no list names anybody. */
   readonly clientLists: ClientLists | undefined
-  /** Undefined where no override names an account. */
+  /** Undefined if no override names an account. */
   readonly accountOverrides: AccountOverrides | undefined
-  /** Undefined where no rule has any. */
+  /** Undefined if no rule has any. */
   readonly conditions?: Conditions | undefined
   readonly addresses: AddressReader
   /** Undefined without databases of countries and systems. */
   readonly geo?: Geo | undefined
   /** Bans and overrides that were set at run time. */
   readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
-  /** Undefined where no rule counts by tokens. */
+  /** Undefined if no rule counts by tokens. */
   readonly tokens: TokenReader | undefined
-  /** Undefined where no rule has `device`. */
+  /** Undefined if no rule has `device`. */
   readonly devices: Devices | undefined
   /** A rule counts by what the body of requests says. */
   readonly hasBodyKeys: boolean

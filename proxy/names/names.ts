@@ -126,7 +126,7 @@ export class Names {
       entry.usableUntilMs = entry.dueMs + STALE_MS
     } catch (error) {
       entry.failure = error instanceof NameError ? error : new NameError('EAI_AGAIN', name, error)
-      // The address may soon be another's. Where there was no answer, nothing has been said of it.
+      // The address may soon be another's. If there was no answer, nothing has been said of it.
       if (entry.failure.code === 'ENOTFOUND') entry.found = undefined
       entry.dueMs = this.#now() + (entry.found ? RETRY_KNOWN_MS : RETRY_MS)
     }

@@ -1,6 +1,6 @@
 /** What a rule allows clients by the name of their plan. Clients without one, or with a plan of another name, have the rule's own quota. */
 export type Plans = {
-  /** The claim of a verified token that names the plan; undefined where the plan is read beside the client's counters. */
+  /** The claim of a verified token that names the plan; undefined if the plan is read beside the client's counters. */
   readonly claim?: string
   /** By the name of the plan. */
   readonly quotas: Readonly<Record<string, number>>
@@ -19,7 +19,9 @@ export function planSource({ claim }: Plans): string {
   return claim === undefined ? 'store' : `jwt:${claim}`
 }
 
-/** Whether the plan of a client under the policy is read where it is counted: no override has chosen its quota, and no plan is chosen yet. */
+/**
+ * Whether the plan of a client under the policy is read where it is counted: no override has chosen its quota, and no plan is chosen yet.
+ */
 export function readsStoredPlan(policy: {
   readonly plans?: Plans
   readonly plan?: string

@@ -90,7 +90,7 @@ export function countFields(rawFields: readonly string[]): number {
 }
 
 /**
- * The one host that a request names, as it is forwarded, or undefined where the request must be refused (RFC 9112
+ * The one host that a request names, as it is forwarded, or undefined if the request must be refused (RFC 9112
  * section 3.2): none in HTTP/1.1, several, or one that is not a host. What an absolute-form target names takes the place of
  * `Host` (section 3.2.2).
  *

@@ -12,7 +12,7 @@ export type LoggedRequest = {
   readonly counter?: string | undefined
   /** Its hash is of an address, too: not to be logged where addresses are not. */
   readonly isAddressInCounter?: boolean | undefined
-  /** Where a rule with `device` has counted it. */
+  /** Set if a rule with `device` has counted it. */
   readonly device?: DeviceOutcome | undefined
   /** The client's plan under a rule with plans; `none`, or `unknown` for one that the rule does not have. */
   readonly plan?: string | undefined

@@ -4,7 +4,7 @@ import { loggedCounter, nameRequest, type LoggedRequest } from './access-log.ts'
 /** A request that a rule has refused, or that was refused because the limiter was unavailable. */
 export type RefusedRequest = LoggedRequest & {
   readonly status: number
-  /** Name of the policy that refused it; undefined where none could be asked. */
+  /** Name of the policy that refused it; undefined if none could be asked. */
   readonly policy: string | undefined
 }
 

@@ -62,7 +62,7 @@ const debianPackages: Readonly<Record<string, Need>> = {
 /** Of the tests that vitest was started for; empty for all. */
 const named = process.argv.flatMap((argument) => /test\/apps\/([\w-]+)\.test\.ts$/.exec(argument)?.[1] ?? [])
 
-/** Gets the applications and clients before the first test. Where one cannot be had, the run fails and says which. */
+/** Gets the applications and clients before the first test. If one cannot be had, the run fails and says which. */
 export function setup(): void {
   installDebianPackages(missing())
   if (missing().length > 0)

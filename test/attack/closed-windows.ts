@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { endHeaders, endStream, frame, frameTypes, requestFields, uint32 } from '../support/http/raw-http2.ts'
 import { keepCrowd } from './crowd.ts'
 
-// HTTP/2 clients whose windows are closed: only the heads of their responses can be sent. Where a stream is
+// HTTP/2 clients whose windows are closed: only the heads of their responses can be sent. If a stream is
 // ended they open another one.
 
 const { values } = parseArgs({

@@ -7,7 +7,7 @@ import { explained, explainedBesideHttpProxy } from './explained.ts'
 import { missingPrograms, startProxy, type Proxy, type ProxyName } from './proxies.ts'
 
 // The same bytes to nginx, to HAProxy, to http-proxy and to this gateway, before the same recording backend:
-// `npm run test:differential`. Where only this gateway forwards, it may be the one that reads too much into them.
+// `npm run test:differential`. If only this gateway forwards, it may be the one that reads too much into them.
 
 const names: readonly ProxyName[] = ['sluice', 'nginx', 'haproxy', 'http-proxy']
 const bothOthers: readonly ProxyName[] = ['nginx', 'haproxy']

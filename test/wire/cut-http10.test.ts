@@ -4,8 +4,8 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { startRawBackend } from '../support/http/backend.ts'
 import { converse } from '../support/http/raw-client.ts'
 
-// A truncated response of the backend, to HTTP/1.0 clients. Where it has a length, they can tell that it is incomplete, and get what
-// came. Where it has none, only a reset can tell.
+// A truncated response of the backend, to HTTP/1.0 clients. If it has a length, they can tell that it is incomplete, and get what
+// came. If it has none, only a reset can tell.
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 const heads: Readonly<Record<string, string>> = {

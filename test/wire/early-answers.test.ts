@@ -9,7 +9,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
- * A response may come before the request's body has. Where the connection ends with it, what the client still sends must not
+ * A response may come before the request's body has. If the connection ends with it, what the client still sends must not
  * reset the connection: the reset would take with it what the client has not read yet (RFC 9112 section 9.6).
  */
 

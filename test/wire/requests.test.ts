@@ -12,7 +12,7 @@ import type { Vector } from './vector.ts'
 import { vectorsByTheme } from './vectors.ts'
 import { testSeed } from '../support/random/seed.ts'
 
-// The attack: bytes that the gateway and the backend read differently. Where they disagree about the end of a request, a
+// The attack: bytes that the gateway and the backend read differently. If they disagree about the end of a request, a
 // client smuggles one past every rule, or into somebody else's connection; where they disagree about a target or a field,
 // past one rule. So every vector says what the backend may see, and the backend, which reads everything in the worst way
 // it can be read, must see that and nothing else, whatever pieces the bytes arrive in. Half of them meet one plain rule, the

@@ -98,7 +98,7 @@ class PlanApi {
     return changed
   }
 
-  /** Undefined where the store is unavailable. */
+  /** Undefined if the store is unavailable. */
   async #describe(owned: readonly Owned[]): Promise<readonly object[] | undefined> {
     const clients: object[] = []
     for (const { owner, policies } of owned) {

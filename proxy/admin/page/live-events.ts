@@ -9,7 +9,7 @@ const INTERVAL_MS = 500
 const MAX_UNREAD_BYTES = 1024 * 1024
 
 export type LiveEvents = {
-  /** Sends events until the client leaves. False where there are as many listeners as can be. */
+  /** Sends events until the client leaves. False if there are as many listeners as can be. */
   follow(request: IncomingMessage, response: ServerResponse): boolean
 }
 

@@ -18,7 +18,7 @@ const ASKED_LASTS_MS = 3_000
 const FIRST_REPORTS_MS = 400
 
 export type ReplicaExchange = {
-  /** Undefined where Redis does not answer. Does not reject. */
+  /** Undefined if Redis does not answer. Does not reject. */
   read(): Promise<Replicas | undefined>
   close(): void
 }

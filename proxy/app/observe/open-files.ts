@@ -78,7 +78,7 @@ export function readOpenFilesLimit(file = '/proc/self/limits'): number | undefin
   }
 }
 
-/** Where there is no /proc. A report holds much more, and takes milliseconds. */
+/** Used without /proc. A report holds much more, and takes milliseconds. */
 function readLimitFromReport(): number | undefined {
   const { report } = process
   // Otherwise it looks up the names of all that this process is connected to.

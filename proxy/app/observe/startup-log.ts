@@ -7,7 +7,7 @@ import type { Listening } from '../serving/serving.ts'
 export type ListeningLine = Listening & {
   /** Where clients connect, `*` standing for all interfaces. */
   readonly address: string
-  /** Where requests go that take no route; undefined where these get 404. */
+  /** Where requests go that take no route; undefined if these get 404. */
   readonly upstream?: string
   /** Of the table of routes, where there is one. */
   readonly routes?: number

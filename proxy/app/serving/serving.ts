@@ -28,7 +28,7 @@ export type Listening = {
 export type Gateway = Running & {
   /** An operator has asked for it, by a signal: reads the settings again, in a worker nothing but certificate and key. */
   reload(): void
-  /** Resolves with undefined where the gateway is closed before it listens. */
+  /** Resolves with undefined if the gateway is closed before it listens. */
   listen(): Promise<Listening | undefined>
 }
 

@@ -27,7 +27,7 @@ type Answer = { readonly id: number } & (
   | { readonly kept: 'end'; readonly isThere: boolean; readonly about?: KeptFile['about'] }
 )
 
-/** Undefined where the primary process has no such file. */
+/** Undefined if the primary process has no such file. */
 export type AskForKept = (kind: KeptKind, location: string) => Promise<KeptFile | undefined>
 
 const PIECE_BYTES = 256 * 1024
@@ -68,7 +68,7 @@ type Asked = {
 }
 
 /**
- * In a worker: asks for files as they were when they could last be used; undefined where its primary process has none, or has not
+ * In a worker: asks for files as they were when they could last be used; undefined if its primary process has none, or has not
  * sent all of it in ten seconds. A question whose answer is pending is not sent again.
  */
 export function createAskForKept(port: LimiterPort): AskForKept {

@@ -9,7 +9,7 @@ import type { Series } from './time-series.ts'
 /** The result of applying a table to a log. */
 export type Report = {
   readonly lines: Omit<LineCounts, 'formats'> & { readonly formats: Readonly<Record<string, number>> }
-  /** ISO 8601, UTC; null where there was no request. */
+  /** ISO 8601, UTC; null if there was no request. */
   readonly from: string | null
   readonly to: string | null
   readonly requests: {

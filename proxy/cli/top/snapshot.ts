@@ -11,7 +11,7 @@ export type Snapshot = {
   readonly status?: Readonly<Record<string, unknown>>
   readonly breakerOpen?: boolean
   readonly connections?: number
-  /** Requests a second, over all; null where nothing is known of the time before, as at the start. */
+  /** Requests a second, over all; null if nothing is known of the time before, as at the start. */
   readonly requests?: number | null
   /** Those with the most refusals first. */
   readonly rules: readonly RuleRates[]

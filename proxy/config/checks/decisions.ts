@@ -10,7 +10,7 @@ const missing =
 /**
  * Finds rules that need what an auth request does not have: the response, by which they count, or the body of the request.
  *
- * @param decisionsPort undefined where nothing is decided for other proxies
+ * @param decisionsPort undefined if nothing is decided for other proxies
  */
 export function findUndecidable(
   rules: readonly Rule[] = [],

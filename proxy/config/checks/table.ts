@@ -140,7 +140,7 @@ export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
   })
 }
 
-/** How a client can avoid a rule; undefined where it cannot, as the rule counts by nothing that it could choose. */
+/** How a client can avoid a rule; undefined if it cannot, as the rule counts by nothing that it could choose. */
 function wayAround({ policy, hosts }: Rule): string | undefined {
   const hasFewHosts = hosts !== undefined && !hosts.some((host) => host.startsWith('*'))
   const isLast = (part: SinglePart): boolean =>

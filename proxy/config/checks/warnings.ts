@@ -30,14 +30,14 @@ export type Loaded = {
   readonly env: NodeJS.ProcessEnv
   /** The folder in which the file is looked for. */
   readonly cwd: string
-  /** Of the file; undefined where there is none. */
+  /** Of the file; undefined if there is none. */
   readonly path: string | undefined
   /** The path as it was given, for messages. */
   readonly name: string
   readonly file: FileReading | undefined
   readonly read: ReadSettings<typeof gatewayTable>
   readonly values: Values
-  /** The rules of the file; undefined where the built-in table applies. */
+  /** The rules of the file; undefined if the built-in table applies. */
   readonly written: readonly Rule[] | undefined
   /** The current rules. */
   readonly rules: readonly Rule[]

@@ -21,7 +21,7 @@ export type ConfigFile =
 
 /**
  * Which settings file is read: the one that CONFIG_FILE names, else `sluice.yaml` in the working directory if it is there,
- * else the one in `/etc/sluice`. Where neither is there, it is where one is expected: in `/etc/sluice` if that exists.
+ * else the one in `/etc/sluice`. If neither is there, it is where one is expected: in `/etc/sluice` if that exists.
  *
  * @param given the value of CONFIG_FILE, undefined if it is unset
  * @returns the path as it was given, for messages; relative to `cwd` or absolute

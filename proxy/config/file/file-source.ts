@@ -215,7 +215,7 @@ function namesOfOthers(
   return new Map(entries.flatMap(([meant, names]) => names.map((name) => [name, meant] as const)))
 }
 
-/** Undefined where it is like no field. */
+/** Undefined if it is like no field. */
 function meantBy(field: string, known: readonly string[]): Meant | undefined {
   const plain = field.toLowerCase().replace(/[-_]/g, '')
   if (known === fieldsOfRule && otherNamesInRule.has(plain)) return otherNamesInRule.get(plain)

@@ -16,7 +16,7 @@ const linkUrl = /^\w+:\/\//
  *
  * @param env the environment of the gateway
  * @param cwd the folder that a relative path of the file is resolved against
- * @returns undefined where the file gives the address in another form than `adminPort: 9091`
+ * @returns undefined if the file gives the address in another form than `adminPort: 9091`
  */
 export function readAdminAddress(
   env: NodeJS.ProcessEnv,

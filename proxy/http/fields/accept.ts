@@ -1,7 +1,7 @@
 type MediaRange = { readonly type: string; readonly quality: number }
 
 /**
- * Whether a client would rather have HTML than a body of another type (RFC 9110 section 12.5.1). Where both are as
+ * Whether a client would rather have HTML than a body of another type (RFC 9110 section 12.5.1). If both are as
  * welcome, HTML has to be named, and the other not: a browser's navigation does so, a script that accepts anything does not.
  *
  * @param accept the value of the request's `Accept`

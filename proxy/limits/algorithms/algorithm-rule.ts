@@ -15,13 +15,13 @@ export type OptionalField =
 
 /** The fields that a rule may have under an algorithm, and what they mean. */
 export type AlgorithmRule = {
-  /** The effect, for the description of the setting `algorithm`. Undefined where a field of its own chooses the algorithm. */
+  /** The effect, for the description of the setting `algorithm`. Undefined if a field of its own chooses the algorithm. */
   readonly summary?: string
   /** The field that chooses it, in place of `algorithm`, and that holds the quota. */
   readonly ownField?: 'concurrency'
   /** Whether another field chooses it. */
   isChosen?(written: WrittenQuota): boolean
-  /** The largest quota. `when` says in mistakes why it is no larger; undefined where it is that of every rule. */
+  /** The largest quota. `when` says in mistakes why it is no larger; undefined if it is that of every rule. */
   readonly maxQuota: number
   readonly when?: string
   /** Why a rule cannot have these fields. */

@@ -11,7 +11,7 @@ export type RedisCounts = {
   /** The commands that its Lua calls. */
   readonly commands: {
     readonly always: readonly RedisCommand[]
-    /** Where charges are reserved. */
+    /** For policies whose charges are reserved. */
     readonly reserving?: readonly RedisCommand[]
     /** In a cluster. */
     readonly cluster?: readonly RedisCommand[]
@@ -53,7 +53,7 @@ export type AlgorithmLua = {
   /**
    * `count(key, policy, units)` counts a charge if the quota has room. It returns the remaining quota, or -1 if it does not fit; the
    * microseconds until more is left; the ticket, if something was counted that is reserved; and the state that `undo` needs.
-   * Where it cannot count, nothing must be counted: it returns nil and an error text.
+   * If it cannot count, nothing must be counted: it returns nil and an error text.
    *
    * `undo(key, policy, units, remaining, state)` takes back the units counted just now. It returns the remaining quota, and the
    * microseconds until more is left, or nil if these are the same.

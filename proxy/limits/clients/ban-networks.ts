@@ -27,7 +27,7 @@ export class BanNetworks {
     if (ids?.size === 0) this.#ids.delete(network)
   }
 
-  /** Those in the same network; undefined where the ban is of no IPv6 address, of a whole site, or an operator's. */
+  /** Those in the same network; undefined if the ban is of no IPv6 address, of a whole site, or an operator's. */
   idsBeside(ban: Ban): ReadonlySet<EntryId> | undefined {
     const network = networkOfBan(ban)
     return network === undefined ? undefined : this.#ids.get(network)

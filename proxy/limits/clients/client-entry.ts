@@ -19,7 +19,7 @@ export type Ban = {
   readonly times?: number
 }
 
-/** @param client its name in logs and webhooks; undefined where that must not be reported */
+/** @param client its name in logs and webhooks; undefined if that must not be reported */
 export type TellOfBan = (ban: Ban, forMs: number, client: string | undefined) => void
 
 export type ClientOverride = {
@@ -139,7 +139,7 @@ export function policiesOfEntry(id: EntryId, policies: readonly Policy[]): reado
 }
 
 /**
- * The name of a client in log lines and webhooks: its address, or the hash of its other key. Undefined where it must not be reported:
+ * The name of a client in log lines and webhooks: its address, or the hash of its other key. Undefined if it must not be reported:
  * without `logAddresses` an address, and a hash that may be of one.
  *
  * @param policies under which the client has the key; none if they are not known

@@ -13,7 +13,7 @@ export class PendingBans {
     this.#now = now
   }
 
-  /** Where there are too many, the ones that have ended go, and else the oldest. */
+  /** If there are too many, those that have ended are removed first, then the oldest. */
   add(entry: ClientEntry, forMs: number): void {
     const nowMs = this.#now()
     if (this.#bans.size >= MAX_RULE_BANS) this.#removeEnded(nowMs)

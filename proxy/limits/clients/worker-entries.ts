@@ -126,7 +126,7 @@ export function tellEntry(
   send(port, message)
 }
 
-/** Returns false where the other process is gone, or does not read its messages. */
+/** Returns false if the other process is gone, or does not read its messages. */
 function send(port: LimiterPort, message: object): boolean {
   try {
     return port.send(message) !== false

@@ -42,7 +42,7 @@ export function compileConditions(rules: readonly Rule[], options: ConditionOpti
   return doAtOnce(compileConditionsInSteps(rules, options))
 }
 
-/** @returns undefined where no rule has conditions */
+/** @returns undefined if no rule has conditions */
 export function* compileConditionsInSteps(
   rules: readonly Rule[],
   options: ConditionOptions,

@@ -15,9 +15,9 @@ export type Pairs = {
   readonly text: string
   /** No backend finds any name. */
   readonly isEmpty: boolean
-  /** Undefined where a backend may find names and values elsewhere, too. */
+  /** Undefined if a backend may find names and values elsewhere, too. */
   readonly simple: SimplePairs | undefined
-  /** All that stands by exactly a name, undefined where the text is not of ordinary characters alone. */
+  /** All that stands by exactly a name, undefined if the text is not of ordinary characters alone. */
   exact(name: string): readonly string[] | undefined
   /** What some backend may read. */
   find(name: string): readonly string[]

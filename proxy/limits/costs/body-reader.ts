@@ -45,7 +45,7 @@ export function createBodyReader(
 /**
  * The cost that a header says: of several lines the highest.
  *
- * @returns undefined where there is no such header, or where no line of it is one whole number from 0
+ * @returns undefined if there is no such header, or where no line of it is one whole number from 0
  */
 export function unitsFrom(fields: readonly string[], name: string): number | undefined {
   const numbers = linesOf(fields, name)

@@ -76,7 +76,7 @@ export class JsonNumbers {
     return this.#hasEnded && !this.#isBroken
   }
 
-  /** Not below 0, rounded up to a whole number; undefined where there is no such number at the path, so far. */
+  /** Not below 0, rounded up to a whole number; undefined if there is no such number at the path, so far. */
   valueAt(path: string): number | undefined {
     const value = this.#values[this.#placesByPath.get(path) ?? -1] ?? NaN
     return value >= 0 ? Math.min(Math.ceil(value), Number.MAX_SAFE_INTEGER) + 0 : undefined

@@ -29,13 +29,13 @@ export type Explanation = {
   readonly status?: number
   readonly why?: string
   readonly ban?: ExplainedBan
-  /** Without the query, which may hold secrets; null where the request was rejected. */
+  /** Without the query, which may hold secrets; null if the request was rejected. */
   readonly path: string | null
   /** The readings of the path that rules match: how backends may read it. */
   readonly readings: readonly string[]
   readonly host: string | null
   /**
-   * Where it goes if it is let pass: the name of a route, or `default` for `upstream`. Null where no route matches, or nothing
+   * Where it goes if it is let pass: the name of a route, or `default` for `upstream`. Null if no route matches, or nothing
    * was read.
    */
   readonly upstream: string | null
@@ -59,7 +59,7 @@ export type Asked = {
   readonly request: ClientRequest
   /** The request is a WebSocket handshake that is taken up. */
   readonly upgrades: boolean
-  /** Undefined where the request has none. */
+  /** Undefined if the request has none. */
   readonly body?: Buffer | undefined
   /** Of a running gateway. */
   readonly runTime?: RunTimeState | undefined

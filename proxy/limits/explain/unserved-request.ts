@@ -9,7 +9,7 @@ import type { AskedRequest, DecisionTable } from '../verdict.ts'
  * A request that is decided about without being served: from a log, or asked about by an operator.
  *
  * @param upgrades it is a WebSocket handshake that is taken up
- * @param body undefined where it has none, or none that is known
+ * @param body undefined if it has none, or none that is known
  */
 export function createUnservedRequest(
   request: ClientRequest,

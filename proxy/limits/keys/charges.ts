@@ -11,7 +11,7 @@ import { maxReadings, partitionKeysOf, type ReadPart } from './partition-key.ts'
  * The charges of a request: one for each policy that applies, and several if backends could read different clients from the request, or
  * if its body is a batch for several clients. A policy whose partition key needs something that the request does not have does not apply.
  *
- * @returns undefined where an enforced policy's client could be read in too many ways
+ * @returns undefined if an enforced policy's client could be read in too many ways
  */
 export function chargesOf(
   policies: readonly Policy[],

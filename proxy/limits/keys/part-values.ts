@@ -25,11 +25,11 @@ export type KeySource = {
   readonly target: Target
   /** Undefined without databases of countries and systems. */
   readonly geo?: Geo | undefined
-  /** Of the request's tokens that are verified; undefined where it has none. */
+  /** Of the request's tokens that are verified; undefined if it has none. */
   readonly claims: ReadClaims | undefined
   readonly headers: IncomingHttpHeaders
   readonly addresses: Pick<AddressReader, 'readClientField'>
-  /** Undefined where no rule counts by it. */
+  /** Undefined if no rule counts by it. */
   readonly body?: KeyBody | undefined
 }
 

@@ -35,7 +35,7 @@ export const maxReadings = 8
 export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => String(i))
 
 /**
- * Identifies the client that a request counts for under a policy. Where a part has several values, these are as many
+ * Identifies the client that a request counts for under a policy. If a part has several values, these are as many
  * clients, of which the backend serves one, and all are counted: otherwise a client could pass for another one each time
  * with a value that the backend does not read.
  *

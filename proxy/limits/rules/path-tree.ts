@@ -49,7 +49,7 @@ function readLiteral(segment: string): string[] {
   return typeof read === 'string' ? [] : read.matchPath.split('/').filter((name) => name !== '')
 }
 
-/** @returns the one match path that the pattern matches, undefined where it matches many */
+/** @returns the one match path that the pattern matches, undefined if it matches many */
 export function literalPath(pattern: PathPattern): string | undefined {
   const literals = pattern.filter((segment) => typeof segment === 'string')
   return literals.length === pattern.length ? `/${literals.join('/')}` : undefined

@@ -10,7 +10,7 @@ export type Stripped = {
   readonly target: string
 }
 
-/** @returns undefined where the prefix cannot be taken off so that everybody reads the rest alike: the request is refused */
+/** @returns undefined if the prefix cannot be taken off so that everybody reads the rest alike: the request is refused */
 export type StripPrefix = (
   target: Pick<Target, 'path' | 'forwardTarget' | 'routePath'>,
 ) => Stripped | undefined

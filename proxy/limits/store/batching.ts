@@ -7,7 +7,7 @@ import { readDecision, readPlanNames, readTickets } from './store-replies.ts'
 
 /**
  * Batches the requests of one turn of the event loop into one round trip to the store, or those that arrive while it is busy, with
- * a timeout from when the first of them arrived. A batch is never sent twice: the store may have counted it. Where there are several
+ * a timeout from when the first of them arrived. A batch is never sent twice: the store may have counted it. If there are several
  * servers, each has batches of its own.
  *
  * A request is added to the batch of its server's queue (`decide`), which is sent at the end of the turn (`#send`) and then awaited

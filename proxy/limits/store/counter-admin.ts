@@ -15,7 +15,7 @@ export type CounterState = {
   readonly source: 'store' | 'local' | 'none'
   /** Requests counted, 0 where there is no window; undefined from `none`. It can be more than the quota. */
   readonly used: number | undefined
-  /** Milliseconds until more is left; undefined where nothing is counted. */
+  /** Milliseconds until more is left; undefined if nothing is counted. */
   readonly resetMs: number | undefined
 }
 

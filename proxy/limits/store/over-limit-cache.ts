@@ -10,7 +10,7 @@ type Entry = {
   readonly askedAtMs: number
   readonly endsAtMs: number
   readonly states: readonly PolicyState[]
-  /** The partition keys of the states; undefined where there is only one. */
+  /** The partition keys of the states; undefined if there is only one. */
   readonly keys: readonly string[] | undefined
   /** Where the states may be of the policies of plans: those that were asked about. */
   readonly asked: readonly Policy[] | undefined
@@ -105,7 +105,7 @@ export class OverLimitCache {
     return this.#known.readUse()
   }
 
-  /** @returns undefined where the entry has ended, or says too little about these charges */
+  /** @returns undefined if the entry has ended, or says too little about these charges */
   #refusalOf(entry: Entry, refusedBy: Policy, charges: readonly Charge[]): Decision | undefined {
     const nowMs = this.#now()
     if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) return undefined

@@ -67,7 +67,7 @@ function reservationOf(charge: Charge, ticket: Ticket): Reservation {
   return { charge, units: charge.units ?? reservedUnits(charge.policy), isLocal: false, ticket }
 }
 
-/** Where a request is refused nothing stays counted. */
+/** A refused request leaves nothing counted. */
 function withoutReservation({
   policy,
   exceeded,

@@ -53,7 +53,7 @@ export type AddressReader = {
    * left of those that trusted proxies added. A malformed entry ends the search: the request counts for the last valid
    * address before it.
    *
-   * Any other header holds one address. Where it is missing, malformed or there are several, the client is `peer.client`:
+   * Any other header holds one address. If it is missing, malformed or there are several, the client is `peer.client`:
    * somebody has added one, and nothing tells which one the proxy sent.
    *
    * @param value of the header; if there are several, in the order in which they were sent

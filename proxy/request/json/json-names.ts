@@ -3,7 +3,7 @@ import { backslash } from './json-bytes.ts'
 /**
  * Whether a name is, folded, the one given. Mostly the first letter says so: there may be thousands of names.
  *
- * @returns undefined where there are escapes in it, or characters beyond ASCII
+ * @returns undefined if there are escapes in it, or characters beyond ASCII
  */
 export function isNamed(text: string, start: number, end: number, name: string): boolean | undefined {
   let matched = 0

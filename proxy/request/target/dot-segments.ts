@@ -20,7 +20,7 @@ export function resolveDotSegments(path: string): string {
   return `/${kept.join('/')}`
 }
 
-/** @returns undefined where `..` climbs above the root */
+/** @returns undefined if `..` climbs above the root */
 export function resolveNames(segments: readonly string[]): string[] | undefined {
   const kept: string[] = []
   for (const segment of segments) {

@@ -37,7 +37,7 @@ export class DecodedValues {
   }
 
   /**
-   * Adds a spelling of a value. Where there are so many spellings that to decode all of them would keep others waiting,
+   * Adds a spelling of a value. If there are so many spellings that to decode all of them would keep others waiting,
    * further ones are taken for as many values.
    */
   add(sent: string): void {

@@ -35,7 +35,7 @@ export function hideCookies(names: readonly string[]): HiddenCookies {
   }
 }
 
-/** Undefined where nothing is left. */
+/** Undefined if nothing is left. */
 function withoutHidden(pair: string, isMeant: NameTest): string | undefined {
   const start = findCookie(pair, isMeant)
   if (start === undefined) return pair

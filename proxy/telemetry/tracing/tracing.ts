@@ -13,7 +13,7 @@ export type TracedRequest = {
 export type Tracing = {
   /** Begins the span of a request: in the trace that its `traceparent` names, else in a new one. */
   begin(request: TracedRequest): RequestTrace
-  /** Spans that wait to be sent. Where there is no room, they are dropped, which counts as an eviction. */
+  /** Spans that wait to be sent. If there is no room, they are dropped, which counts as an eviction. */
   readUse(): TableUse
   /** Flushes the buffered spans, in no more than two seconds. Never rejects. */
   close(): Promise<void>

@@ -17,7 +17,7 @@ let drawn = randomInt(size)
 export const CLOSED_PORT = 2
 
 /**
- * A port that nothing listens on, for a process that must be told its port before it starts. Where the server runs in
+ * A port that nothing listens on, for a process that must be told its port before it starts. If the server runs in
  * the test's own process, listen on port 0 instead.
  *
  * Each comes round again as late as possible: who let go of one for a moment finds it free. Another run on this machine may have

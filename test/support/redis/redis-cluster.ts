@@ -26,7 +26,7 @@ export type RedisCluster = {
 const SLOTS = 16_384
 
 /**
- * A node that is silent for so long is thought to be down. Where none can take its place, a busy machine must not look
+ * A node that is silent for so long is thought to be down. If none can take its place, a busy machine must not look
  * like an outage.
  */
 const NODE_TIMEOUT_MS = { withReplicas: 2000, without: 15_000 }

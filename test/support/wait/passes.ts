@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * Lets time pass. Not to wait for an event, which `eventually` does, but for events that must not come meanwhile, for pieces that
- * must arrive apart, and for things that end after a given time by a clock that no test can move. Where a busy machine makes the
+ * must arrive apart, and for things that end after a given time by a clock that no test can move. If a busy machine makes the
  * pause useless, as all else waits too, the test must be weaker and not fail.
  *
  * @param ms milliseconds that pass at least

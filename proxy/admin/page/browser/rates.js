@@ -34,7 +34,7 @@ export function takeHistory(history) {
   }
 }
 
-/** Rates are differences of counts. Where counts run backwards, a process was started anew. */
+/** Rates are differences of counts. If counts run backwards, a process was started anew. */
 export function takeCounts({ at, status, decisions }) {
   if (status.uptimeSeconds < uptimeSeconds) samples = []
   uptimeSeconds = status.uptimeSeconds

@@ -2,12 +2,12 @@
 export type LoggedRequest = {
   /** When it arrived, or when it ended if the log has no duration. Milliseconds since 1970. */
   readonly timeMs: number
-  /** Undefined where the log does not tell. */
+  /** Undefined if the log does not tell. */
   readonly durationMs: number | undefined
   readonly ip: string
   readonly method: string
   readonly target: string
-  /** Undefined where the log does not tell; the status is that of the response that was sent then. */
+  /** Undefined if the log does not tell; the status is that of the response that was sent then. */
   readonly host: string | undefined
   readonly status: number | undefined
   /** By lower-case name; those that are known. */

@@ -7,7 +7,7 @@ import { CommandError, status } from '../../output.ts'
 /** A log that is open: `-` is standard input. */
 export type LogFile = {
   readonly name: string
-  /** Undefined where it is not a file. */
+  /** Undefined if it is not a file. */
   readonly bytes: number | undefined
   /** Bytes read so far, as they are in the file. */
   readBytes(): number

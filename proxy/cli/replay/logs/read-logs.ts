@@ -20,8 +20,8 @@ export type LineCounts = {
 }
 
 /**
- * A log has requests in the order in which they ended. Where it tells how long they took, those that took long come late: what
- * comes up to so much after its turn is put in its place. Where it does not, only the processes that write it are out of step.
+ * A log has requests in the order in which they ended. If it tells how long they took, those that took long come late: what
+ * comes up to so much after its turn is put in its place. If it does not, only the processes that write it are out of step.
  */
 const OUT_OF_ORDER_MS = { withDuration: 60_000, without: 2_000 }
 /** Requests of all logs together that are held for that: some 15 MB. */

@@ -172,7 +172,7 @@ class LogReplay {
     return charges.some(({ partitionKey }) => this.#excluded.keys.has(partitionKey))
   }
 
-  /** Where the body of the request says its units, a log does not know them. */
+  /** The charges with units that a log has: units that the body of a request states are unknown. */
   #unitsOf(charges: readonly Charge[]): readonly Charge[] {
     return this.#haveRequestedUnits ? charges.map(withKnownUnits) : charges
   }

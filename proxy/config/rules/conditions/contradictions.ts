@@ -134,7 +134,7 @@ function hasHost(wide: string, host: string): boolean {
   return wide === host || (wide.startsWith('*') && host.endsWith(wide.slice(1)))
 }
 
-/** Undefined where an entry has others than addresses that the table itself names: a file may change. */
+/** Undefined if an entry has others than addresses that the table itself names: a file may change. */
 function rangesOf(entries: readonly ListEntry[]): readonly AddressRange[] | undefined {
   const texts = entries.map((entry) => (entry.kind === 'ip' && !entry.files ? entry.ranges : undefined))
   if (texts.includes(undefined)) return undefined

@@ -76,7 +76,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * An hour begins when local clocks show a whole hour, once more where they are set back by an hour. Where they skip that, it begins when
+ * An hour begins when local clocks show a whole hour, once more where they are set back by an hour. If they skip that, it begins when
  * they do. If they are set back or forward within an hour, as by half an hour on Lord Howe Island, that hour is longer or shorter.
  */
 function hourAt(zone: Zone, epochMs: number): Span {
@@ -107,7 +107,7 @@ function wholeHour(epochMs: number, offset: number): number {
 
 /**
  * A day, week or month begins when local clocks show its midnight or, where they skip that, a later time. A day that they skip has no
- * window. Where they show a midnight twice, the first one counts; where they are set back from a little past it, as in St. John's
+ * window. If they show a midnight twice, the first one counts; where they are set back from a little past it, as in St. John's
  * until 2011, either may.
  */
 function dayAt(unit: 'day' | 'week' | 'month'): (zone: Zone, epochMs: number) => Span {

@@ -223,7 +223,7 @@ export class SlotPool {
    *
    * @param isAsked whether those of this shard are handed out; without it all are
    * @param handOut called with a slot that has numbers pending sync, and how many it may return. It sets the numbers pending from
-   * then on, and returns undefined where all of it has ended
+   * then on, and returns undefined if all of it has ended
    */
   takePending(
     limit: number,

@@ -132,7 +132,7 @@ function unitMs({ policy }: Pick<Charge, 'policy'>): number {
   return policy.windowMs / policy.quota
 }
 
-/** @param waitMs how long until the charge would pass; undefined where it does */
+/** @param waitMs how long until the charge would pass; undefined if it does */
 function stateOf(charge: Pick<Charge, 'policy'>, debtMs: number, waitMs?: number): PolicyState {
   const { policy } = charge
   const unit = unitMs(charge)

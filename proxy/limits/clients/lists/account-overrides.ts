@@ -7,7 +7,7 @@ export type AccountOverrides = {
   apply(charges: readonly Charge[]): readonly Charge[]
 }
 
-/** @returns undefined where no override names an account */
+/** @returns undefined if no override names an account */
 export function compileAccountOverrides(rules: readonly Rule[]): AccountOverrides | undefined {
   const byRule = new Map<string, Map<string, Policy>>()
   for (const { policy, overrides = [] } of rules)

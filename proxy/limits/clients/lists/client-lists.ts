@@ -25,7 +25,7 @@ export type ClientLists = {
   /** Whether a request is exempt from all rules and bans. */
   allows(client: ClientAddress, request: WithLines): boolean
   /**
-   * Those of the policies that apply: neither `allowList` nor the list of their own rule has the client. Where an override
+   * Those of the policies that apply: neither `allowList` nor the list of their own rule has the client. If an override
    * of a rule names the client, its policy takes the place of the rule's.
    */
   applying(policies: readonly Policy[], client: ClientAddress, request: WithLines): readonly Policy[]
@@ -151,7 +151,7 @@ function findFile(
   return undefined
 }
 
-/** The function that it returns yields undefined where nothing is on the list. */
+/** The function that it returns yields undefined if nothing is on the list. */
 function createListCompiler(parse: typeof parseAddress, files: AddressLists) {
   return function* compileList(
     entries: readonly ListEntry[],

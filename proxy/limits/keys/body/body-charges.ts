@@ -11,7 +11,7 @@ import type { KeyBody } from './key-body.ts'
  * that all of them pass or none.
  *
  * @param address for what cannot be read
- * @returns undefined where an enforced policy's client could be read in too many ways, or there are too many
+ * @returns undefined if an enforced policy's client could be read in too many ways, or there are too many
  */
 export function chargesByBody(
   policy: Policy,

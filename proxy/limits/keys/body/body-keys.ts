@@ -21,7 +21,7 @@ const MAX_KEYS = 100
  * request of its own. One that does not say for whom it counts does so for `address`; and so does, besides what it says, a body that
  * could be read otherwise.
  *
- * @returns undefined where it would count for too many: a value can be read in more than `maxReadings` ways, there are more than
+ * @returns undefined if it would count for too many: a value can be read in more than `maxReadings` ways, there are more than
  *   `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has a device and the body is not read as a whole. No keys
  *   where another part of the key is absent: the policy does not apply
  */

@@ -123,7 +123,7 @@ class FieldSearch {
     }
   }
 
-  /** Returns undefined where more was decoded than a request may make work of. */
+  /** Returns undefined if more was decoded than a request may make work of. */
   #otherReadings(sent: string): readonly string[] | undefined {
     if (!sent.includes('%') && !beyondAscii.test(sent)) return none
     const text = sent.length > MAX_TEXT ? sent.trim().slice(0, MAX_TEXT) : sent

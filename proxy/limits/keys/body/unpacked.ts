@@ -42,7 +42,7 @@ const unpackers: Readonly<Record<string, (packed: Buffer, maxOutputLength: numbe
  * Takes the `Content-Encoding` off a body, as frameworks such as Express do by themselves.
  *
  * @param codings in the order in which they were applied
- * @returns undefined where it is packed otherwise, or unpacks to more than is read
+ * @returns undefined if it is packed otherwise, or unpacks to more than is read
  */
 export function unpack(bytes: Buffer, codings: readonly string[]): Buffer | undefined {
   if (codings.length === 0 || codings.length > MAX_CODINGS) return undefined
@@ -61,8 +61,9 @@ export function unpack(bytes: Buffer, codings: readonly string[]): Buffer | unde
 }
 
 /**
- * What the names of codings have in them that some server, proxy or framework takes off, or a backend with a library could: a backend may look
- * for `gzip` anywhere in the field. Any other name, such as `utf-8`, `none` or `aws-chunked`, is a mistake that backends ignore or refuse.
+ * What the names of codings have in them that some server, proxy or framework takes off, or a backend with a library could: a backend may
+ * look for `gzip` anywhere in the field. Any other name, such as `utf-8`, `none` or `aws-chunked`, is a mistake that backends ignore or
+ * refuse.
  */
 const packing =
   /zip|gz|flate|zlib|br|zst|compress|lz|xz|bz|7z|pack|snappy|sdch|dcb|dcz|exi|aes|crypt|base64|quoted-printable/

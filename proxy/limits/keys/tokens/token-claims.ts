@@ -80,7 +80,7 @@ export class TokenVerifier {
   }
 
   /**
-   * What a token says; undefined where it cannot be verified. At once where the token was seen a moment ago, else a promise,
+   * What a token says; undefined if it cannot be verified. At once where the token was seen a moment ago, else a promise,
    * which never rejects. A token that comes while it is being verified is not verified again.
    */
   claimsOf(token: SentToken): Claims | undefined | Promise<Claims | undefined> {
@@ -117,7 +117,7 @@ export class TokenVerifier {
     return { size: this.#verified.size, capacity: this.#options.capacity, evictions: this.#evictions }
   }
 
-  /** Where the key set has changed since, forgets what the one before has verified. */
+  /** If the key set has changed since, drops the tokens that the previous one has verified. */
   #currentKeys(): KeyChooser | undefined {
     const { keySet, isSecret } = this.#options
     const text = keySet.current()
@@ -222,7 +222,7 @@ type Checks = {
   readonly audience: string | undefined
 }
 
-/** @returns undefined where the token is not valid with this key, whatever the times in it */
+/** @returns undefined if the token is not valid with this key, whatever the times in it */
 async function payloadOf(
   token: string,
   key: VerificationKey['key'],

@@ -35,7 +35,7 @@ const ASKED_TOKENS = 10
  *
  * @param options.now milliseconds of a monotonic clock
  * @param options.wallNow milliseconds of the wall clock, which tokens go by
- * @returns undefined where no rule counts by tokens: then no key set is loaded
+ * @returns undefined if no rule counts by tokens: then no key set is loaded
  */
 export async function createTokens(
   settings: TokenSettings | undefined,

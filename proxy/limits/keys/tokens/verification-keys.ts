@@ -42,7 +42,7 @@ export function chooseSecret(secret: string): KeyChooser {
  * token names no key, each that fits its algorithm is tried, and where none has that name, those without a name: as many as
  * one request may take checks of signatures.
  *
- * @returns undefined where the text is not a key set, or has no key that is an object
+ * @returns undefined if the text is not a key set, or has no key that is an object
  */
 export function chooseFrom(keySet: string): KeyChooser | undefined {
   const single = keysIn(keySet).flatMap((jwk) => findersOf(jwk as JWK))

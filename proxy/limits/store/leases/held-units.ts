@@ -37,7 +37,7 @@ export class HeldUnits {
     return held
   }
 
-  /** Takes all the units from one lease, which is of one window; undefined where none has so many. */
+  /** Takes all the units from one lease, which is of one window; undefined if none has so many. */
   take(units: number, nowMs: number): TakenUnits | undefined {
     for (const held of this.#leases) {
       if (held.unused < units || held.endsAtMs <= nowMs) continue

@@ -51,7 +51,7 @@ export class UnitSupply {
     this.#clients = new LeasedClients(options.maxClients ?? MAX_CLIENTS)
   }
 
-  /** Takes the units of a charge; undefined where too few are held for its client. */
+  /** Takes the units of a charge; undefined if too few are held for its client. */
   take(charge: Charge, nowMs: number): TakenFromClient | undefined {
     const client = this.#clients.find(charge)
     if (!client) return undefined
@@ -172,7 +172,7 @@ function unitsOf({ policy, units }: Charge): number {
 }
 
 /**
- * The next lease of a client; undefined where none is worth it now.
+ * The next lease of a client; undefined if none is worth it now.
  *
  * @param units of a request, which the next ones are taken to need too
  */

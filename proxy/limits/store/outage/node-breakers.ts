@@ -59,7 +59,7 @@ export class NodeBreakers {
   }
 
   /**
-   * Opens at once. Where it is open already, the reason is logged.
+   * Opens at once. If it is open already, the reason is logged.
    *
    * @param told not logged again if a reason of this outage contains this text already. Default: the reason
    */

@@ -3,7 +3,7 @@ import { dropUnsettledReservations } from '../memory/limiter.ts'
 
 /**
  * Decides a request some of whose counters are on nodes that answer, and others on nodes that do not. The latter apply their
- * `onStoreError`, and if that lets it pass the former are asked, so that these rules stay exact. Where they refuse, the units counted
+ * `onStoreError`, and if that lets it pass the former are asked, so that these rules stay exact. If they refuse, the units counted
  * in this process are given back: until then other requests may find less left than there is.
  *
  * @param options.asked the charges to ask Redis about, one or more

@@ -112,7 +112,7 @@ export class PendingRequests {
     return Array.from(parts, ([partitionKey, part]) => ({ id: randomUUID(), partitionKey, charges: part }))
   }
 
-  /** Says of a shard whether it is on this node; undefined where there is one node. */
+  /** Says of a shard whether it is on this node; undefined if there is one node. */
   #shardsOf(node: string): ((shard: number) => boolean) | undefined {
     return this.#redis.isCluster ? (shard) => this.#nodes.ofSlot(shard) === node : undefined
   }

@@ -27,7 +27,7 @@ export type RedisPolicy = {
   readonly takesUnits: boolean
   /** For `PolicyArguments`. */
   readonly described: readonly string[]
-  /** For scripts of plain fixed windows; undefined where the policy needs more than that script has. */
+  /** For scripts of plain fixed windows; undefined if the policy needs more than that script has. */
   readonly plain: readonly string[] | undefined
   /** For `PolicyArguments`: the plans, where that of a client is read beside its counter; else undefined. */
   readonly plans: string | undefined

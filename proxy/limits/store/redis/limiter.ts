@@ -239,7 +239,7 @@ export class RedisLimiter {
   }
 
   /**
-   * A request is counted once. Where it was counted in this process as well, that is not added to Redis any more; if it has been
+   * A request is counted once. If it was counted in this process as well, that is not added to Redis any more; if it has been
    * added, or the cost is not known yet, Redis's own is given back. So it is where the request was refused.
    */
   #answeredLate(late: LateAnswer): void {

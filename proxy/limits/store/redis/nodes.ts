@@ -17,7 +17,7 @@ export type RedisNodes = {
   /** Whether counters are on this node. */
   has(node: string): boolean
   /**
-   * A key on this node that begins with a text without braces; undefined where none was found. It looks for a few milliseconds at most:
+   * A key on this node that begins with a text without braces; undefined if none was found. It looks for a few milliseconds at most:
    * the fewer slots a node has, the more calls it takes.
    */
   findKey(node: string, start: string): string | undefined

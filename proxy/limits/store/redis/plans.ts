@@ -100,7 +100,7 @@ export class RedisPlans implements PlanStore {
     return false
   }
 
-  /** Undefined where the key holds something else. */
+  /** Undefined if the key holds something else. */
   async #readText(key: string): Promise<string | null | undefined> {
     try {
       return await this.#options.redis.get(key)

@@ -5,7 +5,7 @@ import type { GeoField } from './geo.ts'
 export type Database = {
   /**
    * @param address canonical text
-   * @returns undefined where it has nothing
+   * @returns undefined if it has nothing
    */
   find(address: string): string | undefined
 }

@@ -11,7 +11,7 @@ export type AddressLists = {
   readonly crowdsec?: AddressList | undefined
 }
 
-/** Where nothing names a file. */
+/** Used if no list names a file. */
 export const noAddressLists: AddressLists = {
   of(location) {
     throw new Error(`the list ${location} was not read`)

@@ -18,7 +18,7 @@ export type ReadList =
       readonly data: RangeData
       /** Lines with an entry. */
       readonly entries: number
-      /** Where every address is an entry's: the number of its line. */
+      /** Line number of the entry, if one has every address. */
       readonly everybody?: number
       /** The first entry that matches no client behind NAT64, though it looks as if. */
       readonly missesNat64?: BadLine

@@ -40,7 +40,7 @@ export class FormNames {
   /**
    * The rules that may mean the name that stands there. Nothing is copied, as there may be thousands.
    *
-   * @returns undefined where it has broken or double escapes, or characters beyond ASCII: `ofDecoded` tells then
+   * @returns undefined if it has broken or double escapes, or characters beyond ASCII: `ofDecoded` tells then
    */
   ofSent(text: string, start: number, end: number): Meant | undefined {
     this.#begin()

@@ -26,7 +26,7 @@ const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
 /**
  * Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated, and across lines.
  *
- * @returns undefined where there are too many
+ * @returns undefined if there are too many
  */
 export function namesIn(header: string): readonly string[] | undefined {
   const names = namesInLines(header)
@@ -87,7 +87,7 @@ function namesInLines(header: string): readonly string[] | undefined {
  * Names in several pieces (RFC 2231 section 3), as they stand there, and by their numbers. To Werkzeug one without a
  * number begins anew.
  *
- * @returns undefined where they are too long
+ * @returns undefined if they are too long
  */
 function continuedNames(header: string): readonly string[] | undefined {
   const pieces: { readonly number: number; readonly text: string }[] = []

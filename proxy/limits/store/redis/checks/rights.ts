@@ -27,7 +27,7 @@ export function commandsNeeded(used: readonly AlgorithmUse[], isCluster: boolean
 
 const readPlans: readonly RedisCommand[] = [['GET'], ['MGET']]
 
-/** `command` is undefined where it is not about one: not even a script may run, or the address cannot be shared. */
+/** `command` is undefined if it is not about one: not even a script may run, or the address cannot be shared. */
 export type Refusal = { readonly command: string | undefined; readonly reply: string }
 
 /**

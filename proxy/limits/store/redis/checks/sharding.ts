@@ -4,7 +4,7 @@ import { errorCodeOf, reasonOf } from '../errors.ts'
 import { script, type RedisClient } from '../run-script.ts'
 
 export type ShardingCheck = {
-  /** Why counters cannot be shared at this address; undefined where nothing speaks against it. Never rejects. */
+  /** Why counters cannot be shared at this address; undefined if nothing speaks against it. Never rejects. */
   find(): Promise<string | undefined>
 }
 

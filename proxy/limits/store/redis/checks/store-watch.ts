@@ -25,7 +25,7 @@ type StoreWatchOptions = {
 
 /**
  * Logs problems that nobody would notice otherwise, as Redis continues to answer: that it evicts keys, and that it has lost them
- * all. Looks at each new connection, and every ten seconds until `close`. Where the user lacks the right to `INFO`, evictions are
+ * all. Looks at each new connection, and every ten seconds until `close`. If the user lacks the right to `INFO`, evictions are
  * not noticed; without `GET` and `SET`, lost counters are not.
  */
 export class StoreWatch {

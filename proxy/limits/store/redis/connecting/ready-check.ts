@@ -5,7 +5,7 @@ type Heard = (error: Error | null, info?: string) => void
 
 /**
  * Before a connection is ready the library asks with `INFO` whether the server has loaded its data, and whether it is the
- * master that Sentinel named. Where `INFO` is renamed or the user may not send it, the connection counts as ready without that:
+ * master that Sentinel named. If `INFO` is renamed or the user may not send it, the connection counts as ready without that:
  * a server that is still loading, or is a replica, says so in reply to the first command.
  */
 export function readyWithoutInfo(server: RedisNode): void {

@@ -82,7 +82,7 @@ function isUndecided([left]: readonly unknown[]): boolean {
   return typeof left !== 'number' && !isOfOneCounter(left)
 }
 
-/** Where there is one node. */
+/** For a Redis that is a single node. */
 export const askedOnly: AskedNodes = {
   follow: (_batch, _part, reply) => reply,
   answering: () => only,

@@ -32,10 +32,10 @@ export type Counted = {
 
 /**
  * Asks a cluster about one request. Counters of one partition key share a hash slot, so a request whose rules count by
- * the same key, as most do, is one command and atomic. Where its rules count by different keys (an address here,
+ * the same key, as most do, is one command and atomic. If its rules count by different keys (an address here,
  * a header there) their counters may be on different nodes, and no command can decide about both: each part is decided
  * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
- * left than there is, and be refused; more than the quota never passes. Where a part cannot be decided, the request is
+ * left than there is, and be refused; more than the quota never passes. If a part cannot be decided, the request is
  * decided without the store, and what the others have counted is given back as well.
  *
  * While a slot moves to another node, no node takes a command about several of its counters unless it has them all. Then
@@ -144,7 +144,7 @@ function giveAllBack(answer: Answer, { giveBack }: ClusterNodes): Promise<unknow
   })
 }
 
-/** What a node has counted for the charge at this place; undefined where it has not. */
+/** What a node has counted for the charge at this place; undefined if it has not. */
 function countedAt({ part, reply }: Answer, at: number): Counted | undefined {
   const asked = part[at]
   const charge = asked && withStoredPlan(asked, planAt({ part, reply }, at))

@@ -80,7 +80,7 @@ end
 return reply
 `
 
-/** Where the policies of a command have different plans. */
+/** For a command whose policies have different plans. */
 const anyPlansScript = script(decideLua(''))
 
 const scripts = new Map<string, RedisScript>()

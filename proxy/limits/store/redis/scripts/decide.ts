@@ -17,7 +17,7 @@ import type { RedisScript } from '../run-script.ts'
  *        that takes units its ticket, empty where nothing was counted
  *
  * Nothing else runs in between, so nobody ever sees a count that is about to be taken back. One broken counter is no reason to
- * fail the other requests. Where the user lacks a right, the request fails: what it has counted is taken back, and no counter
+ * fail the other requests. If the user lacks a right, the request fails: what it has counted is taken back, and no counter
  * stays without an expiry.
  */
 const decideLua = (chosen: readonly Algorithm[], plan?: typeof planLua): string =>
