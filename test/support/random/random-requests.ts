@@ -16,7 +16,7 @@ const pattern = fc
   .filter(([, names]) => names.filter((each) => each === ':id').length < 2)
   .map(([by, names, rest]) => `${by} /${[...names, ...(rest ? ['*'] : [])].join('/')}`)
 const patterns = fc.array(pattern, { minLength: 1, maxLength: 3 })
-const part = fc.constantFrom(
+export const part = fc.constantFrom(
   'ip',
   'ip/24/48',
   'host',
@@ -32,31 +32,45 @@ const key = fc.oneof(
   fc.uniqueArray(part, { minLength: 2, maxLength: 3 }),
   fc.uniqueArray(part, { minLength: 2, maxLength: 3 }).map((first) => ({ first })),
 )
-const network = fc.constantFrom('127.0.0.2', '127.0.0.0/30', '192.0.2.0/24', '2001:db8::/32')
+export const network = fc.constantFrom('127.0.0.2', '127.0.0.0/30', '192.0.2.0/24', '2001:db8::/32')
 const listEntry = fc.oneof(
   network.map((ip) => ({ ip })),
   fc.constant({ header: { 'x-key': sha256 } }),
 )
 const list = fc.array(listEntry, { minLength: 1, maxLength: 2 })
+const overrideClients = fc.array(
+  fc.oneof(
+    network.map((ip) => ({ ip })),
+    fc.constant({ 'header:x-key': sha256 }),
+  ),
+  { minLength: 1, maxLength: 2 },
+)
 const hosts = fc.uniqueArray(fc.constantFrom('app.example.com', '*.example.com', 'other.test'), {
   minLength: 1,
   maxLength: 2,
 })
-const textTest = fc.constantFrom('absent', 'present', '1', 'secret', { prefix: 's' }, { contains: 'e' })
-const conditions = fc.uniqueArray(
-  fc.oneof(
-    textTest.map((test) => ({ header: { 'x-key': test } })),
-    textTest.map((test) => ({ cookie: { sid: test } })),
-    textTest.map((test) => ({ query: { user: [test, '2'] } })),
-    textTest.map((userAgent) => ({ userAgent })),
-    network.map((ip) => ({ ip })),
-    fc.constantFrom('app.example.com', '*.example.com').map((host) => ({ host })),
-  ),
-  { minLength: 1, maxLength: 2, selector: (each) => JSON.stringify(each) },
+export const textTest = fc.constantFrom(
+  'absent',
+  'present',
+  '1',
+  'secret',
+  { prefix: 's' },
+  { contains: 'e' },
 )
+export const condition = fc.oneof(
+  textTest.map((test) => ({ header: { 'x-key': test } })),
+  textTest.map((test) => ({ cookie: { sid: test } })),
+  textTest.map((test) => ({ query: { user: [test, '2'] } })),
+  textTest.map((userAgent) => ({ userAgent })),
+  network.map((ip) => ({ ip })),
+  fc.constantFrom('app.example.com', '*.example.com').map((host) => ({ host })),
+)
+export const oneOrTwo = <Condition>(each: fc.Arbitrary<Condition>) =>
+  fc.uniqueArray(each, { minLength: 1, maxLength: 2, selector: (one) => JSON.stringify(one) })
+const conditions = oneOrTwo(condition)
 /** Leaves a field out more often than not. */
-const rarely = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined, freq: 2 })
-const rule = fc.record({
+export const rarely = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined, freq: 2 })
+export const rule = fc.record({
   match: patterns,
   except: rarely(patterns),
   hosts: rarely(hosts),
@@ -68,20 +82,37 @@ const rule = fc.record({
   mode: fc.constantFrom('enforce', 'shadow'),
   allowList: rarely(list),
   overrides: rarely(
-    fc.array(fc.record({ clients: list, requests: fc.integer({ min: 1, max: 9 }) }), { maxLength: 2 }),
+    fc.array(fc.record({ clients: overrideClients, requests: fc.integer({ min: 1, max: 9 }) }), {
+      maxLength: 2,
+    }),
   ),
 })
-export const file = fc.record({
+/** What a table says beside its rules. */
+export const settingsOfTable = {
   trustedProxies: rarely(fc.uniqueArray(network, { minLength: 1, maxLength: 2 })),
   clientAddressHeader: rarely(fc.constant('CF-Connecting-IP')),
   ipv6Prefix: rarely(fc.constantFrom(48, 128)),
   cors: rarely(fc.constant({ origins: ['https://app.example.com'] })),
   allowList: rarely(list),
   denyList: rarely(list),
-  limits: fc
-    .array(rule, { minLength: 1, maxLength: 8 })
-    .map((rules) => rules.map((each, i) => ({ name: `r${i}`, ...each }))),
-})
+}
+export const limitsOf = <Fields extends object>(each: fc.Arbitrary<Fields>, minLength = 1) =>
+  fc
+    .array(each, { minLength, maxLength: minLength + 7 })
+    .map((rules) => rules.map((fields, i) => ({ name: `r${i}`, ...fields })))
+export const file = fc.record({ ...settingsOfTable, limits: limitsOf(rule) }).map(withoutMistakes)
+
+type Listed = { readonly trustedProxies?: unknown; readonly allowList?: unknown; readonly denyList?: unknown }
+
+/** Leaves out settings that cannot be beside others of the table. */
+export function withoutMistakes<Table extends Listed>(table: Table): Table {
+  const { trustedProxies, allowList, denyList } = table
+  return {
+    ...table,
+    ...(trustedProxies === undefined && { clientAddressHeader: undefined }),
+    ...(allowList !== undefined && denyList !== undefined && { allowList: undefined }),
+  }
+}
 
 const spelled = fc.oneof(
   { weight: 4, arbitrary: name },
@@ -169,13 +200,28 @@ export function headOf({ asked, hosts: named, lines }: RandomRequest): string {
   return `${asked.join(' ')} HTTP/1.1\r\n${fields.join('')}\r\n`
 }
 
-/** Undefined where the table has a mistake. */
-export function loadTable(written: object, upstreamUrl = 'http://127.0.0.1:1'): GatewaySettings | undefined {
+type WrittenTable = { readonly limits: readonly { readonly name: string }[] }
+
+/** Loads a table without those of its rules that have a mistake. Undefined where another part of it has one, or no rule is left. */
+export function loadTable(
+  written: WrittenTable,
+  upstreamUrl = 'http://127.0.0.1:1',
+  more: Readonly<Record<string, string>> = {},
+): GatewaySettings | undefined {
   try {
-    const env = { UPSTREAM_URL: upstreamUrl, PORT: '0', ADMIN_PORT: '0', UPSTREAM_CONNECT_TIMEOUT: '1s' }
+    const env = {
+      UPSTREAM_URL: upstreamUrl,
+      PORT: '0',
+      ADMIN_PORT: '0',
+      UPSTREAM_CONNECT_TIMEOUT: '1s',
+      ...more,
+    }
     return loadWithFile(JSON.stringify(written), env).settings
   } catch (error) {
-    if (error instanceof SettingsError) return undefined
-    throw error
+    if (!(error instanceof SettingsError)) throw error
+    const wrong = error.problems.map((problem) => /: rule "(.+?)"/.exec(problem)?.[1])
+    const limits = written.limits.filter(({ name: each }) => !wrong.includes(each))
+    const isMended = limits.length > 0 && limits.length < written.limits.length && !wrong.includes(undefined)
+    return isMended ? loadTable({ ...written, limits }, upstreamUrl, more) : undefined
   }
 }
