@@ -1,0 +1,73 @@
+import { cpSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { rolldown, type Plugin } from 'rolldown'
+
+// Makes `dist/`, the contents of the npm package: the gateway without types, since Node does not take types out of
+// installed packages, and the files that are served as they are. Its modules are put into a few files, from which a start takes
+// half the CPU, and less memory (docs/decisions/memory-at-rest.md).
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'dist')
+
+/** What Node is started with, threads are made of, or users import. Each is a file of its own, in the place of its source. */
+const entries = [
+  'proxy/main',
+  'proxy/healthcheck',
+  'proxy/cli/bin',
+  'proxy/app/reload/settings-thread',
+  'proxy/request/addresses/lists/list-thread',
+  'proxy/testing/embedded/start-sluice',
+  'proxy/testing/testcontainers/sluice-container',
+]
+
+/** The one package that becomes part of these files: what it loads otherwise is mostly its messages in 63 languages. */
+const bundledPackage = 'zod'
+
+/** In the code of a module, the way from its file in `dist/` to `dist/` itself, until it is known which file that is. */
+const toDist = '__TO_DIST__'
+
+/** What a module finds beside its source, such as the code of a thread, it finds in the same place of `dist/`. */
+const ownPlace: Plugin = {
+  name: 'own place',
+  transform(code, id) {
+    const base = ', import.meta.url)'
+    if (!code.includes(base) || id.includes('node_modules')) return undefined
+    const place = JSON.stringify(`${toDist}/${relative(root, id)}`)
+    return code.replaceAll(base, `, new URL(${place}, import.meta.url))`)
+  },
+}
+
+/** V8 keeps a source in two bytes a character if one of them is not in Latin-1. */
+function escapeBeyondLatin1(code: string): string {
+  return code.replaceAll(/[^\0-\xff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+async function bundle(): Promise<void> {
+  const build = await rolldown({
+    input: Object.fromEntries(entries.map((entry) => [entry, join(root, `${entry}.ts`)])),
+    cwd: root,
+    platform: 'node',
+    external: (id) =>
+      /^[@a-z][^:]*$/.test(id) && id !== bundledPackage && !id.startsWith(`${bundledPackage}/`),
+    plugins: [ownPlace],
+  })
+  const { output } = await build.generate({
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'proxy/chunks/[name]-[hash].js',
+    comments: false,
+  })
+  await build.close()
+  for (const file of output) {
+    if (file.type !== 'chunk') throw new Error(`${file.fileName} is no code`)
+    const path = join(dist, file.fileName)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, escapeBeyondLatin1(file.code.replaceAll(toDist, relative(dirname(path), dist))))
+  }
+  cpSync(join(root, 'node_modules', bundledPackage, 'LICENSE'), join(dist, `LICENSE-${bundledPackage}`))
+}
+
+rmSync(dist, { recursive: true, force: true })
+await bundle()
+for (const file of globSync('proxy/**/*.{html,css,js}', { cwd: root }))
+  cpSync(join(root, file), join(dist, file))
