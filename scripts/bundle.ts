@@ -2,7 +2,7 @@ import { cpSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { rolldown, type Plugin } from 'rolldown'
 
-// Makes `dist/`, the contents of the npm package: the gateway without types, since Node does not take types out of
+// Makes `dist/`, which the npm package and the image start: the gateway without types, since Node does not take types out of
 // installed packages, and the files that are served as they are. Its modules are put into a few files, from which a start takes
 // half the CPU, and less memory (docs/decisions/memory-at-rest.md).
 

@@ -33,6 +33,6 @@ test('npm scripts and the image start Node with the options of the gateway', () 
   const command = `node ${gatewayOptions.join(' ')} scripts/run.js proxy/main.ts`
   expect(scripts['gateway']).toBe(`exec ${command}`)
 
-  const inImage = JSON.stringify(['node', ...gatewayOptions, 'proxy/main.ts']).replaceAll(',', ', ')
+  const inImage = JSON.stringify(['node', ...gatewayOptions, 'dist/proxy/main.js']).replaceAll(',', ', ')
   expect(read('Dockerfile')).toContain(`CMD ${inImage}`)
 })
