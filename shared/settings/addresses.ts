@@ -10,7 +10,7 @@ export const listenHost = text(
 )
 
 const writtenBaseUrl = text(
-  'http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], nothing more',
+  'http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], without user, query and fragment',
   isBaseUrl,
 )
 
@@ -21,8 +21,9 @@ export const baseUrl: Kind<string> = {
   show: showUrl,
 }
 
-const writtenUpstreamUrl = text('http://HOST[:PORT][/PREFIX], https:// or h2c://, nothing more', (url) =>
-  isBaseUrl(url.replace(/^h2c:/, 'http:')),
+const writtenUpstreamUrl = text(
+  'http://HOST[:PORT][/PREFIX], or the same with https:// or h2c://, without user, query and fragment',
+  (url) => isBaseUrl(url.replace(/^h2c:/, 'http:')),
 )
 
 /** The same, and `h2c`: HTTP/2 without TLS. */

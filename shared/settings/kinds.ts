@@ -81,7 +81,7 @@ export function duration(
   max: string,
   units: readonly Unit[] = ['ms', 's', 'm', 'h', 'd'],
 ): Kind<number> {
-  const needs = `a duration from ${min} to ${max}, a whole number and one of ${units.join(', ')}`
+  const needs = `a duration from ${min} to ${max}: a whole number and a unit (${units.join(', ')})`
   const error = `needs ${needs}`
   const schema = z
     .string(error)

@@ -292,7 +292,7 @@ describe('with a token', () => {
       const answer = await admin.ask(path, { fields: authorization === undefined ? {} : { authorization } })
       expect(answer.status).toBe(401)
       expect(answer.fields['www-authenticate']).toBe('Bearer')
-      expect(answer.body).toBe('{"code":401,"error":"A valid bearer token is needed"}')
+      expect(answer.body).toBe('{"code":401,"error":"Missing or invalid bearer token"}')
     }
   })
 

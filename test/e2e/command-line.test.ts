@@ -96,7 +96,7 @@ describe('validate', () => {
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr.split('\n')).toEqual([
       'sluice.yaml:2: rule "login", requests: got 0, needs a whole number from 1 to 1000000000',
-      expect.stringMatching(/^sluice\.yaml:3: rule "login", name: needs a unique name/),
+      expect.stringMatching(/^sluice\.yaml:3: rule "login", name: duplicate name/),
       expect.stringMatching(/^sluice\.yaml:6: rule "login", window: got "1y", needs /),
       '',
     ])

@@ -159,7 +159,7 @@ test('says all mistakes, without a file that nobody wrote', async () => {
   })
   await expect(started).rejects.toMatchObject({
     problems: [
-      'upstream: got "nowhere", needs http://HOST[:PORT][/PREFIX], https:// or h2c://, nothing more',
+      'upstream: got "nowhere", needs http://HOST[:PORT][/PREFIX], or the same with https:// or h2c://, without user, query and fragment',
       'rule "a", requests: got 0, needs a whole number from 1 to 1000000000',
     ],
   })

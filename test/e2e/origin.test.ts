@@ -10,7 +10,7 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string
 const text = expect.stringMatching(/./) as string
-const unauthorized = '{"code":401,"error":"A valid x-api-key is needed"}'
+const unauthorized = '{"code":401,"error":"Missing or invalid x-api-key header"}'
 
 let origin: OriginProcess
 

@@ -9,7 +9,7 @@ import { tlsSettings } from '../support/network/certificates.ts'
 // Requests to the wrong port, and malformed ones, are answered, and the log names the cause.
 
 const plain = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
-const takesHttps = '{"code":400,"error":"This port takes HTTPS only"}'
+const takesHttps = '{"code":400,"error":"Plain HTTP request sent to an HTTPS port"}'
 
 describe('plain HTTP on the HTTPS port', () => {
   test('is answered 400, however long it is, and logged once a minute', async () => {

@@ -41,7 +41,7 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule, kind = 
     else {
       const { line } = placeOf(first, 'name')
       problems.push(
-        problemAt(placeOf(index, 'name'), `needs a unique name, the ${kind} on line ${line} has the same`),
+        problemAt(placeOf(index, 'name'), `duplicate name, the ${kind} on line ${line} has the same`),
       )
     }
   }

@@ -53,16 +53,19 @@ function mistakeInMethods(methods: string): string | undefined {
   return undefined
 }
 
-// Spellings that cannot occur in a path as rules see it, or have no meaning in a pattern, each with the right spelling.
+// Spellings that cannot occur in the plain form of a path, or have no meaning in a pattern, each with the right spelling.
 const mistakes: readonly (readonly [RegExp, string])[] = [
   [/^(?!\/)/, 'a path that begins with /'],
-  [/\/\//, 'a path without //, as rules see repeated slashes merged'],
-  [/[?#]/, 'a path without ? and #, as rules see neither query nor fragment'],
-  [/;|%3b/i, 'a path without ; and %3B, as rules see paths without parameters'],
+  [/\/\//, 'a path without //: rules match paths with repeated slashes merged'],
+  [/[?#]/, 'a path without ? and #: rules match neither query nor fragment'],
+  [/;|%3b/i, 'a path without ; and %3B: rules match paths without their parameters'],
   [/[\s\p{Cc}]|%(?:[01][0-9a-f]|7f)/iu, 'a path without spaces and control characters'],
-  [/\\|%5c/i, 'a path without backslash, as rules see / in its place'],
+  [/\\|%5c/i, 'a path without backslash: rules match / in its place'],
   [/%(?![0-9a-f]{2})/i, 'two hex digits after every %'],
-  [/(?:\/|%2f)(?:\.|%2e){1,2}(?:\/|%2f|$)/i, 'a path without . and .. segments, as rules see them resolved'],
+  [
+    /(?:\/|%2f)(?:\.|%2e){1,2}(?:\/|%2f|$)/i,
+    'a path without . and .. segments: rules match the resolved path',
+  ],
   [/\*(?!$)|[^/]\*$/, '* only as the last segment, by itself'],
   [/\/:(?![A-Za-z_][\w-]*(?:\/|$))/, 'a name after : and nothing else in the segment, as in /users/:id'],
   [/\{[^/]*\}/, ':name for any one segment, as in /users/:id'],
@@ -72,7 +75,7 @@ function mistakeInPath(path: string): string | undefined {
   const mistake = mistakes.find(([form]) => form.test(path))
   if (mistake) return mistake[1]
   const canonical = canonicalSpelling(path)
-  return canonical === path ? undefined : `the path as rules see it: ${canonical}`
+  return canonical === path ? undefined : `the path in its plain form: ${canonical}`
 }
 
 /** RFC 3986: escapes only for characters that a path must not contain, with upper-case hex. */

@@ -4,7 +4,7 @@ import { calendarUnits } from '../../limits/algorithms/calendar/calendar.ts'
 
 const units = calendarUnits.join(', ')
 
-export const needsWindow = `${longDuration.needs}; or ${units}, by the calendar`
+export const needsWindow = `${longDuration.needs}; or ${units} for a window of the calendar`
 
 const error = ({ input }: { readonly input?: unknown }): string => `needs ${needsWindow}${hintFor(input)}`
 

@@ -56,7 +56,7 @@ export function readPrefixedVariables(given: NodeJS.ProcessEnv): {
     }
     const near = variable === 'CONFIG' ? 'CONFIG_FILE' : nearestWord(variable, [...variables])
     const hint = near === undefined ? '' : `, did you mean ${prefix}${near}?`
-    problems.push({ line: 0, text: `${name}: no setting has this name${hint}` })
+    problems.push({ line: 0, text: `${name}: unknown setting${hint}` })
   }
   // A secret is given once: a variable with the prefix is in place of a file that one without it names, and the other way around.
   for (const secret of secretVariables) {

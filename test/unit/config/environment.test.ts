@@ -280,7 +280,8 @@ describe('settings from the environment', () => {
   })
 })
 
-const upstreamForm = 'http://HOST[:PORT][/PREFIX], https:// or h2c://, nothing more'
+const upstreamForm =
+  'http://HOST[:PORT][/PREFIX], or the same with https:// or h2c://, without user, query and fragment'
 const redisForms =
   'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
   'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS, options such as ?ca=FILE at the end'
@@ -330,7 +331,7 @@ describe('mistakes in the environment', () => {
     [
       'OTEL_EXPORTER_OTLP_ENDPOINT',
       'collector:4317',
-      'got "collector:4317", needs http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], nothing more',
+      'got "collector:4317", needs http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], without user, query and fragment',
     ],
     [
       'OTEL_TRACES_SAMPLER',
@@ -368,7 +369,7 @@ describe('mistakes in the environment', () => {
     [
       'STORE_TIMEOUT',
       '100',
-      'got "100", needs a duration from 1ms to 1m, a whole number and one of ms, s, m, h, d',
+      'got "100", needs a duration from 1ms to 1m: a whole number and a unit (ms, s, m, h, d)',
     ],
     [
       'MAX_HEADER_SIZE',

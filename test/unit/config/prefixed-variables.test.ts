@@ -28,8 +28,8 @@ test('a prefixed variable can name the file, and secrets in files', () => {
 })
 
 test.each([
-  [{ SLUICE_PORTT: '1' }, 'SLUICE_PORTT: no setting has this name, did you mean SLUICE_PORT?'],
-  [{ SLUICE_SOMETHING_ELSE: '1' }, 'SLUICE_SOMETHING_ELSE: no setting has this name'],
+  [{ SLUICE_PORTT: '1' }, 'SLUICE_PORTT: unknown setting, did you mean SLUICE_PORT?'],
+  [{ SLUICE_SOMETHING_ELSE: '1' }, 'SLUICE_SOMETHING_ELSE: unknown setting'],
   [{ SLUICE_PORT: 'http' }, 'SLUICE_PORT: got "http", needs'],
 ])('%j: %s', (env, start) => {
   const [problem = '', ...others] = problemsOf(env, makeTemporaryDirectory())
@@ -56,7 +56,7 @@ test('every name with the prefix that the docs and compose files have is known',
 
 test('SLUICE_CONFIG with the path of a file gets a hint at CONFIG_FILE', () => {
   const [problem] = problemsOf({ SLUICE_CONFIG: './sluice.yaml' }, makeTemporaryDirectory())
-  expect(problem).toBe('SLUICE_CONFIG: no setting has this name, did you mean SLUICE_CONFIG_FILE?')
+  expect(problem).toBe('SLUICE_CONFIG: unknown setting, did you mean SLUICE_CONFIG_FILE?')
 })
 
 test('variables that Kubernetes sets for a service of that name are not settings', () => {

@@ -76,7 +76,7 @@ describe('settings of the origin', () => {
     expect(problemsOf(env)).toEqual([
       'ORIGIN_HOST: got "[::]", needs an IP address or a host name, without a port and without brackets',
       'ORIGIN_PORT: got "tcp://10.0.0.1:3000", needs a whole number from 0 to 65535',
-      'ORIGIN_PUBLIC_URL: got "api", needs http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], nothing more',
+      'ORIGIN_PUBLIC_URL: got "api", needs http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], without user, query and fragment',
       'LOG_LEVEL: got "x", needs one of trace, debug, info, warn, error, fatal, silent',
     ])
   })
