@@ -15,7 +15,7 @@ const MAX_CHARACTERS = 4096
  */
 export function comparableTexts(text: string): readonly string[] {
   if (isPlain.test(text)) return [text]
-  if (isAscii.test(text)) return [text.replace(controls, '').trim()]
+  if (isAscii.test(text)) return [text.replace(controls, '').replace(blanks, ' ').trim()]
   const seen = text.replace(unseenLetters, '')
   // Each takes time: most texts have one reading.
   const texts = new Set([seen, withMarksAsLetters(seen)])
@@ -35,6 +35,7 @@ function comparable(text: string): string {
     withUsualLetters(decomposed.replace(unseen, '').replaceAll('+', ' ').replaceAll('l\u00b7', 'l')),
   )
     .replace(rareCharacters, onePlane)
+    .replace(blanks, ' ')
     .trim()
 }
 
@@ -45,7 +46,9 @@ function comparable(text: string): string {
 const rareCharacters = /[\u{10000}-\u{10ffff}\uFFFD]/gu
 const rare = new RegExp(rareCharacters.source, 'u')
 const onePlane = '\u{20000}'
-const isPlain = /^[ -~]*$/
+const isPlain = /^(?:[!-~]| (?! ))*$/
+/** To WordPress, and to Rails with `squish`, one space. */
+const blanks = /\s+/g
 const isAscii = /^[\0-\x7f]*$/
 const controls = /[\0-\x08\x0e-\x1f\x7f]/g
 /** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */

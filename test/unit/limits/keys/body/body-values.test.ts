@@ -57,6 +57,8 @@ function multipart(parts: [string, string][], boundary = 'b', end = '\r\n'): str
 const named = (name: string): string => `Content-Disposition: form-data; name="${name}"`
 const ofB = 'multipart/form-data; boundary=b'
 
+const device = { cookie: 'd', forMs: 1, statuses: [200] } as unknown as NonNullable<Policy['device']>
+
 describe('certain: counts for the account alone', () => {
   test.each<[string, string | Buffer, string, string?]>([
     ['JSON', '{"email":"a@x"}', json],
@@ -436,7 +438,6 @@ test.each([named('_charset_'), "Content-Disposition: form-data; name*=UTF-8''%5F
 describe('a body that is not read as a whole', () => {
   const part = partOf('email')
   const long = `{"x":"${'x'.repeat(70_000)}","email":"a@x"}`
-  const device = { cookie: 'd', forMs: 1, statuses: [200] } as unknown as NonNullable<Policy['device']>
 
   test.each<[string, Buffer, boolean, string[]]>([
     ['is long', Buffer.from(long.slice(0, 65_536)), false, []],
@@ -740,4 +741,8 @@ describe('64 KiB of a multipart body are looked at once or twice, whatever is in
     // Before it took 500 ms and more.
     expect(leastTimeSync(100_000, () => threadCpuUs(read))).toBeLessThan(100_000)
   })
+})
+
+test('blanks in names count as one', () => {
+  expect(counts(keysOf('email=anna++%09%C2%A0b', form), 'anna b')).toEqual([1, undefined])
 })
