@@ -91,18 +91,18 @@ class LoadedGeo implements LiveGeo {
   async #openNew(named: NamedFile, field: GeoField): Promise<OpenedFile> {
     const signature = signatureOf(named.location)
     try {
-      return await openFile(named.location, field)
+      return await openFile(named, field, this.#log)
     } catch (error) {
       const bytes = this.#isFirst ? await this.#others.askForKept?.(named.location) : undefined
       if (!bytes) throw new SettingsError([`geoip.${field}: cannot use ${named.file}: ${reasonOf(error)}`])
       this.#logRefusal(named.file, error)
-      return { database: openDatabase(bytes, field), bytes, signature }
+      return { database: openLogged(bytes, named.file, field, this.#log), bytes, signature }
     }
   }
 
   async #readAgain(live: LiveFile, field: GeoField): Promise<void> {
     try {
-      const read = await openFile(live.location, field)
+      const read = await openFile(live, field, this.#log)
       // The file has changed while it was read. The watcher calls this again when it has stopped changing.
       if (read.signature !== signatureOf(live.location)) return
       Object.assign(live, read)
@@ -129,10 +129,24 @@ export async function readGeo(files: GeoFiles | undefined): Promise<Geo | undefi
 type NamedFile = { readonly file: string; readonly location: string }
 type OpenedFile = Pick<LiveFile, 'database' | 'bytes' | 'signature'>
 
-async function openFile(location: string, field: GeoField): Promise<OpenedFile> {
+async function openFile(
+  { file, location }: NamedFile,
+  field: GeoField,
+  log: Pick<Log, 'error'>,
+): Promise<OpenedFile> {
   const signature = signatureOf(location)
   const bytes = await readFile(location)
-  return { database: openDatabase(bytes, field), bytes, signature }
+  return { database: openLogged(bytes, file, field, log), bytes, signature }
+}
+
+/** Opens a database, and logs damage that a later lookup finds. */
+function openLogged(bytes: Buffer, file: string, field: GeoField, log: Pick<Log, 'error'>): Database {
+  return openDatabase(bytes, field, (error) =>
+    log.error(
+      { file, reason: reasonOf(error) },
+      'the geoip database is damaged; addresses that cannot be looked up count as unknown',
+    ),
+  )
 }
 
 /** The key and the conditions of several rules ask about one address, one after another: the last answer is remembered. */

@@ -36,7 +36,7 @@ export function readFormValues(text: string, names: BodyNames): Findings[] {
     search.readField(start, end)
     start = end + 1
   }
-  return search.found.findings(1, () => undefined)
+  return search.found.findings(1, () => undefined).map((found) => ({ ...found, isForm: true }))
 }
 
 class FieldSearch {

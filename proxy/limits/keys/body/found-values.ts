@@ -19,6 +19,10 @@ export type Findings = {
   readonly unread: UnreadKey | undefined
   /** Some values were left out, since there are too many. */
   readonly isCut: boolean
+  /** The values have the escapes of a form. */
+  readonly isForm?: boolean
+  /** Some values may have tags, behind which WordPress may find any account. */
+  readonly hasMarkup?: boolean
 }
 
 /** Values that are looked at in a body: a batch of so many requests in 64 KiB would have 30 bytes for each. */

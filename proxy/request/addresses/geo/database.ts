@@ -19,9 +19,14 @@ const MAX_TRIED = 1000
  * Opens a file of MaxMind, DB-IP, IPinfo and others, which name their fields differently.
  *
  * @param bytes the whole file
- * @throws Error for a file that is damaged, or whose records do not have the field
+ * @param onDamage called once, for the first address that cannot be looked up because the file is damaged; such addresses have nothing
+ * @throws Error for a file that is not whole, one whose records do not have the field, and one with damage that a few lookups find
  */
-export function openDatabase(bytes: Buffer, field: GeoField): Database {
+export function openDatabase(
+  bytes: Buffer,
+  field: GeoField,
+  onDamage: (error: unknown) => void = () => undefined,
+): Database {
   const reader = openReader(bytes)
   const { ipVersion, searchTreeSize } = reader.metadata
   if (searchTreeSize + 16 > bytes.length) throw new Error('it is not a whole file in the MMDB format')
@@ -32,7 +37,18 @@ export function openDatabase(bytes: Buffer, field: GeoField): Database {
     return read(reader.get(address))
   }
   if (hasOthers(reader, read)) throw new Error(`its records have no ${field}`)
-  return { find }
+  let isDamaged = false
+  return {
+    find(address) {
+      try {
+        return find(address)
+      } catch (error) {
+        if (!isDamaged) onDamage(error)
+        isDamaged = true
+        return undefined
+      }
+    },
+  }
 }
 
 function openReader(bytes: Buffer): Reader<Response> {
@@ -49,12 +65,21 @@ function hasOthers(reader: Reader<Response>, read: (record: unknown) => string |
   for (let i = 1; i <= MAX_TRIED; i++) {
     // Numbers that are spread evenly (Weyl).
     const bits = Math.imul(i, 0x9e3779b1) >>> 0
-    const record = reader.get([bits >>> 24, (bits >>> 16) & 255, (bits >>> 8) & 255, bits & 255].join('.'))
+    const address = [bits >>> 24, (bits >>> 16) & 255, (bits >>> 8) & 255, bits & 255].join('.')
+    const record = recordOf(reader, address)
     if (record === null) continue
     if (read(record) !== undefined) return false
     records += 1
   }
   return records > 0
+}
+
+function recordOf(reader: Reader<Response>, address: string): unknown {
+  try {
+    return reader.get(address)
+  } catch (error) {
+    throw new Error('it is damaged: a record cannot be decoded', { cause: error })
+  }
 }
 
 const readers: Readonly<Record<GeoField, (record: unknown) => string | undefined>> = {

@@ -92,3 +92,30 @@ describe('a file that cannot be used', () => {
     expect(() => openDatabase(good, 'asn')).toThrow('its records have no asn')
   })
 })
+
+test('an address whose record is damaged has nothing, wherever the damage is, and it is reported once', () => {
+  const whole = writeMmdb({
+    '1.0.0.0/8': { country: { iso_code: 'AU' } },
+    '2001:db8::/32': { country: { iso_code: 'DE' } },
+  })
+  const reports: number[] = []
+  for (const value of [0x3f, 0xff]) {
+    for (let at = 0; at < whole.length; at++) {
+      const bytes = Buffer.from(whole)
+      bytes[at] = value
+      let reported = 0
+      const find = openOrRefuse(bytes, () => reported++)
+      for (const address of ['1.2.3.4', '1.2.3.4', '2001:db8::5', '::1', '255.255.255.255']) find(address)
+      reports.push(reported)
+    }
+  }
+  expect(Math.max(...reports)).toBe(1)
+})
+
+function openOrRefuse(bytes: Buffer, onDamage: (error: unknown) => void): (address: string) => unknown {
+  try {
+    return openDatabase(bytes, 'country', onDamage).find
+  } catch {
+    return () => undefined
+  }
+}
