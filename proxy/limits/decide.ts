@@ -10,7 +10,7 @@ import { ambiguousKey, chargesOf } from './keys/charges.ts'
 import type { KeySource } from './keys/part-values.ts'
 import type { ReadClaims } from './keys/tokens/token-reader.ts'
 import type { Decision } from './limiter.ts'
-import { choosePlans, notePlans } from './plans/choose-plans.ts'
+import { choosePlans, recordPlans } from './plans/choose-plans.ts'
 import type { AskedRequest, DecisionTable, RequestedCharges, Verdict } from './verdict.ts'
 
 /**
@@ -138,8 +138,8 @@ function askLimiter(asked: AskedRequest, { limiter, hasPlans }: DecisionTable): 
   const decision = limiter.decide(asked.charges)
   if (!hasPlans) return decision
   return decision instanceof Promise
-    ? decision.then((later) => notePlans(asked, later))
-    : notePlans(asked, decision)
+    ? decision.then((later) => recordPlans(asked, later))
+    : recordPlans(asked, decision)
 }
 
 function matchRules(

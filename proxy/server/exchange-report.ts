@@ -78,7 +78,7 @@ export class ExchangeReport {
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
     const { onRefused, onFinished } = this.#options
     if (onRefused || onFinished || this.trace) this.#name(chargeOverLimit(decision, charges))
-    this.#options.throttledClients.note(charges, decision)
+    this.#options.throttledClients.record(charges, decision)
   }
 
   /** Rules with `device` have read what they know of the device. The logs get the first of them. */

@@ -8,7 +8,7 @@ import {
   type LocalReplySource,
 } from '../http/fields/reply.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
-import { noteRefusal } from '../limits/clients/banning.ts'
+import { recordRefusal } from '../limits/clients/banning.ts'
 import type { AppliedBan } from '../limits/clients/client-entries.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { decideRequest } from '../limits/decide.ts'
@@ -90,11 +90,11 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.report.requestId = givenRequestId(this.request, this.peer) ?? this.options.makeRequestId()
     const verdict = decideRequest(this, this.options)
     if (this.applying.length < this.matched.length) this.report.listed('allow')
-    if (!(verdict instanceof Promise)) return this.#carryOut(verdict)
-    verdict.then((later) => this.#carryOut(later)).catch((error: unknown) => this.onException(error))
+    if (!(verdict instanceof Promise)) return this.#applyVerdict(verdict)
+    verdict.then((later) => this.#applyVerdict(later)).catch((error: unknown) => this.onException(error))
   }
 
-  #carryOut(verdict: Verdict): void {
+  #applyVerdict(verdict: Verdict): void {
     switch (verdict.outcome) {
       case 'rejected':
         return this.#rejectRequest(verdict)
@@ -111,7 +111,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
       case 'forward':
         return this.#forward()
       case 'allowed':
-        this.#noteDecision(verdict)
+        this.#recordDecision(verdict)
         if (verdict.states.some(({ reservation }) => reservation))
           this.#forwardedRequest().reserve(verdict.states)
         if (this.#isAnswered) return this.#cancelTurn(verdict.turn)
@@ -119,15 +119,15 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         if (verdict.turn) return this.#wait(verdict.turn, verdict.states)
         return this.#forward(this.#routeOverLimit(verdict.states))
       case 'refused':
-        this.#noteDecision(verdict)
-        if (verdict.refusedBy.ban) noteRefusal(this.options.banning, this.charges, verdict)
+        this.#recordDecision(verdict)
+        if (verdict.refusedBy.ban) recordRefusal(this.options.banning, this.charges, verdict)
         if (!this.#isAnswered) {
           refuse(this.request, this.response, verdict, this.options)
           this.report.refused(this.status, verdict.refusedBy)
         }
         return this.#dropBody()
       case 'unavailable':
-        this.#noteDecision(verdict)
+        this.#recordDecision(verdict)
         if (!this.#isAnswered) {
           refuseUndecided(this.request, this.response)
           this.report.refused(this.status, undefined)
@@ -175,7 +175,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     return this.isFinished || this.response.headersSent
   }
 
-  #noteDecision(decision: Decision): void {
+  #recordDecision(decision: Decision): void {
     if (this.options.devices) this.report.devicesRead(this.charges)
     this.report.decided(decision, this.charges)
   }

@@ -62,7 +62,7 @@ export type HandlerOptions = HeadOptions &
     /** Maximum bytes of a body to buffer before its request is sent to the backend; 0 for no buffering. */
     readonly requestBuffering: number
     readonly limiter: Limiter
-    readonly throttledClients: Pick<ThrottledClients, 'note'>
+    readonly throttledClients: Pick<ThrottledClients, 'record'>
     readonly slowClients: SlowClients
     /** The destination of `upstream`. */
     readonly forwarder: ForwarderOptions

@@ -127,7 +127,7 @@ beforeAll(async () => {
     },
     tokens: undefined,
     limiter: { decide, settle: () => undefined },
-    throttledClients: { note: () => undefined },
+    throttledClients: { record: () => undefined },
     addresses: {
       ...addresses,
       readClientAddress: maybe('client address', (...chain) => addresses.readClientAddress(...chain)),

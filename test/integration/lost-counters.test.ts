@@ -25,7 +25,7 @@ async function startWatched(options: RedisServerOptions = {}) {
       new StoreWatch({ redis, keyPrefix: 'sluice:1', isAnswering, log, telemetry }),
     )
     const messages = (): string[] => lines.map(({ msg }) => msg)
-    return { redis, telemetry, messages, look: () => watch.look() }
+    return { redis, telemetry, messages, look: () => watch.check() }
   }
   const first = open()
   await eventually('it is connected', () => first.redis.status === 'ready')
@@ -111,7 +111,7 @@ test('has nothing to say where it has no right to look', async () => {
       telemetry: recordTelemetry(),
     }),
   )
-  await watch.look()
-  await watch.look()
+  await watch.check()
+  await watch.check()
   expect(lines).toEqual([])
 })

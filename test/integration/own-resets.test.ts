@@ -13,7 +13,7 @@ function openFeed(redis: Redis): { readonly feed: ResetFeed; readonly heard: str
     redis,
     keyPrefix: 'sluice:1',
     isAnswering: () => true,
-    heard: (partitionKey) => void heard.push(partitionKey),
+    onReset: (partitionKey) => void heard.push(partitionKey),
     missed: () => undefined,
     now: () => performance.now(),
     log: recordLog().log,

@@ -6,7 +6,7 @@ import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { ClientEntry, EntryId } from '../../limits/clients/client-entry.ts'
 import { createClientTable, type ClientTable } from '../../limits/clients/client-table.ts'
-import { serveClientTable, tellEntry } from '../../limits/clients/worker-entries.ts'
+import { serveClientTable, sendEntry } from '../../limits/clients/worker-entries.ts'
 import { createEmbeddedLimiter } from '../../limits/store/create-limiter.ts'
 import { ServedLimiter, tellReset } from '../../limits/store/workers/primary-limiter.ts'
 import { policiesOf, type Policy, type Rule } from '../../policy.ts'
@@ -119,5 +119,5 @@ function tellWorkers(policyName: string | undefined, partitionKey: string): void
 }
 
 function tellWorkersOfEntry(id: EntryId, entry: ClientEntry | undefined, leftMs: number): void {
-  for (const worker of listWorkers()) tellEntry(portTo(worker), id, entry, leftMs)
+  for (const worker of listWorkers()) sendEntry(portTo(worker), id, entry, leftMs)
 }

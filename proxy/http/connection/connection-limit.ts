@@ -106,7 +106,7 @@ class LimitedConnections implements ConnectionLimit {
     this.#listeners = server.listeners('connection')
     server.removeAllListeners('connection')
     server.on('connection', (socket: Socket) => this.#accept(socket))
-    server.prependListener('secureConnection', (secured: Socket) => this.#noteSecured(secured))
+    server.prependListener('secureConnection', (secured: Socket) => this.#trackTlsSocket(secured))
     telemetry.observeTable('connections', () => ({ size: this.size, capacity, evictions: this.#evictions }))
   }
 
@@ -202,7 +202,7 @@ class LimitedConnections implements ConnectionLimit {
     this.#server.emit(admitted, socket)
   }
 
-  #noteSecured(secured: Socket): void {
+  #trackTlsSocket(secured: Socket): void {
     const socket = socketBeneath(secured)
     const connection = socket && this.#beneath.get(socket)
     if (connection) connection.secured = secured

@@ -123,7 +123,7 @@ export class Input implements Reader, BodyReading {
       at = this.#parser.execute(bytes, at)
     }
     if (owner.request) this.#updateReading()
-    else this.#noteHead()
+    else this.#trackHeadTime()
   }
 
   /** Buffers the bytes after a request that is being served. */
@@ -133,7 +133,7 @@ export class Input implements Reader, BodyReading {
     this.#updateReading()
   }
 
-  #noteHead(): void {
+  #trackHeadTime(): void {
     if (!this.#parser.isInHead) this.#headSinceMs = undefined
     else this.#headSinceMs ??= this.#service.now()
   }
@@ -178,7 +178,7 @@ export class Input implements Reader, BodyReading {
       while (at < piece.length && this.#readsRequests()) at = this.#parser.execute(piece, at)
       if (at < piece.length) pipelined.unshift(piece.subarray(at))
     }
-    if (!this.#owner.request) this.#noteHead()
+    if (!this.#owner.request) this.#trackHeadTime()
     this.#updateReading()
   }
 

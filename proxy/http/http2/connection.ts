@@ -112,7 +112,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     try {
       this.#isReading = true
       this.#input.read(chunk)
-      this.#serveFresh()
+      this.#serveNewStreams()
       this.#isReading = false
       if (this.#closesWhenIdle) this.closeIfDone()
       if (this.output.isBacklogged) this.#pause()
@@ -123,7 +123,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     }
   }
 
-  #serveFresh(): void {
+  #serveNewStreams(): void {
     if (this.#fresh.length === 0) return
     const fresh = this.#fresh
     this.#fresh = []

@@ -120,7 +120,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   /** Returns whether the response, or an interim one, had already begun at the previous call: then it is a long one. */
-  noteLongResponse(): boolean {
+  markLongResponse(): boolean {
     if (!(this.#answered || this.#hasInterimResponse) || !this.#exchange) return false
     const before = this.#hadBegun
     this.#hadBegun = true
@@ -191,20 +191,20 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   onInterimResponse(head: ResponseHead): void {
-    this.#noteAnswer()
+    this.#reportFirstByte()
     this.#hasInterimResponse = true
-    this.#deadline.awaitAnswerAgain()
+    this.#deadline.extendAnswerTimeout()
     this.#exchange?.onInterimResponse(head)
   }
 
   onHead(head: ResponseHead): void {
-    this.#noteAnswer()
+    this.#reportFirstByte()
     this.#answered = true
-    if (head.keepAliveMs !== undefined) this.#life.noteKeepAlive(head.keepAliveMs)
+    if (head.keepAliveMs !== undefined) this.#life.setAnnouncedKeepAlive(head.keepAliveMs)
     this.#exchange?.onHead(head)
   }
 
-  #noteAnswer(): void {
+  #reportFirstByte(): void {
     if (this.#hasInterimResponse || this.#answered) return
     this.#owner.onAnswer(this, this.#requestSent ? this.#sentAtMs : undefined)
   }

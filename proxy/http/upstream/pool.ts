@@ -139,7 +139,7 @@ export class UpstreamPool implements ServerPool {
   }
 
   onClosedIdle({ idleSinceMs }: UpstreamConnection): void {
-    if (idleSinceMs !== undefined) this.#idleLimit.noteClosed(this.#options.now() - idleSinceMs)
+    if (idleSinceMs !== undefined) this.#idleLimit.recordClosed(this.#options.now() - idleSinceMs)
   }
 
   onFree(connection: UpstreamConnection): void {
@@ -217,7 +217,7 @@ export class UpstreamPool implements ServerPool {
     if (this.#idleLimit.isKnown && this.size < this.#options.maxConnections) {
       const nowMs = this.#options.now()
       const idleMs = (connection?: UpstreamConnection): number => nowMs - (connection?.idleSinceMs ?? nowMs)
-      this.#idleLimit.noteOpen(idleMs(this.#idle[0]))
+      this.#idleLimit.recordOpen(idleMs(this.#idle[0]))
       if (!this.#idleLimit.allows(idleMs(this.#idle.at(-1)))) return undefined
     }
     return this.#idle.pop()
@@ -301,7 +301,7 @@ export class UpstreamPool implements ServerPool {
     for (const connection of this.#all) {
       if (
         connection.isStream ||
-        !connection.noteLongResponse() ||
+        !connection.markLongResponse() ||
         !this.#streamShares.allows(connection.client)
       )
         continue

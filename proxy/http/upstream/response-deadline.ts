@@ -42,7 +42,7 @@ export class ResponseDeadline {
   }
 
   /** An interim response has arrived: the backend is working, and gets as much time again (RFC 2518 section 10.1). */
-  awaitAnswerAgain(): void {
+  extendAnswerTimeout(): void {
     if (this.#atMs !== Number.POSITIVE_INFINITY && this.#kind === 'timeout') this.awaitAnswer()
   }
 

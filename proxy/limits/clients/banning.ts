@@ -139,7 +139,7 @@ async function openCounts(
  * Reports the client, or clients, that a decision refused, if the refusing policy bans. They may have different quotas
  * under it.
  */
-export function noteRefusal(
+export function recordRefusal(
   banning: Pick<Banning, 'refused'>,
   charges: readonly Charge[],
   { refusedBy, states }: Decision & { outcome: 'refused' },

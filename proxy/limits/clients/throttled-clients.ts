@@ -19,7 +19,7 @@ export type ThrottledClient = {
 
 export type ThrottledClients = {
   /** Takes note of a decision, if it found a client over a limit. `charges` are those that were decided. */
-  note(charges: readonly Charge[], decision: Decision): void
+  record(charges: readonly Charge[], decision: Decision): void
   /** Those that are refused before those under a shadow, and of both the most refusals first. */
   list(policyName: string | undefined, limit: number): ThrottledClient[]
   /** Under the policy of this name, or under all. */
@@ -60,7 +60,7 @@ export function createThrottledClients(maxEntries: number, now: () => number): T
   }
 
   return {
-    note(charges, decision) {
+    record(charges, decision) {
       if (decision.outcome === 'unavailable') return
       const isRefused = decision.outcome === 'refused'
       for (const [at, { policy, exceeded, resetMs }] of decision.states.entries()) {

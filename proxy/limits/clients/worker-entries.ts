@@ -107,7 +107,7 @@ export function serveClientTable(
 ): void {
   port.listen((message) => {
     if (isHello(message)) {
-      for (const { entry, id, leftMs } of table.entries.all()) tellEntry(port, id, entry, leftMs)
+      for (const { entry, id, leftMs } of table.entries.all()) sendEntry(port, id, entry, leftMs)
     } else if (isRefusal(message)) {
       const policy = policyNamed(message.policy)
       if (policy) table.refused(policy, message.partitionKey)
@@ -116,7 +116,7 @@ export function serveClientTable(
 }
 
 /** Sends a change to a worker: `entry` is undefined if it is gone. */
-export function tellEntry(
+export function sendEntry(
   port: LimiterPort,
   id: EntryId,
   entry: ClientEntry | undefined,

@@ -42,7 +42,7 @@ function quotaOf(policy: Policy, plan: string): number {
 }
 
 /** Takes note of the plans that the store has read: from now on the request is counted under their policies. */
-export function notePlans(asked: OnPlan & { charges: readonly Charge[] }, decision: Decision): Decision {
+export function recordPlans(asked: OnPlan & { charges: readonly Charge[] }, decision: Decision): Decision {
   if (decision.outcome === 'unavailable' || decision.states.length !== asked.charges.length) return decision
   const { states } = decision
   const { charges } = asked

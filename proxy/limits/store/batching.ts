@@ -60,7 +60,7 @@ export class Batching<Lane = undefined> {
     const unsent = [...this.#alone, ...Array.from(this.#queues.values(), ({ next }) => next)]
     for (const batch of unsent) {
       if (!isConcerned(batch)) continue
-      this.#takeUnsent(batch)
+      this.#removeUnsent(batch)
       this.#finish(batch)
       this.#settleWithout(batch, false)
     }
@@ -169,14 +169,14 @@ export class Batching<Lane = undefined> {
       if (typeof decision === 'string') failure = this.#settleUndecided(batch, index, decision) ?? failure
       else {
         if (decision.outcome === 'refused') this.#hooks.refused(charges, decision, batch.askedAtMs)
-        else if (tickets) this.#noteReservations(decision)
+        else if (tickets) this.#recordReservations(decision)
         batch.settle[index]?.(decision)
       }
     }
     return failure
   }
 
-  #noteReservations({ states }: Decision & { outcome: 'allowed' }): void {
+  #recordReservations({ states }: Decision & { outcome: 'allowed' }): void {
     for (const { reservation } of states) if (reservation) this.#hooks.reserved?.(reservation)
   }
 
@@ -217,7 +217,7 @@ export class Batching<Lane = undefined> {
   /** Called at the deadline. An answer that has arrived by then, and was not read yet, still counts. */
   readonly #expire = (batch: Batch<Lane>): void => {
     afterInput(() => {
-      const isUnsent = this.#takeUnsent(batch)
+      const isUnsent = this.#removeUnsent(batch)
       if (!isUnsent && !this.#finish(batch)) return
       this.#settleWithout(batch, !isUnsent)
       this.#hooks.failed(`no answer in ${this.#timeoutMs} ms`, batch)
@@ -225,7 +225,7 @@ export class Batching<Lane = undefined> {
   }
 
   /** Takes a batch out of those that have not been sent. Returns whether it was one. */
-  #takeUnsent(batch: Batch<Lane>): boolean {
+  #removeUnsent(batch: Batch<Lane>): boolean {
     const queue = [...this.#queues.values()].find(({ next }) => next === batch)
     if (queue) queue.next = createBatch(queue.lane)
     const at = this.#alone.indexOf(batch)

@@ -6,7 +6,7 @@ import { toState, type CounterAdmin } from './counter-admin.ts'
 import { StoreWatch } from './redis/checks/store-watch.ts'
 import { OverLimitCache } from './over-limit-cache.ts'
 import { RedisWithFallback } from './outage/redis-with-fallback.ts'
-import { hearResets, IpcLimiter } from './workers/worker-limiter.ts'
+import { onResetMessage, IpcLimiter } from './workers/worker-limiter.ts'
 import type { LimiterPort } from './workers/worker-messages.ts'
 import type { Charge, Limiter } from '../limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
@@ -177,7 +177,7 @@ function createSharedCounters(
     wallNow,
     log,
     telemetry,
-    refused: (...refusal) => overLimit.note(...refusal),
+    refused: (...refusal) => overLimit.record(...refusal),
     forgetResets: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
   })
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
@@ -189,7 +189,7 @@ function createSharedCounters(
     redis,
     keyPrefix,
     isAnswering: (key) => redisWithFallback.isAnswering(key),
-    heard(partitionKey, policyName, isNew) {
+    onReset(partitionKey, policyName, isNew) {
       // An old reset must not remove requests counted here since.
       if (isNew) forget(policyName, partitionKey)
       else forgotten(policyName, partitionKey)
@@ -210,7 +210,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
     local.forget(policyName, partitionKey)
     forgotten(policyName, partitionKey)
   }
-  hearResets(port, forget)
+  onResetMessage(port, forget)
   const channel = new IpcLimiter({
     port,
     timeoutMs: storeTimeoutMs,

@@ -45,7 +45,7 @@ export function readLateAnswers(
   for (const [index, charges] of requests.entries()) {
     const decision = readDecision(charges, reply, at, tickets, plans)
     const isCounted = typeof decision !== 'string' && decision.outcome === 'allowed'
-    const meanwhile = fateOf(charges, decidedWithout[index])
+    const meanwhile = outcomeOf(charges, decidedWithout[index])
     for (const charge of charges) {
       const left = Number(reply[at])
       const leftMs = Number(reply[at + 1])
@@ -65,7 +65,7 @@ export function readLateAnswers(
   return answers
 }
 
-function fateOf(
+function outcomeOf(
   charges: readonly Charge[],
   decision: Decision | undefined,
 ): (charge: Charge) => LateAnswer['meanwhile'] {

@@ -63,7 +63,7 @@ export class OverLimitCache {
    * Takes note of a refusal by the shared counters, until its window ends, and for no longer than `knownForMs`.
    * `askedAtMs` is earlier than the instant its states refer to.
    */
-  note(
+  record(
     charges: readonly Charge[],
     { refusedBy, states }: Decision & { outcome: 'refused' },
     askedAtMs: number,

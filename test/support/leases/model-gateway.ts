@@ -155,7 +155,8 @@ export class ModelGateway {
               return decision
             },
             (decision) => {
-              if (decision.outcome === 'refused') overLimit.note(charges, decision, askedAtMs, REFUSED_FOR_MS)
+              if (decision.outcome === 'refused')
+                overLimit.record(charges, decision, askedAtMs, REFUSED_FOR_MS)
               decided(decision)
             },
             () => decided({ outcome: 'unavailable', uncertain: true }),

@@ -25,7 +25,7 @@ function refuse(clients: ThrottledClients, client: string, policy: Policy = logi
     resetMs,
   }))
   const charges = chargeAll(client, [wide, policy])
-  clients.note(
+  clients.record(
     charges,
     policy.mode === 'shadow'
       ? { outcome: 'allowed', states }
@@ -83,7 +83,7 @@ test('knows which of several clients under one policy was refused, even if anoth
   const clients = create(100)
   const charges = [...chargeAll('one', [wide, login]), ...chargeAll('two', [login])]
   const states = [false, true].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 500 }))
-  clients.note(charges, { outcome: 'refused', refusedBy: login, states })
+  clients.record(charges, { outcome: 'refused', refusedBy: login, states })
   expect(clients.list(undefined, 10).map(({ partitionKey }) => partitionKey)).toEqual(['two'])
 })
 
@@ -92,6 +92,6 @@ test('lists all clients that a policy refused, even if their quotas differ', () 
   const more = makePolicy('login', 9, 60_000)
   const charges = [...chargeAll('one', [more]), ...chargeAll('two', [login])]
   const states = [more, login].map((policy) => ({ policy, exceeded: true, remaining: 0, resetMs: 500 }))
-  clients.note(charges, { outcome: 'refused', refusedBy: more, states })
+  clients.record(charges, { outcome: 'refused', refusedBy: more, states })
   expect(clients.list('login', 10).map(({ partitionKey }) => partitionKey)).toEqual(['one', 'two'])
 })

@@ -1,6 +1,6 @@
 import { composeAddresses } from '../../../app/addresses/trusted-proxies.ts'
 import type { GatewaySettings } from '../../../config/settings.ts'
-import { noteRefusal } from '../../../limits/clients/banning.ts'
+import { recordRefusal } from '../../../limits/clients/banning.ts'
 import { Settlement } from '../../../limits/costs/settlement.ts'
 import { decideRequest } from '../../../limits/decide.ts'
 import { countsNothing, createUnservedRequest, noEntries } from '../../../limits/explain/unserved-request.ts'
@@ -134,22 +134,22 @@ class LogReplay {
         // By its address, before any rule was looked at.
         if (asked.charges.length === 0)
           decideAtOnce(asked, { ...this.#current, entries: noEntries, limiter: countsNothing })
-        else this.#noteUnknowns(logged, asked)
+        else this.#recordUnknowns(logged, asked)
         if (this.#hasExcludedKey(asked)) return counter.exclude()
         return counter.countBanned(this.#unitsOf(asked.charges), this.#clockMs)
       case 'rejected':
-        this.#noteUnknowns(logged, asked)
+        this.#recordUnknowns(logged, asked)
         return counter.reject(verdict.why)
       case 'allowed':
       case 'refused':
       case 'unavailable':
-        this.#noteUnknowns(logged, asked)
+        this.#recordUnknowns(logged, asked)
         if (this.#hasExcludedKey(asked)) return counter.exclude()
-        return this.#note(logged, this.#unitsOf(asked.charges), verdict)
+        return this.#record(logged, this.#unitsOf(asked.charges), verdict)
       case 'forward':
       case 'busy':
       case 'gone':
-        this.#noteUnknowns(logged, asked)
+        this.#recordUnknowns(logged, asked)
         return 'passed'
     }
   }
@@ -177,7 +177,7 @@ class LogReplay {
     return this.#haveRequestedUnits ? charges.map(withKnownUnits) : charges
   }
 
-  #noteUnknowns(logged: LoggedRequest, { request, head, applying }: AskedRequest): void {
+  #recordUnknowns(logged: LoggedRequest, { request, head, applying }: AskedRequest): void {
     // Rules of some hosts might have matched.
     if (head && request.httpVersion === '1.0' && this.#haveHosts) {
       const matched = this.#withoutHosts.match(head.target, logged.method, {}, head.host)
@@ -186,10 +186,10 @@ class LogReplay {
     this.#counter.noteUnknown(applying, logged)
   }
 
-  #note(logged: LoggedRequest, charges: readonly Charge[], decision: Decision): Outcome {
+  #record(logged: LoggedRequest, charges: readonly Charge[], decision: Decision): Outcome {
     this.#counter.count(charges, decision, this.#clockMs)
     if (decision.outcome === 'refused') {
-      noteRefusal({ refused: (...client) => this.#noteBannable(...client) }, charges, decision)
+      recordRefusal({ refused: (...client) => this.#noteBannable(...client) }, charges, decision)
       return 'refused'
     }
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))

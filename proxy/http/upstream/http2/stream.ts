@@ -150,7 +150,7 @@ export class UpstreamStream implements UpstreamChannel {
   #onInterimResponse(raw: readonly string[]): void {
     if (!this.#exchange) return
     this.#interim.add(listBytes(raw))
-    this.#deadline.awaitAnswerAgain()
+    this.#deadline.extendAnswerTimeout()
     this.#exchange.onInterimResponse(readResponseHead(raw))
   }
 

@@ -60,20 +60,20 @@ export class BackendBacklog {
   onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void {
     const nowMs = this.#now()
     const { unanswered } = connection
-    if (sentAtMs !== undefined) this.#unanswered.noteTime(nowMs - sentAtMs, unanswered)
+    if (sentAtMs !== undefined) this.#unanswered.recordResponseTime(nowMs - sentAtMs, unanswered)
     if (!unanswered) return
     connection.unanswered = undefined
     this.accept(connection)
-    this.#unanswered.noteAccepted(unanswered, this.#accepted)
-    if (this.#idle.length > 0) this.#unanswered.noteFree(nowMs)
+    this.#unanswered.recordAccepted(unanswered, this.#accepted)
+    if (this.#idle.length > 0) this.#unanswered.recordFreeConnection(nowMs)
   }
 
   /** Whether a connection that has become free should be closed, so that the backend accepts another. */
   displaces({ isAccepted }: UpstreamConnection): boolean {
     if (this.#unanswered.size === 0 || !isAccepted) return false
     const nowMs = this.#now()
-    this.#unanswered.noteFree(nowMs)
-    if (this.#unanswered.takeDue(nowMs, this.#accepted)) return true
+    this.#unanswered.recordFreeConnection(nowMs)
+    if (this.#unanswered.claimClose(nowMs, this.#accepted)) return true
     this.#checkSoon()
     return false
   }
@@ -94,7 +94,7 @@ export class BackendBacklog {
     while (this.#unanswered.size > 0) {
       const idle = this.#idle.find(({ isAccepted }) => isAccepted)
       if (!idle) return
-      if (!this.#unanswered.takeDue(this.#now(), this.#accepted)) return this.#checkSoon()
+      if (!this.#unanswered.claimClose(this.#now(), this.#accepted)) return this.#checkSoon()
       idle.destroy()
     }
   }

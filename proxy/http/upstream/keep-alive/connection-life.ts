@@ -45,7 +45,7 @@ export class ConnectionLife {
   }
 
   /** The backend has said how long it keeps the connection open while it is idle. */
-  noteKeepAlive(durationMs: number): void {
+  setAnnouncedKeepAlive(durationMs: number): void {
     this.#keepAliveMs = Math.min(durationMs, maxKeepAliveMs)
   }
 

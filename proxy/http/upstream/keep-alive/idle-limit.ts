@@ -6,8 +6,8 @@ const TIMES_DISPROVED = 1.5
 const MIN_DISPROVED_MS = 250
 
 /**
- * How long a backend keeps idle connections open, learned from those that it closed. Most do not announce it, and a request that is sent just as the
- * backend closes its connection fails, unless it may be sent again (RFC 9112 section 9.6).
+ * How long a backend keeps idle connections open, learned from those that it closed. Most do not announce it, and a request that is sent
+ * just as the backend closes its connection fails, unless it may be sent again (RFC 9112 section 9.6).
  *
  * A restart closes connections of any age. Therefore a limit is dropped when a connection outlives it.
  */
@@ -20,12 +20,12 @@ export class IdleLimit {
   }
 
   /** The backend has closed a connection that was idle for this long. */
-  noteClosed(idleMs: number): void {
+  recordClosed(idleMs: number): void {
     this.#limitMs = Math.min(this.#limitMs ?? idleMs, idleMs)
   }
 
   /** A connection is open that has been idle for this long. */
-  noteOpen(idleMs: number): void {
+  recordOpen(idleMs: number): void {
     const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
     if (idleMs > limitMs * TIMES_DISPROVED + MIN_DISPROVED_MS) this.#limitMs = undefined
   }

@@ -70,7 +70,7 @@ export class UnansweredConnections {
   }
 
   /** A connection is free, or was when another was answered. */
-  noteFree(nowMs: number): void {
+  recordFreeConnection(nowMs: number): void {
     this.#silentSinceMs ??= nowMs
   }
 
@@ -79,7 +79,7 @@ export class UnansweredConnections {
    *
    * @param accepted the number of connections that the backend has accepted, this one included
    */
-  noteAccepted(unanswered: Unanswered, accepted: number): void {
+  recordAccepted(unanswered: Unanswered, accepted: number): void {
     this.delete(unanswered)
     this.#silentSinceMs = undefined
     if (this.#limit === undefined || accepted <= this.#limit) return
@@ -95,7 +95,7 @@ export class UnansweredConnections {
    *
    * @param unanswered of a new connection, which may have waited to be accepted; undefined for a reused one
    */
-  noteTime(tookMs: number, unanswered: Unanswered | undefined): void {
+  recordResponseTime(tookMs: number, unanswered: Unanswered | undefined): void {
     if (unanswered && unanswered.sinceMs < this.#limitedUntilMs) return
     const usualMs = this.#usualMs || Math.max(tookMs, MIN_FIRST_MS)
     this.#usualMs = usualMs + (Math.min(tookMs, usualMs * MAX_TIMES_USUAL + 1) - usualMs) / 8
@@ -106,7 +106,7 @@ export class UnansweredConnections {
    *
    * @param accepted the number of connections that the backend has accepted, the free ones included
    */
-  takeDue(nowMs: number, accepted: number): boolean {
+  claimClose(nowMs: number, accepted: number): boolean {
     if (nowMs >= this.#limitedUntilMs) {
       if (!this.#isSilent(nowMs)) return false
       this.#setLimit(nowMs, accepted)
@@ -114,7 +114,7 @@ export class UnansweredConnections {
     if (accepted + this.#again.size < (this.#limit ?? 0)) return false
     const next = first(this.#waiting)
     if (next && nowMs - next.sinceMs < this.#patienceMs / this.#confirmed) return false
-    if (!next) return nowMs >= this.#againAtMs && this.#isSilent(nowMs) && this.#takeAgain(nowMs)
+    if (!next) return nowMs >= this.#againAtMs && this.#isSilent(nowMs) && this.#claimRepeatedClose(nowMs)
     this.#waiting.delete(next)
     this.#again.add(next)
     this.#postpone(next, nowMs, this.#patienceMs * 2)
@@ -139,7 +139,7 @@ export class UnansweredConnections {
     this.#limitedUntilMs = nowMs + this.#limitMs
   }
 
-  #takeAgain(nowMs: number): boolean {
+  #claimRepeatedClose(nowMs: number): boolean {
     let nextMs = Number.POSITIVE_INFINITY
     for (const unanswered of this.#again) {
       if (nowMs >= unanswered.dueMs) {

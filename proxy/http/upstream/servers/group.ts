@@ -56,7 +56,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
     if (!failure.onReusedConnection) {
       const isAsGood = (other: Server): boolean => other.isHealthy || !server.isHealthy
       const others = this.#servers.some((other) => other !== server && !other.isEjected && isAsGood(other))
-      server.noteFailure(failure.kind, this.#now(), others)
+      server.recordFailure(failure.kind, this.#now(), others)
     }
     return this.#choose((other) => !tried.has(other))
   }

@@ -63,7 +63,7 @@ export class MovingExchange implements UpstreamExchange {
   }
 
   onHead(head: ResponseHead): void {
-    this.#server.noteAnswer()
+    this.#server.recordSuccess()
     this.#exchange.onHead(head)
   }
 
@@ -84,7 +84,7 @@ export class MovingExchange implements UpstreamExchange {
   }
 
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
-    this.#server.noteAnswer()
+    this.#server.recordSuccess()
     this.#exchange.onUpgrade(head, socket, rest)
   }
 

@@ -83,17 +83,17 @@ class ProbedServer {
     const problem = await probe(this.#server.place, giveUp.signal)
     clearTimeout(limit)
     if (this.#isStopped) return
-    this.#note(problem)
+    this.#record(problem)
     this.#wait(Math.max(0, everyMs * (0.9 + random() / 5) - (now() - startedMs)))
   }
 
-  #note(problem: string | undefined): void {
+  #record(problem: string | undefined): void {
     const { fails, passes, onProbed } = this.#options
     const hasPassed = problem === undefined
     onProbed(hasPassed)
     this.#inRow = hasPassed === this.#hasPassed ? this.#inRow + 1 : 1
     this.#hasPassed = hasPassed
-    if (hasPassed && this.#inRow >= passes) this.#server.noteHealthy()
-    if (!hasPassed && this.#inRow >= fails) this.#server.noteUnhealthy(problem)
+    if (hasPassed && this.#inRow >= passes) this.#server.markHealthy()
+    if (!hasPassed && this.#inRow >= fails) this.#server.markUnhealthy(problem)
   }
 }

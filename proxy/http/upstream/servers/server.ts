@@ -111,7 +111,7 @@ export class Server {
     this.#ejectFrom(nowMs)
   }
 
-  noteAnswer(): void {
+  recordSuccess(): void {
     this.#failures = 0
     if (this.#ejections === 0) return
     this.#endEjection()
@@ -119,7 +119,7 @@ export class Server {
   }
 
   /** @param mayEject another server can take the requests */
-  noteFailure(kind: FailureKind, nowMs: number, mayEject: boolean): void {
+  recordFailure(kind: FailureKind, nowMs: number, mayEject: boolean): void {
     if (!failures.has(kind)) return
     this.#failures++
     // Failures of requests from before the ejection do not prolong it.
@@ -132,14 +132,14 @@ export class Server {
   }
 
   /** Its probes have failed so often that it is not to be used. */
-  noteUnhealthy(why: string): void {
+  markUnhealthy(why: string): void {
     if (!this.#isHealthy) return
     this.#isHealthy = false
     this.#onState(this, why)
   }
 
   /** Its probes have passed so often that it can be used: what failed before does not matter any more. */
-  noteHealthy(): void {
+  markHealthy(): void {
     if (this.#isHealthy) return
     this.#isHealthy = true
     this.#failures = 0

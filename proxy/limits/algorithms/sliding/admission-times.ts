@@ -77,7 +77,7 @@ export class AdmissionTimes {
     if (this.#times.lacksRoomFor(slot)) this.#makeRoom(table, slot, nowMs)
     this.#times.push(slot, nowMs)
     this.#timesOfTable[table] = (this.#timesOfTable[table] ?? 0) + 1
-    this.#tablesByTimes.noteRoom(table, this.#timesOfTable[table])
+    this.#tablesByTimes.updateRoom(table, this.#timesOfTable[table])
     this.slots.putLast(table, slot)
     return slot
   }
@@ -145,7 +145,7 @@ export class AdmissionTimes {
   #makeRoom(table: number, slot: number, nowMs: number): void {
     while (this.#times.lacksRoomFor(slot))
       if (!this.slots.evictFirst(nowMs, this.#tablesByTimes)) this.#dropOldest(slot)
-    this.slots.noteTable(table)
+    this.slots.updateTable(table)
   }
 
   #noteTimes(slot: number, change: number): void {

@@ -24,7 +24,7 @@ export class EndHeap {
   }
 
   /** Adds a slot. Must also be called when one may end earlier than before. */
-  note(slot: number): void {
+  update(slot: number): void {
     const endsAtMs = this.#endsAtMs(slot)
     const place = (this.#places[slot] ?? 0) - 1
     if (place >= 0 && endsAtMs >= this.#knownEnd(slot)) return

@@ -24,7 +24,7 @@ export class LargestTables {
   }
 
   /** Must be called when a table may take more room than before. */
-  noteRoom(table: number, room: number): void {
+  updateRoom(table: number, room: number): void {
     const place = this.#places[table]
     if (place !== undefined && room <= (this.#rooms[table] ?? 0)) return
     this.#rooms[table] = room
@@ -33,7 +33,7 @@ export class LargestTables {
   }
 
   /** Must be called when the first slot of a table may end earlier than the first one before. */
-  noteEnd(table: number): void {
+  updateEnd(table: number): void {
     const place = this.#places[table]
     if (place === undefined) return
     this.#ends[table] = -Infinity

@@ -111,7 +111,7 @@ export class SlotPool {
     if (this.#lists.isFull) this.evictFirst(nowMs)
     const slot = this.#lists.take()
     this.#index.insert(slot, table, key)
-    this.noteTable(table)
+    this.updateTable(table)
     return slot
   }
 
@@ -149,10 +149,10 @@ export class SlotPool {
   }
 
   /** Must be called when a slot is put into a list after others were evicted while it was in none. */
-  noteTable(table: number): void {
+  updateTable(table: number): void {
     // The slot itself is not in the list yet.
-    this.#longest.noteRoom(table, (this.#listOfTable[table]?.size ?? 0) + 1)
-    this.#firstToEnd.noteRoom(table, 1)
+    this.#longest.updateRoom(table, (this.#listOfTable[table]?.size ?? 0) + 1)
+    this.#firstToEnd.updateRoom(table, 1)
   }
 
   /** As `LargestTables` reads it, of a table that takes this room if there is a slot to evict. */
@@ -260,7 +260,7 @@ export class SlotPool {
     const list = this.#lists.add(table, windowMs)
     this.#listOfTable[table] = list
     // The windows of an earlier table with this number may have been longer.
-    this.#firstToEnd.noteEnd(table)
+    this.#firstToEnd.updateEnd(table)
     return list
   }
 

@@ -75,7 +75,7 @@ export class Buckets {
     } else this.slots.takeOut(table, slot)
     this.#change(slot, amountMs, nowMs)
     this.slots.putLast(table, slot)
-    this.#ends.note(slot)
+    this.#ends.update(slot)
     return slot
   }
 
@@ -84,7 +84,7 @@ export class Buckets {
     this.#givenBackMs[slot] = this.givenBackMs(slot) + amountMs
     this.#change(slot, -amountMs, nowMs)
     if (this.debtMs(slot, nowMs) === 0) this.slots.remove(table, slot)
-    else this.#ends.note(slot)
+    else this.#ends.update(slot)
   }
 
   /** Notes that so much of the debt has still to be added to the shared counters; below 0, that it has not any more. */

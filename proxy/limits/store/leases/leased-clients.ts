@@ -11,7 +11,7 @@ export type LeasedClient = {
   /** The policy does not have the plan that was read for it. */
   isPlanUnknown: boolean
   /** When the store last said under which policy it counts. */
-  heardAtMs: number
+  observedAtMs: number
   /** A lease was requested and has not arrived. */
   isTaking: boolean
   /** No lease is requested before this time. */
@@ -46,7 +46,7 @@ export class LeasedClients {
       held: new HeldUnits(),
       charge: { policy, partitionKey },
       isPlanUnknown: false,
-      heardAtMs: nowMs,
+      observedAtMs: nowMs,
       isTaking: false,
       notBeforeMs: -Infinity,
       isGone: false,

@@ -60,7 +60,7 @@ export class Leasing {
 
   /** @param decision about the charges that had to be asked for */
   #decided(charges: readonly Charge[], { rest, taken }: Divided, decision: Decision): Decision {
-    if (decision.outcome === 'allowed' && !decision.withoutStore) this.#supply.hear(rest, decision.states)
+    if (decision.outcome === 'allowed' && !decision.withoutStore) this.#supply.observe(rest, decision.states)
     if (!taken) return decision
     const isAllowed = decision.outcome === 'allowed'
     for (const each of taken) {

@@ -10,18 +10,18 @@ export class RecentUse {
   #total = 0
 
   add(units: number, nowMs: number): void {
-    this.#moveOn(nowMs)
+    this.#advance(nowMs)
     const place = this.#current % SLOTS
     this.#slots[place] = (this.#slots[place] ?? 0) + units
     this.#total += units
   }
 
   read(nowMs: number): number {
-    this.#moveOn(nowMs)
+    this.#advance(nowMs)
     return this.#total
   }
 
-  #moveOn(nowMs: number): void {
+  #advance(nowMs: number): void {
     const current = Math.floor(nowMs / SLOT_MS)
     const steps = Math.min(SLOTS, current - this.#current)
     for (let step = 0; step < steps; step++) {

@@ -31,7 +31,7 @@ export type UnitSupplyOptions = {
 }
 
 /**
- * The units that this process has taken ahead from the shared counters, by client. What the shared counters say about clients (`hear`)
+ * The units that this process has taken ahead from the shared counters, by client. What the shared counters say about clients (`observe`)
  * shows which are worth a lease; requests take units from it (`take`), and then either `use` them or have them put back (`putBack`).
  * Each use may ask for the next lease. Units that are left when a lease ends are given back by a sweep.
  */
@@ -62,7 +62,7 @@ export class UnitSupply {
   /** The request that the units were taken for passes. */
   use({ client, units }: TakenFromClient): void {
     this.#telemetry.leaseChanged(client.charge.policy, 'used', units)
-    this.#noteUse(client, units, this.#now())
+    this.#recordUse(client, units, this.#now())
   }
 
   /** It does not pass. */
@@ -72,7 +72,7 @@ export class UnitSupply {
   }
 
   /** What the shared counters say about the clients of charges that they have let pass. */
-  hear(charges: readonly Charge[], states: readonly PolicyState[]): void {
+  observe(charges: readonly Charge[], states: readonly PolicyState[]): void {
     const nowMs = this.#now()
     const counted = chargesOfStates(charges, states)
     for (const [index, state] of states.entries()) {
@@ -80,8 +80,8 @@ export class UnitSupply {
       if (charge?.policy.lease === undefined || state.exceeded) continue
       const client = this.#clients.find(charge) ?? this.#clients.add(charge, nowMs)
       if (!client) continue
-      this.#hearOf(client, state, nowMs)
-      this.#noteUse(client, unitsOf(charge), nowMs)
+      this.#updateClient(client, state, nowMs)
+      this.#recordUse(client, unitsOf(charge), nowMs)
       if (!this.#isSweeping) this.#sweepLater()
     }
   }
@@ -98,18 +98,18 @@ export class UnitSupply {
     return this.#clients.readUse()
   }
 
-  #hearOf(client: LeasedClient, { policy, isPlanUnknown }: PolicyState, nowMs: number): void {
+  #updateClient(client: LeasedClient, { policy, isPlanUnknown }: PolicyState, nowMs: number): void {
     if (client.charge.policy !== policy) {
       // Another plan: the units were counted with the quota of the one before.
       this.#giveBack(client, client.held.removeAll())
       client.charge = { ...client.charge, policy }
     }
     client.isPlanUnknown = isPlanUnknown === true
-    client.heardAtMs = nowMs
+    client.observedAtMs = nowMs
   }
 
   /** @param units of a request that has passed, as this process or the shared counters decided */
-  #noteUse(client: LeasedClient, units: number, nowMs: number): void {
+  #recordUse(client: LeasedClient, units: number, nowMs: number): void {
     client.held.use.add(units, nowMs)
     if (client.isTaking || nowMs < client.notBeforeMs || !this.#store.isAnswering(client.charge)) return
     const wanted = wantedUnits(client, units, nowMs)
@@ -118,7 +118,7 @@ export class UnitSupply {
     this.#store
       .take(client.charge, () => wantedUnits(client, units, this.#now()) ?? wanted)
       .then(
-        (lease) => this.#taken(client, lease, nowMs),
+        (lease) => this.#addLease(client, lease, nowMs),
         () => {
           client.isTaking = false
           client.notBeforeMs = this.#now() + RETRY_MS
@@ -126,7 +126,7 @@ export class UnitSupply {
       )
   }
 
-  #taken(client: LeasedClient, lease: Lease, askedAtMs: number): void {
+  #addLease(client: LeasedClient, lease: Lease, askedAtMs: number): void {
     client.isTaking = false
     if (lease.units === 0) {
       client.notBeforeMs = askedAtMs + Math.min(RETRY_MS, lease.leftMs)
@@ -159,7 +159,7 @@ export class UnitSupply {
       const nowMs = this.#now()
       this.#clients.removeIf((client) => {
         this.#giveBackEnded(client)
-        return client.held.isEmpty && !client.isTaking && nowMs - client.heardAtMs > FORGET_AFTER_MS
+        return client.held.isEmpty && !client.isTaking && nowMs - client.observedAtMs > FORGET_AFTER_MS
       })
       if (this.#clients.size > 0) this.#sweepLater()
       else this.#isSweeping = false
@@ -177,7 +177,7 @@ function unitsOf({ policy, units }: Charge): number {
  * @param units of a request, which the next ones are taken to need too
  */
 function wantedUnits(
-  { held, charge, heardAtMs }: LeasedClient,
+  { held, charge, observedAtMs }: LeasedClient,
   units: number,
   nowMs: number,
 ): WantedUnits | undefined {
@@ -191,7 +191,7 @@ function wantedUnits(
       : { units: used, share: AUTO_SHARE, min }
   if (held.unusedAt(nowMs) > Math.min(used, wanted.units) / 2) return undefined
   // Only the shared counters know whether it has another plan now.
-  if (hasStoredPlans(charge.policy) && nowMs - heardAtMs > PLAN_KNOWN_MS) return undefined
+  if (hasStoredPlans(charge.policy) && nowMs - observedAtMs > PLAN_KNOWN_MS) return undefined
   return wanted
 }
 

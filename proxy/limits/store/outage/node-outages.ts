@@ -67,7 +67,7 @@ export class NodeOutages {
   answered(nodes: Iterable<string>): void {
     for (const node of nodes) {
       this.breakers.succeeded(node)
-      if (this.pending.isNotedAt(node) && !this.breakers.isOpen(node)) void this.#addPending(node)
+      if (this.pending.hasPendingAt(node) && !this.breakers.isOpen(node)) void this.#addPending(node)
     }
   }
 
@@ -120,7 +120,7 @@ export class NodeOutages {
     for (const node of this.breakers.openNodes())
       if (!nodes.has(node)) this.breakers.close(node, node !== onlyNode)
     const nodesOfPending = this.pending.nodes()
-    this.pending.note(nodesOfPending)
+    this.pending.add(nodesOfPending)
     if (redis.status !== 'ready') return
     for (const node of nodesOfPending) if (!this.breakers.isOpen(node)) void this.#addPending(node)
   }

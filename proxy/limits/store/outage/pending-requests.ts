@@ -33,7 +33,7 @@ export class PendingRequests {
   /** Parts that Redis has not confirmed: they are sent again first. */
   readonly #unconfirmed = new Set<SentPart>()
   /** The nodes of a cluster that something may have to be added at. */
-  readonly #noted = new Set<string>()
+  readonly #pendingNodes = new Set<string>()
   /** By node, while something is added there. */
   readonly #adding = new Map<string, Promise<boolean>>()
 
@@ -46,14 +46,14 @@ export class PendingRequests {
   }
 
   /** Requests were counted here, to add at these nodes as soon as they answer. */
-  note(nodes: Iterable<string>): void {
-    if (this.#redis.isCluster) for (const node of nodes) this.#noted.add(node)
+  add(nodes: Iterable<string>): void {
+    if (this.#redis.isCluster) for (const node of nodes) this.#pendingNodes.add(node)
   }
 
-  /** Whether something noted must be added at this node. Costs nothing while there is nothing at all. */
-  isNotedAt(node: string): boolean {
+  /** Whether requests are pending for this node. Costs nothing while there are none at all. */
+  hasPendingAt(node: string): boolean {
     if (this.#unconfirmed.size === 0 && !this.#local.hasPending()) return false
-    return !this.#redis.isCluster || this.#noted.has(node)
+    return !this.#redis.isCluster || this.#pendingNodes.has(node)
   }
 
   /** The nodes that have the counters of pending requests now, wherever these were when the requests were counted. */
@@ -80,7 +80,7 @@ export class PendingRequests {
 
   async #addAll(node: string): Promise<boolean> {
     for (;;) {
-      this.#noted.delete(node)
+      this.#pendingNodes.delete(node)
       const again = this.#unconfirmedAt(node)
       if (again.length === 0 && !this.#hasPending(node)) return true
       const parts = again.length > 0 ? again : this.#take(node)

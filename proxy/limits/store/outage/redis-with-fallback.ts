@@ -77,7 +77,7 @@ export class RedisWithFallback {
     // The missing units are charged here, and in Redis when it answers.
     else if (isMore && isAway) this.local.settle({ ...reservation, isLocal: true }, costUnits)
     else this.shared.settle(reservation, costUnits)
-    if (isLocal) this.#notePending([charge])
+    if (isLocal) this.#recordPending([charge])
   }
 
   /** `unavailable` even if only one node of a cluster is. */
@@ -148,7 +148,7 @@ export class RedisWithFallback {
     uncertain: boolean,
     count = this.local.decidePendingSync,
   ): Decision {
-    this.#notePending(charges)
+    this.#recordPending(charges)
     return decideWithoutStore(charges, uncertain, (localCharges) =>
       this.#registerInFlight(count(localCharges)),
     )
@@ -165,7 +165,7 @@ export class RedisWithFallback {
     return { ...decision, states }
   }
 
-  #notePending(charges: readonly Charge[]): void {
-    if (this.#redis.isCluster) this.#outages.pending.note(nodesOf(this.#nodes, charges))
+  #recordPending(charges: readonly Charge[]): void {
+    if (this.#redis.isCluster) this.#outages.pending.add(nodesOf(this.#nodes, charges))
   }
 }

@@ -50,7 +50,7 @@ export class IpcLimiter {
   }) {
     this.#port = options.port
     this.#port.listen((message) => {
-      if (isAnswer(message)) this.#takeAsked(message.id)?.resolve(message.reply)
+      if (isAnswer(message)) this.#takePending(message.id)?.resolve(message.reply)
     })
     this.#batching = new Batching({
       ...options,
@@ -98,13 +98,13 @@ export class IpcLimiter {
       try {
         this.#port.send(question)
       } catch (error) {
-        this.#takeAsked(id)
+        this.#takePending(id)
         reject(error instanceof Error ? error : new Error(String(error)))
       }
     })
   }
 
-  #takeAsked(id: number): Asked | undefined {
+  #takePending(id: number): Asked | undefined {
     const found = this.#asked.get(id)
     if (found && this.#asked.delete(id)) this.#unansweredCharges -= found.charges
     return found
@@ -122,12 +122,12 @@ export class IpcLimiter {
 }
 
 /** In a worker: hears of clients that were reset. */
-export function hearResets(
+export function onResetMessage(
   port: LimiterPort,
-  heard: (policyName: string | undefined, partitionKey: string) => void,
+  onReset: (policyName: string | undefined, partitionKey: string) => void,
 ): void {
   port.listen((message) => {
-    if (isResetMessage(message)) heard(message.policyName, message.partitionKey)
+    if (isResetMessage(message)) onReset(message.policyName, message.partitionKey)
   })
 }
 

@@ -15,16 +15,16 @@ const learned: readonly (readonly [closed: readonly number[], idleMs: number, is
 
 test.for(learned)('after closes at %j ms, one that is idle for %j ms: %j', ([closed, idleMs, isUsed]) => {
   const limit = new IdleLimit()
-  for (const closedMs of closed) limit.noteClosed(closedMs)
+  for (const closedMs of closed) limit.recordClosed(closedMs)
   expect(limit.allows(idleMs)).toBe(isUsed)
 })
 
 test('after a restart, which closes connections of any age, the first that lives longer is used again', () => {
   const limit = new IdleLimit()
-  limit.noteClosed(3)
-  limit.noteOpen(200)
+  limit.recordClosed(3)
+  limit.recordOpen(200)
   expect(limit.allows(200)).toBe(false)
-  limit.noteOpen(255)
+  limit.recordOpen(255)
   expect(limit.allows(255)).toBe(true)
   expect(limit.isKnown).toBe(false)
 })

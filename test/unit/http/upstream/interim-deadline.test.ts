@@ -23,7 +23,7 @@ type Waiting = {
   sendInterimResponse(): void
   /** Moves the clock and sweeps. */
   pass(ms: number): void
-  noteLongResponse?(): boolean
+  markLongResponse?(): boolean
 }
 
 function listeningExchange() {
@@ -81,7 +81,7 @@ async function overHttp1(): Promise<Waiting> {
     heard,
     sendInterimResponse: () => side?.write('HTTP/1.1 102 Processing\r\n\r\n'),
     pass: (ms) => connection.expire((nowMs += ms)),
-    noteLongResponse: () => connection.noteLongResponse(),
+    markLongResponse: () => connection.markLongResponse(),
   }
 }
 
@@ -132,8 +132,8 @@ describe.each([
 
 test('a request with one does not take a connection from short requests', async () => {
   const waiting = await overHttp1()
-  expect([waiting.noteLongResponse?.(), waiting.noteLongResponse?.()]).toEqual([false, false])
+  expect([waiting.markLongResponse?.(), waiting.markLongResponse?.()]).toEqual([false, false])
   waiting.sendInterimResponse()
   await eventually('it has come', () => expect(waiting.heard).toHaveLength(1))
-  expect([waiting.noteLongResponse?.(), waiting.noteLongResponse?.()]).toEqual([false, true])
+  expect([waiting.markLongResponse?.(), waiting.markLongResponse?.()]).toEqual([false, true])
 })

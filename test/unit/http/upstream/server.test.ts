@@ -9,7 +9,7 @@ const unopened = (): never => {
 
 function failed(times: number, mayEject = true): Server {
   const server = new Server(place, unopened)
-  for (let i = 0; i < times; i++) server.noteFailure('refused', 0, mayEject)
+  for (let i = 0; i < times; i++) server.recordFailure('refused', 0, mayEject)
   return server
 }
 
@@ -24,7 +24,7 @@ test('one request tries an ejected server, and another one only after that time 
   const server = failed(3)
   server.begin(1_000)
   expect([server.isAvailable(1_000), server.isAvailable(2_000)]).toEqual([false, true])
-  server.noteAnswer()
+  server.recordSuccess()
   expect(server.isAvailable(1_001)).toBe(true)
 })
 
@@ -33,9 +33,9 @@ test('each time that it fails again it is ejected for twice as long, up to a min
   let nowMs = 1_000
   for (const seconds of [2, 4, 8, 16, 32, 60, 60]) {
     server.begin(nowMs)
-    server.noteFailure('timeout', nowMs, true)
+    server.recordFailure('timeout', nowMs, true)
     // A request from before fails too.
-    server.noteFailure('timeout', nowMs, true)
+    server.recordFailure('timeout', nowMs, true)
     expect(server.isAvailable(nowMs + seconds * 1000 - 1)).toBe(false)
     nowMs += seconds * 1000
     expect(server.isAvailable(nowMs)).toBe(true)
@@ -44,10 +44,10 @@ test('each time that it fails again it is ejected for twice as long, up to a min
 
 test('neither failures with a response in between nor failures outside the server eject it', () => {
   const server = failed(2)
-  server.noteAnswer()
-  server.noteFailure('reset', 0, true)
+  server.recordSuccess()
+  server.recordFailure('reset', 0, true)
   for (const kind of ['idle-timeout', 'aborted', 'busy', 'local-limit', 'exception'] as const)
-    for (let i = 0; i < 5; i++) server.noteFailure(kind, 0, true)
+    for (let i = 0; i < 5; i++) server.recordFailure(kind, 0, true)
   expect(server.isAvailable(0)).toBe(true)
 })
 

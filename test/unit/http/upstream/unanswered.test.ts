@@ -68,18 +68,18 @@ function simulate({ workers, clients, rounds, takes, seed }: Load, keepsAlive: b
     const { unanswered: fresh } = connection
     answered++
     if (fresh) {
-      unanswered.noteTime(nowMs - fresh.sinceMs, fresh)
-      unanswered.noteAccepted(fresh, ++accepted)
+      unanswered.recordResponseTime(nowMs - fresh.sinceMs, fresh)
+      unanswered.recordAccepted(fresh, ++accepted)
       connection.unanswered = undefined
-      if (idle.length > 0) unanswered.noteFree(nowMs)
+      if (idle.length > 0) unanswered.recordFreeConnection(nowMs)
     }
-    if (unanswered.size > 0) unanswered.noteFree(nowMs)
-    if (!keepsAlive || (unanswered.size > 0 && unanswered.takeDue(nowMs, accepted))) close()
+    if (unanswered.size > 0) unanswered.recordFreeConnection(nowMs)
+    if (!keepsAlive || (unanswered.size > 0 && unanswered.claimClose(nowMs, accepted))) close()
     else idle.push(connection)
     at(nowMs, request)
   }
   const check = (): void => {
-    while (idle.length > 0 && unanswered.size > 0 && unanswered.takeDue(nowMs, accepted)) {
+    while (idle.length > 0 && unanswered.size > 0 && unanswered.claimClose(nowMs, accepted)) {
       idle.shift()
       close()
     }

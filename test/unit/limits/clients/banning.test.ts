@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noteRefusal } from '../../../../proxy/limits/clients/banning.ts'
+import { recordRefusal } from '../../../../proxy/limits/clients/banning.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
@@ -28,6 +28,6 @@ test('a refusal counts for each client that the rule refused, whatever their quo
     return { policy, exceeded, remaining: 0, resetMs: 500 }
   })
   const banning = new RecordedRefusals()
-  noteRefusal(banning, charges, { outcome: 'refused', refusedBy: more, states })
+  recordRefusal(banning, charges, { outcome: 'refused', refusedBy: more, states })
   expect(banning.told).toEqual(['login one', 'login two'])
 })

@@ -27,8 +27,8 @@ function refusalOf(
   return { outcome: 'refused', refusedBy: by, states }
 }
 
-function noteRefusal(cache: OverLimitCache, charges: readonly Charge[], by: Policy, resetMs: number): void {
-  cache.note(charges, refusalOf(charges, by, resetMs), nowMs, Infinity)
+function recordRefusal(cache: OverLimitCache, charges: readonly Charge[], by: Policy, resetMs: number): void {
+  cache.record(charges, refusalOf(charges, by, resetMs), nowMs, Infinity)
 }
 
 test('tells of the border of a window of the calendar that has ended since', () => {
@@ -41,7 +41,7 @@ test('tells of the border of a window of the calendar that has ended since', () 
   nowMs = 1_000
   const monthly = makePolicy('monthly', 100, 1, { algorithm: 'calendar', calendar: { unit: 'month' } })
   const charges = chargeAll('ip:1', [login, monthly])
-  noteRefusal(cache, charges, login, 60_000)
+  recordRefusal(cache, charges, login, 60_000)
   nowMs += 2_000
   const refusal = cache.findRefusal(charges)
   expect(refusal).toMatchObject({
@@ -53,7 +53,7 @@ test('refuses a client until its window ends, not a millisecond longer, with the
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   expect(cache.findRefusal(charges)).toBeUndefined()
-  noteRefusal(cache, charges, login, 500)
+  recordRefusal(cache, charges, login, 500)
   nowMs += 499
   expect(cache.findRefusal(charges)).toEqual({
     outcome: 'refused',
@@ -67,7 +67,7 @@ test('refuses a client until its window ends, not a millisecond longer, with the
 test('refuses only as long as it is certain, and reports the rest of the window', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
-  cache.note(charges, refusalOf(charges, login, 500), nowMs, 200)
+  cache.record(charges, refusalOf(charges, login, 500), nowMs, 200)
   nowMs += 199
   expect(cache.findRefusal(charges)).toMatchObject({ states: [{ resetMs: 301 }] })
   nowMs += 1
@@ -79,7 +79,7 @@ test('counts the time that the question was on its way against itself', () => {
   const charges = chargeAll('ip:1', [login])
   const askedAtMs = nowMs
   nowMs += 80
-  cache.note(charges, refusalOf(charges, login, 500), askedAtMs, Infinity)
+  cache.record(charges, refusalOf(charges, login, 500), askedAtMs, Infinity)
   nowMs += 419
   expect(cache.findRefusal(charges)).toMatchObject({ states: [{ resetMs: 1 }] })
   nowMs += 1
@@ -88,7 +88,7 @@ test('counts the time that the question was on its way against itself', () => {
 
 test('knows nothing of other clients, other policies, or other requests of the same client', () => {
   const cache = createCache(100)
-  noteRefusal(cache, chargeAll('ip:1', [login]), login, 500)
+  recordRefusal(cache, chargeAll('ip:1', [login]), login, 500)
   expect(cache.findRefusal(chargeAll('ip:2', [login]))).toBeUndefined()
   expect(cache.findRefusal(chargeAll('ip:1', [wide]))).toBeUndefined()
   expect(cache.findRefusal(chargeAll('ip:1', [wide, login]))).toBeUndefined()
@@ -97,7 +97,7 @@ test('knows nothing of other clients, other policies, or other requests of the s
 test('reports the states of the other policies, and an ended window as not begun', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [wide, login])
-  noteRefusal(cache, charges, login, 5_000)
+  recordRefusal(cache, charges, login, 5_000)
   nowMs += 1_500
   expect(cache.findRefusal(charges)).toMatchObject({
     refusedBy: login,
@@ -118,7 +118,7 @@ test('a cached refusal has no state of another policy for another key', () => {
     { policy: wide, partitionKey: key },
     { policy: login, partitionKey: 'ip:1' },
   ]
-  noteRefusal(cache, chargesOf('key:a'), login, 5_000)
+  recordRefusal(cache, chargesOf('key:a'), login, 5_000)
   const state = { policy: login, exceeded: true, remaining: 0, resetMs: 5_000 }
   expect(cache.findRefusal(chargesOf('key:a'))).toMatchObject({
     states: [{ policy: wide, remaining: 40 }, state],
@@ -136,7 +136,7 @@ test('does not take a client for another one that counts under the same policy',
     keys.map((partitionKey) => ({ policy: login, partitionKey }))
   const asked = chargesOf('user:over', 'user:other')
   const states = [true, false].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 5_000 }))
-  cache.note(asked, { outcome: 'refused', refusedBy: login, states }, nowMs, Infinity)
+  cache.record(asked, { outcome: 'refused', refusedBy: login, states }, nowMs, Infinity)
   expect(cache.findRefusal(asked)).toMatchObject({ states })
   expect(cache.findRefusal(chargesOf('user:victim', 'user:over'))).toBeUndefined()
   expect(cache.findRefusal(chargesOf('user:over', 'user:victim'))).toBeUndefined()
@@ -145,7 +145,12 @@ test('does not take a client for another one that counts under the same policy',
 test('is bounded, and keeps the clients that were added last', () => {
   const cache = createCache(100)
   for (let i = 0; i < 1_000; i++) {
-    noteRefusal(cache, chargeAll(`ip:${i}`, [i % 2 === 0 ? login : wide]), i % 2 === 0 ? login : wide, 5_000)
+    recordRefusal(
+      cache,
+      chargeAll(`ip:${i}`, [i % 2 === 0 ? login : wide]),
+      i % 2 === 0 ? login : wide,
+      5_000,
+    )
     expect(cache.readUse().size).toBeLessThanOrEqual(100)
   }
   expect(cache.readUse()).toMatchObject({ capacity: 100 })
@@ -159,7 +164,7 @@ test('is bounded, and keeps the clients that were added last', () => {
 test('counts no eviction if the dropped entry has ended', () => {
   const cache = createCache(4)
   for (let i = 0; i < 40; i++) {
-    noteRefusal(cache, chargeAll(`ip:${i}`, [login]), login, 10)
+    recordRefusal(cache, chargeAll(`ip:${i}`, [login]), login, 10)
     nowMs += 10
   }
   expect(cache.readUse().evictions).toBe(0)
@@ -167,9 +172,9 @@ test('counts no eviction if the dropped entry has ended', () => {
 
 test('forgets one client under one policy name', () => {
   const cache = createCache(100)
-  noteRefusal(cache, chargeAll('ip:1', [login]), login, 5_000)
-  noteRefusal(cache, chargeAll('ip:1', [wide]), wide, 5_000)
-  noteRefusal(cache, chargeAll('ip:2', [login]), login, 5_000)
+  recordRefusal(cache, chargeAll('ip:1', [login]), login, 5_000)
+  recordRefusal(cache, chargeAll('ip:1', [wide]), wide, 5_000)
+  recordRefusal(cache, chargeAll('ip:2', [login]), login, 5_000)
   cache.forget('login', 'ip:1')
   expect(cache.findRefusal(chargeAll('ip:1', [login]))).toBeUndefined()
   expect(cache.findRefusal(chargeAll('ip:1', [wide]))).toBeDefined()
@@ -181,7 +186,7 @@ test('tells for a sliding window under the same refusal that one more request is
   const cache = createCache(100)
   const sliding = { ...wide, algorithm: 'sliding' as const }
   const charges = chargeAll('ip:1', [sliding, login])
-  noteRefusal(cache, charges, login, 5_000)
+  recordRefusal(cache, charges, login, 5_000)
   nowMs += 1_999
   expect(cache.findRefusal(charges)).toMatchObject({ states: [{ remaining: 40, resetMs: 1 }, {}] })
   nowMs += 1
@@ -197,10 +202,10 @@ test('takes no note of a refusal that was asked for before a client was forgotte
   const askedAtMs = nowMs
   nowMs += 10
   cache.forget('login', 'ip:1')
-  cache.note(charges, refusalOf(charges, login, 500), askedAtMs, Infinity)
+  cache.record(charges, refusalOf(charges, login, 500), askedAtMs, Infinity)
   expect(cache.findRefusal(charges)).toBeUndefined()
   nowMs += 1
-  noteRefusal(cache, charges, login, 500)
+  recordRefusal(cache, charges, login, 500)
   expect(cache.findRefusal(charges)).toBeDefined()
   cache.clear()
   expect(cache.findRefusal(charges)).toBeUndefined()
@@ -211,7 +216,7 @@ test('knows which of several clients under one policy is over its limit', () => 
   const cache = createCache(100)
   const charges = ['one', 'two'].map((partitionKey) => ({ policy: login, partitionKey }))
   const states = [false, true].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 500 }))
-  cache.note(charges, { outcome: 'refused', refusedBy: login, states }, nowMs, Infinity)
+  cache.record(charges, { outcome: 'refused', refusedBy: login, states }, nowMs, Infinity)
   expect(cache.findOverLimit({ policy: login, partitionKey: 'one' })).toBeUndefined()
   expect(cache.findOverLimit({ policy: login, partitionKey: 'two' })).toBe(500)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noteRefusal } from '../../../../proxy/limits/clients/banning.ts'
+import { recordRefusal } from '../../../../proxy/limits/clients/banning.ts'
 import { createThrottledClients } from '../../../../proxy/limits/clients/throttled-clients.ts'
 import type { Charge, Decision, Reservation } from '../../../../proxy/limits/limiter.ts'
 import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
@@ -107,10 +107,10 @@ test('a refusal is reported for the client over the limit, not for one under the
     expect(decision).toMatchObject({ outcome: 'refused', states })
     if (decision.outcome !== 'refused') return
     const banned: string[] = []
-    noteRefusal({ refused: (_policy, key) => void banned.push(key) }, charges, decision)
+    recordRefusal({ refused: (_policy, key) => void banned.push(key) }, charges, decision)
     expect(banned).toEqual(['over'])
     const limited = createThrottledClients(10, () => 0)
-    limited.note(charges, decision)
+    limited.record(charges, decision)
     expect(limited.list(undefined, 10).map(({ partitionKey }) => partitionKey)).toEqual(['over'])
   }
 })

@@ -7,8 +7,8 @@ import type { RedisClient } from '../../../../proxy/limits/store/redis/run-scrip
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 /*
- * Requests admitted without a node are added once, to whichever node has the client's counters by then, however often nodes fail, lose answers
- * and hand slots to each other. Nothing is sent to any other node.
+ * Requests admitted without a node are added once, to whichever node has the client's counters by then, however often nodes fail, lose
+ * answers and hand slots to each other. Nothing is sent to any other node.
  */
 
 const policies = [
@@ -95,13 +95,13 @@ test('requests admitted without nodes are added once, in any order of outages an
 test('a node gets nothing of the requests that were admitted without another, and the last part is announced', async () => {
   const { pending, local, closed, nodeOf } = createScene()
   local.decidePendingSync(chargeAll('c0', policies))
-  pending.note([nodeOf('c0')])
-  expect([pending.isNotedAt('node 0'), pending.isNotedAt('node 1')]).toEqual([true, false])
+  pending.add([nodeOf('c0')])
+  expect([pending.hasPendingAt('node 0'), pending.hasPendingAt('node 1')]).toEqual([true, false])
   await pending.addAt('node 1')
   expect(closed).toEqual([])
   await pending.addAt('node 0')
   expect(closed).toEqual(['node 0'])
-  expect(pending.isNotedAt('node 0')).toBe(false)
+  expect(pending.hasPendingAt('node 0')).toBe(false)
 })
 
 test('a client that was reset is not added, nor its requests that were sent before and not confirmed', async () => {

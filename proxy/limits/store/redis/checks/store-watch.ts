@@ -36,7 +36,7 @@ export class StoreWatch {
   #mark: string | undefined
   /** The policies that the last warning named; '' if no server evicts keys. */
   #warnedPolicies = ''
-  #looking: Promise<unknown> | undefined
+  #checking: Promise<unknown> | undefined
 
   constructor(options: StoreWatchOptions) {
     this.#options = options
@@ -46,12 +46,12 @@ export class StoreWatch {
   }
 
   /** Looks now, or waits for the look that is under way. Never rejects. */
-  look(): Promise<unknown> {
+  check(): Promise<unknown> {
     if (!this.#options.isAnswering()) return Promise.resolve()
-    this.#looking ??= Promise.allSettled([this.#lookAtMark(), this.#lookAtMemory()]).finally(() => {
-      this.#looking = undefined
+    this.#checking ??= Promise.allSettled([this.#checkMark(), this.#checkMemory()]).finally(() => {
+      this.#checking = undefined
     })
-    return this.#looking
+    return this.#checking
   }
 
   close(): void {
@@ -59,13 +59,13 @@ export class StoreWatch {
     this.#options.redis.off('ready', this.#onTime)
   }
 
-  readonly #onTime = (): void => void this.look()
+  readonly #onTime = (): void => void this.check()
 
   /**
    * Tells lost counters by a key, `<prefix>:mark`, which the first gateway sets to a random text and all of them keep: another text
    * means that the first is lost.
    */
-  async #lookAtMark(): Promise<void> {
+  async #checkMark(): Promise<void> {
     const { redis, keyPrefix, log } = this.#options
     const args = [`${keyPrefix}:mark`, randomUUID(), String(MARK_KEPT_MS)]
     const found = await runScript(redis, markScript, 1, args)
@@ -74,14 +74,14 @@ export class StoreWatch {
     this.#mark = found
   }
 
-  async #lookAtMemory(): Promise<void> {
+  async #checkMemory(): Promise<void> {
     const { redis } = this.#options
     const servers = 'nodes' in redis ? redis.nodes('master') : [redis]
     this.#warnOfPolicies(await Promise.all(servers.map((server) => server.info('memory'))))
     const stats = await Promise.all(
       servers.map(async (server) => [server, await server.info('stats')] as const),
     )
-    this.#noteEvictions(new Map(stats.map(([server, text]) => [server, evictedKeys(text)])))
+    this.#recordEvictions(new Map(stats.map(([server, text]) => [server, evictedKeys(text)])))
   }
 
   /** @param memory `INFO memory` of each server */
@@ -94,7 +94,7 @@ export class StoreWatch {
   }
 
   /** @param counts keys that each server has evicted since it was started */
-  #noteEvictions(counts: ReadonlyMap<RedisNode, number>): void {
+  #recordEvictions(counts: ReadonlyMap<RedisNode, number>): void {
     const { log, telemetry } = this.#options
     const isMore = [...counts].some(([server, count]) => count > (this.#evictions.get(server) ?? Infinity))
     this.#evictions.clear()

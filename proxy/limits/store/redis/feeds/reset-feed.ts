@@ -12,7 +12,7 @@ const POLICIES_NAMED = 50
 
 type ResetFeedOptions = {
   readonly redis: RedisClient
-  /** Of `keyPrefixOf`: resets are heard by gateways of the same namespace. */
+  /** Of `keyPrefixOf`: resets are read by gateways of the same namespace. */
   readonly keyPrefix: string
   /** Whether there is any use in asking for this key. */
   readonly isAnswering: (key: string) => boolean
@@ -20,8 +20,8 @@ type ResetFeedOptions = {
    * Called with a reset by another process; without a policy's name it is of all policies. `isNew`: it was made since the last
    * look, else perhaps earlier.
    */
-  readonly heard: (partitionKey: string, policyName: string | undefined, isNew: boolean) => void
-  /** Called where resets may have been made of which nothing can be heard any more. */
+  readonly onReset: (partitionKey: string, policyName: string | undefined, isNew: boolean) => void
+  /** Called if there may have been resets that can no longer be read. */
   readonly missed: () => void
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -52,7 +52,7 @@ export class ResetFeed {
     this.#options = options
     this.#lookedAtMs = now()
     this.#poll = createPoll({
-      look: () => this.#look(),
+      look: () => this.#readNew(),
       isAnswering: () => isAnswering(this.key),
       key: this.key,
       failed: 'cannot read client resets made by other replicas',
@@ -85,7 +85,7 @@ export class ResetFeed {
     this.#poll.close()
   }
 
-  async #look(): Promise<void> {
+  async #readNew(): Promise<void> {
     const { redis, missed, now } = this.#options
     const first = (await redis.lindex(this.key, 0)) ?? ''
     // The list may have expired since.
@@ -97,13 +97,13 @@ export class ResetFeed {
     this.#newest = texts[0] ?? ''
     const entries = unread.map(readEntry)
     if (!isNew || entries.includes(undefined)) missed()
-    for (const entry of entries) if (entry && !this.#own.delete(entry.id)) this.#hear(entry, isNew)
+    for (const entry of entries) if (entry && !this.#own.delete(entry.id)) this.#emit(entry, isNew)
   }
 
-  #hear({ client, policies }: Entry, isNew: boolean): void {
-    const { heard } = this.#options
-    if (policies.length === 0) heard(client, undefined, isNew)
-    else for (const policyName of policies) heard(client, policyName, isNew)
+  #emit({ client, policies }: Entry, isNew: boolean): void {
+    const { onReset } = this.#options
+    if (policies.length === 0) onReset(client, undefined, isNew)
+    else for (const policyName of policies) onReset(client, policyName, isNew)
   }
 }
 
