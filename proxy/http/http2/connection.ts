@@ -10,6 +10,7 @@ import {
   settingsFrame,
 } from './frames.ts'
 import { Glitches } from './glitches.ts'
+import type { LongBlocks } from './header-block.ts'
 import { HeldRequests } from './held-requests.ts'
 import { Http2Input, type Http2InputOwner } from './input.ts'
 import { Http2Output, type OutputEvents } from './output/output.ts'
@@ -27,6 +28,8 @@ export type Http2Options = {
   readonly sendMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
+  /** Of all connections; default: its own. */
+  readonly longBlocks?: LongBlocks
   /** Whether unread responses take so much memory that connections with many of them get no further ones. */
   readonly isPressed: () => boolean
   serve(request: Http2Request, response: Http2Response): void
@@ -78,7 +81,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     this.socket = socket
     this.#options = options
     this.idleSinceMs = options.now()
-    this.#input = new Http2Input(this, options.maxHeaderBytes, options.now)
+    this.#input = new Http2Input(this, options.maxHeaderBytes, options.now, options.longBlocks)
     this.#glitches = new Glitches(options.now)
     this.#held = new HeldRequests<Http2Stream>(this, options.isPressed, options.now, (stream) =>
       this.#serve(stream),
@@ -267,6 +270,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     if (this.isClosed) return
     this.isClosed = true
     this.output.flush()
+    this.#input.close()
     this.answered.clear()
     this.#held.clear()
     const { socket } = this
@@ -294,6 +298,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
 
   readonly #onClose = (): void => {
     this.isClosed = true
+    this.#input.close()
     this.answered.clear()
     this.#held.clear()
     clearTimeout(this.#cutOff)

@@ -1,7 +1,7 @@
 import type { AnsweredStreams } from './answered-streams.ts'
 import { FrameReader, type FrameSink } from './frame-reader.ts'
 import { ConnectionError, errorCodes, flags, frameTypes, INITIAL_WINDOW, numbersFrame } from './frames.ts'
-import { HeaderBlock } from './header-block.ts'
+import { HeaderBlock, type LongBlocks } from './header-block.ts'
 import { HpackDecoder } from './hpack/decoder.ts'
 import type { Http2Output } from './output/output.ts'
 import { readTrailerFields } from './request-fields.ts'
@@ -61,12 +61,13 @@ export class Http2Input implements FrameSink {
   /**
    * @param maxHeaderBytes of a request: names, values and 32 for each
    * @param now monotonic milliseconds
+   * @param longBlocks those of all connections
    */
-  constructor(owner: Http2InputOwner, maxHeaderBytes: number, now: () => number) {
+  constructor(owner: Http2InputOwner, maxHeaderBytes: number, now: () => number, longBlocks?: LongBlocks) {
     this.#owner = owner
     this.#now = now
     this.#decoder = new HpackDecoder(maxHeaderBytes)
-    this.#block = new HeaderBlock(maxHeaderBytes)
+    this.#block = new HeaderBlock(maxHeaderBytes, longBlocks)
   }
 
   get isClosed(): boolean {
@@ -79,6 +80,11 @@ export class Http2Input implements FrameSink {
     if (this.#withContent.length > 0) this.#flushContent()
     if (this.#block.isOpen || this.#reader.isWithinFrame) this.partSinceMs ??= this.#now()
     else this.partSinceMs = undefined
+  }
+
+  /** The connection has closed: nothing more is read. */
+  close(): void {
+    this.#block.drop()
   }
 
   onFrame(type: number, flagBits: number, id: number, payload: Buffer): void {

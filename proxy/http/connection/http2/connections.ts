@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { Http2Connection, type Http2Options } from '../../http2/connection.ts'
+import { LongBlocks } from '../../http2/header-block.ts'
 
 export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'sendMs'> & {
   /** Time to keep an idle client connection open (keep-alive). */
@@ -9,7 +10,7 @@ export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | '
 }
 
 /** Handlers for requests, and for input that is not a request. */
-export type Http2Handlers = Omit<Http2Options, keyof Http2Limits | 'now'>
+export type Http2Handlers = Omit<Http2Options, keyof Http2Limits | 'now' | 'longBlocks'>
 
 /** The HTTP/2 connections. */
 export type Http2Connections = {
@@ -39,7 +40,7 @@ export function createHttp2Connections(
   handlers: Http2Handlers,
   now: () => number,
 ): Http2Connections {
-  const options: Http2Options = { ...limits, ...handlers, now }
+  const options: Http2Options = { ...limits, ...handlers, now, longBlocks: new LongBlocks() }
   const connections = new Set<Http2Connection>()
   let isClosing = false
   const sweep = setInterval(
