@@ -127,7 +127,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     )
     replace(countries('CH').subarray(0, 40))
     await eventually('the broken database is refused', () =>
-      expect(gateway.output()).toContain('geoip database refused'),
+      expect(gateway.output()).toContain('cannot use the changed geoip database'),
     )
     expect(await countryOf('127.0.1.1')).toEqual(['AT'])
     replace(countries('CH'))

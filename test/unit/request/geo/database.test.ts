@@ -112,9 +112,10 @@ test('an address whose record is damaged has nothing, wherever the damage is, an
   expect(Math.max(...reports)).toBe(1)
 })
 
-function openOrRefuse(bytes: Buffer, onDamage: (error: unknown) => void): (address: string) => unknown {
+function openOrRefuse(bytes: Buffer, onDamage: () => void): (address: string) => unknown {
   try {
-    return openDatabase(bytes, 'country', onDamage).find
+    const database = openDatabase(bytes, 'country', onDamage)
+    return (address) => database.find(address)
   } catch {
     return () => undefined
   }
