@@ -13,18 +13,16 @@ const MAX_TEXTS = 16 * 1024
  * @param findings values with a character for each byte; of forms with their escapes
  */
 export function withCleanedTexts(findings: Findings): Findings {
-  const { values, isForm = false } = findings
-  const mayBeUnclean = isForm ? mayBeUncleanInForm : mayBeUncleanText
-  if (findings.isCut || !values.some(({ text }) => mayBeUnclean.test(text))) return findings
+  const { values } = findings
+  if (findings.isCut || !values.some(mayBeUnclean)) return findings
   let left = MAX_TEXTS
-  const sent = values.map(({ text }) => {
-    if (!mayBeUnclean.test(text)) return undefined
-    left -= text.length
-    return text.length > MAX_TEXT || left < 0 ? tooLong : isForm ? unescapedOnce(text) : text
+  const sent = values.map((value) => {
+    if (!mayBeUnclean(value)) return undefined
+    left -= value.text.length
+    return value.text.length > MAX_TEXT || left < 0 ? tooLong : textOf(value)
   })
   const hasLegacy =
-    sent.some((text) => text !== undefined && text.search(legacyCharacter) !== -1) &&
-    values.some(isLegacy(isForm))
+    sent.some((text) => text !== undefined && text.search(legacyCharacter) !== -1) && values.some(isLegacy)
   const clean = hasLegacy ? cleanedLegacyText : cleanedText
   return {
     ...findings,
@@ -37,11 +35,18 @@ export function withCleanedTexts(findings: Findings): Findings {
   }
 }
 
+function mayBeUnclean({ text, isEscaped }: FoundValue): boolean {
+  return (isEscaped ? mayBeUncleanEscaped : mayBeUncleanText).test(text)
+}
+
 /** Whether a value is no UTF-8. */
-const isLegacy =
-  (isForm: boolean) =>
-  ({ text }: FoundValue): boolean =>
-    text.length <= MAX_TEXT && !isUtf8(Buffer.from(isForm ? unescapedOnce(text) : text, 'latin1'))
+function isLegacy(value: FoundValue): boolean {
+  return value.text.length <= MAX_TEXT && !isUtf8(Buffer.from(textOf(value), 'latin1'))
+}
+
+function textOf({ text, isEscaped }: FoundValue): string {
+  return isEscaped ? unescapedOnce(text) : text
+}
 
 /** In place of a text that is not looked at. */
 const tooLong = '<'
@@ -113,4 +118,4 @@ function anyOf(table: ReadonlyMap<string, string>): RegExp {
 /** The bytes of those characters, too. */
 const mayBeUncleanText = new RegExp(`[<&]|%[\\da-f]{2}|${[...usual.keys(), ...legacy.keys()].join('|')}`, 'i')
 /** Nearly every account has an escape, `%40`. */
-const mayBeUncleanInForm = new RegExp(mayBeUncleanText.source.replace('%', '%(?!40)'), 'i')
+const mayBeUncleanEscaped = new RegExp(mayBeUncleanText.source.replace('%', '%(?!40)'), 'i')

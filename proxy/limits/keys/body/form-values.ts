@@ -36,7 +36,7 @@ export function readFormValues(text: string, names: BodyNames): Findings[] {
     search.readField(start, end)
     start = end + 1
   }
-  return search.found.findings(1, () => undefined).map((found) => ({ ...found, isForm: true }))
+  return search.found.findings(1, () => undefined)
 }
 
 class FieldSearch {
@@ -57,7 +57,7 @@ class FieldSearch {
   constructor(text: string, names: BodyNames) {
     this.#text = text
     this.#names = names.form
-    this.found = new FoundLists(names.count, MAX_FORM_VALUES)
+    this.found = new FoundLists(names.count, MAX_FORM_VALUES, true)
     this.#known = Array.from({ length: names.count }, () => new Set())
     this.#semicolons = new NextCharacter(text, semicolon)
     this.#equals = new NextCharacter(text, equalsSign)

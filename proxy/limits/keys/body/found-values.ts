@@ -8,6 +8,8 @@ export type FoundValue = {
   readonly element: number
   /** Values of the same item are alternatives: a backend takes one of them. */
   readonly item: number
+  /** It has the escapes of a form, or of a query or a cookie. */
+  readonly isEscaped?: boolean
 }
 
 /** What one reader has found of a name in a body. */
@@ -19,8 +21,6 @@ export type Findings = {
   readonly unread: UnreadKey | undefined
   /** Some values were left out, since there are too many. */
   readonly isCut: boolean
-  /** The values have the escapes of a form. */
-  readonly isForm?: boolean
   /** Some values may have tags, behind which WordPress may find any account. */
   readonly hasMarkup?: boolean
 }
@@ -31,13 +31,15 @@ export const MAX_VALUES = 2000
 /** The values of several names, by their numbers, as one reader finds them. */
 export class FoundLists {
   readonly #most: number
+  readonly #isEscaped: boolean
   readonly #lists: FoundValue[][]
   readonly #isCut: boolean[]
   #left: number
 
   /** @param most values of a name that are looked at */
-  constructor(names: number, most: number) {
+  constructor(names: number, most: number, isEscaped = false) {
     this.#most = most
+    this.#isEscaped = isEscaped
     this.#lists = Array.from({ length: names }, () => [])
     this.#isCut = Array.from({ length: names }, () => false)
     this.#left = names
@@ -69,7 +71,7 @@ export class FoundLists {
     const list = this.#lists[name]
     if (!list) return
     if (list.length >= this.#most) this.cut(name)
-    else list.push({ text, element, item })
+    else list.push(this.#isEscaped ? { text, element, item, isEscaped: true } : { text, element, item })
   }
 
   cut(name: number): void {

@@ -80,11 +80,22 @@ function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
   }
 }
 
-/** Each value at the part's name, as it is without the escapes of its format. */
+/**
+ * Each value at the part's name, as it is without the escapes of JSON. To a backend that reads both, `ann+a` in JSON and in a form are two
+ * accounts, and somebody could own the first one.
+ */
 function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
-  const texts = new Set(body?.find(part).values.map(({ text }) => text))
-  if (!body || texts.size > maxReadings) return []
-  return [...texts].map((text) => ({ part, spelling: text, readValues: () => body.valuesOf(text, part) }))
+  const values = new Map(
+    body
+      ?.find(part)
+      .values.map(({ text, isEscaped }) => [isEscaped ? `escaped:${text}` : `plain:${text}`, text]),
+  )
+  if (!body || values.size > maxReadings) return []
+  return Array.from(values, ([spelling, text]) => ({
+    part,
+    spelling,
+    readValues: () => body.valuesOf(text, part),
+  }))
 }
 
 /** Each parameter of the query whose name could be the part's, alone in a query of its own. */

@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { Devices } from '../../../../../proxy/limits/keys/devices/devices.ts'
 import { readToken, writeToken } from '../../../../../proxy/limits/keys/devices/device-token.ts'
 import { readTokens } from '../../../../../proxy/limits/keys/devices/device-cookie.ts'
+import { KeyBody } from '../../../../../proxy/limits/keys/body/key-body.ts'
+import { BodyNames } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
 import { partitionKeysOf } from '../../../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../../../proxy/limits/keys/part-values.ts'
 import type { Charge } from '../../../../../proxy/limits/limiter.ts'
@@ -164,6 +166,42 @@ describe('accounts', () => {
       }),
       { numRuns: runs(200) },
     )
+  })
+
+  const email = { kind: 'body', name: 'email', path: ['email'] } as const
+  const ofBody = policyOf([email])
+
+  function posted(type: string, text: string, cookies = ''): KeySource {
+    const sent = { bytes: Buffer.from(text), isWhole: true }
+    const rawHeaders = ['content-type', type]
+    const body = new KeyBody(sent, { rawHeaders }, '/login', new BodyNames([email]))
+    return { ...sourceOf('', cookies), body }
+  }
+
+  const writers = {
+    form: (name: string) => ['application/x-www-form-urlencoded', `email=${name}`],
+    json: (name: string) => ['application/json', JSON.stringify({ email: name })],
+    multipart: (name: string) => [
+      'multipart/form-data; boundary=b',
+      `--b\r\nContent-Disposition: form-data; name="email"\r\n\r\n${name}\r\n--b--\r\n`,
+    ],
+  } as const
+  type Format = keyof typeof writers
+
+  test('whoever owns an account with a plus in its name gets no device for what it is in a form', () => {
+    const write = (format: Format, name: string, cookies?: string): KeySource => {
+      const [type = '', text = ''] = writers[format](name)
+      return posted(type, text, cookies)
+    }
+    for (const mine of ['ann+a', '+anna@example.com', 'a+n+n+a'])
+      for (const format of ['json', 'multipart'] as const) {
+        const device = signIn(ofBody, write(format, mine)) ?? ''
+        expect(device).not.toBe('')
+        expect(outcomesOf(ofBody, write(format, mine, device))).toEqual(['known'])
+        expect(outcomesOf(ofBody, write('form', mine, device))).toEqual(['unknown'])
+        const ofForm = signIn(ofBody, write('form', mine)) ?? ''
+        expect(outcomesOf(ofBody, write(format, mine, ofForm))).toEqual(['unknown'])
+      }
   })
 
   test('each account of a request is looked at separately', () => {
