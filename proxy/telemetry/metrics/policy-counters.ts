@@ -175,7 +175,9 @@ export function createPolicyTelemetry(counters: PolicyCounters): PolicyTelemetry
     },
     planRead({ name }, plan) {
       const counts = plans.get(name) ?? begin(plans, name, uncounted.plans)
-      counts[plan] = (counts[plan] ?? 0) + 1
+      // A plan may be called `constructor`, which every object has.
+      const before = Object.hasOwn(counts, plan) ? counts[plan] : undefined
+      counts[plan] = (before ?? 0) + 1
     },
     leaseChanged({ name }, change, units) {
       const counts = leases.get(name) ?? begin(leases, name, uncounted.leases)

@@ -33,6 +33,15 @@ const login = policyNamed('login')
 const share = policyNamed('share')
 
 describe('counts reported by the request path', () => {
+  test('requests are counted by plan, also one with a name that every object has', async () => {
+    const plans = ['free', 'constructor', 'toString', 'hasOwnProperty', 'none']
+    const metrics = metricsFor([login])
+    for (const plan of [...plans, ...plans]) metrics.telemetry.planRead(login, plan)
+    const found = await scrape(metrics)
+    const counts = plans.map((plan) => found.value('sluice_plan_requests_total', { policy: 'login', plan }))
+    expect(counts).toEqual([2, 2, 2, 2, 2])
+  })
+
   test('requests are counted by status class, and by none where the client left first', async () => {
     const metrics = metricsFor([])
     for (const status of [200, 204, 299, 301, 404, 429, 500, 101, 0, 0]) {
