@@ -56,7 +56,7 @@ export function readYamlMapping(text: string, env: NodeJS.ProcessEnv = {}): Yaml
     const isSpread = errors.some(({ code }) => code === 'MULTILINE_IMPLICIT_KEY')
     return failed(firstOfLine(errors, lineAt).map((error) => blameFor(error, text, isSpread)))
   }
-  const blame = blameForAliases(document) ?? blameForContents(document)
+  const blame = blameForAliases(document) ?? blameForPrototype(document) ?? blameForContents(document)
   if (blame) return failed([blame])
   const missing = putEnvironment(document, env)
   if (missing.length > 0) return failed(missing.map(blameForVariable))
@@ -146,6 +146,19 @@ function blameForAliases(document: Document.Parsed): Blame | undefined {
     }
     if (isNode(node) && 'anchor' in node && node.anchor) anchors.add(node.anchor)
     return undefined
+  })
+  return blame
+}
+
+/** No mapping has this name, and the check of settings leaves it out of mappings with names of any kind, such as `plans`. */
+function blameForPrototype(document: Document.Parsed): Blame | undefined {
+  let blame: Blame | undefined
+  visit(document, {
+    Pair(_key, { key }) {
+      if (!isScalar(key) || key.value !== '__proto__') return undefined
+      blame = { offset: offsetOf(key) ?? 0, text: 'unknown field "__proto__"' }
+      return visit.BREAK
+    },
   })
   return blame
 }
