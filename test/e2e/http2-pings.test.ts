@@ -18,10 +18,11 @@ test('an HTTP/2 client may ping with each response, as gRPC clients do', async (
     // It comes back as it was sent: so each answer is that to this ping.
     const opaque = Buffer.alloc(8)
     opaque.writeUInt32BE(id)
+    const before = raw.received.length
     raw.send(frame(frameTypes.headers, endHeaders | endStream, id, requestFields('GET', '/')))
-    await raw.waitFor((each) => each.stream === id && (each.flags & endStream) !== 0)
+    await raw.waitFor((each) => each.stream === id && (each.flags & endStream) !== 0, before)
     raw.send(frame(frameTypes.ping, 0, 0, opaque))
-    await raw.waitFor((each) => each.type === frameTypes.ping && each.payload.equals(opaque))
+    await raw.waitFor((each) => each.type === frameTypes.ping && each.payload.equals(opaque), before)
   }
   expect(raw.received.some(({ type }) => type === frameTypes.goaway)).toBe(false)
   raw.socket.destroy()

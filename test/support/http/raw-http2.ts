@@ -31,8 +31,12 @@ export type RawHttp2 = {
   /** All frames that have arrived. */
   readonly received: readonly Frame[]
   send(...frames: Buffer[]): void
-  /** The first frame, arrived already or still to come, for which the test holds. Rejects when the connection ends. */
-  waitFor(test: (frame: Frame) => boolean): Promise<Frame>
+  /**
+   * The first frame, arrived already or still to come, for which the test holds. Rejects when the connection ends.
+   *
+   * @param from the number of frames that are not looked at, 0 unless given
+   */
+  waitFor(test: (frame: Frame) => boolean, from?: number): Promise<Frame>
   /** Resolves when the connection is closed. */
   readonly closed: Promise<unknown>
 }
@@ -86,9 +90,9 @@ export async function connectRawHttp2(
     send(...frames) {
       if (!socket.destroyed) socket.write(Buffer.concat(frames))
     },
-    waitFor: (test) =>
+    waitFor: (test, from = 0) =>
       new Promise((resolve, reject) => {
-        let looked = 0
+        let looked = from
         const look = (): void => {
           const found = received.slice(looked).find(test)
           looked = received.length
