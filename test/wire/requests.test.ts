@@ -20,6 +20,8 @@ import { testSeed } from '../support/random/seed.ts'
 
 const seed = testSeed()
 const ways = Object.keys(waysOfSending) as WayOfSending[]
+const drawn = seededRandom(seed)
+const drawnWays = new Map<Vector, readonly WayOfSending[]>()
 /** Connections at a time: enough to keep the gateway busy while others wait for it to close. */
 const parallel = 96
 
@@ -45,7 +47,7 @@ beforeAll(async () => {
     vectors.flatMap((vector) => {
       // Under rules that count by cookies, `Connection` does not remove them: test/wire/named-by-connection.test.ts.
       const isPlainOnly = vector.name === 'a cookie that is named'
-      return ways.map((way) => ({
+      return waysOf(vector).map((way) => ({
         vector,
         way,
         port: isPlainOnly || random() < 0.5 ? gateway.port : everyKind.port,
@@ -68,7 +70,7 @@ afterAll(() => backend.close())
 
 describe.each(Object.entries(vectorsByTheme))('%s', (theme, vectors) => {
   test.each(vectors.map((vector) => [vector.name, vector] as const))('%s', async (_, vector) => {
-    for (const way of ways) {
+    for (const way of waysOf(vector)) {
       const outcome = await outcomes.get(keyOf(vector, way))
       const about = `${theme}, ${way}: ${vector.why} (${vector.rfc})`
       const { statuses, backend: seen, unfinished } = vector.verdict
@@ -118,6 +120,15 @@ describe('all vectors together', () => {
     expect((await gateway.send('GET', '/alive')).status).toBe(200)
   })
 })
+
+/** Without the long tests one is drawn of the two that cut at some of the places at which single bytes are cut. */
+function waysOf(vector: Vector): readonly WayOfSending[] {
+  if (process.env['PROPERTY_RUNS'] === 'all') return ways
+  const cutsSomewhere = drawn() < 0.5 ? 'line by line' : 'in random pieces'
+  const chosen = drawnWays.get(vector) ?? (['whole', 'byte by byte', cutsSomewhere] as const)
+  drawnWays.set(vector, chosen)
+  return chosen
+}
 
 function keyOf({ name, rfc }: Vector, way: WayOfSending): string {
   return `${rfc}: ${name}: ${way}`
