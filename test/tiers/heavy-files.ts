@@ -9,3 +9,6 @@ export const heavyFiles: readonly string[] = [
   'test/e2e/tutorial.test.ts',
   'test/repo/generated.test.ts',
 ]
+
+/** Tests of random faults and requests, of which `npm test` has half as many as `.ci/run`, and the long tests many times more. */
+export const randomFiles: readonly string[] = ['test/fault/random.test.ts', 'test/wire/random/random.test.ts']

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { heavyFiles } from './heavy-files.ts'
+import { heavyFiles, randomFiles } from './heavy-files.ts'
 import type { FoundSeed } from './seeds.ts'
 import type { Step } from './step.ts'
 
@@ -70,8 +70,8 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
         env: { PROPERTY_RUNS: 'tenth' },
       }),
       step('heavy files', VITEST, HANGS_AFTER_MINUTES, {
-        tests: `--project fault --no-file-parallelism ${heavyFiles.join(' ')}`,
-        env: { PROPERTY_RUNS: 'tenth' },
+        tests: `--project fault --no-file-parallelism ${[...heavyFiles, ...randomFiles].join(' ')}`,
+        env: { PROPERTY_RUNS: 'tenth', FAULT_HISTORIES: '16', RANDOM_EXCHANGES: '1100' },
       }),
       step('containers', VITEST, HANGS_AFTER_MINUTES, {
         tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',

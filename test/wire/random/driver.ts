@@ -22,7 +22,7 @@ export type Driven = {
   readonly faults: readonly string[]
 }
 
-const exchangesPerBatch = 300
+const maxExchangesPerBatch = 300
 /** Every so many batches have backends that do not go on. They are short, as each such takes the gateway's whole patience. */
 const hangsEvery = 12
 const exchangesPerHangingBatch = 60
@@ -35,6 +35,8 @@ const repositoryRoot = join(import.meta.dirname, '../../..')
 /** Drives gateways with random batches until there were so many exchanges, or one batch had something wrong. */
 export async function drive(options: DriveOptions): Promise<Driven> {
   const { seed, firstBatch, draw = drawBatch, root = repositoryRoot } = options
+  // However few there are, each of the patient gateways has a part of them.
+  const exchangesPerBatch = Math.min(maxExchangesPerBatch, Math.ceil(options.exchanges / patient.length))
   const stages = new Map<ProfileName, Promise<Stage>>()
   const faults: string[] = []
   let exchanges = 0
