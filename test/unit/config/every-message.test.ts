@@ -85,6 +85,14 @@ function patternOf(pieces: readonly string[]): RegExp {
   return new RegExp(escaped.join('.*'))
 }
 
+/** Whether a file may have a message: it has the longest word of it, which has no mark that may be escaped. */
+function mayBeIn(text: string): (pieces: readonly string[]) => boolean {
+  return (pieces) => {
+    const words = pieces.join(' ').match(/[A-Za-z]+/g) ?? []
+    return text.includes(words.toSorted((a, b) => b.length - a.length)[0] ?? '')
+  }
+}
+
 /** Nobody can write a file that it is said of. */
 function isOfPackage([text]: readonly string[]): boolean {
   return text === 'package.json is missing'
@@ -95,13 +103,15 @@ test('each message of validate is expected by a test', () => {
     // Descriptions of settings, which are not messages about mistakes.
     ({ name }) => !name.endsWith('settings-table.ts') && !name.endsWith('sluice-yaml.ts'),
   )
-  const tests = ['test/unit/config', 'test/unit/shared', 'test/e2e', 'test/long']
-    .flatMap((folder) => read(folder, /\.(?:ts|yaml)$/))
-    .flatMap(expectedIn)
-    .join('\n')
   const messages = sources.flatMap((source) => messagesIn(source))
   expect(messages.length).toBeGreaterThan(150)
-  const untested = messages.filter((pieces) => !isOfPackage(pieces) && !patternOf(pieces).test(tests))
+  let untested = messages.filter((pieces) => !isOfPackage(pieces))
+  // Nearly all are in the first folder: what they are not in is not parsed.
+  for (const folder of ['test/unit/config', 'test/unit/shared', 'test/e2e', 'test/long']) {
+    const files = read(folder, /\.(?:ts|yaml)$/).filter(({ text }) => untested.some(mayBeIn(text)))
+    const tests = files.flatMap(expectedIn).join('\n')
+    untested = untested.filter((pieces) => !patternOf(pieces).test(tests))
+  }
   expect(untested.map((pieces) => pieces.join('…'))).toEqual([])
 })
 
