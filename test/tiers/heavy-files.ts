@@ -1,13 +1,18 @@
 /**
- * Test files that take from four to ten seconds of CPU each and find few mistakes: `npm test` leaves them to `.ci/run`, which has them
+ * Test files that take from two to ten seconds of CPU each, of what changes seldom: `npm test` leaves them to `.ci/run`, which has them
  * beside the containers.
  */
 export const heavyFiles: readonly string[] = [
+  'test/e2e/keys.test.ts',
+  'test/e2e/origin.test.ts',
   'test/e2e/presets.test.ts',
+  'test/e2e/recipes.test.ts',
   'test/e2e/reload-whole.test.ts',
   'test/e2e/replay.test.ts',
+  'test/e2e/start.test.ts',
   'test/e2e/tutorial.test.ts',
   'test/repo/generated.test.ts',
+  'test/repo/kubernetes.test.ts',
 ]
 
 /** Tests of random faults and requests, of which `npm test` has half as many as `.ci/run`, and the long tests many times more. */

@@ -11,7 +11,7 @@ const NPM_TEST = '--project pure --project sockets --project timing'
 const FROM_SOURCES = { TEST_SOURCES: '1' }
 /** Tests that may differ from one Node to the next: processes, TLS, HTTP/2. */
 const ABOUT_NODE = [
-  'process start reload command-line connection-end open-files worker-metrics tls tls-ciphers redis-tls pipelining-tls',
+  'process reload command-line connection-end open-files worker-metrics tls tls-ciphers redis-tls pipelining-tls',
   'http2 http2-early-answers http2-held-open http2-leaving http2-pings http2-stream-order http2-upstream h2c grpc',
 ]
   .flatMap((names) => names.split(' '))
@@ -55,6 +55,10 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
     ...seeds.map(stepOfSeed),
     step('Node 24, sockets', OLDEST, HANGS_AFTER_MINUTES, {
       tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}`,
+      env: FROM_SOURCES,
+    }),
+    step('Node 24, npm start', OLDEST, HANGS_AFTER_MINUTES, {
+      tests: '--project fault test/e2e/start.test.ts',
       env: FROM_SOURCES,
     }),
     step('long', VITEST, HANGS_AFTER_MINUTES, {
