@@ -17,6 +17,23 @@ export function findWithoutSecret(
   return [problemAt(placeOf(index, 'device'), text)]
 }
 
+/**
+ * Warns of rules that know devices by the responses to other requests than sign-ins: one that works and names an account, as a
+ * search with a further field, makes its client a known device of that account.
+ */
+export function warnOfSharedPaths(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
+  return [...rules.entries()].flatMap(([index, { policy, match }]) => {
+    const shared = policy.device && match.find(({ path }) => servesOtherForms(path))
+    if (!shared) return []
+    const what = `any request to ${shared.path} that works can make its client a known device of the account that it names`
+    return [`${placeOf(index, 'device').label}: ${what}; limit match to the paths of sign-ins`]
+  })
+}
+
+function servesOtherForms(path: string): boolean {
+  return path === '/' || path.endsWith('/*') || path.endsWith('/index.php')
+}
+
 /** Warns of a secret without a rule that uses it. */
 export function warnOfIdleSecret(
   rules: readonly Rule[],

@@ -10,7 +10,7 @@ import type { gatewayTable } from '../settings-table.ts'
 import { warnOfEverybody, warnOfNat64 } from './client-lists.ts'
 import { warnOfCosts } from './costly-rules.ts'
 import { warnOfBodyKeys } from './decisions.ts'
-import { warnOfIdleSecret } from './devices.ts'
+import { warnOfIdleSecret, warnOfSharedPaths } from './devices.ts'
 import {
   warnOfIdleLeases,
   warnOfIdleRules,
@@ -77,6 +77,7 @@ function warnOfFile(file: FileReading, { name, values, written, keySet }: Loaded
     ...warnOfNat64(file.values, placeOf),
     ...warnOfChosenKeys(written, ofRule),
     ...warnOfCosts(written, ofRule),
+    ...warnOfSharedPaths(written, ofRule),
     ...warnOfBodyKeys(written, values.decisionsPort, ofRule),
     ...warnOfIdleRoutes(routes, written, ofRoute),
     ...warnOfShortDelays(written, ofRule),

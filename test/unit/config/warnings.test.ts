@@ -117,6 +117,22 @@ describe('settings without effect', () => {
     ])
   })
 
+  test.each([
+    ['POST /*', '/*'],
+    ['POST /wiki/*', '/wiki/*'],
+    ['POST /', '/'],
+    ['[POST /login, POST /w/index.php]', '/w/index.php'],
+    ['POST /login', undefined],
+    ['POST /:team/login', undefined],
+    ['POST /index.php/login', undefined],
+  ])('devices under %s', (match, path) => {
+    const env = { DEVICE_SECRET: 'x'.repeat(40) }
+    const rule = `{ name: a, match: ${match}, requests: 5, window: 1m, key: body:user, device: { status: 302 } }`
+    const address = `{ name: b, match: ${match}, requests: 9, window: 1m }`
+    const expected = `sluice.yaml:2: rule "a", device: any request to ${path} that works can make its client a known device of the account that it names; limit match to the paths of sign-ins`
+    expect(warningsOf(`limits:\n  - ${rule}\n  - ${address}\n`, env)).toEqual(path ? [expected] : [])
+  })
+
   test('databases that no rule asks', () => {
     const cwd = directoryWith(`geoip: { country: c.mmdb, asn: a.mmdb }\n${limits}`)
     writeFileSync(join(cwd, 'c.mmdb'), writeMmdb({ '0.0.0.0/1': { country: { iso_code: 'DE' } } }))
