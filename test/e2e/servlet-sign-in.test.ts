@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
+
+// Tomcat takes a sign-in by form below every path of an application: one account could be tried under a new path each time. The table of
+// docs/backends.md is to count all of them.
+
+const page = readFileSync(join(import.meta.dirname, '../../docs/backends.md'), 'utf8')
+const [, table = ''] = /```yaml\n(# sluice\.yaml\n(?:(?!```)[^])*?j_security_check[^]*?)```/.exec(page) ?? []
+
+const spellings = [
+  'j_security_check',
+  'j_security_check;jsessionid=1',
+  '/j_security_check',
+  'J_Security_Check',
+]
+
+/** Each spelling below so many folders. */
+function pathsBelow(depth: number): string[] {
+  const folders = Array.from({ length: depth }, (_, level) => `/f${level}`).join('')
+  return spellings.map((spelling) => `/shop${folders}/${spelling}`)
+}
+
+test('guesses at an account below every path of a servlet application', async () => {
+  const backend = await startBackend((_, response) => response.end('wrong'))
+  const gateway = await startHosted({
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE: writeConfigFile(table),
+    DEVICE_SECRET: 'x'.repeat(40),
+    TRUSTED_PROXIES: 'loopback',
+  })
+  let address = 0
+  const post = async (path: string, body: string): Promise<number> => {
+    const headers = {
+      'content-type': 'application/x-www-form-urlencoded',
+      'x-forwarded-for': `198.51.100.${++address}`,
+    }
+    return (await gateway.send('POST', path, { headers, body })).status
+  }
+  const guess = async (paths: readonly string[]): Promise<number> => {
+    const statuses = await Promise.all(paths.map((path) => post(path, 'j_username=anna&j_password=wrong')))
+    return statuses.filter((status) => status === 200).length
+  }
+
+  expect(await guess([0, 1, 2].flatMap(pathsBelow))).toBe(5)
+  expect(await guess([3, 4, 9].flatMap(pathsBelow))).toBe(5)
+  const others = await Promise.all(Array.from({ length: 8 }, () => post('/shop/cart', 'item=7')))
+  expect(new Set(others)).toEqual(new Set([200]))
+})
