@@ -68,6 +68,13 @@ describe.each(['one process', 'workers'])('%s', (place) => {
     gateway = await start(place === 'workers' ? { WORKERS: '2' } : {})
   })
 
+  const waitUntilLastRight = (value: number): Promise<undefined> =>
+    eventually('the metric changes', async () =>
+      (await metrics(gateway)).includes(
+        `sluice_list_last_reload_successful{list="./lists/vpn.txt"} ${value}`,
+      ),
+    )
+
   test('files are part of denyList, allowList and the list of a rule', async () => {
     expect(await gateway.status('127.0.0.7')).toBe(403)
     expect(await gateway.status('127.0.0.66')).toBe(403)
@@ -100,26 +107,24 @@ describe.each(['one process', 'workers'])('%s', (place) => {
     )
     await gateway.waitUntilDenied('127.0.0.11')
     await gateway.waitUntilDenied('127.0.0.12', false)
-    const isLastRight = (value: number): Promise<undefined> =>
-      eventually('the metric changes', async () =>
-        (await metrics(gateway)).includes(
-          `sluice_list_last_reload_successful{list="./lists/vpn.txt"} ${value}`,
-        ),
-      )
-    await isLastRight(0)
+    await waitUntilLastRight(0)
     writeFileSync(gateway.list, '127.0.0.12\n127.0.0.13\n127.0.0.14\n')
     await gateway.waitUntilDenied('127.0.0.12')
-    await isLastRight(1)
+    await waitUntilLastRight(1)
     await eventually('all processes have the new list', async () =>
       (await metrics(gateway)).includes('sluice_list_entries{list="./lists/vpn.txt"} 3'),
     )
   })
 
-  test('a list that is gone stays in effect, and is read again when it is back', async () => {
+  test('a list that is gone or empty stays in effect, and log and metrics say so until it is back', async () => {
+    writeFileSync(gateway.list, '')
+    await waitUntilLastRight(0)
+    await gateway.waitForLine(/vpn\.txt: the file is missing or empty.*keeping the previous one/)
     rmSync(gateway.list)
-    await gateway.waitUntilDenied('127.0.0.12')
+    expect(await gateway.status('127.0.0.12')).toBe(403)
     writeFileSync(gateway.list, '127.0.0.15\n')
     await gateway.waitUntilDenied('127.0.0.15')
+    await waitUntilLastRight(1)
   })
 
   test('a table whose list is bad is refused, and the old table stays', async () => {

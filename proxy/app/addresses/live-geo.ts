@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Log } from '../../../shared/log.ts'
 import { reasonOf } from '../../../shared/settings/problems.ts'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
-import { signatureOf, watchFile } from '../../config/reload/watch-file.ts'
+import { IS_GONE, signatureOf, watchFile } from '../../config/reload/watch-file.ts'
 import type { GeoFiles } from '../../policy/geo-files.ts'
 import { openDatabase, type Database } from '../../request/addresses/geo/database.ts'
 import { UNKNOWN, type Geo, type GeoField } from '../../request/addresses/geo/geo.ts'
@@ -82,7 +82,12 @@ class LoadedGeo implements LiveGeo {
   #commit(next: LiveFiles): void {
     for (const [field, live] of this.#current) if (next.get(field) !== live) live.stop?.()
     for (const [field, live] of next)
-      live.stop ??= watchFile(live.location, live.signature, () => void this.#readAgain(live, field))
+      live.stop ??= watchFile(
+        live.location,
+        live.signature,
+        () => void this.#readAgain(live, field),
+        () => this.#logRefusal(live.file, new Error(IS_GONE)),
+      )
     this.#current = next
     this.#isFirst = false
   }

@@ -1,7 +1,7 @@
 import { doInTurns } from '../../../shared/steps.ts'
 import type { Log } from '../../../shared/log.ts'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
-import { signatureOf, watchFile } from '../../config/reload/watch-file.ts'
+import { IS_GONE, signatureOf, watchFile } from '../../config/reload/watch-file.ts'
 import type { ListFile } from '../../policy.ts'
 import type { IpAddress } from '../../request/addresses/ip-address.ts'
 import type { AddressList, AddressLists } from '../../request/addresses/lists/address-lists.ts'
@@ -218,8 +218,10 @@ class LoadedLists implements LiveLists {
   #begin(list: LiveList, file: string, location: string, changed: Content | undefined): void {
     list.file = file
     if (changed) list.use(changed)
-    list.stop ??= watchFile(location, list.content.signature, () => {
-      void this.#inTurn(() => this.#readAgain(list, location))
+    const readAgain = (): void => void this.#inTurn(() => this.#readAgain(list, location))
+    list.stop ??= watchFile(location, list.content.signature, readAgain, () => {
+      list.isLastRight = false
+      this.#logRefusal(list.file, new SettingsError([`${list.file}: ${IS_GONE}`]))
     })
   }
 }

@@ -11,9 +11,10 @@ const LOOK_EVERY_MS = 500
  *
  * @param seen what `signatureOf` has said of it before it was read
  * @param changed called once for each change, and when a file that was missing appears
+ * @param gone called each time the file has become missing or empty; `changed` is called when it is back
  * @returns how to stop
  */
-export function watchFile(path: string, seen: string, changed: () => void): () => void {
+export function watchFile(path: string, seen: string, changed: () => void, gone?: () => void): () => void {
   /** The state of the file that was last reported. */
   let known = seen
   let last = seen
@@ -23,9 +24,10 @@ export function watchFile(path: string, seen: string, changed: () => void): () =
     const now = describe(await stat(path, { bigint: true }).catch(() => undefined))
     const isSettled = now === last
     last = now
-    if (!isSettled || now === known || now === absent) return
+    if (!isSettled || now === known || (now === absent && !gone)) return
     known = now
-    changed()
+    if (now === absent) gone?.()
+    else changed()
   }
 
   const timer = setInterval(() => {
@@ -38,6 +40,9 @@ export function watchFile(path: string, seen: string, changed: () => void): () =
 }
 
 const absent = 'absent'
+
+/** What messages say of a file that has become missing or empty. */
+export const IS_GONE = 'the file is missing or empty'
 
 /** Tells a file from any that has taken its place and from itself when it was changed. Follows links. Never throws. */
 export function signatureOf(path: string): string {
