@@ -32,6 +32,6 @@ test.each([
 ])('no test %s', (_, pattern) => {
   // The clocks of these are fakes, but for the first one's.
   const allowed =
-    /^(?:support\/calendar\/wall-clock|property\/bounded-memory\.test|unit\/limits\/(?:keys\/tokens\/key-set|store\/redis\/(?:node-log|poll)|waiting\/waiting)\.test)\.ts:/
+    /^(?:support\/calendar\/wall-clock|property\/bounded-memory\.test|unit\/limits\/(?:keys\/tokens\/key-set|store\/redis\/(?:node-log|poll)|waiting\/(?:turn-queue|waiting))\.test)\.ts:/
   expect(linesWith(pattern).filter((line) => !allowed.test(line))).toEqual([])
 })
