@@ -1,17 +1,20 @@
+/** Words whose lengths differ by more are not compared: a directory of `sluice.yaml` may have thousands of files. */
+const MAX_DISTANCE = 3
+
 /**
  * The known word that a mistyped one was probably meant to be: equal but for case, `-` and `_`, or within a typing
- * mistake or two, three in a long word: the singular of a plural in `ies` is as far. For short lists at start; it
- * compares with every word.
+ * mistake or two, three in a long word: the singular of a plural in `ies` is as far. For lists at start.
  */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   const plainWord = plain(word)
   const ranked = known
+    .filter((candidate) => Math.abs(plain(candidate).length - plainWord.length) <= MAX_DISTANCE)
     .map((candidate) => ({ candidate, distance: editDistance(plainWord, plain(candidate)) }))
     .toSorted((a, b) => a.distance - b.distance)
   const best = ranked[0]
   if (!best) return undefined
   const shorter = Math.min(plainWord.length, plain(best.candidate).length)
-  const allowed = shorter < 6 ? 1 : shorter < 12 ? 2 : 3
+  const allowed = shorter < 6 ? 1 : shorter < 12 ? 2 : MAX_DISTANCE
   return best.distance <= allowed ? best.candidate : undefined
 }
 
