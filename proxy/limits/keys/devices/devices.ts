@@ -7,6 +7,7 @@ import { hashedKeyOf } from '../partition-key.ts'
 import { spelledAccounts } from './accounts.ts'
 import { readTokens, writeSetCookie, type SentToken } from './device-cookie.ts'
 import { isMadeFor, writeToken } from './device-token.ts'
+import { mayOverrideMethod } from './method-override.ts'
 
 /** The final response of the backend, as far as it matters here. */
 type Answer = {
@@ -33,6 +34,8 @@ const MAX_COMPARISONS = 32
 /** Accounts and tokens of one request, read once for all its charges. */
 type Recognition = {
   readonly source: KeySource
+  /** The request may be none to sign in, and be answered as one that worked. */
+  readonly mayBeOther: boolean
   comparisonsLeft: number
   readonly accounts: Map<Policy, ReadonlyMap<string, string>>
   readonly tokens: Map<DevicePolicy, SentTokens>
@@ -66,6 +69,7 @@ export class Devices {
     if (!charges.some(({ policy }) => policy.device)) return charges
     const recognition: Recognition = {
       source,
+      mayBeOther: mayOverrideMethod(source),
       comparisonsLeft: MAX_COMPARISONS,
       accounts: new Map(),
       tokens: new Map(),
@@ -90,7 +94,7 @@ export class Devices {
     const { policy, partitionKey } = charge
     const { device } = policy
     if (!device) return charge
-    const account = accountsOf(policy, recognition).get(partitionKey)
+    const account = recognition.mayBeOther ? undefined : accountsOf(policy, recognition).get(partitionKey)
     const tokens = this.#tokensFor(device, recognition)
     const token =
       account === undefined ? undefined : this.#findToken(tokens.usable, charge, account, recognition)

@@ -7,6 +7,9 @@ import { NameTrie } from './name-trie.ts'
 
 export type BodyPart = SinglePart & { readonly kind: 'body' }
 
+/** The field by which Rack, Laravel, Symfony and Express take another method than that of the request. */
+export const methodField: BodyPart = { kind: 'body', name: '_method', path: ['_method'] }
+
 /**
  * The names that rules look for in a body, all of them in one walk. Each reader has them as it needs them; they are numbered as they
  * are here.
@@ -65,7 +68,7 @@ function lastNamesOf(paths: readonly (readonly string[])[]): LastNames {
 }
 
 type Partition = Policy['partition']
-type Known = { names?: BodyNames; readonly after: WeakMap<Partition, Known> }
+type Known = { names?: BodyNames; readonly after: WeakMap<object, Known> }
 
 /**
  * Sets of keys whose names are kept. Tables have few sets of rules that apply to the same request, but where rules have conditions, clients
@@ -76,20 +79,27 @@ const MAX_SETS = 256
 let known: Known = { after: new WeakMap() }
 let sets = 0
 
-/** The names in the keys of policies, made once for each set of them while these are few. */
-export function bodyNamesOf(policies: readonly Pick<Policy, 'partition'>[]): BodyNames {
+/** The names in the keys of policies, and the field that devices depend on, made once for each set of them while these are few. */
+export function bodyNamesOf(policies: readonly Pick<Policy, 'partition' | 'device'>[]): BodyNames {
   let at = known
-  for (const { partition } of policies) {
-    let next = at.after.get(partition)
-    if (!next) at.after.set(partition, (next = { after: new WeakMap() }))
-    at = next
+  for (const { partition, device } of policies) {
+    at = nextOf(at, partition)
+    if (device) at = nextOf(at, device)
   }
   if (at.names) return at.names
   if (++sets > MAX_SETS) {
     known = { after: new WeakMap() }
     sets = 0
   }
-  return (at.names = new BodyNames(policies.flatMap(({ partition }) => bodyPartsOf(partition))))
+  const parts = policies.flatMap(({ partition }) => bodyPartsOf(partition))
+  if (policies.some(({ device }) => device)) parts.push(methodField)
+  return (at.names = new BodyNames(parts))
+}
+
+function nextOf(at: Known, key: object): Known {
+  let next = at.after.get(key)
+  if (!next) at.after.set(key, (next = { after: new WeakMap() }))
+  return next
 }
 
 function bodyPartsOf(partition: Partition): BodyPart[] {

@@ -5,7 +5,7 @@ import { Devices } from '../../../../../proxy/limits/keys/devices/devices.ts'
 import { readToken, writeToken } from '../../../../../proxy/limits/keys/devices/device-token.ts'
 import { readTokens } from '../../../../../proxy/limits/keys/devices/device-cookie.ts'
 import { KeyBody } from '../../../../../proxy/limits/keys/body/key-body.ts'
-import { BodyNames } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
+import { bodyNamesOf } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
 import { partitionKeysOf } from '../../../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../../../proxy/limits/keys/part-values.ts'
 import type { Charge } from '../../../../../proxy/limits/limiter.ts'
@@ -174,14 +174,14 @@ describe('accounts', () => {
   function posted(type: string, text: string, cookies = ''): KeySource {
     const sent = { bytes: Buffer.from(text), isWhole: true }
     const rawHeaders = ['content-type', type]
-    const body = new KeyBody(sent, { rawHeaders }, '/login', new BodyNames([email]))
+    const body = new KeyBody(sent, { rawHeaders }, '/login', bodyNamesOf([ofBody]))
     return { ...sourceOf('', cookies), body }
   }
 
   const writers = {
-    form: (name: string) => ['application/x-www-form-urlencoded', `email=${name}`],
-    json: (name: string) => ['application/json', JSON.stringify({ email: name })],
-    multipart: (name: string) => [
+    form: (name: string): [string, string] => ['application/x-www-form-urlencoded', `email=${name}`],
+    json: (name: string): [string, string] => ['application/json', JSON.stringify({ email: name })],
+    multipart: (name: string): [string, string] => [
       'multipart/form-data; boundary=b',
       `--b\r\nContent-Disposition: form-data; name="email"\r\n\r\n${name}\r\n--b--\r\n`,
     ],
@@ -190,7 +190,7 @@ describe('accounts', () => {
 
   test('whoever owns an account with a plus in its name gets no device for what it is in a form', () => {
     const write = (format: Format, name: string, cookies?: string): KeySource => {
-      const [type = '', text = ''] = writers[format](name)
+      const [type, text] = writers[format](name)
       return posted(type, text, cookies)
     }
     for (const mine of ['ann+a', '+anna@example.com', 'a+n+n+a'])
@@ -202,6 +202,40 @@ describe('accounts', () => {
         const ofForm = signIn(ofBody, write('form', mine)) ?? ''
         expect(outcomesOf(ofBody, write(format, mine, ofForm))).toEqual(['unknown'])
       }
+  })
+
+  const names = ['_method', '%5fmethod', '_METHOD', '_meth%6fd', 'x=1&_method']
+  const overriding = fc.constantFrom('get', 'GET', 'Head', 'options', '%67et', 'get%00', ' get')
+
+  test('a request that a backend may take for one with another method gets no device', () => {
+    const [type] = writers.form('anna')
+    const owned = signIn(ofBody, posted(type, 'email=anna&password=x')) ?? ''
+    expect(owned).not.toBe('')
+    fc.assert(
+      fc.property(fc.constantFrom(...names), overriding, (name, method) => {
+        const field = `${name}=${method}`
+        expect(signIn(ofBody, posted(type, `email=anna&${field}`))).toBeUndefined()
+        expect(outcomesOf(ofBody, posted(type, `${field}&email=anna`, owned))).toEqual(['unknown'])
+        expect(signIn(policy, sourceOf(`user=anna&${field}`))).toBeUndefined()
+      }),
+      { numRuns: runs(50) },
+    )
+    const multipart = writers
+      .multipart('anna')[1]
+      .replace('--b--', '--b\r\nContent-Disposition: form-data; name="_method"\r\n\r\nget\r\n--b--')
+    expect(signIn(ofBody, posted(writers.multipart('')[0], multipart))).toBeUndefined()
+    expect(signIn(ofBody, posted('application/json', '{"email":"anna","_method":"GET"}'))).toBeUndefined()
+    for (const name of [
+      'x-http-method-override',
+      'x_http_method_override',
+      'x-http-method',
+      'x-method-override',
+    ])
+      expect(signIn(policy, sourceOf('user=anna', '', { [name]: 'GET' }))).toBeUndefined()
+    // Forms that name the method that the request has, and JSON-RPC.
+    expect(signIn(ofBody, posted(type, 'email=anna&_method=post'))).toBeDefined()
+    expect(signIn(ofBody, posted('application/json', '{"method":"login","email":"anna"}'))).toBeDefined()
+    expect(signIn(policy, sourceOf('user=anna', '', { 'x-http-method-override': 'POST' }))).toBeDefined()
   })
 
   test('each account of a request is looked at separately', () => {
