@@ -81,7 +81,7 @@ test('formbricks: the rows of its table, and made-up keys', async () => {
 test('account-shield: guesses at an account from many addresses, and from one network', async () => {
   const { gateway, passed } = await startPreset('account-shield', (request, response) => {
     const isRight = request.headers['x-test'] === 'right'
-    const isForm = request.url?.includes('wp-login') ?? false
+    const isForm = request.url === '/accounts/login' || request.url === '/wp-login.php'
     response.writeHead(isForm ? (isRight ? 302 : 200) : isRight ? 303 : 422)
     response.end()
   })
@@ -102,7 +102,7 @@ test('account-shield: guesses at an account from many addresses, and from one ne
     ['/login', (name: string) => ({ email: name, password: 'x' })],
     ['/api/auth/login', (name: string) => ({ username: name, password: 'x' })],
     ['/users/sign_in', (name: string) => ({ 'user[email]': name, 'user[password]': 'x' })],
-    ['/wp-login.php', (name: string) => ({ log: name, pwd: 'x' })],
+    ['/accounts/login', (name: string) => ({ username: name, password: 'x' })],
   ]
   for (const [at, [path, fields]] of forms.entries()) {
     const owner = fields(`owner-${at}@example.com`)
@@ -113,6 +113,11 @@ test('account-shield: guesses at an account from many addresses, and from one ne
     const known = await gateway.send('POST', path, guess('form', owner, { ...right, cookie }))
     expect(known.status).not.toBe(429)
   }
+  // WordPress answers other forms of the same path like a sign-in.
+  const wordpress = { log: 'admin', pwd: 'x', action: 'register' }
+  const registered = await gateway.send('POST', '/wp-login.php', guess('form', wordpress, right))
+  expect([registered.status, registered.headers['set-cookie']]).toEqual([302, undefined])
+  expect(await passed('POST', '/wp-login.php', () => guess('form', wordpress))).toBe(5)
   // One guess for each account, from one network and from one address.
   const spray = (address: (sent: number) => string) => (sent: number) =>
     guess('json', { email: `sprayed-${++network}-${sent}` }, { 'x-forwarded-for': address(sent) })
