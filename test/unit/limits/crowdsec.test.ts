@@ -84,6 +84,10 @@ describe('the stream', () => {
     '{"new":[]',
     'null',
     '<html>',
+    '{"new":{"value":"192.0.2.1"},"deleted":null}',
+    '{"new":null,"deleted":"none"}',
+    '{"new": 0}',
+    '{"deleted":{}}',
   ])('%j is no stream', (text) => expect(() => read([text])).toThrow())
 
   test('a decision that is too long is rejected', () => {

@@ -16,6 +16,8 @@ export class StreamReader {
   /** The decision or the name that has begun. */
   #text = ''
   #name = ''
+  /** The next character that is no blank begins the value of `new` or `deleted`. */
+  #isListNext = false
   #hasList = false
   #isOver = false
 
@@ -51,12 +53,15 @@ export class StreamReader {
       this.#isInString = false
       if (this.#depth !== 1) return
       this.#name = this.#text.slice(0, -1)
-      if (this.#name === 'new' || this.#name === 'deleted') this.#hasList = true
     }
   }
 
   #outside(character: string): void {
+    if (this.#isListNext && !isBlank(character)) this.#beginList(character)
     switch (character) {
+      case ':':
+        this.#isListNext = this.#depth === 1 && (this.#name === 'new' || this.#name === 'deleted')
+        return
       case '"':
         this.#isInString = true
         if (this.#depth === 1) this.#text = ''
@@ -75,9 +80,20 @@ export class StreamReader {
     }
   }
 
+  #beginList(character: string): void {
+    // A list, or null.
+    if (character !== '[' && character !== 'n') throw new Error(`${this.#name} in the answer is no list`)
+    this.#isListNext = false
+    this.#hasList = true
+  }
+
   #found(): void {
     const decision: unknown = JSON.parse(this.#text)
     this.#text = ''
     if (this.#name === 'new' || this.#name === 'deleted') this.#onDecision(this.#name, decision)
   }
+}
+
+function isBlank(character: string): boolean {
+  return character === ' ' || character === '\n' || character === '\r' || character === '\t'
 }
