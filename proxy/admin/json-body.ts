@@ -3,7 +3,7 @@ import { GrowingBuffer } from '../http/message/growing-buffer.ts'
 /** Far longer than any request of an operator. */
 export const MAX_BODY_BYTES = 16 * 1024
 
-/** A body of JSON that arrives in pieces. They are copied: of single bytes, each would take a hundred beside its own. */
+/** A body of JSON that arrives in pieces. They are copied: of single bytes, each would take a hundred in addition. */
 export class JsonBody {
   readonly #bytes = new GrowingBuffer()
 

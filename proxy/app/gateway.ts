@@ -42,7 +42,7 @@ function ignoreLine(): void {
   // Not logged.
 }
 
-/** The whole gateway in one process: the servers for clients, and the admin listener beside them. */
+/** The whole gateway in one process: the servers for clients, and the admin listener too. */
 async function composeSingle(
   settings: GatewaySettings,
   log: Log,

@@ -11,7 +11,7 @@ const version = process.versions.node
 if (Number.parseInt(version, 10) < oldestMajor) {
   process.stderr.write(
     `Node.js ${oldestMajor} or later is needed, and this is ${version} (${process.execPath}). In a project, ` +
-      `"npm install node@${oldestMajor}" beside sluice brings one for npx; after "npm install --global", put a newer node first on PATH\n`,
+      `"npm install node@${oldestMajor}" next to sluice brings one for npx; after "npm install --global", put a newer node first on PATH\n`,
   )
   process.exitCode = 1
 } else {

@@ -22,7 +22,7 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value))
 }
 
-/** Prints beside the result: warnings and mistakes. */
+/** Prints in addition to the result: warnings and mistakes. */
 export function printError(text: string): void {
   process.stderr.write(`${text}\n`)
 }

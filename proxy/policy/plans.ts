@@ -1,6 +1,6 @@
 /** What a rule allows clients by the name of their plan. Clients without one, or with a plan of another name, have the rule's own quota. */
 export type Plans = {
-  /** The claim of a verified token that names the plan; undefined if the plan is read beside the client's counters. */
+  /** The claim of a verified token that names the plan; undefined if the plan is read with the client's counters. */
   readonly claim?: string
   /** By the name of the plan. */
   readonly quotas: Readonly<Record<string, number>>

@@ -14,7 +14,7 @@ import type { Handler, OnUpgrade } from './handler-options.ts'
 
 export type Http1Deps = {
   readonly handler: Handler
-  /** Names of protocols that requests may switch to, beside WebSocket; in lower case. */
+  /** Names of protocols that requests may switch to, besides WebSocket; in lower case. */
   readonly upgradeProtocols: readonly string[]
   /** Undefined if handshakes are served like any request. */
   readonly tunnels: Tunnels | undefined

@@ -15,7 +15,7 @@ export type Source = {
   readonly placeOf: (path: readonly PropertyKey[]) => Place
   /** Shows the value that was given under a name, the first of the path. */
   readonly show: (name: string, value: unknown, path: readonly PropertyKey[]) => string
-  /** What to say of a field that the schema does not know, the last of the path, and which fields beside it were probably meant. */
+  /** What to say of a field that the schema does not know, the last of the path, and which sibling fields were probably meant. */
   readonly problemOfUnknown: (
     path: readonly PropertyKey[],
   ) => Problem & { readonly meant?: readonly string[] }

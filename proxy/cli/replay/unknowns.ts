@@ -13,7 +13,7 @@ export type Need = {
 
 const never = (): boolean => false
 
-/** The inputs of a rule beside a request's method, its path and its client's address. */
+/** The inputs of a rule other than a request's method, its path and its client's address. */
 export function needsOf(rule: Rule): Need[] {
   const { policy, hosts, allowList = [], overrides = [] } = rule
   const needs: Need[] = conditionNeeds(rule)

@@ -9,7 +9,7 @@ import type { PlaceOfRule } from './table.ts'
 
 type Read = Pick<ReadSettings<typeof gatewayTable>, 'values' | 'placeOf'>
 
-/** Warns of settings that have no effect beside the others. */
+/** Warns of settings that have no effect in combination with the others. */
 export function warnOfIdleSettings({ values, placeOf }: Read): string[] {
   const { accessLog = false, namespace, redisUrl, logLevel = 'info', ipv6Prefix = 64 } = values
   const hidesLines = logLevel !== 'info' && logLevel !== 'debug' && logLevel !== 'trace'

@@ -83,7 +83,7 @@ export function findUnverifiable(
     ): Problem[] => {
       const found = all.find((each): each is { kind: 'jwt'; name: string } => each.kind === 'jwt')
       if (!found) return []
-      const text = `has jwt:${found.name}, needs jwt beside limits, with jwksUrl, jwksFile or secretFile`
+      const text = `has jwt:${found.name}, needs a top-level jwt with jwksUrl, jwksFile or secretFile`
       return [problemAt(placeOf(index, field), text)]
     }
     const plan = policy.plans?.claim === undefined ? [] : [{ kind: 'jwt', name: policy.plans.claim }]

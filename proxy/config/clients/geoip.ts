@@ -88,7 +88,7 @@ export function findWithoutGeo(
           ? [
               problemAt(
                 placeOf(index, place),
-                `has ${field}, needs geoip: { ${field}: FILE.mmdb } beside limits`,
+                `has ${field}, needs a top-level geoip: { ${field}: FILE.mmdb }`,
               ),
             ]
           : [],

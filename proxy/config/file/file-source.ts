@@ -134,7 +134,7 @@ function nameOf(entries: unknown, index: number): string | undefined {
   return name !== undefined && ruleName.test(name) ? `"${name}"` : undefined
 }
 
-/** The fields that there are beside the last of a path. */
+/** The sibling fields of the last field of a path. */
 function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path.length === 1) return knownFields
   if (path.at(-2) === 'cors') return ['origins']

@@ -30,7 +30,7 @@ export type YamlMapping = {
 
 // A valid file has four levels. The parser recurses: deep nesting makes it slow, then overflows the stack.
 const maxDepth = 32
-const wrongIndent = 'not YAML: the indentation differs from that of the lines beside it'
+const wrongIndent = 'not YAML: inconsistent indentation'
 const tooDeep = 'nested too deeply'
 // An anchor used by every rule is legitimate; millions of aliases of aliases are an attack.
 const maxAliasesOfAnchor = 100_000

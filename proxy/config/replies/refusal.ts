@@ -63,7 +63,7 @@ export const refusal = z
   })
   .refine(({ bodyFile, contentType }) => contentType !== undefined || !isOfUnknownType(bodyFile), {
     path: ['bodyFile'],
-    error: `needs contentType beside it, or a name that ends in ${[...typesOfFiles.keys()].join(', ')}`,
+    error: `needs contentType too, or a name that ends in ${[...typesOfFiles.keys()].join(', ')}`,
   })
   .transform((written): RefusalSource => ({
     status: written.status,

@@ -203,7 +203,7 @@ function countsNothing({ match, except = [] }: WrittenRule): boolean {
   return match.length > 0 && match.every((pattern) => isCovered(toSegments(pattern), excepted))
 }
 
-/** Said beside all other mistakes of the rule. */
+/** Reported in addition to all other mistakes of the rule. */
 function missing(field: keyof typeof ruleFields, needs: string) {
   return { path: [field], error: `needs ${needs}`, when: () => true }
 }

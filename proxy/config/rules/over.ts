@@ -29,7 +29,7 @@ const mapping = z
   })
   .refine(({ delay, waiting }) => waiting === undefined || delay !== undefined, {
     path: ['waiting'],
-    error: 'needs delay beside it',
+    error: 'needs delay too',
   })
   .transform(({ route = '', delay, waiting = 1000 }): OverPolicy | undefined =>
     delay === undefined ? { route } : { delayMs: delay, waiting },

@@ -20,7 +20,7 @@ const maxBytes1 = 107
 const maxBytes2 = 16 * 1024
 const line1 = /^PROXY (?:UNKNOWN(?: [\x20-\x7e]*)?|TCP([46]) (\S+) (\S+) (\d{1,5}) (\d{1,5}))$/
 
-/** Version 2: the command in the low four bits beside the version, family and transport in one byte. */
+/** Version 2: the command in the low four bits next to the version, family and transport in one byte. */
 const local = 0x20
 const proxied = 0x21
 const tcp4 = 0x11

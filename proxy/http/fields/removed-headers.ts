@@ -54,7 +54,9 @@ export const writtenByGateway: readonly string[] = [
 /** Tells the backend which rule has sent it a request that is over its limit. */
 export const OVER_HEADER = 'x-sluice-over'
 
-/** Headers that replace the path, or a decision about it, without the rules seeing it, or that only the gateway sets: nobody may send them. */
+/**
+ * Headers that replace the path, or a decision about it, without the rules seeing it, or that only the gateway sets: nobody may send them.
+ */
 export const neverForwarded: readonly string[] = [
   'proxy',
   'x-astro-locals',
@@ -189,7 +191,7 @@ export const trustedProxyPrefixes: readonly string[] = [
 // RFC 9110 section 6.5.1: a field for framing, routing, authentication, cache control or content encoding has no effect in a trailer, or
 // that of a header, which would have been checked.
 
-/** Fields that are removed from trailers, beside those that are removed from headers. */
+/** Fields that are removed from trailers, in addition to those that are removed from headers. */
 export const neverTrailers: ReadonlySet<string> = new Set([
   'accept-encoding',
   'age',

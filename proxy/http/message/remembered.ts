@@ -21,7 +21,7 @@ export class Remembered<Value> {
   #skipped = 0
 
   /**
-   * @param maxTexts beside the usual ones, at least 2
+   * @param maxTexts in addition to the usual ones, at least 2
    * @param maxTextLength longer texts are not cached
    * @param usual texts that are always cached, with their results
    */

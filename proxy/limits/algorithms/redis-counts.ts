@@ -5,7 +5,7 @@ import type { PendingSlot } from './slots/slot-pool.ts'
 export type RedisCounts = {
   /**
    * The end of a counter's key, after the name of its policy. Counters that this version cannot read must have another key;
-   * counters of versions that run beside it must have the same.
+   * counters of versions that run at the same time must have the same.
    */
   keyEnd(policy: Policy): string
   /** The commands that its Lua calls. */

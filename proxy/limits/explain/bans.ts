@@ -4,7 +4,7 @@ import type { Charge } from '../limiter.ts'
 import type { AskedRequest, DecisionTable } from '../verdict.ts'
 import { refusalOf, type Refusals } from '../replies.ts'
 
-/** State of clients in a running gateway, beside its settings. */
+/** State of clients in a running gateway, in addition to its settings. */
 export type RunTimeState = {
   readonly entries: DecisionTable['entries'] & Pick<ClientEntries, 'list'>
   readonly refusals: Refusals

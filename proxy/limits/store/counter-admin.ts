@@ -20,7 +20,7 @@ export type CounterState = {
 }
 
 /**
- * - `done`: the counters are gone, and every replica forgets within a second what it knows beside them.
+ * - `done`: the counters are gone, and every replica drops within a second what it has cached about them.
  * - `unavailable`: the store does not answer. Nothing was reset.
  * - `uncertain`: the store was asked and has not confirmed all of it. To be repeated; a reset can be.
  */

@@ -26,7 +26,7 @@ type Host = {
 }
 
 /**
- * The addresses of proxies that are named by their hosts, looked up beside the requests: at start and again each minute, or every
+ * The addresses of proxies that are named by their hosts, looked up in the background: at start and again each minute, or every
  * five seconds where there was no answer. A name that does not exist has no addresses, so that nobody is trusted for it; where its
  * server does not answer, it keeps those that it had for five minutes. A name is not looked up again before its last lookup has
  * come to an end.

@@ -48,7 +48,7 @@ const control = /[\0-\x1f\x7f]/
 const MAX_WORK = 1 << 18
 const MAX_WORK_OF_SHORTEST = 16 * 1024
 const MAX_WORK_PER_BYTE = 160
-/** Of a spelling and of a reading, beside their length. */
+/** Of a spelling and of a reading, in addition to their length. */
 const WORK_OF_SPELLING = 64
 const WORK_OF_READING = 16
 

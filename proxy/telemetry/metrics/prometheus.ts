@@ -29,7 +29,7 @@ let watched: Registry | undefined
  * Watches this process, from the first call on: CPU, memory, event loop, garbage collection, handles. All gateways in it read the
  * same values.
  *
- * @param prefix begins each name of a second set with the same values, beside the names that prom-client gives and that
+ * @param prefix begins each name of a second set with the same values, in addition to the names that prom-client gives and that
  *   dashboards for Node know: `process_…`, `nodejs_…`
  * @returns reads the present values
  */
@@ -52,7 +52,7 @@ function withPrefix(prefix: string, metric: Metric): Metric {
   return { ...metric, name: prefix + metric.name, values }
 }
 
-// prom-client has a gauge `…_total` beside each gauge by `type`. Only counters are to end so, says `promtool check metrics`,
+// prom-client has a gauge `…_total` for each gauge by `type`. Only counters are to end so, says `promtool check metrics`,
 // and these are nothing but the sums.
 function isMisnamedTotal({ name, type }: Metric): boolean {
   return type === 'gauge' && name.endsWith('_total')

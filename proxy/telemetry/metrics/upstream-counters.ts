@@ -12,7 +12,7 @@ export type UpstreamCounters = {
   state: UpstreamState
 }
 
-/** The name of `upstream`, beside the names of routes. */
+/** The name of `upstream`, next to the names of routes. */
 export const DEFAULT_UPSTREAM = 'default'
 
 export function createUpstreamCounters(): UpstreamCounters {

@@ -33,7 +33,7 @@ type DecisionsDeps = {
 }
 
 /**
- * An auth request has the headers of the original request beside those that the proxy adds. What the proxy has taken is not
+ * An auth request has the headers of the original request in addition to those that the proxy adds. What the proxy has taken is not
  * to fail here: nginx takes 32 KB, and makes 500 of it.
  */
 const MORE_HEADER_BYTES = 4

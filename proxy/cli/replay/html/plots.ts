@@ -54,7 +54,7 @@ const binNames = ['to ⅛', 'to ¼', 'to ½', 'to limit', 'to 2×', 'to 4×', 't
 /** The first bin over the limit. */
 const FIRST_OVER = 4
 
-/** How many clients came how near to their limit. Heights are logarithmic, so that one client over it is visible beside a million. */
+/** How many clients came how near to their limit. Heights are logarithmic, so that one client over it is visible next to a million. */
 export function plotPeaks(title: string, clients: readonly number[]): string {
   const most = Math.max(1, ...clients)
   const step = PLOT_WIDTH / clients.length

@@ -23,7 +23,7 @@ export function findConditionMistakes({
     if (before.some((other) => isSame(one, other))) return 'repeats an entry of when'
     if (ofHosts.some((other) => excludes(one, other))) return 'can never hold, as hosts has none of these'
     const other = before.find((each) => excludes(one, each))
-    return other && `can never hold beside ${conditionText(other)}`
+    return other && `can never hold together with ${conditionText(other)}`
   }
   const mistakeInUnless = (one: RuleCondition, index: number): string | undefined => {
     if (hasEverybody(one)) return 'has every address, so the rule would apply to nobody'

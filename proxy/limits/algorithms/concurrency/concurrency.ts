@@ -23,7 +23,7 @@ export const concurrency: Algorithm = {
   rule: {
     ownField: 'concurrency',
     maxQuota: MAX_CONCURRENCY,
-    when: 'beside concurrency',
+    when: 'together with concurrency',
     excludes: {
       requests: noneBeside,
       window: noneBeside,

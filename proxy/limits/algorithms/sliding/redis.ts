@@ -2,7 +2,7 @@ import type { RedisCounts } from '../redis-counts.ts'
 
 /**
  * A sliding window in Redis is a list of the times, in microseconds of Redis's clock, at which its client was admitted, oldest
- * first; equal times stand beside each other. A time is in the window until exactly the window's length later, and has
+ * first; equal times are adjacent. A time is in the window until exactly the window's length later, and has
  * left at that instant: at t those in (t - window, t] count. Those that have left are taken out when the client asks
  * again, and the key expires when the last one leaves. The ticket is the time.
  */

@@ -84,7 +84,7 @@ export function readOnlyLine(lines: readonly string[], name: string): Iterable<s
 
 /**
  * Any line counts, and whatever a backend may read in it or in all of them together: a client cannot hide credentials by sending
- * others beside them, nor by a spelling that only a lenient backend takes.
+ * other headers next to them, nor by a spelling that only a lenient backend takes.
  */
 export function readAnyLine(lines: readonly string[], name: string): Iterable<string> | undefined {
   if (name !== 'authorization') return lines.map(withoutBlanksAround)

@@ -196,7 +196,7 @@ function digitOf(byte = 0): number {
 function readingsInLatin1(text: string): readonly string[] {
   const isRaw = beyondAscii.test(text)
   if (!isRaw && !escapedBeyondAscii.test(text)) return none
-  // Browsers escape these. To busboy they are characters of Latin-1, beside escapes of UTF-8.
+  // Browsers escape these. To busboy they are characters of Latin-1, next to escapes of UTF-8.
   const raw = isRaw ? [inUtf8(text)] : none
   const bytes = unescapedBytes(text, false)
   // To bottle, and to servlets of Tomcat 9, escapes are Latin-1 too. Browsers escape UTF-8.

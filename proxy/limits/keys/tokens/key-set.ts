@@ -11,7 +11,7 @@ const MAX_RETRY_MS = 10_000
 const MISSING_KEY_MS = 10_000
 
 /**
- * A key set that is kept current beside the requests, from its construction until `close`: loaded again every five minutes, sooner
+ * A key set that is kept current in the background, from its construction until `close`: loaded again every five minutes, sooner
  * after a failure, and when a key is missing. While loading fails, the last key set stays in use.
  */
 export class KeySet {

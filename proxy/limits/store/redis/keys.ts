@@ -29,7 +29,7 @@ export type RedisPolicy = {
   readonly described: readonly string[]
   /** For scripts of plain fixed windows; undefined if the policy needs more than that script has. */
   readonly plain: readonly string[] | undefined
-  /** For `PolicyArguments`: the plans, where that of a client is read beside its counter; else undefined. */
+  /** For `PolicyArguments`: the plans, where that of a client is read with its counter; else undefined. */
   readonly plans: string | undefined
 }
 
@@ -138,7 +138,7 @@ export function keyOf({ keyStart, keySuffix }: RedisPolicy, partitionKey: string
   return keyStart + partitionKey + keySuffix
 }
 
-/** The key beside a counter, in the same hash slot, with the number of units that were leased lately. */
+/** The second key of a counter, in the same hash slot, with the number of units that were leased lately. */
 export function leasedKeyOf(policy: RedisPolicy, partitionKey: string): string {
   return `${keyOf(policy, partitionKey)}:leased`
 }

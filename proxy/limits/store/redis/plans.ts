@@ -22,7 +22,7 @@ export type RedisPlansOptions = {
   readonly log: Log
 }
 
-/** Plans in Redis: each is a text without an expiry, beside the counters of its client. Applications write them too. */
+/** Plans in Redis: each is a text without an expiry, separate from the counters of its client. Applications write them too. */
 export class RedisPlans implements PlanStore {
   readonly #options: RedisPlansOptions
   /** Matches the keys of all plans. Braces and brackets of a pattern stand for themselves in none of these. */

@@ -39,7 +39,7 @@ export function tlsOptions({ ca, cert, key }: RedisCredentials) {
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
 }
 
-/** Options of every connection to a server, beside `loginOptions`. docs/redis.md explains each for operators. */
+/** Options of every connection to a server, in addition to `loginOptions`. docs/redis.md explains each for operators. */
 export function commonOptions() {
   return {
     // A command that was sent may have been executed. Sent again after a reconnect, it would count twice.

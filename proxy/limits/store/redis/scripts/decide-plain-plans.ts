@@ -103,7 +103,7 @@ function scriptOf(plans: string): RedisScript {
   return made
 }
 
-/** The scripts that decide requests of a policy with these plans: alone, and beside those of others. */
+/** The scripts that decide requests of a policy with these plans: alone, and together with those of others. */
 export function singleByPlansScripts(plans: string): RedisScript[] {
   return [scriptOf(plans), anyPlansScript]
 }

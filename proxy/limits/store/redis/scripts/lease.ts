@@ -7,7 +7,7 @@ import { policiesLua } from './policy-arguments.ts'
 const lending = algorithms.filter(lendsUnits)
 
 /**
- * The units of a counter that were leased last stand at a key beside it, for a reset: a text of three numbers, which second it is of
+ * The units of a counter that were leased last stand at a second key, for a reset: a text of three numbers, which second it is of
  * Redis's clock, the units leased in it, and those leased in the second before. It keeps those of the last `MAX_LEASE_AGE_MS` for certain.
  */
 const leasedLua = `
