@@ -82,7 +82,8 @@ test('account-shield: guesses at an account from many addresses, and from one ne
   const { gateway, passed } = await startPreset('account-shield', (request, response) => {
     const isRight = request.headers['x-test'] === 'right'
     const isForm = request.url === '/accounts/login' || request.url === '/wp-login.php'
-    response.writeHead(isForm ? (isRight ? 302 : 200) : isRight ? 303 : 422)
+    const isNextAuth = request.url === '/api/auth/callback/credentials'
+    response.writeHead(isNextAuth ? 200 : isForm ? (isRight ? 302 : 200) : isRight ? 303 : 422)
     response.end()
   })
   let network = 0
@@ -118,6 +119,15 @@ test('account-shield: guesses at an account from many addresses, and from one ne
   const registered = await gateway.send('POST', '/wp-login.php', guess('form', wordpress, right))
   expect([registered.status, registered.headers['set-cookie']]).toEqual([302, undefined])
   expect(await passed('POST', '/wp-login.php', () => guess('form', wordpress))).toBe(5)
+  // NextAuth answers 200 without its token, and Auth.js does with a wrong password.
+  const nextauth = { email: 'victim@example.com', password: 'x', json: 'true' }
+  const answered = await gateway.send(
+    'POST',
+    '/api/auth/callback/credentials',
+    guess('form', nextauth, right),
+  )
+  expect([answered.status, answered.headers['set-cookie']]).toEqual([200, undefined])
+  expect(await passed('POST', '/api/auth/callback/credentials', () => guess('form', nextauth))).toBe(4)
   // One guess for each account, from one network and from one address.
   const spray = (address: (sent: number) => string) => (sent: number) =>
     guess('json', { email: `sprayed-${++network}-${sent}` }, { 'x-forwarded-for': address(sent) })
