@@ -9,6 +9,7 @@ import { startBackend } from '../backend.ts'
 import { connectCounters, type Counters } from './counters.ts'
 import type { Running } from './processes.ts'
 import type { Scenario } from '../scenarios.ts'
+import { bundleGateway } from '../subjects/sluice.ts'
 import type { Setup, Subject } from '../subjects/subject.ts'
 
 /** The parts that all subjects share: one backend, one Redis. */
@@ -35,6 +36,7 @@ export type OnStage = Running & { readonly port: number }
 export async function openStage(connections: number): Promise<Stage> {
   const binary = obtainRedisBinary()
   if (binary === undefined) throw new Error('The benchmark needs redis-server on this machine.')
+  bundleGateway()
   const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   atEnd(() => rmSync(directory, { recursive: true, force: true }))
 

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gatewayOptions } from '../../shared/v8-gc.ts'
@@ -5,23 +6,32 @@ import { startServer } from '../measure/processes.ts'
 import type { Setup, Subject } from './subject.ts'
 
 const root = join(import.meta.dirname, '../..')
-const runner = join(root, 'scripts/run.js')
+/** What users start. */
+const bundled = [join(root, 'dist/proxy/main.js')]
+/** What a profile is of: it names files. */
+const sources = [join(root, 'scripts/run.js'), 'proxy/main.ts']
 
 type Variation = { readonly rules?: number; readonly workers?: number }
 
-/** The gateway itself, from its sources, with its defaults wherever the comparison does not ask for something else. */
+/** Makes the bundles of the gateway from its sources. */
+export function bundleGateway(): void {
+  execFileSync(process.execPath, [join(root, 'scripts/bundle.ts')], { stdio: 'inherit' })
+}
+
+/** The gateway itself, with its defaults wherever the comparison does not ask for something else. */
 function sluiceWith(name: string, { rules = 0, workers = 1 }: Variation = {}): Subject {
   return {
     name,
     kind: 'sluice',
     missing: () => undefined,
     start: (setup) => {
+      const { nodeArgs = [] } = setup
       const configFile = join(setup.directory, `${name.replaceAll(/\W+/g, '-')}.yaml`)
       writeFileSync(configFile, limitsTable(rules))
       return startServer(
         {
           program: process.execPath,
-          args: [...gatewayOptions, ...(setup.nodeArgs ?? []), runner, 'proxy/main.ts'],
+          args: [...gatewayOptions, ...nodeArgs, ...(nodeArgs.length > 0 ? sources : bundled)],
           env: environment(setup, configFile, workers),
           directory: setup.directory,
         },
