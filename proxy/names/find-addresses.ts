@@ -61,7 +61,7 @@ export function createFinder(options: Partial<FinderOptions> = {}): FindAddresse
       const addresses = await system.systemLookup(name)
       if (addresses.length > 0) return { addresses, forMs: WITHOUT_TTL_MS }
     } catch (error) {
-      // A name that DNS has not answered may exist all the same.
+      // A name that DNS has not answered may still exist.
       if (!saysNoSuchName(error)) throw new NameError('EAI_AGAIN', name, error)
     }
     throw failure

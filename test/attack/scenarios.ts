@@ -18,7 +18,7 @@ export type Scenario = {
   readonly script: string
   /** @param most connections that the proxy takes in all */
   readonly args: (most: number) => readonly string[]
-  /** The attack is under way. Else it has shown nothing. */
+  /** The attack is in progress. Else it has shown nothing. */
   readonly underWay: (report: AttackReport, most: number) => boolean
   /** At the end of the attack; for load that is not an attack. */
   readonly served?: (report: AttackReport) => boolean

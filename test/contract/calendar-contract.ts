@@ -79,7 +79,7 @@ export function describeCalendarContract(
       expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(263)
     })
 
-    test('takes back what another rule refuses, and tells of the border all the same', async () => {
+    test('takes back what another rule refuses, and still tells the border', async () => {
       const client = newClient()
       const both = [policies.week, policies.narrow]
       await ask(client, both)

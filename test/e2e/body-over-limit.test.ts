@@ -6,7 +6,7 @@ import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts
 import { connectHttp2 } from '../support/http/http2.ts'
 
 // A backend begins to answer, and then the body of the request turns out to be too long. The rest of the response cannot come, as the
-// connection to the backend is closed. The client gets the received part all the same. The gateway reads both in one turn of its event
+// connection to the backend is closed. The client still gets the received part. The gateway reads both in one turn of its event
 // loop here, as it does when it is busy: it is held up until both are there.
 
 const partOfResponse = 'HTTP/1.1 200 OK\r\nX-Early: 1\r\nContent-Length: 100\r\n\r\npart'

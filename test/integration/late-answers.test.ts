@@ -32,7 +32,7 @@ const policies: readonly (readonly [string, Partial<Policy>])[] = [
 
 // They mostly wait.
 describe.concurrent.for(policies)('answers that come too late, of %s', ([, kind]) => {
-  test('count once, though they were counted in this process as well', async (test) => {
+  test('a late answer counts a request once, although this process has counted it too', async (test) => {
     const policy = makePolicy('late', quota, 86_400_000, kind)
     const { decisions, used } = await decideThroughPauses(policy, test)
     const units = policy.cost ? 3 : 1

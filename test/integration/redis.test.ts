@@ -106,7 +106,7 @@ describe('a changed table', () => {
 })
 
 describe('the commands to Redis', () => {
-  test('are one for all requests of a turn of the event loop', async () => {
+  test('all requests of one turn of the event loop share one command', async () => {
     await limiter.decide(chargeAll(newClient(), [login]))
     await redis.config('RESETSTAT')
     const wide = makePolicy('wide', 1000, 60_000)
@@ -141,7 +141,7 @@ describe('the commands to Redis', () => {
     })
   })
 
-  test('are asked again for a client that was forgotten here', async () => {
+  test('Redis is asked again about a client that the cache has dropped', async () => {
     const client = newClient()
     await waitForFirstLook()
     for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
@@ -164,7 +164,7 @@ describe('the commands to Redis', () => {
 })
 
 describe('a key that holds no counter', () => {
-  test('affects only its own requests, undoes no others, and is logged once', async () => {
+  test('a broken counter fails its own requests only, and is logged once', async () => {
     const bad = newClient()
     const good = newClient()
     const wide = makePolicy('wide', 100, 60_000)

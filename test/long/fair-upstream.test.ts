@@ -128,7 +128,7 @@ test('a connection to the backend is replaced after a number of requests, and af
   })
   const first = backend.connections.length
   while (backend.connections.length - first < 3) await aged.send('GET', '/')
-  // Busy all the time, and replaced all the same.
+  // Busy all the time, and still replaced.
   expect(perConnection.slice(first, first + 2).every((requests) => requests > 1)).toBe(true)
 })
 

@@ -70,7 +70,7 @@ function textOf(address: IpAddress, family: 'ipv4' | 'ipv6'): string {
   return family === 'ipv4' ? formatAddress(address) : address.map((part) => part.toString(16)).join(':')
 }
 
-describe('a sorted list has the addresses that', () => {
+describe('a sorted list contains the same addresses as', () => {
   test("Node's BlockList of IPv4 has", () => {
     fc.assert(
       fc.property(ranges(ipv4, bitsOfIpv4), fc.array(ipv4), (list, others) => {

@@ -130,7 +130,7 @@ describe('a target', () => {
     )
   })
 
-  test('comes back unchanged when it is forwarded again', () => {
+  test('a forwarded target is unchanged when it is forwarded again', () => {
     fc.assert(
       fc.property(anyTarget, (raw) => {
         const target = accepted(raw)

@@ -5,7 +5,7 @@ import { runStep, type Outcome, type Step } from './step.ts'
 /** A failed file that passed when it ran again, alone. */
 export type Flaky = {
   readonly failures: readonly Failure[]
-  /** Why it fails the run all the same. */
+  /** Why it fails the run nevertheless. */
   readonly objection: string | undefined
   /** The output of both runs. */
   readonly logs: readonly [string, string]

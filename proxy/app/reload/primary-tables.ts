@@ -59,7 +59,7 @@ export class PrimaryTables {
       throw error
     }
     return {
-      // A worker that does not confirm it in time has received it all the same.
+      // A worker that does not confirm it in time has received it nevertheless.
       commit: () =>
         this.#ask({ table: 'commit', id }, DONE_MS)
           .catch(() => undefined)

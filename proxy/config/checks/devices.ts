@@ -2,7 +2,7 @@ import { problemAt, type Place, type Problem } from '../../../shared/settings/pr
 import type { Rule } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
 
-/** Finds rules that know devices where there is no secret: anybody could make their cookies. */
+/** Finds rules with `device` without `DEVICE_SECRET`: anybody could forge the cookies. */
 export function findWithoutSecret(
   rules: readonly Rule[] = [],
   values: { readonly deviceSecret?: readonly string[] | undefined },

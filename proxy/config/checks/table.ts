@@ -158,7 +158,7 @@ function wayAround({ policy, hosts }: Rule): string | undefined {
   return `${ways.join(' or ')} the ${nouns[chosen.kind]}`
 }
 
-/** How a client can have a rule not apply by what it sends. */
+/** How a client can avoid a rule by what it sends. */
 function wayByCondition({
   when = [],
   unless = [],

@@ -3,7 +3,7 @@ export type Candidate<Subject> = {
   readonly subject: Subject
   /** Its client; each connection of an unknown client counts as a client of its own. */
   readonly client: string | undefined
-  /** When it fell idle, or was opened. The earliest goes first. */
+  /** When it became idle, or was opened. The earliest is closed first. */
   readonly sinceMs: number
 }
 

@@ -44,7 +44,7 @@ export class AnsweredStreams {
   }
 
   /**
-   * The client has ended its request, perhaps because it was answered. The stream is reset all the same: curl 7.88 would otherwise wait
+   * The client has ended its request, perhaps because it was answered. The stream is reset anyway: curl 7.88 would otherwise wait
    * for ever for the next frame. Returns whether the stream was among these.
    */
   end(id: number): boolean {

@@ -47,7 +47,7 @@ export function connectionOpener(
     return (ready) => connectWithReadBuffer(options, ready)
   }
   const port = Number(url.port || 443)
-  // SNI takes neither an address nor the final dot of an absolute name (RFC 6066 section 3). The certificate is checked all the same.
+  // SNI takes neither an address nor the final dot of an absolute name (RFC 6066 section 3). The certificate is checked nevertheless.
   const servername = isIP(name) ? '' : name.replace(/\.$/, '')
   let session: Buffer | undefined
   return (ready) => {

@@ -172,7 +172,7 @@ limits:
     expect(account).not.toHaveProperty('unread')
   })
 
-  test('tell which part of first the request has', async () => {
+  test('explain tells which part of first the request has', async () => {
     const { key } = ruleOf(await explainBody('{"email":"a@x"}'), 'first') ?? {}
     expect(key).toEqual([{ part: 'body:email', values: [hashed('a@x')] }])
   })

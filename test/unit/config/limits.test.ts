@@ -146,7 +146,7 @@ test.each<[written: string, hosts: string[]]>([
   expect(ruleOf(`${login}, match: POST /login, hosts: ${written}`)?.hosts).toEqual(hosts)
 })
 
-test('key: { first } is the first of several, alone or in a list', () => {
+test('key: { first: [...] } is accepted alone and in a list', () => {
   const header = { kind: 'header', name: 'x-key' }
   const path = { kind: 'path', name: 'id', patterns: ['/users/:id'] }
   const partitionOf = (key: string): unknown =>

@@ -147,7 +147,7 @@ test('a client that disconnects while its token is verified is not counted', asy
   expect(charged).toEqual([])
 })
 
-test('the limiter is asked with the units that the body says, once it has come', async () => {
+test('the limiter is asked once the body has arrived, with the units that the body states', async () => {
   const { promise, resolve } = Promise.withResolvers<readonly Charge[]>()
   const { verdict, charged, about } = decide({
     method: 'POST',

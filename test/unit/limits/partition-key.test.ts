@@ -46,7 +46,7 @@ function keysOf(
 }
 
 describe('a partition key', () => {
-  test('by address alone is the partition, to be read', () => {
+  test('a key by address alone is the address as text', () => {
     expect(keyOf([ip])).toBe('2001:db8::/64')
     expect(keyOf([ip], {}, { address: '203.0.113.7', prefix: '203.0.113.7' })).toBe('203.0.113.7')
   })
@@ -65,7 +65,7 @@ describe('a partition key', () => {
     expect(keyOf([part, header('x-key')], { 'x-key': 'a' }, by)).toMatch(/^h:/)
   })
 
-  test('by network is shared by those addresses whose first bits are the same', () => {
+  test('a key by network is the same for addresses with the same leading bits', () => {
     const octets = fc.tuple(...Array.from({ length: 4 }, () => fc.constantFrom(0, 1, 127, 128, 255)))
     fc.assert(
       fc.property(octets, octets, fc.integer({ min: 8, max: 32 }), (one, other, ipv4) => {
@@ -90,7 +90,7 @@ describe('a partition key', () => {
     )
   })
 
-  test('by a header is a hash: the header may be a secret', () => {
+  test('a key by a header is a hash, as the header may be a secret', () => {
     const hash = createHash('sha256').update('3:k-1').digest('base64url')
     expect(keyOf([header('x-api-key')], { 'x-api-key': 'k-1' })).toBe(`h:${hash.slice(0, 22)}`)
   })
@@ -112,7 +112,7 @@ describe('a partition key', () => {
     expect(keyOf(partition, headers)).toBeUndefined()
   })
 
-  test('is not of the prototype but of the field', () => {
+  test('a key by the header __proto__ or constructor reads the header, not the prototype of the object', () => {
     const headers = Object.defineProperty({}, '__proto__', {
       value: 'a',
       enumerable: true,
@@ -121,13 +121,13 @@ describe('a partition key', () => {
     expect(keyOf([header('constructor')], { constructor: 'a' })).toMatch(/^h:/)
   })
 
-  test('takes several lines of a field as one value', () => {
+  test('several lines of a header are one value', () => {
     expect(keyOf([header('set-cookie')], { 'set-cookie': ['a', 'b'] })).toBe(
       keyOf([header('x')], { x: 'a, b' }),
     )
   })
 
-  test('differs where parts would run together', () => {
+  test('keys with several parts differ even if the joined texts are equal', () => {
     const two = [header('a'), header('b')]
     const keys = [
       ['a:b', 'c'],
@@ -142,7 +142,7 @@ describe('a partition key', () => {
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  test('of address and header differs if either differs, and is a single hash', () => {
+  test('a key by address and header is a single hash, which differs if either differs', () => {
     const parts = [ip, header('x-api-key')]
     const other = { address: '203.0.113.7', prefix: '203.0.113.7' }
     const keys = [
@@ -192,7 +192,7 @@ describe('a partition key', () => {
     for (const value of others) expect(keysOf([header(name)], { [name]: value }), value).toContain(key)
   })
 
-  test('by host is one for every spelling of a host', () => {
+  test('a key by host is the same for every spelling of a host', () => {
     const keys = (hosts: string[]): Set<string | undefined> =>
       new Set(hosts.map((host) => keyOf([{ kind: 'host' }], {}, client, host)))
     expect(
@@ -217,7 +217,7 @@ describe('a partition key', () => {
     expect(keyOf([{ kind: 'first', of: [header('x-api-key'), header('x-session')] }])).toBeUndefined()
   })
 
-  test('by the first of several never takes a value for the other that it looks like', () => {
+  test('a key by the first of several does not confuse equal values of different parts', () => {
     const first: PartitionPart = { kind: 'first', of: [header('a'), header('b'), ip] }
     for (const partition of [[first], [first, header('c')]]) {
       const keys = [{ a: '2001:db8::/64' }, { b: '2001:db8::/64' }, {}, { a: 'b=2001:db8::/64' }].map(
@@ -227,7 +227,7 @@ describe('a partition key', () => {
     }
   })
 
-  test('for all clients together is one, to be read', () => {
+  test('the key of all clients together is a readable text', () => {
     const all: PartitionPart = { kind: 'global' }
     expect(keyOf([all])).toBe('global')
     expect(keyOf([all], { a: '1' }, { address: '203.0.113.7', prefix: '203.0.113.7' }, 'b')).toBe('global')

@@ -48,7 +48,7 @@ test('lists those with the most refusals first, shadows last, of one policy or o
   ])
 })
 
-test('forgets a client with its window, and counts anew in the next', () => {
+test('drops a client when its window ends, and counts from zero in the next', () => {
   const clients = create(100)
   refuse(clients, 'a')
   nowMs += 500

@@ -443,7 +443,7 @@ describe('the readings that rules match on', () => {
     expect(accepted(raw).routePath).toBe(expected)
   })
 
-  test('one shared empty list says that there is no other reading', () => {
+  test('targets without another reading share one empty list', () => {
     expect(accepted('/a').otherMatchPaths).toBe(accepted('/B%20c').otherMatchPaths)
   })
 })

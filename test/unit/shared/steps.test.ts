@@ -47,7 +47,7 @@ test('an error in a step rejects the work', async () => {
   await expect(doInTurns(fail())).rejects.toThrow('no more')
 })
 
-/* A collection that is asked for ends the marking of the whole heap, if that is under way: tens of milliseconds of CPU in one turn. */
+/* A collection that is asked for ends the marking of the whole heap, if in progress: tens of milliseconds of CPU in one turn. */
 test('work in turns asks for no garbage collection', async () => {
   const flags: number[] = []
   const note = (entries: readonly object[]): void => {

@@ -45,7 +45,7 @@ export type RuleTally = {
 /** The outcome of a request: `rejected` for its form; `passed` to the backend, or answered by the gateway itself. */
 export type Outcome = 'passed' | 'refused' | 'denied' | 'rejected' | 'excluded'
 
-/** Clients of all rules together that are told apart: 160 MB if they all are needed. */
+/** Maximum number of clients that are counted separately, over all rules: they take up to 160 MB. */
 const MAX_CLIENTS = 2_000_000
 
 /** Counts the outcomes of requests for a `Tally`. */
@@ -148,7 +148,7 @@ export class OutcomeCounter {
     }
   }
 
-  /** The requests of a banned client are demand all the same: its window goes on in the table of clients, and in no counter. */
+  /** The requests of a banned client still count as demand: its window goes on in the table of clients, and in no counter. */
   countBanned(charges: readonly Charge[], nowMs: number): Outcome {
     for (const charge of charges)
       if (this.#places.has(charge.policy.name)) this.#countClient(charge, true, nowMs)

@@ -15,7 +15,7 @@ export type { BodyPart } from './names/body-names.ts'
 
 /** Bytes of a value that are looked at: to decode more of one that overlaps with others would keep others waiting. */
 const MAX_TEXT = 2048
-/** A name that long has more characters than this, unless most of them mean nothing. */
+/** A value of more than `MAX_TEXT` bytes with fewer characters that count is ambiguous: databases ignore all others. */
 const MIN_CHARACTERS = 64
 
 /** The body of a request as rules count by it: it is walked once, for all names of all rules. */

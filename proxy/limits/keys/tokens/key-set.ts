@@ -65,7 +65,7 @@ export class KeySet {
     clearTimeout(this.#timer)
   }
 
-  /** Loads it now, or waits for the attempt that is under way. Never rejects. */
+  /** Loads it now, or waits for the attempt in progress. Never rejects. */
   #refresh(): Promise<void> {
     clearTimeout(this.#timer)
     this.#loading ??= this.#attempt().finally(() => {

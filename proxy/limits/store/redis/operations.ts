@@ -143,7 +143,7 @@ export class RedisOperations implements Omit<CounterAdmin, 'forget'> {
     // Decisions about a broken counter are made locally too.
     if (typeof used !== 'number') return this.#readLocally(charge)
     const state = toState(charge.policy, 'store', toReading(used, Number(resetUs) / 1000))
-    // Where Redis has lost its counter, the client is refused on all the same.
+    // Where Redis has lost its counter, the client is still refused.
     return (state.used ?? 0) < charge.policy.quota ? (this.#knownOverLimit(charge) ?? state) : state
   }
 

@@ -39,7 +39,7 @@ const chunk = fc.record({
 })
 
 describe('a chunked response', () => {
-  test('is given out once for each read, whatever chunks the read brings', () => {
+  test('is passed on once for each read, however many chunks the read contains', () => {
     fc.assert(
       fc.property(
         fc.array(chunk, { minLength: 1, maxLength: 300 }),

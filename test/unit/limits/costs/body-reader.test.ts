@@ -149,7 +149,7 @@ describe('the estimate of tokens', () => {
     expect(tokens).toBeLessThan(50 * size * 2 + 50)
   })
 
-  test('counts the text of events that are all the same', () => {
+  test('counts the text of a stream of identical events', () => {
     const { tokens } = readAll(events, chunk(''), ...Array.from({ length: 50 }, () => chunk('x'.repeat(300))))
     expect(tokens).toBeGreaterThanOrEqual(5000)
   })

@@ -359,7 +359,7 @@ describe('a rule for some hosts', () => {
 describe('a table', () => {
   const target = { matchPath: '/a', otherMatchPaths: [] }
 
-  test('without rules matches nothing', () => {
+  test('a table without rules matches nothing', () => {
     expect(compileRules([]).match(target, 'GET', {}, 'a')).toEqual([])
   })
 

@@ -39,7 +39,7 @@ test('a path is the resolved one, whatever its escapes, letter case and repeated
     expect(find(other), other).toBe(1)
 })
 
-test('ten thousand routes are walked as one', () => {
+test('a request is matched as quickly with ten thousand routes as with one', () => {
   const routes = [...Array(10_000).keys()].map((i) => ({ hosts: [`h${i}.example`], paths: [`/p${i}/*`] }))
   const find = findIn(routes)
   expect(find('/p9999/x', 'h9999.example')).toBe(9999)

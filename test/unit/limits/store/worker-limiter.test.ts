@@ -37,7 +37,7 @@ test('sends a bounded number of messages to a primary process that does not answ
   for (let turn = 0; turn < 200; turn++) await ask()
   const requests = (): number => sent.reduce((sum, question) => sum + question.requests.length, 0)
   expect(requests()).toBe(50_000)
-  // Each request is decided all the same, those that were not sent at once.
+  // Each request is still decided, including those that were not sent at once.
   expect(new Set((await Promise.all(decisions)).map(({ outcome }) => outcome))).toEqual(
     new Set(['unavailable']),
   )

@@ -23,7 +23,7 @@ function open() {
   return { queue, settled, isEmpty: () => isEmpty }
 }
 
-test('whoever leaves, the others go on in order, at the turns that were not given back', () => {
+test('when clients leave the queue, the others keep their order and get the turns that were not returned', () => {
   const random = seededRandom(testSeed())
   const draw = (from: number, to: number): number => from + Math.floor(random() * (to - from))
   for (let round = 0; round < 50; round++) {

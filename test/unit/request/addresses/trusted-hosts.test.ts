@@ -107,7 +107,7 @@ describe('the hosts among the trusted proxies', () => {
     expect(asked.filter((host) => host === 'nginx').length).toBeGreaterThan(8)
   })
 
-  test('hosts whose lookup hangs later lose their addresses all the same', async () => {
+  test('hosts whose lookup hangs later still lose their addresses', async () => {
     const answers: Record<string, Answer> = { nginx: ['10.0.0.2'] }
     const { hosts, pass } = start(answers)
     await hosts.ready(1000)

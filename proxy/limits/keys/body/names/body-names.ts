@@ -50,7 +50,7 @@ export class BodyNames {
 /** The last name of each path, for readers of texts in which nesting cannot be told. */
 export type LastNames = {
   readonly trie: NameTrie
-  /** By end of the trie: the paths with that last name. */
+  /** By place in the trie where a name ends: the paths that end with this name. */
   readonly paths: readonly (readonly number[])[]
   readonly lengths: readonly number[]
   readonly maxLength: number

@@ -20,8 +20,7 @@ export class JsonState {
   readonly #states: JsonStates
   readonly #hasIndex: boolean
   #trie: NameTrie | undefined
-  /** By end of the trie, and after any other name. */
-  /** By the name as of the trie, and after any other. */
+  /** The state after each name in the trie; under `undefined`, the state after any other name. */
   readonly #after = new Map<string | undefined, JsonState>()
   #candidates: readonly string[] = []
   /** By place, of those that a rule names, and of any other. */

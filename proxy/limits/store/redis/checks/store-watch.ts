@@ -45,7 +45,7 @@ export class StoreWatch {
     this.#onTime()
   }
 
-  /** Looks now, or waits for the look that is under way. Never rejects. */
+  /** Checks now, or waits for the check in progress. Never rejects. */
   check(): Promise<unknown> {
     if (!this.#options.isAnswering()) return Promise.resolve()
     this.#checking ??= Promise.allSettled([this.#checkMark(), this.#checkMemory()]).finally(() => {

@@ -14,7 +14,7 @@ export type SentinelReasons = {
 }
 
 type Place = { readonly host?: string | undefined; readonly port?: number | undefined }
-/** The library's own, which it declares to be private. */
+/** A private field of the library. */
 type Dialling = { connectToSentinel(sentinel: Place, options?: RedisOptions): Redis }
 
 export function createSentinelReasons(): SentinelReasons {

@@ -11,7 +11,7 @@ import type { Counted } from './cross-slot.ts'
 export type CommandContext = {
   readonly redis: RedisClient
   readonly describe: (policy: Policy) => RedisPolicy
-  /** A name for each request that comes to be in flight. */
+  /** Makes a name for a request that is in flight from now on. */
   readonly nextName: () => string
 }
 

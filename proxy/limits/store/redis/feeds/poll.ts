@@ -6,7 +6,7 @@ const LOOK_EVERY_MS = 250
 
 /** Reads four times a second what other processes have changed in Redis. */
 export type Poll = {
-  /** Reads at once, or waits for the reading that is under way. Resolves even if that fails. */
+  /** Reads at once, or waits for the reading in progress. Resolves even if that fails. */
   catchUp(): Promise<void>
   close(): void
 }
