@@ -50,6 +50,16 @@ export const wordings: readonly Wording[] = [
     instead: 'even if, even after, including, too',
   },
   {
+    name: 'that which',
+    pattern: /\bthat which\b/i,
+    instead: 'the one that, or name the thing again',
+  },
+  {
+    name: 'says none, finds no room',
+    pattern: /\b(?:says? none|finds? no (?:room|memory|unit|place))\b/i,
+    instead: 'states no number, does not fit into memory',
+  },
+  {
     name: 'behind for after',
     pattern:
       /\bbehind (?:an?|the|another|each|its) (?:[a-z]+ )?(?:backslash|blank|body|boundary|byte|character|charset|chunk|colon|comma|field|header|length|line|name|prefix|quote|request|response|semicolon|size|space|string|tab|value|word)s?\b/,

@@ -75,8 +75,8 @@ export async function answerClients(
 export type AskWorkers = (question: ClientsQuestion, whom: 'all' | 'one') => Promise<ClientsAnswer[]>
 
 /**
- * In the primary process, where the workers count in Redis: a client's state is that which one of them got from Redis; without
- * Redis it is that of the worker on which the client has used up most, as each counts for itself then.
+ * In the primary process, where the workers count in Redis: one worker reads the state of a client from Redis. Without
+ * Redis, each worker counts by itself: the state is that of the worker with the most requests of the client.
  */
 export function createWorkersOperations(ask: AskWorkers): ClientOperations {
   return {

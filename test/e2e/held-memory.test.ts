@@ -29,7 +29,7 @@ async function beginUpload(port: number): Promise<Socket> {
   return socket
 }
 
-test.each(['enforce', 'shadow'])('bodies that find no memory, of a rule in %s', async (mode) => {
+test.each(['enforce', 'shadow'])('bodies that do not fit into memory, of a rule in %s', async (mode) => {
   const backend = await startBackend()
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(table(mode)) })
   // 16 MiB is what one client has.

@@ -87,7 +87,7 @@ test('a slot that has moved is found by the requests that share a command with o
   expect(limiter.telemetry).toMatchObject({ failures: 0 })
 })
 
-test('the slot of a key is that which Redis says', async () => {
+test('the slot of a key is the one that Redis computes', async () => {
   const [node] = cluster.nodes
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),

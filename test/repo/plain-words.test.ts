@@ -19,6 +19,8 @@ describe('the checker of wordings', () => {
     ['the stream is to be reset', 'is to be'],
     ['It resolves, also if that fails.', 'also if'],
     ['The text behind the first blank.', 'behind for after'],
+    ['the state is that which Redis has', 'that which'],
+    ['a body that finds no room', 'says none, finds no room'],
     ['the limits in force', 'in force'],
     ["  test('nor is one held that %s', async () => {", 'title that continues the one before'],
     ["test.each([1])('but not %s', () => {", 'title that continues the one before'],

@@ -113,7 +113,7 @@ test.each<[string, Case, object]>([
     { outcome: 'gone' },
   ],
   [
-    'a request whose body finds no memory is not counted',
+    'a request whose body does not fit into memory is not counted',
     { method: 'POST', target: '/tokens', table: { readsBodies: true }, asked: { readUnits: () => 'busy' } },
     { outcome: 'busy' },
   ],

@@ -194,7 +194,7 @@ function readsPerTime(tables: number): number {
   return states.mock.calls.length / 3_000
 }
 
-test('a time that finds no room reads as few tables with 10,000 rules as with 100', () => {
+test('a time for which there is no room reads as few tables with 10,000 rules as with 100', () => {
   expect(readsPerTime(100)).toBeLessThan(10)
   expect(readsPerTime(10_000)).toBeLessThan(10)
 })
