@@ -107,7 +107,7 @@ function decideCharges(
   const source = { client, host, target, geo, headers, addresses, claims, body }
   const found = chargesOf(applying, source, asked)
   if (!found) return { outcome: 'rejected', ...ambiguousKey }
-  const charges = devices ? devices.recognize(found, source) : found
+  const charges = devices ? devices.recognize(found, source, asked.request.method) : found
   asked.charges = charges
 
   const ban = entries.findKeyBan(charges)

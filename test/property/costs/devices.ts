@@ -23,7 +23,7 @@ function recognize(query: string, cookie: string): unknown {
   } as unknown as KeySource
   const keys = partitionKeysOf(policy, (part) => readPart(part, source))
   const charges = keys.slice(0, 8).map((partitionKey) => ({ policy, partitionKey }))
-  return devices.recognize(charges, source)
+  return devices.recognize(charges, source, 'POST')
 }
 
 /** A token of now, whose MAC is wrong. */

@@ -114,7 +114,8 @@ function spelledParameters(part: SinglePart & { readonly name: string }, source:
 /** No sign-in has so many: its client counts by account. */
 const MAX_PARAMETERS = 32
 
-function pathOf(target: string): string {
+/** @param target path and query */
+export function pathOf(target: string): string {
   const question = target.indexOf('?')
   return question === -1 ? target : target.slice(0, question)
 }

@@ -4,7 +4,7 @@ import type { Charge } from '../../limiter.ts'
 import type { DeviceOutcome } from '../../../telemetry/telemetry.ts'
 import type { KeySource } from '../part-values.ts'
 import { hashedKeyOf } from '../partition-key.ts'
-import { spelledAccounts } from './accounts.ts'
+import { pathOf, spelledAccounts } from './accounts.ts'
 import { readTokens, writeSetCookie, type SentToken } from './device-cookie.ts'
 import { isMadeFor, writeToken } from './device-token.ts'
 import { mayOverrideMethod } from './method-override.ts'
@@ -36,6 +36,8 @@ type Recognition = {
   readonly source: KeySource
   /** The request may be none to sign in, and be answered as one that worked. */
   readonly mayBeOther: boolean
+  /** Its method and path, as they were sent. */
+  readonly place: string
   comparisonsLeft: number
   readonly accounts: Map<Policy, ReadonlyMap<string, string>>
   readonly tokens: Map<DevicePolicy, SentTokens>
@@ -64,12 +66,16 @@ export class Devices {
     this.#random = options.random ?? randomBytes
   }
 
-  /** Counts requests of devices that are known for their account by account and device; all others stay as they are. */
-  recognize(charges: readonly Charge[], source: KeySource): readonly Charge[] {
+  /**
+   * Counts requests of devices that are known for their account by account and device; all others stay as they are. A device is known
+   * for the method and path that it signed in with: others under the same rule may be pages, which answer 200 to anything.
+   */
+  recognize(charges: readonly Charge[], source: KeySource, method: string): readonly Charge[] {
     if (!charges.some(({ policy }) => policy.device)) return charges
     const recognition: Recognition = {
       source,
       mayBeOther: mayOverrideMethod(source),
+      place: `${method} ${pathOf(source.target.forwardTarget)}`,
       comparisonsLeft: MAX_COMPARISONS,
       accounts: new Map(),
       tokens: new Map(),
@@ -94,7 +100,8 @@ export class Devices {
     const { policy, partitionKey } = charge
     const { device } = policy
     if (!device) return charge
-    const account = recognition.mayBeOther ? undefined : accountsOf(policy, recognition).get(partitionKey)
+    const spelled = recognition.mayBeOther ? undefined : accountsOf(policy, recognition).get(partitionKey)
+    const account = spelled === undefined ? undefined : `${recognition.place} ${spelled}`
     const tokens = this.#tokensFor(device, recognition)
     const token =
       account === undefined ? undefined : this.#findToken(tokens.usable, charge, account, recognition)

@@ -54,14 +54,14 @@ function chargesOf(policy: Policy, source: KeySource): Charge[] {
 }
 
 /** The cookie that a sign-in sets; undefined for none. */
-function signIn(policy: Policy, source: KeySource, by = devices): string | undefined {
-  const charges = by.recognize(chargesOf(policy, source), source)
+function signIn(policy: Policy, source: KeySource, by = devices, method = 'POST'): string | undefined {
+  const charges = by.recognize(chargesOf(policy, source), source, method)
   const [set] = by.setCookies(charges, { status: 200, cookies: source.headers.cookie ?? '', isSecure: false })
   return set?.split(';', 1)[0]
 }
 
 function outcomesOf(policy: Policy, source: KeySource, by = devices): (string | undefined)[] {
-  return by.recognize(chargesOf(policy, source), source).map(({ device }) => device?.outcome)
+  return by.recognize(chargesOf(policy, source), source, 'POST').map(({ device }) => device?.outcome)
 }
 
 const policy = policyOf([user])
@@ -236,6 +236,23 @@ describe('accounts', () => {
     expect(signIn(ofBody, posted(type, 'email=anna&_method=post'))).toBeDefined()
     expect(signIn(ofBody, posted('application/json', '{"method":"login","email":"anna"}'))).toBeDefined()
     expect(signIn(policy, sourceOf('user=anna', '', { 'x-http-method-override': 'POST' }))).toBeDefined()
+  })
+
+  test('a device is known for the method and path that it signed in with', () => {
+    const at = (path: string, cookies = ''): KeySource => {
+      const source = sourceOf('user=anna', cookies)
+      const target = { ...source.target, forwardTarget: `${path}?user=anna` }
+      return { ...source, target }
+    }
+    for (const path of ['/login', '/api/login', '/login/', '/LOGIN', '/login;x', '/login%2f', '/login/x']) {
+      const device = signIn(policy, at(path)) ?? ''
+      expect(outcomesOf(policy, at(path, device))).toEqual(['known'])
+      expect([path, outcomesOf(policy, at('/signin', device))]).toEqual([path, ['unknown']])
+      const isSame = path === '/login'
+      expect(outcomesOf(policy, at('/login', device))).toEqual([isSame ? 'known' : 'unknown'])
+    }
+    const shown = signIn(policy, at('/login'), devices, 'GET') ?? ''
+    expect(outcomesOf(policy, at('/login', shown))).toEqual(['unknown'])
   })
 
   test('each account of a request is looked at separately', () => {
