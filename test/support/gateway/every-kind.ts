@@ -1,3 +1,5 @@
+import { writeTableFiles } from './table-files.ts'
+
 /** For tables with `rulesOfEveryKind`. Its rule with devices refuses a `PUT` of more than `MAX_SIGN_IN_BYTES`. */
 export const DEVICE_SECRET = 'a-secret-of-devices-with-32-characters'
 export const MAX_SIGN_IN_BYTES = 65_536
@@ -23,12 +25,19 @@ const rulesOfEveryKind: readonly string[] = [
   "{ name: listed, match: '* /*', when: [{ ip: [127.0.0.0/8, '::1', cloudflare] }], unless: [{ ip: 192.0.2.0/24 }, { cookie: { staff: { prefix: 'a; b' } } }], requests: 1000000, window: 1d, allowList: [{ ip: private }] }",
   "{ name: exceptions, match: '* /*', key: 'body:login', requests: 1000000, window: week, overrides: [{ clients: [{ 'body:login': a@x }, { ip: 192.0.2.7 }], requests: 2000000 }] }",
   "{ name: anonymous, match: '* /*', when: [{ header: { authorization: absent } }, { userAgent: [absent, { contains: a }] }], unless: { query: { token: present } }, requests: 1000000, window: 1m }",
+  "{ name: tokens, match: '* /*', mode: shadow, key: { first: ['jwt:sub', asn] }, requests: 1000000, window: 1d, plans: { pro: 2000000 }, plan: 'jwt:plan' }",
+  "{ name: abroad, match: '* /*', when: { jwt: { sub: absent } }, unless: [{ country: [FR, XX] }, { asn: AS64511 }], key: [country, host], requests: 1000000, window: week, lease: auto }",
 ]
 
-/** A table of these rules, after `before`. */
+/** A table of these rules, behind `before`. */
 export function tableOfEveryKind(before: readonly string[] = []): string {
-  return `routes:
+  const { tokenSecret, list, country, asn } = writeTableFiles()
+  return `jwt: { secretFile: ${tokenSecret} }
+geoip: { country: ${country}, asn: ${asn} }
+routes:
   - { name: elsewhere, onlyOver: true, upstream: http://127.0.0.1:9 }
 limits:
-${[...before, ...rulesOfEveryKind].map((rule) => `  - ${rule}\n`).join('')}`
+${[...before, ...rulesOfEveryKind].map((rule) => `  - ${rule}\n`).join('')}
+  - { name: in-file, match: '* /*', unless: { ip: { file: ${list} } }, requests: 1000000, window: 1d, allowList: [{ file: ${list} }] }
+`
 }

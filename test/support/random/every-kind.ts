@@ -1,11 +1,8 @@
 import { createHmac } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import fc from 'fast-check'
 import type { GatewaySettings } from '../../../proxy/config/settings.ts'
 import { DEVICE_SECRET } from '../gateway/every-kind.ts'
-import { writeMmdb } from '../geo/mmdb.ts'
-import { makeTemporaryDirectory } from '../run/temporary-directory.ts'
+import { TOKEN_SECRET, writeTableFiles } from '../gateway/table-files.ts'
 import {
   condition,
   headOf,
@@ -24,28 +21,16 @@ import {
 
 // Random tables with rules of all kinds, and random requests with bodies and tokens for them.
 
-const folder = makeTemporaryDirectory()
-const pathOf = (name: string): string => join(folder, name)
-const tokenSecret = 'a secret that is long enough for HMAC with SHA-256'
-writeFileSync(pathOf('token-secret'), tokenSecret)
-writeFileSync(pathOf('list.txt'), '# some networks\n127.0.0.2\n192.0.2.0/28 # and more\n2001:db8::/64\n')
-writeFileSync(
-  pathOf('country.mmdb'),
-  writeMmdb({
-    '127.0.0.2/32': { country: { iso_code: 'DE' } },
-    '192.0.2.0/24': { country: { iso_code: 'FR' } },
-  }),
-)
-writeFileSync(pathOf('asn.mmdb'), writeMmdb({ '127.0.0.0/29': { autonomous_system_number: 64496 } }))
+const files = writeTableFiles()
 
 const country = fc.constantFrom('DE', 'FR', 'unknown')
 const asn = fc.constantFrom('AS64496', 'AS64497', 'unknown')
-const fileList = fc.constant({ ip: { file: pathOf('list.txt') } })
+const fileList = fc.constant({ ip: { file: files.list } })
 const claim = fc.constantFrom('sub', 'plan')
 const anyCondition = fc.oneof(
   condition,
   fileList,
-  network.map((each) => ({ ip: [each, 'private', { file: pathOf('list.txt') }] })),
+  network.map((each) => ({ ip: [each, 'private', { file: files.list }] })),
   fc.uniqueArray(country, { minLength: 1, maxLength: 2 }).map((each) => ({ country: each })),
   asn.map((each) => ({ asn: each })),
   fc.tuple(claim, textTest).map(([name, test]) => ({ jwt: { [name]: test } })),
@@ -131,8 +116,8 @@ export const fileOfEveryKind = fc
   .record({
     ...settingsOfTable,
     timezone: rarely(fc.constant('Asia/Kathmandu')),
-    jwt: fc.constant({ secretFile: pathOf('token-secret') }),
-    geoip: fc.constant({ country: pathOf('country.mmdb'), asn: pathOf('asn.mmdb') }),
+    jwt: fc.constant({ secretFile: files.tokenSecret }),
+    geoip: fc.constant({ country: files.country, asn: files.asn }),
     routes: fc.constant([{ name: 'elsewhere', onlyOver: true, upstream: 'http://127.0.0.1:1' }]),
     limits: limitsOf(ruleOfAnyKind, 8),
   })
@@ -143,7 +128,7 @@ export function loadTableOfEveryKind(written: Parameters<typeof loadTable>[0]): 
   return loadTable(written, undefined, { DEVICE_SECRET })
 }
 
-function tokenOf(claims: object, secret = tokenSecret): string {
+function tokenOf(claims: object, secret = TOKEN_SECRET): string {
   const [head, payload] = [{ alg: 'HS256' }, claims].map((each) =>
     Buffer.from(JSON.stringify(each)).toString('base64url'),
   )

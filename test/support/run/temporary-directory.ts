@@ -1,15 +1,19 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { atEndOfFile } from './at-end.ts'
+import { atEnd, atEndOfFile } from './at-end.ts'
 
 const made: string[] = []
 
-atEndOfFile(() => {
+function removeAll(): void {
   for (const directory of made.splice(0)) rmSync(directory, { recursive: true, force: true })
-})
+}
 
-/** Makes an empty directory that is removed at the end of the test file. */
+atEndOfFile(removeAll)
+// Of a program that is no test file.
+atEnd(removeAll)
+
+/** Makes an empty directory that is removed at the end of the test file, or of the program. */
 export function makeTemporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-'))
   made.push(directory)
