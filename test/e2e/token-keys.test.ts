@@ -169,7 +169,7 @@ test('without a key set no token counts, until there is one', async () => {
     else response.writeHead(503).end()
   })
   const gateway = await start(`jwksUrl: '${issuer.url}/keys'`, {})
-  await gateway.waitForLine(/.*cannot load the key set for tokens.*/)
+  await gateway.waitForLine(/.*cannot load the key set \(JWKS\) for tokens.*/)
   const from = newAddress()
   const authorization = `Bearer ${await tokenOf('alice')}`
   const statusOf = async (path: string): Promise<number> =>

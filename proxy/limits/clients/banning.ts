@@ -71,7 +71,7 @@ export class Banning {
     try {
       await (await this.#countsOf(policy)).forgive(partitionKey)
     } catch (err) {
-      log.error({ err }, 'cannot forget the bans of a client')
+      log.error({ err }, 'cannot reset how often a client was banned')
     }
   }
 

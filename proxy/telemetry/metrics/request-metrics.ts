@@ -33,7 +33,7 @@ export function describeTokens(counters: Counters): Metric[] {
     counter('sluice_tokens_total', 'Tokens that rules count by, by outcome', by('outcome', counters.tokens)),
     counter(
       'sluice_key_set_loads_total',
-      'Attempts to load the key set for tokens, by outcome',
+      'Attempts to load the key set (JWKS) for tokens, by outcome',
       by('outcome', counters.keySets),
     ),
   ]

@@ -87,16 +87,17 @@ export class KeySet {
       const text = await this.#load()
       // Once for each version of the set.
       const untried = text === this.#text ? [] : findUntriedKeys(text)
-      for (const reason of untried) this.#log.warn({ reason }, 'ignoring a key of the key set for tokens')
+      for (const reason of untried)
+        this.#log.warn({ reason }, 'ignoring a key of the key set (JWKS) for tokens')
       this.#text = text
       this.#telemetry.keySetLoaded('loaded')
-      if (this.#failures > 0) this.#log.info('key set for tokens available again')
+      if (this.#failures > 0) this.#log.info('key set (JWKS) for tokens available again')
       this.#failures = 0
     } catch (error) {
       this.#telemetry.keySetLoaded('failed')
       const reason = error instanceof Error ? error.message : String(error)
       // Once for each outage.
-      if (this.#failures === 0) this.#log.warn({ reason }, 'cannot load the key set for tokens')
+      if (this.#failures === 0) this.#log.warn({ reason }, 'cannot load the key set (JWKS) for tokens')
       this.#failures++
     }
   }
