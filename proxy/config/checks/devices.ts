@@ -1,5 +1,5 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import type { Rule } from '../../policy.ts'
+import type { Rule, StatusRange } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
 
 /** Finds rules with `device` without `DEVICE_SECRET`: anybody could forge the cookies. */
@@ -23,11 +23,20 @@ export function findWithoutSecret(
  */
 export function warnOfSharedPaths(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   return [...rules.entries()].flatMap(([index, { policy, match }]) => {
-    const shared = policy.device && match.find(({ path }) => servesOtherForms(path))
+    const { device } = policy
+    if (!device?.status.some(isUsual)) return []
+    const shared = match.find(({ path }) => servesOtherForms(path))
     if (!shared) return []
     const what = `any request to ${shared.path} that works can make its client a known device of the account that it names`
     return [`${placeOf(index, 'device').label}: ${what}; limit match to the paths of sign-ins`]
   })
+}
+
+const usualStatuses = [200, 201, 204, 302, 303]
+
+/** Whether services answer other forms with a status of the range. A rule may name one that no service sends. */
+function isUsual({ first, last }: StatusRange): boolean {
+  return usualStatuses.some((status) => first <= status && status <= last)
 }
 
 function servesOtherForms(path: string): boolean {

@@ -130,7 +130,11 @@ describe('settings without effect', () => {
     const rule = `{ name: a, match: ${match}, requests: 5, window: 1m, key: body:user, device: { status: 302 } }`
     const address = `{ name: b, match: ${match}, requests: 9, window: 1m }`
     const expected = `sluice.yaml:2: rule "a", device: any request to ${path} that works can make its client a known device of the account that it names; limit match to the paths of sign-ins`
-    expect(warningsOf(`limits:\n  - ${rule}\n  - ${address}\n`, env)).toEqual(path ? [expected] : [])
+    const warningsWith = (status: string): string[] =>
+      warningsOf(`limits:\n  - ${rule.replace('302', status)}\n  - ${address}\n`, env)
+    for (const status of ['302', '2xx', '[299, 303]'])
+      expect(warningsWith(status)).toEqual(path ? [expected] : [])
+    expect(warningsWith('299')).toEqual([])
   })
 
   test('databases that no rule asks', () => {
