@@ -16,7 +16,7 @@ const pattern = fc
   .filter(([, names]) => names.filter((each) => each === ':id').length < 2)
   .map(([by, names, rest]) => `${by} /${[...names, ...(rest ? ['*'] : [])].join('/')}`)
 const patterns = fc.array(pattern, { minLength: 1, maxLength: 3 })
-export const part = fc.constantFrom(
+const part = fc.constantFrom(
   'ip',
   'ip/24/48',
   'host',
