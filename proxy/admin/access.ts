@@ -42,7 +42,7 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
     if (given === undefined) return unauthorized
     const client = addresses.readPeer(request.socket.remoteAddress)?.client.prefix ?? ''
     const isRight = timingSafeEqual(digest(given), expected)
-    const waitS = await (isRight ? guesses.readWaitS(client) : guesses.noteWrong(client))
+    const waitS = await (isRight ? guesses.readWaitS(client) : guesses.recordWrong(client))
     if (waitS > 0) return { error: errors.tooManyTokens, fields: { 'Retry-After': String(waitS) } }
     return isRight ? undefined : unauthorized
   }

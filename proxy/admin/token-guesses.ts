@@ -13,7 +13,7 @@ export type TokenGuesses = {
    *
    * @returns for how many seconds the client has to wait if this was one too many; otherwise 0
    */
-  noteWrong(client: string): Promise<number>
+  recordWrong(client: string): Promise<number>
 }
 
 /**
@@ -36,7 +36,7 @@ export function createTokenGuesses(now: () => number): TokenGuesses {
       return known && known.consumedPoints > GUESSES ? waitS(known) : 0
     },
 
-    noteWrong: async (client) => {
+    recordWrong: async (client) => {
       const counts = await (limiter ??= open())
       const known = await counts.penalty(client)
       if (known.consumedPoints <= GUESSES) return 0

@@ -181,15 +181,15 @@ class LogReplay {
     // Rules of some hosts might have matched.
     if (head && request.httpVersion === '1.0' && this.#haveHosts) {
       const matched = this.#withoutHosts.match(head.target, logged.method, {}, head.host)
-      this.#counter.noteUnknown(matched, logged)
+      this.#counter.recordUnknown(matched, logged)
     }
-    this.#counter.noteUnknown(applying, logged)
+    this.#counter.recordUnknown(applying, logged)
   }
 
   #record(logged: LoggedRequest, charges: readonly Charge[], decision: Decision): Outcome {
     this.#counter.count(charges, decision, this.#clockMs)
     if (decision.outcome === 'refused') {
-      recordRefusal({ refused: (...client) => this.#noteBannable(...client) }, charges, decision)
+      recordRefusal({ refused: (...client) => this.#recordBannable(...client) }, charges, decision)
       return 'refused'
     }
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
@@ -202,8 +202,8 @@ class LogReplay {
     return 'passed'
   }
 
-  #noteBannable(policy: Policy, partitionKey: string): void {
-    if (this.#bans.refused(policy, partitionKey)) this.#counter.noteBan(policy)
+  #recordBannable(policy: Policy, partitionKey: string): void {
+    if (this.#bans.refused(policy, partitionKey)) this.#counter.recordBan(policy)
   }
 }
 

@@ -108,7 +108,7 @@ export class OutcomeCounter {
   }
 
   /** Notes the parts of a request that its rules need, and that its log line does not have. */
-  noteUnknown(policies: readonly Policy[], logged: LoggedRequest): void {
+  recordUnknown(policies: readonly Policy[], logged: LoggedRequest): void {
     if (!this.#haveNeeds) return
     for (const { name } of policies) {
       const place = this.#places.get(name)
@@ -118,7 +118,7 @@ export class OutcomeCounter {
     }
   }
 
-  noteBan({ name }: Policy): void {
+  recordBan({ name }: Policy): void {
     const rule = this.#ruleAt(name)
     if (rule) rule.bans += 1
   }

@@ -36,7 +36,7 @@ export class AdmissionTimes {
       endsAtMs: (slot: number, windowMs: number) =>
         times.count(slot) === 0 ? -Infinity : times.last(slot) + windowMs,
       clear: (slot: number) => {
-        this.#noteTimes(slot, -times.count(slot))
+        this.#adjustTimes(slot, -times.count(slot))
         times.clear(slot)
       },
     }
@@ -97,7 +97,7 @@ export class AdmissionTimes {
       return
     }
     this.#times.removeAt(slot, place)
-    this.#noteTimes(slot, -1)
+    this.#adjustTimes(slot, -1)
     if (isPending) this.unmarkPending(slot)
   }
 
@@ -136,7 +136,7 @@ export class AdmissionTimes {
 
   #dropOldest(slot: number): void {
     this.#times.shift(slot)
-    this.#noteTimes(slot, -1)
+    this.#adjustTimes(slot, -1)
     const count = this.#times.count(slot)
     if (this.slots.pendingAmount(slot) > count) this.slots.setPending(slot, count)
   }
@@ -148,7 +148,7 @@ export class AdmissionTimes {
     this.slots.updateTable(table)
   }
 
-  #noteTimes(slot: number, change: number): void {
+  #adjustTimes(slot: number, change: number): void {
     const table = this.slots.tableOf(slot)
     this.#timesOfTable[table] = (this.#timesOfTable[table] ?? 0) + change
   }
