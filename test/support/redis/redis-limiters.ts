@@ -79,7 +79,7 @@ export function readDocumentedRights(): Record<
     counting: find(/ACL SETUSER sluice on >password ([^]*?)\n\n/, page),
     sliding: find(/with `([^`]*)` for rules with a sliding window/),
     runTime: find(/`([^`]*)` for bans and limits at run time/),
-    bans: find(/`([^`]*)` beside them for rules with `ban`/),
+    bans: find(/`([^`]*)` in addition for rules with `ban`/),
     cluster: find(/and `([^`]*)` in a cluster/),
   }
 }
