@@ -137,6 +137,16 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     expect((await login(mine, 'right', devices[0])).status).toBe(200)
   })
 
+  test('a cookie of one host is worth nothing at another', async () => {
+    const user = newAccount()
+    const at = (host: string) => ({ headers: { host } })
+    const device = deviceIn(await login(user, 'right', '', at('www.example.com')))
+    expect(device).not.toBe('')
+    expect(await statusesOf(5, user, 'wrong')).toEqual([401, 401, 401, 401, 401])
+    expect((await login(user, 'right', device, at('app.example.com'))).status).toBe(429)
+    expect((await login(user, 'right', device, at('WWW.example.com'))).status).toBe(200)
+  })
+
   test('a cookie of one rule is worth nothing under another', async () => {
     const user = newAccount()
     const device = deviceIn(await login(user, 'right'))

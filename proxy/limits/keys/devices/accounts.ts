@@ -3,6 +3,7 @@ import { partName, type SinglePart } from '../../../policy/partition.ts'
 import type { BodyPart, KeyBody } from '../body/key-body.ts'
 import { readPart, type KeySource } from '../part-values.ts'
 import { maxReadings, partitionKeysOf } from '../partition-key.ts'
+import { pathOf } from './sign-in-target.ts'
 
 /** A part of a key in one of the spellings that the request has for it, and the values that the part has if it has this one only. */
 type Spelled = {
@@ -113,9 +114,3 @@ function spelledParameters(part: SinglePart & { readonly name: string }, source:
 
 /** No sign-in has so many: its client counts by account. */
 const MAX_PARAMETERS = 32
-
-/** @param target path and query */
-export function pathOf(target: string): string {
-  const question = target.indexOf('?')
-  return question === -1 ? target : target.slice(0, question)
-}

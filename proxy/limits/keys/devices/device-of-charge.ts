@@ -4,7 +4,10 @@ import type { DeviceOutcome } from '../../../telemetry/telemetry.ts'
 export type DeviceOfCharge = {
   /** The partition key of the account. That of the charge is another where the device is known. */
   readonly accountKey: string
-  /** The method and path of the request, and the account as it was spelled; undefined if that is ambiguous, and where the request names no account. */
+  /**
+   * Method, host and path of the request, and the account as it was spelled; undefined if that is ambiguous, where the request names no
+   * account, and where the backend may take it for another than a sign-in.
+   */
   readonly account: string | undefined
   readonly outcome: DeviceOutcome
   /** The one by which the device is known. */

@@ -11,7 +11,7 @@ export type TokenSubject = {
   readonly rule: string
   /** Of the account under the rule. */
   readonly partitionKey: string
-  /** Method and path, and the account as it was spelled. Accounts that share a partition key can be different to the backend. */
+  /** Method, host and path, and the account as it was spelled. Accounts that share a partition key can be different to the backend. */
   readonly account: string
 }
 

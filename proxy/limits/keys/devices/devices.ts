@@ -4,10 +4,11 @@ import type { Charge } from '../../limiter.ts'
 import type { DeviceOutcome } from '../../../telemetry/telemetry.ts'
 import type { KeySource } from '../part-values.ts'
 import { hashedKeyOf } from '../partition-key.ts'
-import { pathOf, spelledAccounts } from './accounts.ts'
+import { spelledAccounts } from './accounts.ts'
 import { readTokens, writeSetCookie, type SentToken } from './device-cookie.ts'
 import { isMadeFor, writeToken } from './device-token.ts'
 import { mayOverrideMethod } from './method-override.ts'
+import { signInTargetOf } from './sign-in-target.ts'
 
 /** The final response of the backend, as far as it matters here. */
 type Answer = {
@@ -34,10 +35,9 @@ const MAX_COMPARISONS = 32
 /** Accounts and tokens of one request, read once for all its charges. */
 type Recognition = {
   readonly source: KeySource
-  /** The request may be none to sign in, and be answered as one that worked. */
-  readonly mayBeOther: boolean
-  /** Its method and path, as they were sent. */
-  readonly place: string
+  /** The backend may show its form in answer, with the status of a sign-in that worked. */
+  readonly mayNotBeSignIn: boolean
+  readonly signInTarget: string
   comparisonsLeft: number
   readonly accounts: Map<Policy, ReadonlyMap<string, string>>
   readonly tokens: Map<DevicePolicy, SentTokens>
@@ -68,14 +68,14 @@ export class Devices {
 
   /**
    * Counts requests of devices that are known for their account by account and device; all others stay as they are. A device is known
-   * for the method and path that it signed in with: others under the same rule may be pages, which answer 200 to anything.
+   * for the method, host and path that it signed in with.
    */
   recognize(charges: readonly Charge[], source: KeySource, method: string): readonly Charge[] {
     if (!charges.some(({ policy }) => policy.device)) return charges
     const recognition: Recognition = {
       source,
-      mayBeOther: mayOverrideMethod(source),
-      place: `${method} ${pathOf(source.target.forwardTarget)}`,
+      mayNotBeSignIn: mayOverrideMethod(source),
+      signInTarget: signInTargetOf(source, method),
       comparisonsLeft: MAX_COMPARISONS,
       accounts: new Map(),
       tokens: new Map(),
@@ -100,8 +100,8 @@ export class Devices {
     const { policy, partitionKey } = charge
     const { device } = policy
     if (!device) return charge
-    const spelled = recognition.mayBeOther ? undefined : accountsOf(policy, recognition).get(partitionKey)
-    const account = spelled === undefined ? undefined : `${recognition.place} ${spelled}`
+    const spelled = recognition.mayNotBeSignIn ? undefined : accountsOf(policy, recognition).get(partitionKey)
+    const account = spelled === undefined ? undefined : `${recognition.signInTarget} ${spelled}`
     const tokens = this.#tokensFor(device, recognition)
     const token =
       account === undefined ? undefined : this.#findToken(tokens.usable, charge, account, recognition)

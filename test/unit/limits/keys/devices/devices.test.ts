@@ -255,6 +255,21 @@ describe('accounts', () => {
     expect(outcomesOf(policy, at('/login', shown))).toEqual(['unknown'])
   })
 
+  test('a device is known for the host that it signed in with, as rules compare it', () => {
+    const spellings = ['app.example', 'APP.example', 'app.example:8443', 'app.example.', 'App.Example.:80']
+    const others = ['www.example', 'example', 'app.example.org', 'xapp.example', '192.0.2.1', '[2001:db8::1]']
+    const at = (host: string, cookies = ''): KeySource => ({ ...sourceOf('user=anna', cookies), host })
+    const all = fc.constantFrom(...spellings, ...others)
+    fc.assert(
+      fc.property(all, all, (first, then) => {
+        const device = signIn(policy, at(first)) ?? ''
+        const isSame = first === then || (spellings.includes(first) && spellings.includes(then))
+        expect(outcomesOf(policy, at(then, device))).toEqual([isSame ? 'known' : 'unknown'])
+      }),
+      { numRuns: runs(100) },
+    )
+  })
+
   test('each account of a request is looked at separately', () => {
     const device = signIn(policy, sourceOf('user=anna')) ?? ''
     expect(outcomesOf(policy, sourceOf('user=anna&user=bert', device))).toEqual(['known', 'unknown'])
