@@ -1,6 +1,6 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { requestedUnits, type ListEntry, type Rule, type RuleCondition } from '../../policy.ts'
-import { partName, singleParts } from '../../policy/partition.ts'
+import { partName, singleParts, type SinglePart } from '../../policy/partition.ts'
 import { planSource } from '../../policy/plans.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 
@@ -18,14 +18,7 @@ export function needsOf(rule: Rule): Need[] {
   const { policy, hosts, allowList = [], overrides = [] } = rule
   const needs: Need[] = conditionNeeds(rule)
   if (hosts) needs.push({ what: 'hosts', isKnown: ({ host }) => host !== undefined })
-  for (const part of singleParts(policy.partition)) {
-    const what = partName(part)
-    if (part.kind === 'host') needs.push({ what, isKnown: ({ host }) => host !== undefined })
-    if (part.kind === 'header') needs.push({ what, isKnown: (request) => knowsHeader(request, part.name) })
-    if (part.kind === 'cookie') needs.push({ what, isKnown: (request) => knowsHeader(request, 'cookie') })
-    if (part.kind === 'jwt' || part.kind === 'body') needs.push({ what, isKnown: never })
-    if (part.kind === 'query') needs.push({ what, isKnown: ({ knows }) => knows.query })
-  }
+  needs.push(...singleParts(policy.partition).flatMap(partNeeds))
   for (const name of headersOf([...allowList, ...overrides.flatMap(({ clients }) => clients)]))
     needs.push({ what: `lists: header ${name}`, isKnown: (request) => knowsHeader(request, name) })
   if (policy.countStatus) needs.push({ what: 'countStatus', isKnown: ({ status }) => status !== undefined })
@@ -35,6 +28,30 @@ export function needsOf(rule: Rule): Need[] {
     needs.push({ what: 'concurrency', isKnown: ({ durationMs }) => durationMs !== undefined })
   if (policy.cost?.settle || requestedUnits(policy)) needs.push({ what: 'cost', isKnown: never })
   return needs
+}
+
+function partNeeds(part: SinglePart): Need[] {
+  const what = partName(part)
+  switch (part.kind) {
+    case 'host':
+      return [{ what, isKnown: ({ host }) => host !== undefined }]
+    case 'header':
+      return [{ what, isKnown: (request) => knowsHeader(request, part.name) }]
+    case 'cookie':
+      return [{ what, isKnown: (request) => knowsHeader(request, 'cookie') }]
+    case 'query':
+      return [{ what, isKnown: ({ knows }) => knows.query }]
+    case 'jwt':
+    case 'body':
+      return [{ what, isKnown: never }]
+    case 'ip':
+    case 'network':
+    case 'country':
+    case 'asn':
+    case 'global':
+    case 'path':
+      return []
+  }
 }
 
 /** By the kinds of conditions, such as `when: jwt:plan`. */

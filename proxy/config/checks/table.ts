@@ -175,7 +175,8 @@ function mayBeAbsent(condition: RuleCondition): boolean {
   return condition.kind === 'jwt' && condition.anyOf.some(({ kind }) => kind === 'absent')
 }
 
-const nouns: Partial<Record<SinglePart['kind'] | RuleCondition['kind'], string>> = {
+/** What clients choose, or can leave out; undefined for what they cannot. */
+const nouns: Readonly<Record<SinglePart['kind'] | RuleCondition['kind'], string | undefined>> = {
   header: 'header',
   host: 'header',
   userAgent: 'header',
@@ -183,6 +184,12 @@ const nouns: Partial<Record<SinglePart['kind'] | RuleCondition['kind'], string>>
   query: 'query parameter',
   body: 'value in the body',
   jwt: 'token',
+  ip: undefined,
+  network: undefined,
+  country: undefined,
+  asn: undefined,
+  global: undefined,
+  path: undefined,
 }
 
 /** Whether no client can avoid the rule by what it sends, but for a key that the backend knows. */

@@ -73,16 +73,25 @@ export function hashedKeyOf(text: string): string {
   return `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`
 }
 
-/** The parts that every request has. Any other part is in a request only if its client has sent it. */
-export const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set([
-  'ip',
-  'network',
-  'country',
-  'asn',
-  'host',
-  'global',
-  'path',
-])
+/** Whether every request has the part. Any other part is in a request only if its client has sent it. */
+const isAlwaysThere: Readonly<Record<SinglePart['kind'], boolean>> = {
+  ip: true,
+  network: true,
+  country: true,
+  asn: true,
+  host: true,
+  global: true,
+  path: true,
+  header: false,
+  cookie: false,
+  query: false,
+  jwt: false,
+  body: false,
+}
+
+export const alwaysThere: ReadonlySet<string> = new Set(
+  Object.entries(isAlwaysThere).flatMap(([kind, isThere]) => (isThere ? [kind] : [])),
+)
 
 /**
  * The parts of `first` that a request counts by: all that the client has sent, as the backend may take either of two
