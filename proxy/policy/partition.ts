@@ -1,3 +1,6 @@
+/** The kinds of parts without a name, as tables of limits and operators write them. */
+export const plainParts = ['ip', 'country', 'asn', 'host', 'global'] as const
+
 /**
  * - `ip`: the client's address, or its network as `ipv6Prefix` has it
  * - `network`: the network of the client's address, by the prefix lengths for IPv4 and IPv6
@@ -13,7 +16,7 @@
  * `isNumber`: the backend reads the value as a whole number and ignores text after it.
  */
 export type SinglePart =
-  | { readonly kind: 'ip' | 'host' | 'global' | 'country' | 'asn' }
+  | { readonly kind: (typeof plainParts)[number] }
   | ({ readonly kind: 'network' } & PrefixLengths)
   | { readonly kind: 'jwt'; readonly name: string }
   | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string; readonly isNumber?: true }

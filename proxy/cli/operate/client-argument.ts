@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { withoutMark } from '../../../shared/settings/byte-order-mark.ts'
 import { reasonOf, showValue } from '../../../shared/settings/problems.ts'
 import { isHashedKey } from '../../limits/keys/partition-key.ts'
+import { plainParts } from '../../policy/partition.ts'
 import { CommandError, status } from '../output.ts'
 
 /**
@@ -36,7 +37,7 @@ export function readClient(args: readonly string[]): unknown {
 }
 
 /** As rules name parts of their `key`. */
-const partForm = /^(?:ip(?:\/\d+\/\d+)?|host|country|asn|global|[a-z]+:.+)$/
+const partForm = new RegExp(String.raw`^(?:${plainParts.join('|')}|ip/\d+/\d+|[a-z]+:.+)$`)
 
 function readValue(text: string): string {
   if (!text.startsWith('@')) return text

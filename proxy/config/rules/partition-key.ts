@@ -6,11 +6,16 @@ import {
   writtenByGateway,
 } from '../../http/fields/removed-headers.ts'
 import { alwaysThere } from '../../limits/keys/partition-key.ts'
-import { partName, singleParts, type PartitionPart, type SinglePart } from '../../policy/partition.ts'
+import {
+  partName,
+  plainParts,
+  singleParts,
+  type PartitionPart,
+  type SinglePart,
+} from '../../policy/partition.ts'
 import { meansNetwork, readNetworkKey } from './network-key.ts'
 
-const needs =
-  'ip, ip/24/48, country, asn, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME or jwt:CLAIM, such as header:x-api-key'
+const needs = `${plainParts.join(', ')}, ip/24/48, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME or jwt:CLAIM, such as header:x-api-key`
 
 // The backend does not get them. `__proto__` is a name that Node's parsed headers cannot hold.
 const unseenFields = new Set([...hopByHop, ...forwardProxyHeaders, answeredHere, '__proto__'])
@@ -34,10 +39,8 @@ export const partNames: Readonly<Record<string, RegExp>> = {
   jwt: /^[\x21-\x7e]{1,128}$/,
 }
 
-const plainKinds = ['ip', 'country', 'asn', 'host', 'global'] as const
-
-function isPlain(text: string): text is (typeof plainKinds)[number] {
-  return plainKinds.some((kind) => kind === text)
+function isPlain(text: string): text is (typeof plainParts)[number] {
+  return plainParts.some((kind) => kind === text)
 }
 
 /**
@@ -48,8 +51,7 @@ function isPlain(text: string): text is (typeof plainKinds)[number] {
 const singlePart = z
   .string(`needs ${needs}`)
   .meta({
-    pattern:
-      '^(ip(/[1-9][0-9]{0,2}/[1-9][0-9]{0,2})?|country|asn|host|global|(header|cookie|query|path|body|jwt):.+)$',
+    pattern: `^(${plainParts.join('|')}|ip/[1-9][0-9]{0,2}/[1-9][0-9]{0,2}|(${Object.keys(partNames).join('|')}):.+)$`,
   })
   .transform((text, context): SinglePart => {
     if (isPlain(text)) return { kind: text }
