@@ -98,7 +98,7 @@ export function findContradictions(rule: Counting): Contradiction[] {
   if (planned.some((most) => reserved > most))
     add('plans', `need requests of at least ${reserved} (cost), or no request could ever pass`)
   if (burst !== undefined && !chosen.rule.takesBurst) add('burst', `needs algorithm: ${namesWithBurst}`)
-  const atOnce = burst ?? requests
+  const atOnce = requests === undefined ? burst : chosen.rule.toQuota(rule).quota
   if (atOnce !== undefined && reserved > atOnce) {
     const name = burst === undefined ? 'requests' : 'burst'
     add('cost', `needs to reserve at most ${atOnce} (${name}), or no request could ever pass`)
