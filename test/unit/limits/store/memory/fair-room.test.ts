@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { AdmissionTimes } from '../../../../../proxy/limits/algorithms/sliding/admission-times.ts'
+import { algorithms } from '../../../../../proxy/limits/algorithms/registry.ts'
 import { NONE } from '../../../../../proxy/limits/algorithms/slots/key-index.ts'
 import { Buckets } from '../../../../../proxy/limits/algorithms/token-bucket/buckets.ts'
 import { SlotPool } from '../../../../../proxy/limits/algorithms/slots/slot-pool.ts'
@@ -22,7 +23,7 @@ function draw(from: number, to: number): number {
   return from + Math.floor(random() * (to - from))
 }
 
-test.each(['fixed', 'sliding', 'token-bucket'] as const)(
+test.each(algorithms.filter(({ rule }) => rule.summary !== undefined).map(({ name }) => name))(
   'keys that are made up under one rule evict no counter of another that has fewer, %s',
   (algorithm) => {
     for (let round = 0; round < 8; round++) {
