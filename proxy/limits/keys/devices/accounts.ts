@@ -75,7 +75,8 @@ function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
     case 'query':
       return spelledParameters(part, source)
     case 'path':
-      return [whole(pathOf(source.target.forwardTarget))]
+      // A device is known for the path of its request anyway.
+      return [whole('')]
     default:
       return []
   }

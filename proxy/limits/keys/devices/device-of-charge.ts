@@ -10,6 +10,6 @@ export type DeviceOfCharge = {
    */
   readonly account: string | undefined
   readonly outcome: DeviceOutcome
-  /** The one by which the device is known. */
-  readonly token?: string
+  /** The token that a new one takes the place of. */
+  readonly replaced?: string
 }

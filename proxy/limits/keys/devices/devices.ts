@@ -8,7 +8,7 @@ import { spelledAccounts } from './accounts.ts'
 import { readTokens, writeSetCookie, type SentToken } from './device-cookie.ts'
 import { isMadeFor, writeToken } from './device-token.ts'
 import { mayOverrideMethod } from './method-override.ts'
-import { signInTargetOf } from './sign-in-target.ts'
+import { signInTargets } from './sign-in-target.ts'
 
 /** The final response of the backend, as far as it matters here. */
 type Answer = {
@@ -37,7 +37,8 @@ type Recognition = {
   readonly source: KeySource
   /** The backend may show its form in answer, with the status of a sign-in that worked. */
   readonly mayNotBeSignIn: boolean
-  readonly signInTarget: string
+  /** Those that tokens are valid for; new ones are for the first. */
+  readonly signInTargets: readonly string[]
   comparisonsLeft: number
   readonly accounts: Map<Policy, ReadonlyMap<string, string>>
   readonly tokens: Map<DevicePolicy, SentTokens>
@@ -75,7 +76,7 @@ export class Devices {
     const recognition: Recognition = {
       source,
       mayNotBeSignIn: mayOverrideMethod(source),
-      signInTarget: signInTargetOf(source, method),
+      signInTargets: signInTargets(source, method),
       comparisonsLeft: MAX_COMPARISONS,
       accounts: new Map(),
       tokens: new Map(),
@@ -101,15 +102,18 @@ export class Devices {
     const { device } = policy
     if (!device) return charge
     const spelled = recognition.mayNotBeSignIn ? undefined : accountsOf(policy, recognition).get(partitionKey)
-    const account = spelled === undefined ? undefined : `${recognition.signInTarget} ${spelled}`
+    const [account, ...others] =
+      spelled === undefined ? [] : recognition.signInTargets.map((target) => `${target} ${spelled}`)
     const tokens = this.#tokensFor(device, recognition)
-    const token =
-      account === undefined ? undefined : this.#findToken(tokens.usable, charge, account, recognition)
+    const find = (of: string | undefined): SentToken | undefined =>
+      of === undefined ? undefined : this.#findToken(tokens.usable, charge, of, recognition)
+    const replaced = find(account)
+    const token = replaced ?? find(others[0])
     const outcome: DeviceOutcome = token ? 'known' : tokens.areSent ? 'unknown' : 'none'
     return {
       ...charge,
       partitionKey: token ? keyOfDevice(partitionKey, token) : partitionKey,
-      device: { accountKey: partitionKey, account, outcome, ...(token && { token: token.text }) },
+      device: { accountKey: partitionKey, account, outcome, ...(replaced && { replaced: replaced.text }) },
     }
   }
 
@@ -152,7 +156,7 @@ export class Devices {
       byName.set(device.cookie, cookie)
       cookie.made.push(this.#makeToken(subject))
       onIssued?.(policy)
-      if (of.token !== undefined) cookie.replaced.add(of.token)
+      if (of.replaced !== undefined) cookie.replaced.add(of.replaced)
       if (device.forMs > cookie.device.forMs) cookie.device = device
     }
     return byName

@@ -3,11 +3,28 @@ import type { KeySource } from '../part-values.ts'
 
 /**
  * The method, host and path of a request, which its device is known for: at others under the same rule there may be pages, which answer 200
- * to anything. Hosts are compared as rules compare them, paths as they were sent.
+ * to anything. Hosts are compared as rules compare them, paths as they were sent but for the values of path parameters: of servlets, which
+ * ignore these, `;jsessionid=…` is another one in each session.
+ *
+ * @param source its `host` and `target` are read
+ * @returns what new tokens are for; then, if the path has parameters, the same without them. Tokens of this one are valid for the request,
+ *   but not the other way around: to most services `/login;x` is another page, which may answer 200
  */
-export function signInTargetOf({ host, target }: Pick<KeySource, 'host' | 'target'>, method: string): string {
-  return `${method} ${comparableHost(host)} ${pathOf(target.forwardTarget)}`
+export function signInTargets(
+  { host, target }: Pick<KeySource, 'host' | 'target'>,
+  method: string,
+): readonly [string, ...string[]] {
+  const before = `${method} ${comparableHost(host)}`
+  const path = pathOf(target.forwardTarget)
+  if (!path.includes(';')) return [`${before} ${path}`]
+  return [
+    `${before} ${path.replace(valueOfParameter, ';$1')}`,
+    `${before} ${path.replace(pathParameters, '')}`,
+  ]
 }
+
+const valueOfParameter = /;([^;=/]*)=[^;/]*/g
+const pathParameters = /;[^/]*/g
 
 /** @param target path and query */
 export function pathOf(target: string): string {

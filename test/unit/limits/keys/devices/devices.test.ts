@@ -11,6 +11,7 @@ import { readPart, type KeySource } from '../../../../../proxy/limits/keys/part-
 import type { Charge } from '../../../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../../../proxy/policy.ts'
 import type { PartitionPart } from '../../../../../proxy/policy/partition.ts'
+import { readTarget } from '../../../../../proxy/request/target/target.ts'
 import { runs } from '../../../../support/random/runs.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -268,6 +269,79 @@ describe('accounts', () => {
       }),
       { numRuns: runs(100) },
     )
+  })
+
+  describe('path parameters', () => {
+    const byPath = policyOf([{ kind: 'path', name: 'name', patterns: ['/m/:name/login'] }])
+    const at = (sent: string, cookies = ''): KeySource => {
+      const target = readTarget('POST', sent)
+      if (typeof target === 'string') throw new Error(target)
+      return { ...sourceOf('', cookies), target }
+    }
+    const sessionId = fc.stringMatching(/^[\w.!:-]{0,12}$/)
+    const cases = [
+      [policy, '/login', '?user=anna'],
+      [policy, '/a/login', '?user=anna'],
+      [byPath, '/m/anna/login', ''],
+    ] as const
+
+    test.each(cases)(
+      'the owner of an account is known with another session in the path: %#',
+      (of, path, query) => {
+        fc.assert(
+          fc.property(sessionId, sessionId, (first, second) => {
+            const device = signIn(of, at(`${path};jsessionid=${first}${query}`)) ?? ''
+            expect(device).not.toBe('')
+            expect(outcomesOf(of, at(`${path};jsessionid=${second}${query}`, device))).toEqual(['known'])
+          }),
+          { numRuns: runs(50) },
+        )
+      },
+    )
+
+    test.each(cases)(
+      'a device without parameters is known with them, and keeps its token: %#',
+      (of, path, query) => {
+        const plain = signIn(of, at(path + query)) ?? ''
+        const inPath = at(`${path};jsessionid=A${query}`, plain)
+        expect(outcomesOf(of, inPath)).toEqual(['known'])
+        const both = signIn(of, inPath) ?? ''
+        expect(both.split('.')).toHaveLength(2)
+        for (const parameters of ['', ';jsessionid=B'])
+          expect(outcomesOf(of, at(path + parameters + query, both))).toEqual(['known'])
+        expect((signIn(of, at(path + query, both)) ?? '').split('.')).toHaveLength(2)
+      },
+    )
+
+    // To a service that takes `;` for a part of the name, it may be a page that answers 200 to anything.
+    test.each(['/login;', '/login;x', '/login;x=1', '/login;jsessionid=A', '/;x/login', '/;/login'])(
+      '%s: its device is not known at the path without parameters',
+      (path) => {
+        const device = signIn(policy, at(`${path}?user=anna`)) ?? ''
+        expect(device).not.toBe('')
+        for (const other of [
+          '/login',
+          '/login;other=1',
+          '/login;x;y',
+          '/login;y=x',
+          '/login/;x=1',
+          '//login;x=1',
+        ])
+          expect([other, outcomesOf(policy, at(`${other}?user=anna`, device))]).toEqual([other, ['unknown']])
+      },
+    )
+
+    test('an account with a parameter in its name is not the one without', () => {
+      for (const [mine, yours] of [
+        ['anna;x=1', 'anna'],
+        ['anna;x=1', 'anna;x=2'],
+        ['anna', 'anna;x=1'],
+        ['anna', 'ANNA'],
+      ] as const) {
+        const device = signIn(byPath, at(`/m/${mine}/login`)) ?? ''
+        expect(outcomesOf(byPath, at(`/m/${yours}/login`, device))).not.toContain('known')
+      }
+    })
   })
 
   test('each account of a request is looked at separately', () => {
