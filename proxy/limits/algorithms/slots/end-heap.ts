@@ -3,7 +3,7 @@ import { NONE } from './key-index.ts'
 /**
  * Finds the slot that ends first, for slots whose ends are in no order. It is a binary heap of the last known end of each slot. A slot may
  * end later without being noted: it is read when it comes to the top, and sinks to where it belongs. So a client whose slot ends later with
- * each request costs nothing until then, and each search and change takes logarithmic time at most.
+ * each request costs nothing until then. A change takes logarithmic time, and so does each slot that a search reads.
  */
 export class EndHeap {
   readonly #endsAtMs: (slot: number) => number
@@ -42,9 +42,14 @@ export class EndHeap {
     this.#sink((this.#places[last] ?? 0) - 1, last)
   }
 
-  /** A slot that has ended, or `NONE`. */
-  findEnded(nowMs: number): number {
-    while (this.#size > 0) {
+  /**
+   * A slot that has ended, or `NONE`: there is none, or it was not found within `maxReads`. Slots that end later than known sink meanwhile, so
+   * that the next search goes on from there. In all there are no more of them than calls that made a slot end later.
+   *
+   * @param maxReads how many slots are read at most
+   */
+  findEnded(nowMs: number, maxReads: number): number {
+    for (let reads = 0; reads < maxReads && this.#size > 0; reads++) {
       const slot = this.#heap[0] ?? NONE
       if (this.#knownEnd(slot) > nowMs) return NONE
       const endsAtMs = this.#endsAtMs(slot)

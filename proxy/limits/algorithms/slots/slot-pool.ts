@@ -15,9 +15,22 @@ export type SlotContent = {
   /**
    * A slot in a list that has ended, or `NONE`. Needed where slots do not end nearly in the order in which they were last put into the list
    * of their table: without it only the first one of a list is looked at.
+   *
+   * @param maxReads how many slots it may read: it returns `NONE` if it has found none until then
    */
-  readonly findEnded?: (nowMs: number) => number
+  readonly findEnded?: (nowMs: number, maxReads: number) => number
 }
+
+/**
+ * Slots that are read at most to find an ended one with `findEnded`, for each of the two that a decision reclaims. A request makes one slot
+ * at most end later than known, which takes one read, so that more than one for each decision keep up.
+ */
+const MAX_READS_IN_PASSING = 4
+/**
+ * The same before a slot is evicted: half a millisecond. If many clients have used their slots a second time, and no request came since, more
+ * may be ahead of the ended one than this. One that has not ended is evicted then, until evictions and decisions have read all of these.
+ */
+const MAX_READS_TO_EVICT = 1000
 
 /** Counts of a client pending sync with the shared counters. Only its algorithm reads `counted`. */
 export type PendingSlot = {
@@ -163,12 +176,13 @@ export class SlotPool {
   }
 
   /**
-   * Frees a slot that has ended, if there is one, or evicts the first slot of the largest table. Returns false if no slot is in a list.
+   * Frees a slot that has ended, if one is found (see `MAX_READS_TO_EVICT`), or evicts the first slot of the largest table. Returns false if no slot is in a list.
    *
    * @param largest which table is evicted from; by default the one with the most slots
    */
   evictFirst(nowMs: number, largest = this.#longest): boolean {
-    if (this.#reclaim(this.#listOfTable[this.#firstToEnd.find() ?? NONE], nowMs) > 0) return true
+    const ending = this.#listOfTable[this.#firstToEnd.find() ?? NONE]
+    if (this.#reclaim(ending, nowMs, MAX_READS_TO_EVICT) > 0) return true
     const list = this.#listOfTable[largest.find() ?? NONE]
     if (!list) return false
     this.#evictions += 1
@@ -265,9 +279,9 @@ export class SlotPool {
   }
 
   /** Of this list, or of all with `findEnded`. Returns the number of reclaimed slots, at most 2; there may be more to reclaim. */
-  #reclaim(list: SlotList | undefined, nowMs: number): number {
+  #reclaim(list: SlotList | undefined, nowMs: number, maxReads = MAX_READS_IN_PASSING): number {
     for (let reclaimed = 0; reclaimed < 2; reclaimed++) {
-      const slot = this.#content.findEnded?.(nowMs) ?? this.#findEndedFirst(list, nowMs)
+      const slot = this.#content.findEnded?.(nowMs, maxReads) ?? this.#findEndedFirst(list, nowMs)
       if (slot === NONE) return reclaimed
       this.remove(this.tableOf(slot), slot)
     }

@@ -38,7 +38,7 @@ export class Buckets {
     const content = {
       endsAtMs,
       clear: (slot: number) => ends.delete(slot),
-      findEnded: (nowMs: number) => ends.findEnded(nowMs),
+      findEnded: (nowMs: number, maxReads: number) => ends.findEnded(nowMs, maxReads),
     }
     this.slots = new SlotPool(capacity, seed, new Float64Array(capacity), content, shardOf)
   }
