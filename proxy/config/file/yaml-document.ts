@@ -156,7 +156,7 @@ function blameForPrototype(document: Document.Parsed): Blame | undefined {
   visit(document, {
     Pair(_key, { key }) {
       if (!isScalar(key) || key.value !== '__proto__') return undefined
-      blame = { offset: offsetOf(key) ?? 0, text: 'unknown field "__proto__"' }
+      blame = { offset: offsetOf(key) ?? 0, text: '`__proto__` cannot be used as a name' }
       return visit.BREAK
     },
   })
