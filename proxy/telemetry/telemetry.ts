@@ -3,8 +3,8 @@ import type { Policy } from '../policy.ts'
 
 /**
  * How the rules ended for one policy and one request: counted and let pass, refused, let pass although exceeded
- * (`shadow`), sent to another route as it was exceeded (`routed`); or, where the store did not answer, counted by this process alone and let pass (`local`), let pass without
- * being counted (`open`), or refused for that (`unavailable`).
+ * (`shadow`), sent to another route as it was exceeded (`routed`); or, if the store did not answer, counted by this process alone and let
+ * pass (`local`), let pass without being counted (`open`), or refused for that (`unavailable`).
  */
 export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'routed' | 'local' | 'open' | 'unavailable'
 

@@ -7,7 +7,7 @@ const LOOK_EVERY_MS = 500
 /**
  * Notices when a file has other content: written in place, replaced by a rename, or reached through symbolic links of which
  * one points elsewhere now. It is looked at twice a second, as change notifications do not come through all mounts; see
- * docs/decisions/reload.md. While it is not there, or empty, nothing has changed.
+ * docs/decisions/reload.md. That it becomes missing or empty is no change.
  *
  * @param seen what `signatureOf` has said of it before it was read
  * @param changed called once for each change, and when a file that was missing appears

@@ -10,7 +10,7 @@ export type Waiter = {
   readonly onTurn: () => void
 }
 
-/** Requests behind each other that cost the same, in order: any of them can take the turn of any other. There are as many of both. */
+/** Consecutive requests that cost the same, in order: any of them can take the turn of any other. It has as many waiters as slots. */
 type Run = {
   readonly units: number
   readonly waiters: LinkedList<Waiter>
@@ -24,9 +24,9 @@ type Place = { readonly run: Linked<Run>; readonly waiter: Linked<Waiter> }
  * The requests of one client under one rule that wait in this process, and their turns, both in order. They are released in order: a
  * request that is due still waits for those before it.
  *
- * If a client leaves before its turn, each request behind it that costs the same moves up by one turn, as far as the next one that costs
- * something else, and the last of these turns is given back. The counters accept that only if no turn is reserved behind it, also by other
- * processes. To leave takes the same time in a queue of any length, as clients decide how many requests leave.
+ * If a client leaves before its turn, each later request that costs the same moves up by one turn, as far as the next one that costs
+ * something else, and the last of these turns is given back. The counters accept that only if neither this process nor another one has
+ * reserved a later turn. To leave takes the same time in a queue of any length, as clients decide how many requests leave.
  */
 export class TurnQueue {
   readonly #limiter: Pick<Limiter, 'settle'>

@@ -9,7 +9,7 @@ import { seededRandom } from '../random/seeded-random.ts'
 
 // Run by vitest at the start of every test file.
 fc.configureGlobal({ seed: testSeed() })
-// A Proxy for each assertion finds misspelt matchers, as TypeScript does, and takes more than half of the time of \`expect\`.
+// A Proxy for each assertion finds misspelt matchers, as TypeScript does, and takes more than half of the time of `expect`.
 chai.config.useProxy = false
 Math.random = seededRandom(testSeed())
 
