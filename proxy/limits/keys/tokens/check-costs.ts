@@ -16,7 +16,7 @@ type Key = {
 /** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
 const MAX_KEYS = 8
 
-/** CPU time that the signature checks of a token take at most. Of all algorithms only RSA with 12,952 bits or more takes it for one check. */
+/** CPU time that the signature checks of a token take at most. One check takes it with RSA of 12,952 bits or more, or a long exponent. */
 const MAX_CHECKS_US = 2000
 
 /** Tokens of a request that may take a check each, whatever its CPU time: an access token and an ID token of one issuer. */
@@ -35,6 +35,7 @@ const microseconds: Readonly<Record<string, number>> = {
 }
 /** Of RSA with 2048 bits and the exponent 65537; it grows with the square of the former, and with the length of the exponent. */
 const RSA_US = 50
+const USUAL_EXPONENT = Buffer.from([1, 0, 1])
 /** Bits of an exponent for which a check takes at most as long as with 65537, whose bits are all 0 but for two. */
 const SHORT_EXPONENT_BITS = 13
 
@@ -46,7 +47,7 @@ export function checkCostUs(alg: string, key: Pick<Key, 'n' | 'e'> = {}): number
 /** How much longer a check takes than with the exponent 65537, rounded up. */
 function exponentFactor({ e }: Pick<Key, 'e'>): number {
   const exponent = bytesOf(e)
-  if (exponent.length <= 3) return 1
+  if (exponent.equals(USUAL_EXPONENT)) return 1
   const bits = 8 * exponent.length - Math.clz32(exponent[0] ?? 0) + 24
   return Math.max(1, bits / SHORT_EXPONENT_BITS)
 }
@@ -92,8 +93,8 @@ const kinds: readonly Kind[] = [
 ]
 
 /**
- * Finds keys that are of no use, although the library takes them: RSA keys that are too large or have a long exponent, and keys without a name that a token without
- * one is not tried with, whatever its algorithm, since keys before them take all its checks.
+ * Finds keys that are of no use, although the library takes them: RSA keys that are too large or have a long exponent, and keys without a
+ * name that a token without one is not tried with, whatever its algorithm, since keys before them take all its checks.
  *
  * @param keySet any text
  * @returns a description for each kind of such keys

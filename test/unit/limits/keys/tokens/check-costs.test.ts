@@ -37,11 +37,24 @@ test.each([
   ['RS256', rsaWithExponent(2048, 1024), 0],
   ['PS256', rsaWithExponent(3072, 512), 0],
   ['RS256', rsaWithExponent(4096, 64), 2],
+  ['RS256', rsaWithExponent(4096, 2048), 0],
+  ['RS256', rsaWithExponent(8192, 13), 2],
+  ['RS256', rsaWithExponent(8192, 17), 1],
+  ['RS256', { ...rsa(8192), e: 'AAAAAQAB' }, 2],
 ])('a token may take so many checks of %s', (alg, key, most) => {
   const costsOf = (count: number): number[] => Array.from({ length: count }, () => checkCostUs(alg, key))
   expect(areTooManyChecks(costsOf(most))).toBe(false)
   expect(areTooManyChecks(costsOf(most + 1))).toBe(true)
 })
+
+test.each([2048, 3072, 4096])(
+  'a check with %i bits costs more with each bit of a longer exponent',
+  (bits) => {
+    const costUs = (exponentBits: number): number => checkCostUs('RS256', rsaWithExponent(bits, exponentBits))
+    for (let length = 14; length <= bits; length++) expect(costUs(length)).toBeGreaterThan(costUs(length - 1))
+    expect(costUs(bits)).toBeGreaterThan((costUs(13) * bits) / 16)
+  },
+)
 
 test.each<[string, number[], boolean]>([
   ['an access token and an ID token of ES512 that name their keys', [1, 1], false],
