@@ -104,6 +104,12 @@ export default {
       },
     },
     {
+      name: 'parts-of-a-policy-are-below-it',
+      severity: 'error',
+      from: { path: '^proxy/policy/' },
+      to: { path: '^proxy/policy[.]ts$' },
+    },
+    {
       name: 'gateway-and-origin-are-apart',
       severity: 'error',
       from: { path: '^(proxy|origin)/' },

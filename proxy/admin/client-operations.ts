@@ -14,7 +14,7 @@ import type { CounterAdmin, CounterState, ResetOutcome } from '../limits/store/c
 import type { Explanation } from '../limits/explain/explain.ts'
 import type { Charge } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
-import { planKeyName } from '../policy/plan-key-name.ts'
+import { planKeyName } from '../limits/plans/plan-key-name.ts'
 import type { PlanOwner, PlanStore } from '../limits/plans/plan-store.ts'
 import type { ReplicaExchange } from './replicas/exchange.ts'
 import type { Replicas } from './replicas/report.ts'

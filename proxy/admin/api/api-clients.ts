@@ -6,7 +6,7 @@ import { sumThrottled, type ThrottledClient } from '../../limits/clients/throttl
 import type { Charge } from '../../limits/limiter.ts'
 import { writePattern, type ListEntry, type Policy, type Rule } from '../../policy.ts'
 import { partName } from '../../policy/partition.ts'
-import { writeCondition } from '../../policy/written-conditions.ts'
+import { writeCondition } from '../../limits/conditions/written-conditions.ts'
 import { planSource } from '../../policy/plans.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'

@@ -3,7 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 import { reasonOf } from '../../../shared/settings/problems.ts'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { IS_GONE, signatureOf, watchFile } from '../../config/reload/watch-file.ts'
-import type { GeoFiles } from '../../policy/geo-files.ts'
+import type { GeoFiles } from '../../config/clients/geoip.ts'
 import { openDatabase, type Database } from '../../request/addresses/geo/database.ts'
 import { UNKNOWN, type Geo, type GeoField } from '../../request/addresses/geo/geo.ts'
 

@@ -8,7 +8,7 @@ import { addedNames, createLimitHeaders, limitHeaderNames } from '../../limits/r
 import type { RequestTable } from '../../limits/request-table.ts'
 import { requestedUnits, type Policy } from '../../policy.ts'
 import { singleParts } from '../../policy/partition.ts'
-import { conditionHeaders } from '../../policy/condition-needs.ts'
+import { conditionHeaders } from '../../limits/rules/condition-needs.ts'
 import { hideCookies } from '../../request/values/hidden-cookies.ts'
 import type { HandlerOptions } from '../../server/handler-options.ts'
 

@@ -3,7 +3,7 @@ import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { calendarUnits } from '../../limits/algorithms/calendar/calendar.ts'
 import type { Policy, Rule } from '../../policy.ts'
 import { singleParts } from '../../policy/partition.ts'
-import { conditionClaims } from '../../policy/condition-needs.ts'
+import { conditionClaims } from '../../limits/rules/condition-needs.ts'
 import type { gatewayTable } from '../settings-table.ts'
 import type { PlaceOfRule } from './table.ts'
 

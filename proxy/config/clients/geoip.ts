@@ -8,15 +8,17 @@ import {
   type Place,
   type Problem,
 } from '../../../shared/settings/problems.ts'
-import type { Rule } from '../../policy.ts'
+import type { ListFile, Rule } from '../../policy.ts'
 import { singleParts } from '../../policy/partition.ts'
-import type { GeoFiles } from '../../policy/geo-files.ts'
 import { openDatabase } from '../../request/addresses/geo/database.ts'
 import type { GeoField } from '../../request/addresses/geo/geo.ts'
 import { listFile, listPath } from './address-items.ts'
 
 const needs = 'needs a mapping with country or asn, or both: { country: FILE.mmdb, asn: FILE.mmdb }'
 const fields = ['country', 'asn'] as const
+
+/** The databases that `geoip` names, as written and with absolute paths. */
+export type GeoFiles = { readonly country?: ListFile; readonly asn?: ListFile }
 
 /** `geoip`, as written. */
 export const geoip = z

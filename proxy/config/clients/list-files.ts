@@ -8,7 +8,7 @@ import {
   type Problem,
 } from '../../../shared/settings/problems.ts'
 import type { ListEntry, ListFile, Rule, RuleCondition } from '../../policy.ts'
-import { conditionsOf } from '../../policy/condition-needs.ts'
+import { conditionsOf } from '../../limits/rules/condition-needs.ts'
 
 type Lists = {
   readonly allowList?: readonly ListEntry[] | undefined

@@ -1,4 +1,4 @@
-import { conditionText } from '../../policy/written-conditions.ts'
+import { conditionText } from '../conditions/written-conditions.ts'
 import type { UnmetCondition } from '../conditions/conditions.ts'
 
 /** Why a condition keeps a rule from applying, with the condition as the table has it. */

@@ -1,5 +1,5 @@
 import type { Policy } from '../../policy.ts'
-import { planKeyName } from '../../policy/plan-key-name.ts'
+import { planKeyName } from './plan-key-name.ts'
 import { hasPlan, readsStoredPlan } from '../../policy/plans.ts'
 import { withPlan } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState } from '../limiter.ts'

@@ -3,7 +3,7 @@ import { createClientOperations } from '../../../proxy/admin/client-operations.t
 import { partsOf, idOf, type ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
 import { createClientTable } from '../../../proxy/limits/clients/client-table.ts'
 import { createMemoryPlans } from '../../../proxy/limits/plans/stored-plans.ts'
-import { planKeyName } from '../../../proxy/policy/plan-key-name.ts'
+import { planKeyName } from '../../../proxy/limits/plans/plan-key-name.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
 import { recordLog } from '../../support/limiter/limiters.ts'
 

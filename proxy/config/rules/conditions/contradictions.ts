@@ -1,6 +1,6 @@
 import type { ListEntry, RuleCondition } from '../../../policy.ts'
 import type { TextTest } from '../../../policy/conditions.ts'
-import { conditionText } from '../../../policy/written-conditions.ts'
+import { conditionText } from '../../../limits/conditions/written-conditions.ts'
 import { createAddressSet } from '../../../request/addresses/address-set.ts'
 import { parseAddressRange, type AddressRange } from '../../../request/addresses/ip-address.ts'
 

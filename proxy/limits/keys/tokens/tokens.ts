@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../../../shared/log.ts'
 import { policiesOf, type Rule } from '../../../policy.ts'
-import { conditionClaims } from '../../../policy/condition-needs.ts'
+import { conditionClaims } from '../../rules/condition-needs.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { KeySet } from './key-set.ts'
 import { loadKeySet, type KeySetPlace } from './load-key-set.ts'

@@ -1,5 +1,5 @@
 import { maxDelayMs, refusesOver, type Policy } from '../../../policy.ts'
-import { planKeyName } from '../../../policy/plan-key-name.ts'
+import { planKeyName } from '../../plans/plan-key-name.ts'
 import { readsStoredPlan } from '../../../policy/plans.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { algorithmOf, takesUnits, usualAlgorithm, withPlan } from '../../algorithms/registry.ts'

@@ -3,7 +3,7 @@ import { createMemoryPlans } from '../../../../proxy/limits/plans/stored-plans.t
 import { readLateAnswers } from '../../../../proxy/limits/store/late-answers.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import type { PartitionPart, SinglePart } from '../../../../proxy/policy/partition.ts'
-import { planKeyName } from '../../../../proxy/policy/plan-key-name.ts'
+import { planKeyName } from '../../../../proxy/limits/plans/plan-key-name.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 const plans = { quotas: { free: 2, pro: 50 } }

@@ -1,5 +1,5 @@
-import type { Policy } from '../policy.ts'
-import { partName } from '../policy/partition.ts'
+import type { Policy } from '../../policy.ts'
+import { partName } from '../../policy/partition.ts'
 
 const names = new WeakMap<object, string>()
 

@@ -1,4 +1,4 @@
-import type { Rule, RuleCondition } from '../policy.ts'
+import type { Rule, RuleCondition } from '../../policy.ts'
 
 /** All conditions of a rule. */
 export function conditionsOf({ when = [], unless = [] }: Rule): readonly RuleCondition[] {

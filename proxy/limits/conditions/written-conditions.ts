@@ -1,5 +1,5 @@
-import type { ListEntry, RuleCondition } from '../policy.ts'
-import type { TextTest } from './conditions.ts'
+import type { ListEntry, RuleCondition } from '../../policy.ts'
+import type { TextTest } from '../../policy/conditions.ts'
 
 /** A condition in the form of the limits table. */
 export function writeCondition(condition: RuleCondition): object {
