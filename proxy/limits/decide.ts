@@ -1,6 +1,6 @@
 import { isPreflight } from '../http/fields/cors.ts'
 import type { Policy } from '../policy.ts'
-import { hasBodyKey } from '../policy/partition.ts'
+import { hasBodyKey, readsBody } from '../policy/partition.ts'
 import { localReply, whyRejected, type RequestHead } from '../request/request-head.ts'
 import { areRequested } from './costs/requested-charges.ts'
 import type { SentBody } from './keys/body/body-values.ts'
@@ -55,7 +55,7 @@ function decideWithClaims(
   if (asked.isFinished) return { outcome: 'gone' }
   const met = policiesWithMetConditions(asked, head, claims, table)
   const applying = table.hasPlans ? choosePlans(met, claims, asked) : met
-  if (!table.hasBodyKeys || !applying.some(hasBodyKey))
+  if (!table.hasBodyRules || !applying.some(readsBody))
     return decideCharges(asked, head, { claims, applying }, table)
   const body = (table.readsBodies && asked.readBody?.()) || missingBody
   if (body instanceof Promise)
@@ -88,7 +88,7 @@ function decideWithBody(
   if (sent === 'gone') return { outcome: 'gone' }
   const isNeeded = read.applying.some((policy) => policy.mode === 'enforce' && hasBodyKey(policy))
   if ('unread' in sent && sent.unread === 'memory' && isNeeded) return { outcome: 'busy' }
-  const names = bodyNamesOf(read.applying.filter(hasBodyKey))
+  const names = bodyNamesOf(read.applying.filter(readsBody))
   const body = new KeyBody(sent, asked.request, head.target.forwardTarget, names)
   return decideCharges(asked, head, { ...read, body }, table)
 }

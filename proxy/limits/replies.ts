@@ -105,17 +105,17 @@ export type LimitHeaders = (states: readonly PolicyState[]) => string[]
 /**
  * Makes the headers in each of these formats; none without a format.
  *
- * @param hasBodyKeys some policies count by what the body says, and clients are told nothing of these: a stranger would be told how many
- *   others try an account
+ * @param hasBodyRules some policies may count by what the body says, and clients are told nothing of these: a stranger would be told how
+ *   many others try an account
  * @param wallNow the time of day, in milliseconds since 1970
  */
 export function createLimitHeaders(
   formats: readonly LimitHeaderFormat[],
-  hasBodyKeys = false,
+  hasBodyRules = false,
   wallNow: () => number = Date.now,
 ): LimitHeaders {
   const make = createAllHeaders(formats, wallNow)
-  return hasBodyKeys ? (states) => make(states.filter(({ policy }) => !hasBodyKey(policy))) : make
+  return hasBodyRules ? (states) => make(states.filter(({ policy }) => !hasBodyKey(policy))) : make
 }
 
 function createAllHeaders(formats: readonly LimitHeaderFormat[], wallNow: () => number): LimitHeaders {

@@ -4,7 +4,7 @@ import { compileClientListsInSteps, type WrittenLists } from './clients/lists/cl
 import { compileConditionsInSteps } from './conditions/conditions.ts'
 import { Devices } from './keys/devices/devices.ts'
 import type { ListEntry, Rule } from '../policy.ts'
-import { hasBodyKey } from '../policy/partition.ts'
+import { readsBody } from '../policy/partition.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
 import type { Geo } from '../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
@@ -25,7 +25,7 @@ export type RequestTable = Pick<
   | 'addresses'
   | 'geo'
   | 'devices'
-  | 'hasBodyKeys'
+  | 'hasBodyRules'
   | 'hasPlans'
 > & {
   /** The current rules: none with limiting switched off. */
@@ -84,7 +84,7 @@ export function* compileTableInSteps(
     geo,
     devices: composeDevices(rules, settings.deviceSecret),
     hasPlans: rules.some(({ policy }) => policy.plans !== undefined),
-    hasBodyKeys: rules.some(({ policy }) => hasBodyKey(policy)),
+    hasBodyRules: rules.some(({ policy }) => readsBody(policy)),
     head: {
       maxTargetBytes: settings.maxTargetBytes,
       maxHeaderCount: settings.maxHeaderCount,

@@ -34,9 +34,9 @@ export type DecisionTable = {
   readonly tokens: TokenReader | undefined
   /** Undefined if no rule has `device`. */
   readonly devices: Devices | undefined
-  /** A rule counts by what the body of requests says. */
-  readonly hasBodyKeys: boolean
-  /** True if bodies can be read, and a rule reads its key or the units to reserve from them. */
+  /** A rule reads the body of requests, for its key or its devices. */
+  readonly hasBodyRules: boolean
+  /** True if bodies can be read, and a rule reads its key, its devices or the units to reserve from them. */
   readonly readsBodies: boolean
   /** A rule has other quotas for clients with a plan. */
   readonly hasPlans: boolean

@@ -50,6 +50,14 @@ export function singleParts(partition: readonly PartitionPart[]): readonly Singl
   return partition.flatMap((part) => (part.kind === 'first' ? part.of : [part]))
 }
 
+/** Whether a policy reads the body of requests: for its key, or for a method in it that makes a sign-in another request. */
+export function readsBody(policy: {
+  readonly partition: readonly PartitionPart[]
+  readonly device?: object | undefined
+}): boolean {
+  return policy.device !== undefined || hasBodyKey(policy)
+}
+
 /** Whether a policy counts by what the body of requests says. */
 export function hasBodyKey({ partition }: { readonly partition: readonly PartitionPart[] }): boolean {
   for (const part of partition)

@@ -112,7 +112,7 @@ beforeAll(async () => {
     preflightRules: undefined,
     accountOverrides: undefined,
     hasPlans: false,
-    hasBodyKeys: false,
+    hasBodyRules: false,
     readsBodies: false,
     heldBodies: new HeldBodyMemory(),
     requestBuffering: 0,

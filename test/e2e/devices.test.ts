@@ -224,6 +224,48 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     expect(cookiesSet(await first.send('POST', target))).toEqual(['session=1; Path=/'])
   })
 
+  describe('a request that the backend may take for one with another method', () => {
+    const wrapped = (body: string): [string, string] => [
+      'multipart/form-data; boundary=b',
+      `--b\r\nContent-Disposition: form-data; name="_method"\r\n\r\n${body}\r\n--b--\r\n`,
+    ]
+    const form = 'application/x-www-form-urlencoded'
+    const sent: readonly (readonly [string, string, string])[] = [
+      ['a form', form, 'a=1&_method=PUT'],
+      ['a form without its type', 'text/plain', '_method=get'],
+      ['a form in parts', ...wrapped('GET')],
+      ['JSON', 'application/json', '{"_method":"GET"}'],
+      ['a form after 64 KiB', form, `a=${'1'.repeat(65_536)}&_method=GET`],
+    ]
+    /** Under a rule whose key is not in the body. */
+    async function enterCode(user: string, cookie: string, type?: string, body?: string, query = '') {
+      const headers = {
+        'x-user': user,
+        ...(cookie !== '' && { cookie }),
+        ...(type && { 'content-type': type }),
+      }
+      const options = body === undefined ? { headers } : { headers, body }
+      return first.send('POST', `/code?password=right&status=204${query}`, options)
+    }
+
+    test.each(sent)('gets no device: a field in %s', async (_, type, body) => {
+      const user = newAccount()
+      const own = deviceIn(await enterCode(user, '', form, 'code=1&_method=post'))
+      expect(own).not.toBe('')
+      expect(deviceIn(await enterCode(user, '', type, body))).toBe('')
+      // Nor does it count by its device.
+      expect((await enterCode(user, own, type, body)).status).toBe(429)
+      expect((await enterCode(user, own, form, 'code=1')).status).toBe(204)
+    })
+
+    test('gets no device: a field in the query, or a header', async () => {
+      expect(deviceIn(await enterCode(newAccount(), '', undefined, undefined, '&_method=GET'))).toBe('')
+      const headers = { 'x-user': newAccount(), 'x-http-method-override': 'GET' }
+      const reply = await first.send('POST', '/code?password=right&status=204', { headers })
+      expect([reply.status, deviceIn(reply)]).toEqual([204, ''])
+    })
+  })
+
   test('the backend never gets the cookie, and others as they were sent', async () => {
     const sent: readonly (readonly [string, string | undefined])[] = [
       ['a=1;  sluice_device=x ;b="2;c"', 'a=1;b="2;c"'],

@@ -25,7 +25,7 @@ export type TableOptions = Pick<
   | 'tokens'
   | 'devices'
   | 'hiddenCookies'
-  | 'hasBodyKeys'
+  | 'hasBodyRules'
   | 'hasPlans'
   | 'readsBodies'
   | 'refusals'
@@ -47,7 +47,7 @@ export function* composeTable(
     conditions,
     geo,
     devices,
-    hasBodyKeys,
+    hasBodyRules,
     hasPlans,
   }: RequestTable,
   {
@@ -59,7 +59,7 @@ export function* composeTable(
   },
 ): Steps<Omit<TableOptions, 'limiter'>> {
   const { allowList, denyList } = settings
-  const hasBodies = hasBodyKeys || readsBodies(written)
+  const hasBodies = hasBodyRules || readsBodies(written)
   yield
   const deciding = new Set(written.flatMap((rule) => [...headersOf(rule.policy), ...conditionHeaders(rule)]))
   yield
@@ -76,11 +76,11 @@ export function* composeTable(
     tokens,
     devices,
     hiddenCookies: composeHiddenCookies(settings),
-    hasBodyKeys,
+    hasBodyRules,
     hasPlans,
     readsBodies: hasBodies,
     refusals: settings.refusals,
-    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, hasBodyKeys),
+    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, hasBodyRules),
     classifyField: createRequestClassifier(
       [...deciding, ...(hasBodies ? ['content-type', 'content-encoding'] : [])],
       settings.keepUnusualHeaders,

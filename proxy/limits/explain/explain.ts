@@ -5,7 +5,7 @@ import { DEFAULT_UPSTREAM } from '../../telemetry/metrics/upstream-counters.ts'
 import type { TokenReader } from '../keys/tokens/token-reader.ts'
 import { decideRequest } from '../decide.ts'
 import type { AskedRequest } from '../verdict.ts'
-import { hasBodyKey } from '../../policy/partition.ts'
+import { readsBody } from '../../policy/partition.ts'
 import type { RequestHead } from '../../request/request-head.ts'
 import type { UnreadKey } from '../../telemetry/telemetry.ts'
 import { KeyBody } from '../keys/body/key-body.ts'
@@ -153,7 +153,7 @@ async function explainRules(
 }
 
 function keyBodyOf(body: Buffer, { request, applying }: AskedRequest, { target }: RequestHead): KeyBody {
-  const names = bodyNamesOf(applying.filter(hasBodyKey))
+  const names = bodyNamesOf(applying.filter(readsBody))
   return new KeyBody(readPartOf(body), request, target.forwardTarget, names)
 }
 

@@ -75,7 +75,7 @@ export class Devices {
     if (!charges.some(({ policy }) => policy.device)) return charges
     const recognition: Recognition = {
       source,
-      mayNotBeSignIn: mayOverrideMethod(source),
+      mayNotBeSignIn: mayOverrideMethod(source, method),
       signInTargets: signInTargets(source, method),
       comparisonsLeft: MAX_COMPARISONS,
       accounts: new Map(),

@@ -5,6 +5,7 @@ import { Devices } from '../../../../../proxy/limits/keys/devices/devices.ts'
 import { readToken, writeToken } from '../../../../../proxy/limits/keys/devices/device-token.ts'
 import { readTokens } from '../../../../../proxy/limits/keys/devices/device-cookie.ts'
 import { KeyBody } from '../../../../../proxy/limits/keys/body/key-body.ts'
+import type { SentBody } from '../../../../../proxy/limits/keys/body/body-values.ts'
 import { bodyNamesOf } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
 import { partitionKeysOf } from '../../../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../../../proxy/limits/keys/part-values.ts'
@@ -17,6 +18,7 @@ import { runs } from '../../../../support/random/runs.ts'
 const dayMs = 24 * 60 * 60 * 1000
 const cookie = 'sluice_device'
 const user = { kind: 'query', name: 'user' } as const
+const email = { kind: 'body', name: 'email', path: ['email'] } as const
 
 function policyOf(partition: readonly PartitionPart[], name = 'account'): Policy {
   return {
@@ -39,7 +41,13 @@ function sourceOf(query: string, cookies = '', headers: Record<string, string> =
     headers: { ...headers, ...(cookies !== '' && { cookie: cookies }) },
     claims: undefined,
     addresses: { readClientField: () => undefined },
+    body: bodyOf({ unread: 'missing' }, '', `/login?${query}`),
   } as unknown as KeySource
+}
+
+function bodyOf(sent: SentBody, type: string, target = '/login'): KeyBody {
+  const rawHeaders = type === '' ? [] : ['content-type', type]
+  return new KeyBody(sent, { rawHeaders }, target, bodyNamesOf([policyOf([email])]))
 }
 
 let nowMs = Date.UTC(2026, 0, 1)
@@ -169,14 +177,10 @@ describe('accounts', () => {
     )
   })
 
-  const email = { kind: 'body', name: 'email', path: ['email'] } as const
   const ofBody = policyOf([email])
 
   function posted(type: string, text: string, cookies = ''): KeySource {
-    const sent = { bytes: Buffer.from(text), isWhole: true }
-    const rawHeaders = ['content-type', type]
-    const body = new KeyBody(sent, { rawHeaders }, '/login', bodyNamesOf([ofBody]))
-    return { ...sourceOf('', cookies), body }
+    return { ...sourceOf('', cookies), body: bodyOf({ bytes: Buffer.from(text), isWhole: true }, type) }
   }
 
   const writers = {
@@ -233,10 +237,32 @@ describe('accounts', () => {
       'x-method-override',
     ])
       expect(signIn(policy, sourceOf('user=anna', '', { [name]: 'GET' }))).toBeUndefined()
+    for (const method of ['PROPFIND', 'search', 'm-search'])
+      expect(signIn(ofBody, posted(type, `email=anna&_method=${method}`))).toBeUndefined()
+    // To a backend that ignores the header or the field, it is a request for the form.
+    expect(signIn(policy, sourceOf('user=anna&_method=post'), devices, 'GET')).toBeUndefined()
+    const inHeader = sourceOf('user=anna', '', { 'x-http-method-override': 'POST' })
+    expect(signIn(policy, inHeader, devices, 'GET')).toBeUndefined()
     // Forms that name the method that the request has, and JSON-RPC.
     expect(signIn(ofBody, posted(type, 'email=anna&_method=post'))).toBeDefined()
     expect(signIn(ofBody, posted('application/json', '{"method":"login","email":"anna"}'))).toBeDefined()
     expect(signIn(policy, sourceOf('user=anna', '', { 'x-http-method-override': 'POST' }))).toBeDefined()
+  })
+
+  test('a request whose body is not read, or not all of it, gets no device, whatever its key', () => {
+    const [type, text] = writers.form('anna')
+    const bytes = Buffer.from(text)
+    const device = signIn(policy, sourceOf('user=anna')) ?? ''
+    for (const [sent, coding] of [
+      [{ unread: 'memory' }],
+      [{ bytes, isWhole: false }],
+      [{ bytes, isWhole: true }, 'compress'],
+    ] as const) {
+      const rawHeaders = ['content-type', type, ...(coding ? ['content-encoding', coding] : [])]
+      const body = new KeyBody(sent, { rawHeaders }, '/login', bodyNamesOf([policy]))
+      expect(signIn(policy, { ...sourceOf('user=anna'), body })).toBeUndefined()
+      expect(outcomesOf(policy, { ...sourceOf('user=anna', device), body })).toEqual(['unknown'])
+    }
   })
 
   test('a device is known for the method and path that it signed in with', () => {
