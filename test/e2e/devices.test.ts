@@ -37,6 +37,9 @@ limits:
 `
 const secret = 'a-secret-of-thirty-two-characters-or-more'
 
+/** Of all gateways, which have ports of their own. */
+const host = 'shop.example.com'
+
 const places = ['memory', 'workers', 'Redis'] as const
 
 /** A new account for each test. */
@@ -97,7 +100,12 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
   ): Promise<Reply> {
     const gateway = gateways[++turn % gateways.length] ?? first
     const target = `/login?user=${encodeURIComponent(user)}&password=${password}&status=${status}`
-    const sent = { 'x-forwarded-for': `192.0.2.${turn % 250}`, ...headers, ...(cookie !== '' && { cookie }) }
+    const sent = {
+      host,
+      'x-forwarded-for': `192.0.2.${turn % 250}`,
+      ...headers,
+      ...(cookie !== '' && { cookie }),
+    }
     return gateway.send('POST', target, { headers: sent })
   }
 
@@ -143,7 +151,8 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     const device = deviceIn(await login(user, 'right', '', at('www.example.com')))
     expect(device).not.toBe('')
     expect(await statusesOf(5, user, 'wrong')).toEqual([401, 401, 401, 401, 401])
-    expect((await login(user, 'right', device, at('app.example.com'))).status).toBe(429)
+    for (const other of ['app.example.com', 'www.example.com:8080', 'www.example.com.'])
+      expect((await login(user, 'right', device, at(other))).status).toBe(429)
     expect((await login(user, 'right', device, at('WWW.example.com'))).status).toBe(200)
   })
 
@@ -293,7 +302,8 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     await statusesOf(5, user, 'wrong')
     const session = connectHttp2(first.port, { cleartext: true })
     const path = `/login?user=${encodeURIComponent(user)}&password=right`
-    const ask = (cookie: string[]) => sendHttp2(session, { ':method': 'POST', ':path': path, cookie })
+    const ask = (cookie: string[]) =>
+      sendHttp2(session, { ':method': 'POST', ':authority': host, ':path': path, cookie })
     expect((await ask(['a=1'])).status).toBe(429)
     backend.seen.length = 0
     const reply = await ask(['a=1', device, 'b=2'])
@@ -323,6 +333,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     ): Promise<Reply> => {
       const gateway = gateways[++turn % gateways.length] ?? first
       const headers = {
+        host,
         'content-type': type,
         'x-forwarded-for': `198.51.${place.length}.${turn % 250}`,
         ...(cookie !== '' && { cookie }),
@@ -389,7 +400,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       })
     }
     const explained = async (cookie: string): Promise<unknown> => {
-      const headers = { ...(cookie !== '' && { cookie }) }
+      const headers = { host, ...(cookie !== '' && { cookie }) }
       const asked = { method: 'POST', target: `/login?user=${user}`, headers }
       const { body } = await askOperator(first, 'POST', '/api/explain', asked)
       return (body as { rules: { name: string; why?: string }[] }).rules.find(
@@ -397,7 +408,9 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       )
     }
     const device = deviceIn(await login(user.replace('@', '%40'), 'right'))
-    const known = deviceIn(await first.send('POST', `/login?user=${user}&password=right`))
+    const known = deviceIn(
+      await first.send('POST', `/login?user=${user}&password=right`, { headers: { host } }),
+    )
     expect(await explained(known)).toMatchObject({
       counts: true,
       why: 'counts by account and device, as the device has signed in to this account',
@@ -426,10 +439,10 @@ test.each([1, 2])(
     })
     const signIn = (cookie = '') =>
       gateway.send('POST', '/login?user=anna&password=right', {
-        headers: { ...(cookie !== '' && { cookie }) },
+        headers: { host, ...(cookie !== '' && { cookie }) },
       })
     const isKnown = async (cookie: string): Promise<boolean> => {
-      const asked = { method: 'POST', target: '/login?user=anna', headers: { cookie } }
+      const asked = { method: 'POST', target: '/login?user=anna', headers: { host, cookie } }
       const { body } = await askOperator(gateway, 'POST', '/api/explain', asked)
       const { rules } = body as { rules: { why?: string }[] }
       return rules.some(({ why }) => why?.startsWith('counts by account and device') ?? false)
