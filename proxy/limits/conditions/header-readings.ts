@@ -28,7 +28,14 @@ export function createHeaderReader(name: string): (source: HeaderSource) => Read
 }
 
 function readHeader(name: string, text: string, rawHeaders: readonly string[]): Readings {
-  return isEmpty.test(withSpaces(text)) ? blank : new HeaderReadings(name, text, rawHeaders)
+  const isBlank = !beginsWithWord(text) && isEmpty.test(withSpaces(text))
+  return isBlank ? blank : new HeaderReadings(name, text, rawHeaders)
+}
+
+/** The usual case, without a regular expression. */
+function beginsWithWord(text: string): boolean {
+  const code = text.charCodeAt(0)
+  return (code >= 0x30 && code <= 0x39) || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a)
 }
 
 /**
