@@ -1,6 +1,9 @@
+import { KeyBody } from '../../../proxy/limits/keys/body/key-body.ts'
+import { bodyNamesOf } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import { Devices } from '../../../proxy/limits/keys/devices/devices.ts'
 import { partitionKeysOf } from '../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../proxy/limits/keys/part-values.ts'
+import { readTarget } from '../../../proxy/request/target/target.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
 import { wallClockMs } from '../../support/calendar/wall-clock.ts'
@@ -16,11 +19,22 @@ const policy = {
   device: { cookie: 'device', forMs: 90 * 86_400_000, status: [{ first: 200, last: 299 }] },
 } as const
 
-function recognize(query: string, cookie: string): unknown {
-  const source = {
-    target: { forwardTarget: `/login?${query}` },
+const names = bodyNamesOf([policy])
+
+function recognize(rawTarget: string, cookie: string): unknown {
+  const target = readTarget('POST', rawTarget)
+  // The rest of an endless one, say: the request is answered 400.
+  if (typeof target === 'string') return target
+  const source: KeySource = {
+    client: { address: '192.0.2.1', prefix: '192.0.2.1' },
+    host: 'app.example',
+    target,
+    claims: undefined,
     headers: { cookie },
-  } as unknown as KeySource
+    addresses: { readClientField: () => undefined },
+    // Without one, accounts would not be read: it could name another method.
+    body: new KeyBody({ unread: 'missing' }, { rawHeaders: [] }, target.forwardTarget, names),
+  }
   const keys = partitionKeysOf(policy, (part) => readPart(part, source))
   const charges = keys.slice(0, 8).map((partitionKey) => ({ policy, partitionKey }))
   return devices.recognize(charges, source, 'POST')
@@ -56,7 +70,7 @@ const cookies: CostRow = {
   ],
   atoms: [`device=${token}`, token, 'device=', ';', '; ', ' ', '.', '=', 'a', '{n}', 'A'],
   wrap: (content) => `device=${content}; device=x`,
-  open: openText((cookie) => recognize(accounts, cookie)),
+  open: openText((cookie) => recognize(`/login?${accounts}`, cookie)),
 }
 
 const named: CostRow = {
@@ -76,7 +90,16 @@ const named: CostRow = {
   ],
   atoms: ['user=', '%75ser=', '&', ';', '=', 'a', 'A', '%61', '%00', '[', ']', '+', '{n}'],
   wrap: (content) => `user=${content}`,
-  open: openText((query) => recognize(query, `device=${token}`)),
+  open: openText((query) => recognize(`/login?${query}`, `device=${token}`)),
 }
 
-export const rows: readonly CostRow[] = [cookies, named]
+const paths: CostRow = {
+  ...whole,
+  name: 'a path with parameters, which a device is known for',
+  units: [';', ';a', ';a=', ';a={n}', ';=', 'a', '=', '/;a=1', ';a=1/b'],
+  atoms: [';', '=', '/', 'a', 'A', ';a=1', '%3b', '{n}'],
+  wrap: (content) => `/login;${content}`,
+  open: openText((path) => recognize(`${path}?user=anna`, `device=${token}`)),
+}
+
+export const rows: readonly CostRow[] = [cookies, named, paths]
