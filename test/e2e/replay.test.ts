@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
@@ -8,6 +8,7 @@ import type { Suggestion } from '../../proxy/cli/replay/suggest.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
 import { commandOf, type Finished } from '../support/gateway/process.ts'
 import { directoryWith, loadWithFile } from '../support/gateway/settings.ts'
+import { atEndOfFile } from '../support/run/at-end.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const start = Date.UTC(2026, 2, 1)
@@ -485,6 +486,18 @@ limits:
     const { status, stderr } = await runHosted(['replay', '--suggest', '-'])
     expect(status).toBe(2)
     expect(stderr).toContain('--suggest')
+  })
+
+  test('reads the settings twice, so a pipe will not do', async () => {
+    const cwd = makeTemporaryDirectory()
+    const path = join(cwd, 'pipe')
+    execFileSync('mkfifo', [path])
+    writeFileSync(join(cwd, 'a.log'), textOf(lines))
+    const writer = execFile('sh', ['-c', 'printf %s "$1" > "$2"', 'sh', table, path])
+    atEndOfFile(() => void writer.kill())
+    const { status, stderr } = await runHosted(['replay', '--suggest', 'a.log'], { CONFIG_FILE: path }, cwd)
+    expect(status).toBe(2)
+    expect(stderr).toContain('--suggest reads the settings twice')
   })
 })
 

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { readGeo } from '../../app/addresses/live-geo.ts'
@@ -38,6 +39,8 @@ export async function replay(files: readonly string[], options: ReplayOptions): 
     throw new CommandError('standard input can be read once only', status.usage)
   if (options.suggest && files.includes('-'))
     throw new CommandError('--suggest reads the logs twice, so it needs files', status.usage)
+  if (options.suggest && settings.limitsFile !== undefined && !statSync(settings.limitsFile).isFile())
+    throw new CommandError('--suggest reads the settings twice, so they must be in a file', status.usage)
   const networks = trustedNetworks(settings)
   const excluded = readExcluded(options.exclude ?? [])
   const start = (tried: GatewaySettings): Simulation =>
