@@ -1,7 +1,8 @@
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Log } from '../../shared/log.ts'
 import { reasonOf } from '../../shared/settings/problems.ts'
+import { readRegularFileSync } from '../../shared/settings/regular-file.ts'
 import { readSecretFile } from '../config/written/secret-files.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { ReadCredentials } from '../limits/store/redis/connecting/options.ts'
@@ -30,7 +31,7 @@ export function createCredentials(
   }
 
   const login = files.reader('REDIS_URL_FILE', secretFiles.get('REDIS_URL_FILE'), address, readLogin)
-  const readBytes = (path: string): Buffer => readFileSync(path)
+  const readBytes = (path: string): Buffer => readRegularFileSync(path)
   const pem = (option: 'ca' | 'cert' | 'key') => {
     const name = address.options[option]
     const path = name === undefined ? undefined : resolve(redisFolder, name)

@@ -1,7 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Reads a file in pieces, because a pipe or /dev/stdin has no size that could be checked first.
+ * Reads a file that may be a pipe or /dev/stdin, and is then read once, at the start: in pieces, as those have no size that could be
+ * checked first. A pipe is waited for until somebody has written to it.
  *
  * @throws the system's error, or one that says that the file is larger than `maxBytes`
  */

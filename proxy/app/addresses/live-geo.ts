@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import type { Log } from '../../../shared/log.ts'
 import { reasonOf } from '../../../shared/settings/problems.ts'
+import { readRegularFile } from '../../../shared/settings/regular-file.ts'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { IS_GONE, signatureOf, watchFile } from '../../config/reload/watch-file.ts'
 import type { GeoFiles } from '../../config/clients/geoip.ts'
-import { openDatabase, type Database } from '../../request/addresses/geo/database.ts'
+import { MAX_DATABASE_BYTES, openDatabase, type Database } from '../../request/addresses/geo/database.ts'
 import { UNKNOWN, type Geo, type GeoField } from '../../request/addresses/geo/geo.ts'
 
 /** The databases of countries and systems of this process, each read again when its file changes. */
@@ -140,7 +140,7 @@ async function openFile(
   log: Pick<Log, 'error'>,
 ): Promise<OpenedFile> {
   const signature = signatureOf(location)
-  const bytes = await readFile(location)
+  const bytes = await readRegularFile(location, MAX_DATABASE_BYTES)
   return { database: openLogged(bytes, file, field, log), bytes, signature }
 }
 

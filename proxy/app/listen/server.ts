@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { createServer, type AddressInfo, type ListenOptions, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { Log } from '../../../shared/log.ts'
+import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import { nameListenSetting, type ListenSettings } from '../../../shared/start-error.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Http1Limits } from '../../http/connection/http1/connections.ts'
@@ -26,7 +26,7 @@ export function createClientServer(settings: GatewaySettings, log: Log): ClientS
   if (tlsCertFile === undefined || tlsKeyFile === undefined)
     return { server: createPlainServer(), certificate: undefined }
 
-  const pair = { cert: readFileSync(tlsCertFile), key: readFileSync(tlsKeyFile) }
+  const pair = { cert: readRegularFileSync(tlsCertFile), key: readRegularFileSync(tlsKeyFile) }
   const server = createTlsServer({
     ...ofConnections,
     handshakeTimeout: settings.headersTimeoutMs,

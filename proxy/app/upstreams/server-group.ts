@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import type { Log } from '../../../shared/log.ts'
+import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Names } from '../../names/names.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
@@ -36,7 +36,7 @@ export function createGroupFactory(
   { telemetry, names, log, now }: GroupOptions,
 ): (route: ServedRoute) => ResolvedGroup {
   const { upstreamCaFile } = settings
-  const authorities = upstreamCaFile === undefined ? undefined : readFileSync(upstreamCaFile)
+  const authorities = upstreamCaFile === undefined ? undefined : readRegularFileSync(upstreamCaFile)
   return (route) => {
     const { name, upstream, balance, health, upstreamHost: host } = route
     const trusted = route.authorities === undefined ? authorities : Buffer.from(route.authorities)

@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { problemAt, reasonOf, showValue, type Problem } from '../../../shared/settings/problems.ts'
+import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import { NOT_SHOWN, showSecretPath } from '../../../shared/settings/secret-path.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { tryPair } from '../../http/connection/tls/certificate-pair.ts'
@@ -40,17 +40,18 @@ export function mistakesInPair(cert: NamedFile, key: NamedFile): Problem[] {
   const certPath = resolve(cert.folder, cert.name)
   const keyPath = resolve(key.folder, key.name)
   const problems: Problem[] = []
-  const certError = errorOf(() => createSecureContext({ cert: readFileSync(certPath) }))
+  const certError = errorOf(() => createSecureContext({ cert: readRegularFileSync(certPath) }))
   if (certError !== undefined)
     problems.push(cert.fail(`got ${showName(cert.name)}, needs a readable PEM certificate (${certError})`))
-  const keyError = errorOf(() => createSecureContext({ key: readFileSync(keyPath) }))
+  const keyError = errorOf(() => createSecureContext({ key: readRegularFileSync(keyPath) }))
   if (keyError !== undefined)
     problems.push(
       key.fail(
         `got ${showSecretPath(key.name, key.folder)}, needs a readable PEM key without passphrase (${keyError})`,
       ),
     )
-  const tryBoth = (): unknown => tryPair({ cert: readFileSync(certPath), key: readFileSync(keyPath) })
+  const tryBoth = (): unknown =>
+    tryPair({ cert: readRegularFileSync(certPath), key: readRegularFileSync(keyPath) })
   if (problems.length === 0 && errorOf(tryBoth)) {
     const text = `got ${showSecretPath(key.name, key.folder)}, needs the private key of the certificate in ${showValue(cert.name)}`
     problems.push(key.fail(text))
@@ -68,7 +69,7 @@ export function checkUpstreamAuthorities({ values, placeOf }: Read, folderOf: Fo
 
 /** @returns the mistake in a file of CA certificates; undefined if it is valid */
 export function mistakeInAuthorities(file: string, folder: string): string | undefined {
-  const error = errorOf(() => new X509Certificate(readFileSync(resolve(folder, file))))
+  const error = errorOf(() => new X509Certificate(readRegularFileSync(resolve(folder, file))))
   return error === undefined
     ? undefined
     : `got ${showName(file)}, needs a readable PEM certificate (${error})`

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import { findUntriedKeys } from '../../limits/keys/tokens/check-costs.ts'
 import { checkKeySet, checkSecret } from '../../limits/keys/tokens/load-key-set.ts'
 import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
@@ -28,7 +28,7 @@ export function readKeys(
   const { kind } = jwt.place
   const path = resolve(folder, jwt.place.path)
   try {
-    const content = readFileSync(path)
+    const content = readRegularFileSync(path)
     const text = content.toString()
     const located = { ...jwt, place: { ...jwt.place, path, digest: hash('sha256', content) } }
     if (kind === 'file') return { jwt: located, keySet: checkKeySet(text), problems: [] }

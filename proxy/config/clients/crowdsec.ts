@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { duration, filePath } from '../../../shared/settings/kinds.ts'
 import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import { showSecretPath } from '../../../shared/settings/secret-path.ts'
 import type { CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
 
@@ -44,7 +44,7 @@ export function checkCrowdsecKey(
   const place = placeOf(['crowdsec', 'keyFile'])
   const what = `got ${showSecretPath(crowdsec.keyFile, folder)}, needs a file with the API key of a bouncer`
   try {
-    const key = readFileSync(resolve(folder, crowdsec.keyFile), 'utf8').trim()
+    const key = readRegularFileSync(resolve(folder, crowdsec.keyFile)).toString().trim()
     return /^[\x21-\x7e]+$/.test(key) ? [] : [problemAt(place, `${what} in one line`)]
   } catch (error) {
     return [problemAt(place, `${what} (${reasonOf(error)})`)]

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import {
@@ -8,9 +7,10 @@ import {
   type Place,
   type Problem,
 } from '../../../shared/settings/problems.ts'
+import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import type { ListFile, Rule } from '../../policy.ts'
 import { singleParts } from '../../policy/partition.ts'
-import { openDatabase } from '../../request/addresses/geo/database.ts'
+import { MAX_DATABASE_BYTES, openDatabase } from '../../request/addresses/geo/database.ts'
 import type { GeoField } from '../../request/addresses/geo/geo.ts'
 import { listFile, listPath } from './address-items.ts'
 
@@ -67,8 +67,7 @@ export function findUnusableGeo(
 
 function whyUnusable(path: string, field: GeoField): string | undefined {
   try {
-    const bytes = readFileSync(path)
-    openDatabase(bytes, field)
+    openDatabase(readRegularFileSync(path, MAX_DATABASE_BYTES), field)
     return undefined
   } catch (error) {
     return reasonOf(error)

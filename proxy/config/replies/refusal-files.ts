@@ -9,7 +9,7 @@ import {
 import type { Refusal, Refusals } from '../../limits/replies.ts'
 import type { RefusalSource, Rule } from '../../policy.ts'
 import { withoutMarkBytes } from '../../../shared/settings/byte-order-mark.ts'
-import { readBounded } from '../../../shared/settings/read-bounded.ts'
+import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 
 /** A refusal is sent whole to each client that is over a limit. */
 const MAX_KIB = 64
@@ -30,7 +30,7 @@ export function readRefusals(
   const read = (source: RefusalSource, path: readonly PropertyKey[]): Refusal => {
     const contentOf = (field: string, file: string): Buffer => {
       try {
-        return withoutMarkBytes(readBounded(resolve(folder, file), MAX_KIB * 1024))
+        return withoutMarkBytes(readRegularFileSync(resolve(folder, file), MAX_KIB * 1024))
       } catch (error) {
         const text = `got ${showValue(file)}, needs a readable file of at most ${MAX_KIB} KiB (${reasonOf(error)})`
         problems.push(problemAt(placeOf([...path, field]), text))

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import { mistakeInAuthorities } from '../checks/certificates.ts'
 
@@ -22,7 +22,7 @@ export function readRouteAuthorities(
     if (upstreamCaFile === undefined) return route
     const mistake = mistakeInAuthorities(upstreamCaFile, folder)
     if (mistake === undefined)
-      return { ...route, authorities: readFileSync(resolve(folder, upstreamCaFile), 'utf8') }
+      return { ...route, authorities: readRegularFileSync(resolve(folder, upstreamCaFile)).toString() }
     problems.push(problemAt(placeOf(['routes', index, 'upstreamCaFile']), mistake))
     return route
   }

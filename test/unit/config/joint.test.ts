@@ -130,7 +130,11 @@ describe('certificate and key', () => {
       'key.pem',
       /^TLS_CERT_FILE: got "nope.pem", needs a readable PEM certificate \(ENOENT: no such file or directory\)$/,
     ],
-    ['cert.pem', '.', /^TLS_KEY_FILE: got ".", needs a readable PEM key without passphrase \(EISDIR: .+\)$/],
+    [
+      'cert.pem',
+      '.',
+      /^TLS_KEY_FILE: got ".", needs a readable PEM key without passphrase \(it is not a regular file\)$/,
+    ],
     [
       'key.pem',
       'key.pem',

@@ -1,8 +1,8 @@
 import { watch, type FSWatcher } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Log } from '../../../../shared/log.ts'
 import { reasonOf } from '../../../../shared/settings/problems.ts'
+import { readRegularFile } from '../../../../shared/settings/regular-file.ts'
 import { tryPair, type CertificatePair } from './certificate-pair.ts'
 import { ValidityWatch } from './validity-watch.ts'
 
@@ -48,7 +48,7 @@ export function watchCertificate(options: {
   /** Returns whether there was something new. */
   const look = async (isSecondLook: boolean): Promise<boolean> => {
     try {
-      const pair = { cert: await readFile(certFile), key: await readFile(keyFile) }
+      const pair = { cert: await readRegularFile(certFile), key: await readRegularFile(keyFile) }
       if (pair.cert.equals(inUse.cert) && pair.key.equals(inUse.key)) return false
       const { subject, validTo } = tryPair(pair)
       use(pair)

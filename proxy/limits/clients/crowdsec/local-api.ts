@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { withoutMark } from '../../../../shared/settings/byte-order-mark.ts'
+import { readRegularFile } from '../../../../shared/settings/regular-file.ts'
 import { readDecision, type Decision } from './decision.ts'
 import { StreamReader, type StreamList } from './stream-reader.ts'
 
@@ -29,7 +29,7 @@ export async function readDecisionStream(
   onDecision: (list: StreamList, decision: Decision) => void,
 ): Promise<void> {
   const { startup, userAgent, signal } = query
-  const key = withoutMark(await readFile(keyFile, 'utf8')).trim()
+  const key = withoutMark((await readRegularFile(keyFile)).toString()).trim()
   const response = await fetch(`${url}/v1/decisions/stream?startup=${startup}&scopes=ip,range`, {
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { withoutMark } from '../../../../shared/settings/byte-order-mark.ts'
+import { readRegularFile } from '../../../../shared/settings/regular-file.ts'
 
 /** The source of the keys that verify tokens. */
 export type KeySetPlace =
@@ -20,8 +20,9 @@ const MIN_SECRET_BYTES = 32
 
 /** Loads the text of a key set, or the secret. Rejects if it cannot be read, or is not one; a URL after five seconds. */
 export async function loadKeySet(place: KeySetPlace): Promise<string> {
-  if (place.kind === 'secret') return checkSecret(await readFile(place.path, 'utf8'))
-  return checkKeySet(place.kind === 'url' ? await fetchText(place.url) : await readFile(place.path, 'utf8'))
+  if (place.kind === 'url') return checkKeySet(await fetchText(place.url))
+  const text = (await readRegularFile(place.path)).toString()
+  return place.kind === 'secret' ? checkSecret(text) : checkKeySet(text)
 }
 
 async function fetchText(url: string): Promise<string> {

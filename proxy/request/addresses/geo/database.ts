@@ -10,6 +10,8 @@ export type Database = {
   find(address: string): string | undefined
 }
 
+/** It is kept in memory whole; databases of countries and systems have some ten MiB. */
+export const MAX_DATABASE_BYTES = 1024 ** 3
 /** Records that are kept decoded: a file has a few hundred countries, and 80,000 systems. */
 const MAX_DECODED = 10_000
 /** Addresses that are looked up for one that has the field. */
