@@ -169,7 +169,8 @@ export default defineConfig({
           globalSetup: ['test/support/containers/container-setup.ts'],
           setupFiles,
           testTimeout: patience.testTimeout,
-          hookTimeout: 300_000,
+          // An end to what hangs: on a busy machine images take five minutes to build.
+          hookTimeout: 900_000,
           fileParallelism: false,
           sequence: { groupOrder: 5 },
         },
