@@ -12,12 +12,12 @@ export const originTable = {
   originPublicUrl: setting(
     baseUrl,
     undefined,
-    'Base URL in the curl command of the first start; default: its own address',
+    'Base URL in the curl command that the first start prints; default: its own address',
   ),
   originPublished: setting(
     publishedAddress,
     undefined,
-    'Where compose publishes the service, for the same command: a port, with or without an address before it',
+    'Port at which compose publishes the service, with or without an address before it, for the same command',
   ),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),
 }

@@ -30,7 +30,7 @@ export const errors = {
   clientUnreadable: errorReply(400, 'The client must be an object such as {"ip": "192.0.2.7"}'),
   clientAddressUnreadable: errorReply(
     400,
-    'The ip of the client is not a valid IP address: other clients are named by the parts of the key of the rule, such as header:x-api-key',
+    "The ip of the client is not a valid IP address: name other clients by the parts of the rule's key, such as header:x-api-key",
   ),
   clientIsNetwork: errorReply(
     400,

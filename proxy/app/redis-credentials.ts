@@ -25,7 +25,7 @@ export function createCredentials(
   function readLogin(path: string): Pick<RedisAddress, 'username' | 'password' | 'options'> {
     const read = addressOf(readSecretFile(path))
     // Without its text, which may hold the password anywhere.
-    if (!read) throw new Error('the file does not hold a URL of Redis')
+    if (!read) throw new Error('the file does not contain a Redis URL')
     if (describeRedis(read) !== describeRedis(address)) throw new Error('another Redis needs a restart')
     return read
   }

@@ -40,9 +40,9 @@ function addGatewayVerbs(program: Command, report: Report): void {
     .action(async (options: RunOptions) => (await import('./run.ts')).run(options))
 
   withJson(program.command('validate'))
-    .description('check the settings as a start of the gateway does, and print every mistake')
+    .description('check the settings as the gateway does at startup, and print every mistake')
     .argument('[file]', 'the settings file, by default CONFIG_FILE or sluice.yaml')
-    .option('--config <file>', 'the same, as other verbs have it')
+    .option('--config <file>', 'the same as FILE, as for the other verbs')
     .addHelpText('after', example('sluice validate sluice.yaml'))
     .action(async (file: string | undefined, options: Json & { readonly config?: string }) => {
       report((await import('./settings/validate.ts')).validate(file ?? options.config, options))

@@ -51,12 +51,12 @@ export const gatewayTable = {
   redisUrl: setting(
     redisUrl,
     undefined,
-    'Redis that keeps the counters for all replicas; if unset, this process keeps them',
+    'URL of the Redis that keeps the counters for all replicas; if unset, this process keeps them',
   ),
   namespace: setting(
     namespace,
     undefined,
-    'Part of every key in Redis, so that gateways with different limits can share one',
+    'Part of every Redis key, so that gateways with different limits can share one Redis',
   ),
   configFile: setting(
     filePath,
@@ -133,7 +133,7 @@ export const gatewayTable = {
   deviceSecret: setting(
     deviceSecrets,
     undefined,
-    'Secret that signs the cookies of known devices, or two while it is being changed; required with `device`',
+    'Secret that signs the cookies of known devices; two secrets, separated by a comma, during a rotation; required with `device`',
     environment,
   ),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),

@@ -159,7 +159,7 @@ test('limited has the label of a client, if one of the listed has any', async ()
 
 test.each([
   ['x-api-key=secret', /got the part "x-api-key"\n$/],
-  ['secret', /other clients are named by the parts of the key of the rule, such as header:x-api-key/],
+  ['secret', /name other clients by the parts of the rule's key, such as header:x-api-key/],
 ])('show %s says how to name a client, without the value', async (client, message) => {
   const { status, stdout, stderr } = await sluice(['show', client])
   expect([status > 0, stdout]).toEqual([true, ''])

@@ -93,7 +93,7 @@ describe.concurrent.each(['one process', 'workers'])('CrowdSec and %s', (place) 
 
   test('decisions stay while the API fails, and are read anew when it is back', inOrder, async () => {
     api.fail(500)
-    await gateway.waitForLine(/"reason":"the answer is 500".*keeping those already loaded/)
+    await gateway.waitForLine(/"reason":"the local API answered 500".*keeping those already loaded/)
     expect(await gateway.status('127.0.0.2')).toBe(403)
     // Its database is another one now: no difference tells of the decisions that are gone.
     api.forget()
@@ -115,7 +115,7 @@ describe.concurrent.each(['one process', 'workers'])('CrowdSec and %s', (place) 
 
   test('a key that is replaced is used for the next poll', inOrder, async () => {
     writeFileSync(gateway.keyFile, 'wrong')
-    await gateway.waitForLine(/"reason":"the key of .*crowdsec\.key is refused \(403\)"/)
+    await gateway.waitForLine(/"reason":"the local API refused the key in .*crowdsec\.key \(403\)"/)
     writeFileSync(gateway.keyFile, api.key)
     api.add('127.0.0.10')
     await gateway.untilStatus('127.0.0.10', 403)

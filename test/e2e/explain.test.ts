@@ -315,7 +315,7 @@ describe('sluice explain --admin', () => {
     expect(status).toBe(0)
     expect(stdout).toMatch(/\n {2}body:user.email sha256:[0-9a-f]{64}\n/)
     const form = await sluice('POST', '/session', '-d', 'x=1')
-    expect(form.stdout).toContain('counts by address, as the body does not say for whom')
+    expect(form.stdout).toContain('counts by address, as the body does not contain the key')
     const missing = await sluice('POST', '/session', '-d', '@does/not/exist')
     expect(missing).toMatchObject({
       status: 2,

@@ -55,7 +55,7 @@ test('explain says which list and which line', async () => {
   const folder = folderWith(rightList)
   const { status, stdout } = await runHosted(['explain', 'GET', '/', '--ip', '2001:db8::9'], {}, folder)
   expect(status).toBe(1)
-  expect(stdout).toContain('denyList has the client: vpn.txt, line 3')
+  expect(stdout).toContain('denyList contains the client: vpn.txt, line 3')
   const other = await runHosted(['explain', 'GET', '/', '--ip', '198.51.100.1'], {}, folder)
   expect(other.status).toBe(0)
 })

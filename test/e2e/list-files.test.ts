@@ -161,9 +161,9 @@ test('log, metrics and explain name the list, and explain the line', async () =>
   expect(await explain('127.0.0.7')).toMatchObject({
     outcome: 'denied',
     status: 403,
-    why: 'denyList has the client: ./lists/vpn.txt, line 4',
+    why: 'denyList contains the client: ./lists/vpn.txt, line 4',
   })
-  expect(await explain('127.0.0.66')).toMatchObject({ why: 'denyList has the client' })
+  expect(await explain('127.0.0.66')).toMatchObject({ why: 'denyList contains the client' })
   expect((await askOperator(gateway, 'GET', '/api/limits')).body).toMatchObject({
     limits: [{ allowList: [{ ip: [{ file: 'testers.txt' }] }] }],
   })

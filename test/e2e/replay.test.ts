@@ -468,7 +468,7 @@ limits:
     writeFileSync(join(cwd, 'sluice.yaml'), `limits: [${bucket}]`)
     const { status, stdout } = await runHosted(['replay', '--suggest', 'a.log'], {}, cwd)
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^no figure to suggest: /m)
+    expect(stdout).toMatch(/^nothing to suggest: /m)
     expect(stdout).not.toContain('REQUESTS LATER')
   })
 

@@ -27,7 +27,7 @@ export function warnOfSharedPaths(rules: readonly Rule[], placeOf: PlaceOfRule):
     if (!device?.status.some(isUsual)) return []
     const shared = match.find(({ path }) => servesOtherForms(path))
     if (!shared) return []
-    const what = `any request to ${shared.path} that works can make its client a known device of the account that it names`
+    const what = `any request to ${shared.path} that succeeds and names an account can make its client a known device of that account`
     return [`${placeOf(index, 'device').label}: ${what}; limit match to the paths of sign-ins`]
   })
 }

@@ -54,7 +54,7 @@ export function warnOfIdleLeases(
     policy.lease === undefined
       ? []
       : [
-          `${placeOf(index, 'lease').label}: has no effect without Redis (REDIS_URL), as this process counts itself`,
+          `${placeOf(index, 'lease').label}: has no effect without Redis (REDIS_URL), as this process keeps the counters`,
         ],
   )
 }

@@ -12,7 +12,7 @@ export const ban = z
       for: longDuration.schema.meta({ description: 'Length of the first ban.' }),
       max: longDuration.schema.optional().meta({
         description:
-          'Maximum length of a ban: each consecutive ban is twice as long as the one before. Default: as for.',
+          'Maximum length of a ban: each consecutive ban is twice as long as the one before. Default: the value of for.',
       }),
       scope: oneOf(['rule', 'all']).schema.prefault('rule').meta({
         description: 'rule: banned from requests that the rule counts; all: from everything.',

@@ -51,7 +51,7 @@ export const routeFields = {
     .optional()
     .meta({ description: 'Paths whose requests take the route, such as /v1/*. Default: every path.' }),
   onlyOver: flag.schema.prefault(false).meta({
-    description: 'true: only requests that the over of a rule sends here take the route.',
+    description: 'true: only requests that a rule sends here with over take the route.',
   }),
   upstream: z
     .union([one(server), servers])

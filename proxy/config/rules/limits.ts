@@ -69,7 +69,7 @@ export const ruleFields = {
     description: 'Conditions that must all hold for the rule to apply to a request.',
   }),
   unless: conditions.optional().meta({
-    description: 'Conditions none of which may hold for the rule to apply to a request.',
+    description: 'Conditions that exclude requests: the rule does not apply if one of them holds.',
   }),
   key: partitionParts
     .refine((parts) => !repeatsPart(parts), 'needs each part only once')
@@ -105,7 +105,7 @@ export const ruleFields = {
       description: `${named.map(({ name, rule }) => `${name}: ${rule.summary}`).join('; ')}.`,
     }),
   burst: requestCount.schema.optional().meta({
-    description: 'With token-bucket: number of requests allowed at once; by default as many as requests.',
+    description: 'With token-bucket: number of requests allowed at once; by default the number in requests.',
   }),
   lease: lease.optional(),
   overrides: z
@@ -152,7 +152,7 @@ export const ruleFields = {
     .meta({ description: 'Response to requests that the rule refuses, in place of the one for all rules.' }),
   over: over.optional().meta({
     description:
-      'What becomes of requests over the limit: refuse (default); { route: NAME } sends them to another route; { delay: 2s, waiting: 1000 } lets them wait for their turn.',
+      'What happens to requests over the limit: refuse (default); { route: NAME } sends them to another route; { delay: 2s, waiting: 1000 } lets them wait for their turn.',
   }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')

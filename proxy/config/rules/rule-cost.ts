@@ -70,7 +70,7 @@ const sumOfSources = z
         .min(1, needsEntry)
         .meta({
           description:
-            'Numbers to add up, as far as the response has them: header:NAME or json:PATH, or a list of these, of which the first counts.',
+            'Numbers to add up, of those that the response has: header:NAME or json:PATH, or a list of these, of which the first found counts.',
         }),
     },
     needsSource,
@@ -120,7 +120,7 @@ const reserve = z.union(
               description: "Number in the request's JSON body, or a list, of which the largest counts.",
             }),
           else: units.optional().meta({
-            description: 'Units for requests that do not state a number. Default: as many as requests.',
+            description: 'Units for requests that do not state a number. Default: the number in requests.',
           }),
         },
         needsReserve,

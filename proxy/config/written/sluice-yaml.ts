@@ -47,11 +47,11 @@ export interface SluiceYaml {
    */
   upstreamUrl?: string
   /**
-   * Redis that keeps the counters for all replicas; if unset, this process keeps them
+   * URL of the Redis that keeps the counters for all replicas; if unset, this process keeps them
    */
   redisUrl?: string
   /**
-   * Part of every key in Redis, so that gateways with different limits can share one
+   * Part of every Redis key, so that gateways with different limits can share one Redis
    */
   namespace?: string
   /**
@@ -466,7 +466,7 @@ export interface SluiceYaml {
      */
     paths?: string | string[]
     /**
-     * true: only requests that the over of a rule sends here take the route.
+     * true: only requests that a rule sends here with over take the route.
      */
     onlyOver?: boolean
     /**
@@ -542,7 +542,7 @@ export interface SluiceYaml {
      */
     when?: Condition | Condition[]
     /**
-     * Conditions none of which may hold for the rule to apply to a request.
+     * Conditions that exclude requests: the rule does not apply if one of them holds.
      */
     unless?: Condition | Condition[]
     /**
@@ -603,7 +603,7 @@ export interface SluiceYaml {
                  */
                 json: string | string[]
                 /**
-                 * Units for requests that do not state a number. Default: as many as requests.
+                 * Units for requests that do not state a number. Default: the number in requests.
                  */
                 else?: number
               }
@@ -614,7 +614,7 @@ export interface SluiceYaml {
             | string
             | {
                 /**
-                 * Numbers to add up, as far as the response has them: header:NAME or json:PATH, or a list of these, of which the first counts.
+                 * Numbers to add up, of those that the response has: header:NAME or json:PATH, or a list of these, of which the first found counts.
                  *
                  * @minItems 1
                  */
@@ -624,7 +624,7 @@ export interface SluiceYaml {
                 | string
                 | {
                     /**
-                     * Numbers to add up, as far as the response has them: header:NAME or json:PATH, or a list of these, of which the first counts.
+                     * Numbers to add up, of those that the response has: header:NAME or json:PATH, or a list of these, of which the first found counts.
                      *
                      * @minItems 1
                      */
@@ -645,7 +645,7 @@ export interface SluiceYaml {
      */
     algorithm?: 'fixed' | 'sliding' | 'token-bucket'
     /**
-     * With token-bucket: number of requests allowed at once; by default as many as requests.
+     * With token-bucket: number of requests allowed at once; by default the number in requests.
      */
     burst?: number
     /**
@@ -737,7 +737,7 @@ export interface SluiceYaml {
        */
       for: string
       /**
-       * Maximum length of a ban: each consecutive ban is twice as long as the one before. Default: as for.
+       * Maximum length of a ban: each consecutive ban is twice as long as the one before. Default: the value of for.
        */
       max?: string
       /**
@@ -799,7 +799,7 @@ export interface SluiceYaml {
       }
     }
     /**
-     * What becomes of requests over the limit: refuse (default); { route: NAME } sends them to another route; { delay: 2s, waiting: 1000 } lets them wait for their turn.
+     * What happens to requests over the limit: refuse (default); { route: NAME } sends them to another route; { delay: 2s, waiting: 1000 } lets them wait for their turn.
      */
     over?:
       | string

@@ -61,7 +61,7 @@ function parseVersion1(received: Buffer): ProxyHeader | undefined {
   if (family === undefined) return { address: undefined, bytes }
   const isAddress = family === '4' ? isIPv4 : isIPv6
   if (![source, destination].every((address = '') => isAddress(address) && !address.includes('%')))
-    throw new ProxyHeaderError('invalid address for its family')
+    throw new ProxyHeaderError('the address is not of the stated family')
   if (!ports.every(isPort)) throw new ProxyHeaderError('invalid port')
   return { address: source, bytes }
 }

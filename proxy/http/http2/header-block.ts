@@ -105,7 +105,7 @@ export class HeaderBlock {
   /** @param bytes that it has of the long ones from now on @throws {ConnectionError} */
   #takeLong(bytes: number): void {
     if (!this.#longBlocks.take(bytes - this.#longBytes))
-      throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many header blocks that are too large')
+      throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many oversized header blocks')
     this.#longBytes = bytes
   }
 }

@@ -168,7 +168,7 @@ export class Http2Input implements FrameSink {
    */
   #onLateHeaders(id: number, list: readonly string[], endsStream: boolean): void {
     if (list[0]?.startsWith(':'))
-      throw new ConnectionError(errorCodes.protocolError, 'request on a stream id that is not new')
+      throw new ConnectionError(errorCodes.protocolError, 'request on a stream id that was used or skipped')
     if (!endsStream || !this.#owner.answered.end(id)) this.#owner.glitch(LATE_WEIGHT)
   }
 

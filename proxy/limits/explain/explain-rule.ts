@@ -98,7 +98,7 @@ function whyNotCounted(
   if (!matched.includes(rule.policy)) return whyNot(rule, request, head, table.preflightRules !== undefined)
   if (!applying.includes(chosen)) {
     const isForAll = table.clientLists?.allows(clientAddress, request)
-    return near(isForAll ? 'allowList has the client' : "the rule's allowList has the client")
+    return near(isForAll ? 'allowList contains the client' : "the rule's allowList contains the client")
   }
   const unmet = table.conditions?.unmet(chosen, { ...keySource, rawHeaders: request.rawHeaders })
   if (unmet) return near(whyUnmet(unmet))
@@ -116,7 +116,7 @@ function describeCharges(
   const unread = context.unread.get(policy.name)
   const override = policy.override === undefined ? undefined : policy.override + 1
   const whys = [
-    ...(override === undefined ? overridesOfSome(charges) : [`override ${override} has the client`]),
+    ...(override === undefined ? overridesOfSome(charges) : [`override ${override} applies to the client`]),
     ...(unread === undefined ? [] : [unreadText[unread]]),
     ...deviceTexts(charges),
   ]
@@ -148,21 +148,21 @@ function overridesOfSome(charges: readonly Charge[]): string[] {
     override === undefined || !first
       ? []
       : [
-          `override ${override + 1} (${first.policy.quota} requests) has ${others.length + 1} of its ${charges.length} clients`,
+          `override ${override + 1} (${first.policy.quota} requests) applies to ${others.length + 1} of its ${charges.length} clients`,
         ],
   )
 }
 
 /** A member that is certain, though the body is not, counts as well. */
-const byAddress = 'counts by address, too, as the body'
+const byAddress = 'counts by address too, as the body'
 const unreadText: Readonly<Record<UnreadKey, string>> = {
-  missing: 'counts by address, as the body does not say for whom',
-  type: `${byAddress} has another type`,
-  charset: `${byAddress} has another charset`,
-  encoding: `${byAddress} has an encoding`,
-  size: `${byAddress} has more than 64 KiB`,
+  missing: 'counts by address, as the body does not contain the key',
+  type: `${byAddress} is neither JSON nor a form`,
+  charset: `${byAddress} has an unsupported charset`,
+  encoding: `${byAddress} has a Content-Encoding`,
+  size: `${byAddress} is longer than 64 KiB`,
   memory: 'counts by address, as there is no memory for the body',
-  syntax: `${byAddress} is not valid to all readers`,
+  syntax: `${byAddress} is not valid for every parser`,
   value: `${byAddress} has an object or an array in place of the value`,
 }
 
@@ -176,7 +176,7 @@ function deviceTexts(charges: readonly Charge[]): string[] {
   const texts = charges.flatMap(({ device }) => {
     if (!device) return []
     return device.account === undefined
-      ? ['no device is known, as it names no account']
+      ? ['has no known device, as the request names no account']
       : deviceText[device.outcome]
   })
   return [...new Set(texts)]

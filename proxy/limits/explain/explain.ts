@@ -103,11 +103,11 @@ export async function explain(asked: Asked): Promise<Explanation> {
 /** Of a file the line is looked for, which takes as long as reading it. */
 async function whyDenied({ list, location }: Denial, { clientAddress }: AskedRequest): Promise<string> {
   if (location === undefined)
-    return list === 'crowdsec' ? 'CrowdSec has banned the client' : 'denyList has the client'
+    return list === 'crowdsec' ? 'CrowdSec has banned the client' : 'denyList contains the client'
   const address = parseAddress(clientAddress.address)
   const read = await readListInThread(location, address).catch(() => undefined)
   const line = read && 'found' in read ? `, line ${read.found}` : ''
-  return `denyList has the client: ${list}${line}`
+  return `denyList contains the client: ${list}${line}`
 }
 
 /** Explains a request that the parser rejects. */

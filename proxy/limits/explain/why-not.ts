@@ -65,7 +65,7 @@ function describe(thing: Unmet, rule: Rule, method: string, matches: (rule: Rule
     case 'except': {
       // Alone in place of what the rule matches, an exception that applies matches.
       const excepting = rule.except.filter((pattern) => matches({ ...rule, match: [pattern], except: [] }))
-      return `except has ${listed((excepting.length > 0 ? excepting : rule.except).map(writePattern))}`
+      return `except matches ${listed((excepting.length > 0 ? excepting : rule.except).map(writePattern))}`
     }
   }
 }

@@ -126,10 +126,10 @@ export class TrustedHosts {
     if (code === host.failure) return
     host.failure = code
     const trusted =
-      host.addresses.size === 0 ? 'nobody is trusted for it' : 'its last addresses stay trusted for a while'
+      host.addresses.size === 0 ? 'no address is trusted for it' : 'its last addresses stay trusted for now'
     this.#log.warn(
       { host: host.name, reason: code },
-      `trusted proxies: the name of a host does not resolve, ${trusted}`,
+      `trusted proxies: cannot resolve a host name; ${trusted}`,
     )
   }
 

@@ -85,7 +85,7 @@ test.each([
   ['POST /other', [], 'login', false, 'the path is not /login'],
   ['GET /other', [], 'login', false, 'the method GET is not POST; the path is not /login'],
   ['GET /app', ['Host: example.com'], 'app', true, 'the host is not app.example.com'],
-  ['GET /api/health', ['x-api-key: a'], 'api', true, 'except has GET /api/health'],
+  ['GET /api/health', ['x-api-key: a'], 'api', true, 'except matches GET /api/health'],
   ['GET /api/a', [], 'api', true, 'the request has no header:x-api-key'],
   ['GET /both', ['x-api-key: a'], 'both', true, 'the request has no cookie:sid'],
 ])('%s %j does not count under %s', async (request, headers, name, near, why) => {
@@ -101,16 +101,16 @@ test('lists keep rules from their clients', async () => {
   const send = (ip: string) => explain('GET /both', ip, 'x-api-key: a', 'cookie: sid=1')
   expect(ruleOf(await send('192.0.2.99'), 'both')).toMatchObject({
     counts: false,
-    why: 'allowList has the client',
+    why: 'allowList contains the client',
   })
   expect(ruleOf(await send('192.0.2.98'), 'both')).toMatchObject({
     counts: false,
-    why: "the rule's allowList has the client",
+    why: "the rule's allowList contains the client",
   })
   expect(ruleOf(await send('192.0.2.97'), 'both')).toMatchObject({
     counts: true,
     requests: 1000,
-    why: 'override 1 has the client',
+    why: 'override 1 applies to the client',
   })
   expect(await send('203.0.113.1')).toMatchObject({ outcome: 'denied', status: 403, rules: [] })
 })
@@ -202,9 +202,9 @@ limits:
     }
     expect(await ask('a@x', 'b@x', 'c@x', 'd@x')).toMatchObject({
       requests: 5,
-      why: 'override 1 (20 requests) has 1 of its 4 clients; override 2 (30 requests) has 2 of its 4 clients',
+      why: 'override 1 (20 requests) applies to 1 of its 4 clients; override 2 (30 requests) applies to 2 of its 4 clients',
     })
-    expect(await ask('b@x', 'c@x')).toMatchObject({ requests: 30, why: 'override 2 has the client' })
+    expect(await ask('b@x', 'c@x')).toMatchObject({ requests: 30, why: 'override 2 applies to the client' })
     expect(await ask('d@x', 'e@x')).not.toHaveProperty('why')
   })
 

@@ -129,7 +129,7 @@ describe('settings without effect', () => {
     const env = { DEVICE_SECRET: 'x'.repeat(40) }
     const rule = `{ name: a, match: ${match}, requests: 5, window: 1m, key: body:user, device: { status: 302 } }`
     const address = `{ name: b, match: ${match}, requests: 9, window: 1m }`
-    const expected = `sluice.yaml:2: rule "a", device: any request to ${path} that works can make its client a known device of the account that it names; limit match to the paths of sign-ins`
+    const expected = `sluice.yaml:2: rule "a", device: any request to ${path} that succeeds and names an account can make its client a known device of that account; limit match to the paths of sign-ins`
     const warningsWith = (status: string): string[] =>
       warningsOf(`limits:\n  - ${rule.replace('302', status)}\n  - ${address}\n`, env)
     for (const status of ['302', '2xx', '[299, 303]'])
@@ -151,7 +151,7 @@ describe('settings without effect', () => {
     const cwd = directoryWith(limits.replace('window: 1m', 'window: 1m, lease: auto'))
     expect(loadGatewaySettings({ REDIS_URL: 'redis://127.0.0.1:6379' }, cwd).warnings).toEqual([])
     expect(loadGatewaySettings({}, cwd).warnings).toEqual([
-      'sluice.yaml:1: rule "a", lease: has no effect without Redis (REDIS_URL), as this process counts itself',
+      'sluice.yaml:1: rule "a", lease: has no effect without Redis (REDIS_URL), as this process keeps the counters',
     ])
   })
 

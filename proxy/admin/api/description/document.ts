@@ -24,7 +24,7 @@ export function describeApi(version: string): object {
         token: {
           type: 'http',
           scheme: 'bearer',
-          description: 'ADMIN_TOKEN. Without one, local requests are answered only.',
+          description: 'ADMIN_TOKEN. Without it, only local requests are answered.',
         },
       },
     },
@@ -69,7 +69,7 @@ function describeFailures(path: string, { body, query, failures }: Operation, is
       403: 'Without ADMIN_TOKEN: not a local request',
       429: 'Too many wrong tokens',
     }),
-    413: 'The body is too large, or there should be none',
+    413: 'The body is too large, or no body is allowed',
     ...(body && { 415: 'The body is not application/json' }),
     ...failures,
     default: 'Any other error',

@@ -28,7 +28,7 @@ export type Operation = {
 type Operations = Readonly<Record<string, Readonly<Partial<Record<'GET' | 'POST', Operation>>>>>
 
 const unknownRule = { 404: 'There is no rule with this name' }
-const storeAway = { 503: 'Redis is not available, or has not confirmed it' }
+const storeAway = { 503: 'Redis is not available, or did not confirm the change' }
 
 /** The operations for operators. */
 export const apiOperations = {

@@ -21,10 +21,10 @@ const over = z
     z.strictObject({ route: routeName }),
     z.strictObject({ delayMs: z.number(), waiting: z.int().min(1) }),
   ])
-  .describe('what becomes of requests over the limit')
+  .describe('what happens to requests over the limit')
 const calendar = z
   .strictObject({ unit: z.enum(calendarUnits), timezone: z.string() })
-  .describe('a window of the calendar; windowSeconds is how long the longest usual one is')
+  .describe('a calendar window; windowSeconds is the length of the longest usual one')
 const by = z.enum(['rule', 'operator'])
 
 const serverState = z.enum(['available', 'ejected', 'unhealthy'])
@@ -49,7 +49,9 @@ export const status = health.extend({
   unavailableStoreNodes: z
     .array(z.string())
     .optional()
-    .describe('the nodes of a Redis cluster that rules apply onStoreError for, as host:port'),
+    .describe(
+      'nodes of a Redis cluster that do not answer, as host:port: rules apply onStoreError to their counters',
+    ),
   listedServers: z
     .array(
       z.strictObject({
@@ -88,7 +90,7 @@ const listedCostSource = z.union([
 ])
 const lease = z
   .union([z.literal('auto'), z.int().min(2)])
-  .describe('units that a gateway takes ahead from Redis, by itself or so many at a time')
+  .describe('units that a gateway takes ahead from Redis: auto, or how many at a time')
 
 const costSource = z.union([
   listedCostSource,

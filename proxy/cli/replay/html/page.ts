@@ -123,7 +123,7 @@ ${htmlTable('Suggested limits', columns, rows)}
 /** The input that was left out. */
 function renderNotes({ lines, requests }: Report): string {
   const notes = Object.entries(requests.rejected).map(
-    ([why, count]) => `${formatCount(count)} rejected for their form: ${why}`,
+    ([why, count]) => `${formatCount(count)} rejected as malformed: ${why}`,
   )
   if (requests.late > 0)
     notes.push(

@@ -67,7 +67,7 @@ export function plotPeaks(title: string, clients: readonly number[]): string {
   const described = clients.map((count, at) => `${binNames[at] ?? ''}: ${formatCount(count)}`).join('; ')
   return figure(
     title,
-    `Clients by the most that they asked for in one window, as a part of their limit. ${described}`,
+    `Clients by the requests in their busiest window, as a fraction of their limit. ${described}`,
     [
       `<path class="passed" d="${pathOf(bars.slice(0, FIRST_OVER))}"/>`,
       `<path class="refused" d="${pathOf(bars.slice(FIRST_OVER))}"/>`,

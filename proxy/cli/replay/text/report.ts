@@ -73,7 +73,7 @@ function describeOver(over: RuleReport['over'], delayed: number): string {
 /** The input that was left out. */
 function printNotes({ lines, requests }: Report): void {
   const rejected = Object.entries(requests.rejected)
-  if (rejected.length > 0) printError('\nrejected for their form, before any rule:')
+  if (rejected.length > 0) printError('\nmalformed requests, rejected before any rule:')
   for (const [why, count] of rejected) printError(`  ${formatCount(count)}: ${why}`)
   if (requests.late > 0)
     printError(

@@ -7,7 +7,7 @@ import { asn, country } from './geo-values.ts'
 import { textTests } from './text-tests.ts'
 
 const needsOne = (kind: string, example: string): string =>
-  `needs one name with what it is compared with, such as { ${example} }; write an entry of its own for each further ${kind}`
+  `needs one name and its test, such as { ${example} }; write a separate entry for each further ${kind}`
 
 /** `{ NAME: tests }` */
 function named(kind: 'header' | 'cookie' | 'query' | 'jwt', example: string) {

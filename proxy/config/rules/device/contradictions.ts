@@ -19,16 +19,18 @@ export function mistakesOfDevice({ device, key, countStatus = [], concurrency }:
   const unfit = key.find((part) => part.kind !== 'first' && !namesAccount(part) && part.kind !== 'host')
   const own = parts.find((part) => part.kind === 'cookie' && part.name === device.cookie)
   if (!parts.some(namesAccount))
-    found.push(`cannot be combined with a key that names no account, unlike ${accountKeys}`)
-  else if (own) found.push(`cannot hide ${partName(own)} from the backend, which key has`)
+    found.push(`cannot be combined with this key, which names no account: use ${accountKeys}`)
+  else if (own)
+    found.push(
+      `cannot be combined with ${partName(own)} in key: the backend does not get the cookie of device`,
+    )
   else if (unfit) found.push(`cannot be combined with ${nameOf(unfit)} in key: ${whyUnfit(unfit)}`)
   const both = device.status.find((one) => countStatus.some((other) => overlaps(one, other)))
-  if (both)
-    found.push(`names ${nameOfRange(both)} in status, which countStatus takes for a sign-in that failed`)
+  if (both) found.push(`names ${nameOfRange(both)} in status, which countStatus counts as a failed sign-in`)
   return found
 }
 
-const accountKeys = 'body:NAME, query:NAME, path:NAME, and header:NAME other than authorization'
+const accountKeys = 'body:NAME, query:NAME, path:NAME, or header:NAME other than authorization'
 
 function nameOf(part: PartitionPart): string {
   return part.kind === 'first' ? 'first' : partName(part)
@@ -36,8 +38,8 @@ function nameOf(part: PartitionPart): string {
 
 function whyUnfit({ kind }: PartitionPart): string {
   return kind === 'ip' || kind === 'network'
-    ? 'strangers have other addresses than the owner of an account already'
-    : 'it says who has signed in, and not who tries to'
+    ? 'strangers and the owner of an account have different addresses anyway'
+    : 'it says who has signed in, not who tries to sign in'
 }
 
 function overlaps(one: StatusRange, other: StatusRange): boolean {

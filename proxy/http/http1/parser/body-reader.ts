@@ -164,7 +164,7 @@ export class BodyReader {
     this.#left = bytes
     this.#state = bytes === 0 ? inTrailers : inChunk
     if (!this.#framingExcess.addChunk(lineBytes, bytes))
-      throw new RequestSyntaxError('chunk sizes and extensions exceed the content', 'extension-size')
+      throw new RequestSyntaxError('too many bytes in chunk sizes and extensions', 'extension-size')
   }
 
   /** Rejects an incomplete line as soon as it cannot become a valid size. */

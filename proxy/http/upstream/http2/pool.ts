@@ -18,7 +18,7 @@ export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams'> & {
 }
 
 const noUpgrade =
-  'an upgrade, such as to a WebSocket, needs HTTP/1.1: the URL of its backend must begin with http:// or https://'
+  'WebSocket and other upgrades need HTTP/1.1: the URL of the backend must begin with http:// or https://'
 
 /** A client may use at most this many times the number of streams that are free. */
 const MAX_TIMES_FREE = 3

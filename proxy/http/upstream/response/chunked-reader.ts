@@ -112,7 +112,7 @@ export class ChunkedReader {
     this.#left = bytes
     this.#state = bytes === 0 ? inTrailers : inChunkData
     if (!this.#excess.addChunk(lineBytes, bytes))
-      throw new ResponseSyntaxError('chunk sizes and extensions exceed the content')
+      throw new ResponseSyntaxError('too many bytes in chunk sizes and extensions')
   }
 
   #readChunkData(chunk: Buffer): Buffer {

@@ -24,7 +24,7 @@ export const calendar: Algorithm = {
     isChosen: ({ window }) => typeof window === 'string',
     maxQuota: MAX_QUOTA,
     excludes: {
-      algorithm: `needs to be fixed with window: ${calendarUnits.join(', ')}, as only fixed windows have a beginning`,
+      algorithm: `needs to be fixed with window: ${calendarUnits.join(', ')}: windows of other algorithms do not begin with the calendar`,
     },
     takesBurst: false,
     toQuota({ requests = 0, window, timezone }) {

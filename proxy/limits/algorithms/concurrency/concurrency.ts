@@ -23,7 +23,7 @@ export const concurrency: Algorithm = {
   rule: {
     ownField: 'concurrency',
     maxQuota: MAX_CONCURRENCY,
-    when: 'together with concurrency',
+    when: 'with concurrency',
     excludes: {
       requests: noneBeside,
       window: noneBeside,

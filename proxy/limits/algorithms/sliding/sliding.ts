@@ -25,7 +25,7 @@ export const sliding: Algorithm = {
   rule: {
     summary: 'the limit holds in any span of that length',
     maxQuota: MAX_SLIDING_QUOTA,
-    when: 'where the window slides',
+    when: 'with algorithm: sliding',
     excludes: {
       cost: 'needs algorithm: fixed or token-bucket, as a sliding window remembers each unit by its time',
       lease:

@@ -27,7 +27,7 @@ export const tokenBucket: Algorithm = {
         Math.floor((MAX_REFILL_DAYS * DAY_MS * requests) / (writtenMs(window) || 1)),
       )
       if (burst <= maxBurst) return undefined
-      const message = `needs at most ${maxBurst}, or an empty bucket would take more than ${MAX_REFILL_DAYS}d to be full`
+      const message = `needs at most ${maxBurst}, or an empty bucket would take more than ${MAX_REFILL_DAYS}d to refill`
       return { field: 'burst', message }
     },
     // The content of a full bucket, and the time in which an empty one fills up.

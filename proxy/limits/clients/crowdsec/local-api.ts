@@ -41,8 +41,8 @@ export async function readDecisionStream(
     const isRefused = response.status === 401 || response.status === 403
     throw new Error(
       isRefused
-        ? `the key of ${keyFile} is refused (${response.status})`
-        : `the answer is ${response.status}`,
+        ? `the local API refused the key in ${keyFile} (${response.status})`
+        : `the local API answered ${response.status}`,
     )
   }
   const reader = new StreamReader((list, sent) => {

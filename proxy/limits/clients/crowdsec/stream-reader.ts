@@ -70,7 +70,7 @@ export class StreamReader {
       case '[':
         this.#depth++
         if (this.#depth === 3) this.#text = character
-        if (this.#depth === 1 && character === '[') throw new Error('the answer is no object')
+        if (this.#depth === 1 && character === '[') throw new Error('the answer is not an object')
         return
       case '}':
       case ']':
@@ -82,7 +82,7 @@ export class StreamReader {
 
   #beginList(character: string): void {
     // A list, or null.
-    if (character !== '[' && character !== 'n') throw new Error(`${this.#name} in the answer is no list`)
+    if (character !== '[' && character !== 'n') throw new Error(`${this.#name} in the answer is not a list`)
     this.#isListNext = false
     this.#hasList = true
   }

@@ -34,7 +34,7 @@ async function fetchText(url: string): Promise<string> {
   if (!response.ok) {
     // Its connection would wait for whatever is left of it.
     await response.body?.cancel().catch(() => undefined)
-    throw new Error(`the answer is ${response.status}`)
+    throw new Error(`the server answered ${response.status}`)
   }
   let text = ''
   for await (const chunk of (response.body ?? new Blob([]).stream()).pipeThrough(new TextDecoderStream())) {

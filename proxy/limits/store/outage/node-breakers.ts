@@ -9,7 +9,8 @@ const RETRY_EVERY_MS = 250
 
 const OPEN = 'Redis unavailable: circuit breaker open, applying onStoreError'
 const CLOSED = 'Redis available: circuit breaker closed'
-const SERVED_ELSEWHERE = 'Redis available: other nodes serve the slots of one whose circuit breaker was open'
+const SERVED_ELSEWHERE =
+  'Redis available: other nodes have taken over the slots of a node whose circuit breaker was open'
 const REFUSES = 'Redis is connected but refuses a required command'
 
 /** Of a node that has failed since it last answered. */
