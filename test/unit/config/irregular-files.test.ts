@@ -14,6 +14,7 @@ import { readRegularFile, readRegularFileSync } from '../../../shared/settings/r
 import { directoryWith, problemsOf } from '../../support/gateway/settings.ts'
 import { atEndOfFile } from '../../support/run/at-end.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 // To open a pipe waits for whoever writes to it: the start for ever, or all requests, or one of the four threads that look up names too.
 // A device may have no end.
@@ -84,7 +85,9 @@ test('a certificate that becomes a pipe is reported, and the one in use stays', 
   const watch = watchCertificate({ certFile, keyFile, inUse, use: () => expect.unreachable(), log })
   atEndOfFile(() => watch.close())
   await watch.reload()
-  await expect.poll(() => lines, { timeout: 10_000 }).toMatchObject([{ level: 50, reason: NOT_REGULAR }])
+  await eventually('the pipe is reported', () =>
+    expect(lines).toMatchObject([{ level: 50, reason: NOT_REGULAR }]),
+  )
 })
 
 test('a link to a file, as in a ConfigMap, and a file of /proc are read', async () => {
