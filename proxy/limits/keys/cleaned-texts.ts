@@ -1,38 +1,67 @@
 import { isUtf8 } from 'node:buffer'
+import { withUsualLetters } from '../../request/values/comparable-letters.ts'
+import { NextCharacter } from '../../request/values/next-character.ts'
 import type { Findings, FoundValue } from './body/found-values.ts'
+import { withoutTags } from './stripped-tags.ts'
 
-/** Characters of an account that is cleaned, and of all accounts in a body. No account is that long. */
+/** Bytes of an account that is cleaned. No account is that long. */
 const MAX_TEXT = 2048
-const MAX_TEXTS = 16 * 1024
+/** Different accounts in a body that are cleaned, and their bytes: far more than a request may count for. */
+const MAX_TEXTS = 256
+const MAX_BYTES = 8 * 1024
+
+/** WordPress cleans the name that somebody signs in with, and again when it looks the name up: `ad%4%411min` is `admin`. */
+const ROUNDS = 2
 
 /**
- * What a reader has found, and beside each value the account that WordPress takes it for: without tags, escapes such as `%41` and entities
- * such as `&x;`, which it removes from names before it looks them up (`sanitize_user`), in any number. What PHP takes for a tag is not
- * emulated in all of its forms: a value that may have one has markup.
- *
- * @param findings values with a character for each byte; of forms with their escapes
+ * Cleans the accounts of one body as WordPress does before it looks them up (`sanitize_user`): without tags, escapes such as `%41` and
+ * entities such as `&x;`, in any number.
  */
-export function withCleanedTexts(findings: Findings): Findings {
-  const { values } = findings
-  if (findings.isCut || !values.some(mayBeUnclean)) return findings
-  let left = MAX_TEXTS
-  const sent = values.map((value) => {
-    if (!mayBeUnclean(value)) return undefined
-    left -= value.text.length
-    return value.text.length > MAX_TEXT || left < 0 ? tooLong : textOf(value)
-  })
-  const hasLegacy =
-    sent.some((text) => text !== undefined && text.search(legacyCharacter) !== -1) && values.some(isLegacy)
-  const clean = hasLegacy ? cleanedLegacyText : cleanedText
-  return {
-    ...findings,
-    hasMarkup: sent.some((text) => text?.includes('<')),
-    values: values.flatMap((value, i) => {
-      const text = sent[i]
-      const cleaned = text === undefined ? undefined : clean(text)
-      return cleaned === undefined || cleaned === text ? [value] : [value, { ...value, text: cleaned }]
-    }),
+export class TextCleaner {
+  #textsLeft = MAX_TEXTS
+  #bytesLeft = MAX_BYTES
+
+  /**
+   * What a reader has found, and after each value the names that WordPress takes it for.
+   *
+   * @param findings values with a character for each byte; of forms with their escapes
+   */
+  withCleaned(findings: Findings): Findings {
+    const { values } = findings
+    if (findings.isCut) return findings
+    const unclean = new Map<string, FoundValue>()
+    for (const value of values) if (mayBeUnclean(value)) unclean.set(value.text, value)
+    if (unclean.size === 0) return findings
+    const sent = new Map<string, string>()
+    for (const [text, value] of unclean) if (this.#take(text)) sent.set(text, textOf(value))
+    const hasLegacy =
+      sent.values().some((text) => text.search(legacyCharacter) !== -1) && values.some(isLegacy)
+    const cleaned = new Map(Array.from(sent, ([text, each]) => [text, cleanedTexts(each, hasLegacy)]))
+    return {
+      ...findings,
+      hasUncleaned: sent.size < unclean.size,
+      values: values.flatMap((value) => [
+        value,
+        ...(cleaned.get(value.text)?.map((text) => ({ ...value, text })) ?? []),
+      ]),
+    }
   }
+
+  /** Returns false if there is no room for one more text. */
+  #take({ length }: string): boolean {
+    this.#textsLeft--
+    this.#bytesLeft -= length
+    return length <= MAX_TEXT && this.#textsLeft >= 0 && this.#bytesLeft >= 0
+  }
+}
+
+/** The text after each round; none where nothing is removed. */
+function cleanedTexts(sent: string, hasLegacy: boolean): readonly string[] {
+  const texts = new Set([sent])
+  let text = hasLegacy ? inLetters(sent, legacyCharacter, legacy) : sent
+  for (let round = 0; round < ROUNDS; round++) texts.add((text = cleanedOnce(text)))
+  texts.delete(sent)
+  return [...texts]
 }
 
 function mayBeUnclean({ text, isEscaped }: FoundValue): boolean {
@@ -48,41 +77,65 @@ function textOf({ text, isEscaped }: FoundValue): string {
   return isEscaped ? unescapedOnce(text) : text
 }
 
-/** In place of a text that is not looked at. */
-const tooLong = '<'
-
 function unescapedOnce(text: string): string {
-  return text.replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return text
+    .replaceAll('+', ' ')
+    .replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
-const tag = /<[^>]*>?/g
+const lineFeed = 0x0a
+const ampersand = 0x26
+const semicolon = 0x3b
+
 const octet = /%[\da-f]{2}/gi
+/** Of PCRE, in bytes. */
+const blanks = /[\t-\r ]+/g
 
-function cleanedText(text: string): string {
-  return withoutEscapes(text.replace(tag, '').replace(usualCharacter, (found) => usual.get(found) ?? found))
+function cleanedOnce(text: string): string {
+  const letters = inHexLetters(inLetters(withoutTags(text), usualCharacter, usual))
+  const spaced = withoutEntities(letters.replace(octet, '')).replace(blanks, ' ')
+  return spaced.slice(spaced.startsWith(' ') ? 1 : 0, spaced.endsWith(' ') ? -1 : undefined)
 }
 
-/** Of a name that is no UTF-8. */
-function cleanedLegacyText(text: string): string {
-  return cleanedText(text.replace(legacyCharacter, (found) => legacy.get(found) ?? found))
-}
-
-function withoutEscapes(text: string): string {
-  return withoutEntities(text.replace(octet, ''))
-}
-
-/** From each `&` to the next semicolon that is not just behind it. */
+/** As `/&.+?;/g` of PCRE: from each `&` to the next semicolon in its line that is not just behind it. */
 function withoutEntities(text: string): string {
+  const ampersands = new NextCharacter(text, ampersand)
+  const semicolons = new NextCharacter(text, semicolon)
+  const lineFeeds = new NextCharacter(text, lineFeed)
   let kept = ''
   let at = 0
-  for (;;) {
-    const start = text.indexOf('&', at)
-    const end = start === -1 ? -1 : text.indexOf(';', start + 2)
-    if (end === -1) return kept + text.slice(at)
+  for (let start = ampersands.from(0); start < text.length;) {
+    const end = semicolons.from(start + 2)
+    if (end === text.length) break
+    const lineEnd = lineFeeds.from(start)
+    if (lineEnd < end) {
+      start = ampersands.from(lineEnd)
+      continue
+    }
     kept += text.slice(at, start)
     at = end + 1
+    start = ampersands.from(at)
   }
+  return kept + text.slice(at)
 }
+
+function inLetters(text: string, characters: RegExp, letters: ReadonlyMap<string, string>): string {
+  return text.replace(characters, (found) => letters.get(found) ?? found)
+}
+
+/** With `%e1` for `%é1`, and `%ae` for `%æ`: WordPress removes accents before escapes. */
+function inHexLetters(text: string): string {
+  if (!text.includes('%') || !beyondAscii.test(text)) return text
+  const bytes = Buffer.from(text, 'latin1')
+  if (!isUtf8(bytes)) return text
+  const plain = bytes
+    .toString()
+    .normalize('NFC')
+    .replace(hexCharacter, (found) => hexLetters.get(found) ?? found)
+  return Buffer.from(plain).toString('latin1')
+}
+
+const beyondAscii = /[\x80-\xff]/
 
 /** Characters, as bytes of UTF-8, for which WordPress writes other letters than collations of Unicode do (`remove_accents`). */
 const usual = byBytes({ '£': '', ĸ: 'k', ŉ: 'n', Ŋ: 'n', ŋ: 'n', ɑ: 'a', '€': 'e' })
@@ -115,7 +168,22 @@ function byBytes(letters: Readonly<Record<string, string>>): ReadonlyMap<string,
 function anyOf(table: ReadonlyMap<string, string>): RegExp {
   return new RegExp([...table.keys()].join('|'), 'g')
 }
+
+/** Latin letters that are hexadecimal digits without their accents. */
+const hexLetters: ReadonlyMap<string, string> = new Map(
+  [...codesFrom(0xaa, 0x24f), ...codesFrom(0x1e00, 0x1eff)].flatMap((code) => {
+    const character = String.fromCodePoint(code)
+    const letters = withUsualLetters(character.toLowerCase().normalize('NFKD').replace(/\p{M}/gu, ''))
+    return /^[a-f]{1,2}$/.test(letters) ? [[character, letters] as const] : []
+  }),
+)
+const hexCharacter = anyOf(hexLetters)
+
+function codesFrom(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+}
+
 /** The bytes of those characters, too. */
-const mayBeUncleanText = new RegExp(`[<&]|%[\\da-f]{2}|${[...usual.keys(), ...legacy.keys()].join('|')}`, 'i')
+const mayBeUncleanText = new RegExp(`[<&%]|${[...usual.keys(), ...legacy.keys()].join('|')}`)
 /** Nearly every account has an escape, `%40`. */
-const mayBeUncleanEscaped = new RegExp(mayBeUncleanText.source.replace('%', '%(?!40)'), 'i')
+const mayBeUncleanEscaped = new RegExp(mayBeUncleanText.source.replace('%]', ']|%(?!40)'))

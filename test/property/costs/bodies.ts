@@ -230,6 +230,50 @@ const otherTypes: BodyRow = {
   wrap: (content) => `{"user":{"email":"x--=${content}`,
 }
 
+/** To clean 8 KiB takes a millisecond besides. */
+const maxCleanMs = 3
+/** Accounts that WordPress would clean. */
+const uncleanValues = [
+  ...'< << <script> </style> <!-- <? <?xml <?xm <!doctyp & ; %4 %C3%A91 " ( > %\u00e9 %\u00e6 \u20ac'.split(
+    ' ',
+  ),
+  "'",
+  '&\n',
+  '\0',
+]
+
+function uncleanUnits(open: string, close: string): string[] {
+  return uncleanValues.flatMap((value) =>
+    [1, 300, 2000].map((length) => `${open}${value.repeat(Math.ceil(length / value.length))}{n}${close}`),
+  )
+}
+
+const uncleanJson: BodyRow = {
+  ...validJson,
+  maxMs: maxCleanMs,
+  name: 'a batch of JSON with accounts to clean',
+  units: uncleanUnits('{"user":{"email":"', '"}},').map((unit) =>
+    unit.replaceAll('\n', '\\n').replaceAll('\0', '\\u0000'),
+  ),
+  atoms: [...uncleanValues.filter((value) => value !== '"'), '{"user":{"email":"', '"}},', ...values],
+}
+
+const uncleanForm: BodyRow = {
+  ...form,
+  maxMs: maxCleanMs,
+  name: 'a form with accounts to clean',
+  units: uncleanUnits('user[email]=', '%&'),
+  atoms: [...uncleanValues, 'user[email]=', '&', ...values],
+}
+
+const uncleanMultipart: BodyRow = {
+  ...multipart,
+  maxMs: maxCleanMs,
+  name: 'a multipart form with accounts to clean',
+  units: uncleanUnits(`\r\n--b\r\n${disposition}user.email\r\n\r\n`, ''),
+  atoms: [...uncleanValues, `\r\n--b\r\n${disposition}user.email\r\n\r\n`, ...values],
+}
+
 const rowsByType: readonly (readonly [BodyRow, type: string])[] = [
   [json, 'application/json'],
   [validJson, 'application/json'],
@@ -237,6 +281,9 @@ const rowsByType: readonly (readonly [BodyRow, type: string])[] = [
   [form, 'application/x-www-form-urlencoded'],
   [multipart, 'multipart/form-data; boundary=b; boundary="b-"'],
   [otherTypes, 'text/plain'],
+  [uncleanJson, 'application/json'],
+  [uncleanForm, 'application/x-www-form-urlencoded'],
+  [uncleanMultipart, 'multipart/form-data; boundary=b'],
 ]
 
 export const rows: readonly CostRow[] = rowsByType.flatMap(([row, type]) => [

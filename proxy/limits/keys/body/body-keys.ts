@@ -22,9 +22,8 @@ const MAX_KEYS = 100
  * could be read otherwise.
  *
  * @returns undefined if it would count for too many: a value can be read in more than `maxReadings` ways, there are more than
- *   `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has a device and the body is not read as a whole, or
- *   an account has tags. No keys
- *   where another part of the key is absent: the policy does not apply
+ *   `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has a device and the body is not read as a whole, or an account is too
+ *   long to be cleaned. No keys where another part of the key is absent: the policy does not apply
  */
 export function bodyKeysOf(
   { partition, device }: Pick<Policy, 'partition' | 'device'>,
@@ -35,7 +34,7 @@ export function bodyKeysOf(
   // Of what cannot be read, guesses at one account count for as many clients as there are addresses. No sign-in has such a body.
   if (device && body.isPartlyRead) return undefined
   const entries = partition.map((part) => readEntry(part, readPart, body, partition.length === 1))
-  if (device && entries.some(({ hasMarkup }) => hasMarkup)) return undefined
+  if (device && entries.some(({ hasUncleaned }) => hasUncleaned)) return undefined
   const elements = Math.max(...entries.map((entry) => entry.elements))
   if (entries.some(({ isCut }) => isCut) || elements > MAX_VALUES) return undefined
   if (entries.some(({ isAbsent }) => isAbsent)) return { requests: new Map(), unread: undefined }

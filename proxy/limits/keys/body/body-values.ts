@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isBeyondAscii } from '../../../request/values/charsets.ts'
 import { queriesOf } from '../../../request/values/query-values.ts'
-import { withCleanedTexts } from '../cleaned-texts.ts'
+import { TextCleaner } from '../cleaned-texts.ts'
 import type { BodyFormat } from './body-format.ts'
 import { KnownTexts, MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
 import { readFormValues } from './form-values.ts'
@@ -179,8 +179,12 @@ function mergedByName(
   reads: readonly Read[],
   unread: UnreadKey | undefined,
 ): Findings[] {
+  const cleaner = new TextCleaner()
   return Array.from({ length: count }, (_, name) =>
-    merged(reads.flatMap((read) => read[name] ?? []).map(withCleanedTexts), unread),
+    merged(
+      reads.flatMap((read) => read[name] ?? []).map((findings) => cleaner.withCleaned(findings)),
+      unread,
+    ),
   )
 }
 
@@ -203,7 +207,7 @@ function merged(findings: readonly Findings[], unread: UnreadKey | undefined): F
     elements: Math.max(1, ...findings.map(({ elements }) => elements)),
     unread: unread ?? findings.find((found) => found.unread)?.unread,
     isCut: values.length > MAX_VALUES || findings.some(({ isCut }) => isCut),
-    hasMarkup: findings.some(({ hasMarkup }) => hasMarkup),
+    hasUncleaned: findings.some(({ hasUncleaned }) => hasUncleaned),
   }
 }
 

@@ -21,8 +21,8 @@ export type Findings = {
   readonly unread: UnreadKey | undefined
   /** Some values were left out, since there are too many. */
   readonly isCut: boolean
-  /** Some values may have tags, behind which WordPress may find any account. */
-  readonly hasMarkup?: boolean
+  /** Some values are too long to be cleaned: WordPress may take them for any account. */
+  readonly hasUncleaned?: boolean
 }
 
 /** Values that are looked at in a body: a batch of so many requests in 64 KiB would have 30 bytes for each. */

@@ -132,7 +132,8 @@ const iotaBelow =
 
 function spellingsOf(sent: string): ReadonlySet<string> {
   if (!mayBeSpelled.test(sent)) return new Set([sent])
-  const spellings = new Set([sent, sent.replace(sharpS, 's'), sent.replace(unseen, '')])
+  const seen = sent.replace(unseen, '')
+  const spellings = new Set([sent, sent.replace(sharpS, 's'), seen, seen.replace(sharpS, 's')])
   if (iotaBelow.test(sent)) {
     const apart = unescapedBytes(sent, false).toString().normalize('NFKD')
     spellings.add(Buffer.from(apart.replaceAll('\u0345', '')).toString('latin1'))

@@ -11,8 +11,8 @@ export type ReadEntry = {
   readonly unread: UnreadKey | undefined
   /** There are more values than are counted. */
   readonly isCut: boolean
-  /** A value may have tags. */
-  readonly hasMarkup?: boolean
+  /** A value is too long to be cleaned: it may be of any account. */
+  readonly hasUncleaned?: boolean
   /** Not in the request, and not in its body either: the policy does not apply. */
   readonly isAbsent: boolean
 }
@@ -72,7 +72,7 @@ function readFirst(
     valuesOf: (element) => byElement.get(element) ?? always,
     unread: bodies.find(({ unread }) => unread)?.unread,
     isCut: bodies.some(({ isCut }) => isCut) || others.length > maxReadings * parts.length,
-    hasMarkup: bodies.some(({ hasMarkup }) => hasMarkup),
+    hasUncleaned: bodies.some(({ hasUncleaned }) => hasUncleaned),
     isAbsent: false,
   }
 }
@@ -112,9 +112,9 @@ function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadMember
     elements: found.elements,
     found: byElement,
     valuesOf: (element) => byElement.get(element) ?? none,
-    unread: found.unread ?? (found.hasMarkup ? 'value' : undefined),
+    unread: found.unread ?? (found.hasUncleaned ? 'value' : undefined),
     isCut: isCut || distinct.size > MAX_DISTINCT,
-    hasMarkup: found.hasMarkup ?? false,
+    hasUncleaned: found.hasUncleaned ?? false,
     isAbsent: false,
   }
 }

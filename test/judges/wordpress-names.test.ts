@@ -1,0 +1,78 @@
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import { bodyKeysOf } from '../../proxy/limits/keys/body/body-keys.ts'
+import { bodyValues, KeyBody, type BodyPart } from '../../proxy/limits/keys/body/key-body.ts'
+import { BodyNames } from '../../proxy/limits/keys/body/names/body-names.ts'
+import { hashedKeyOf } from '../../proxy/limits/keys/partition-key.ts'
+import { withoutTags } from '../../proxy/limits/keys/stripped-tags.ts'
+import { testSeed } from '../support/random/seed.ts'
+import { askPhp } from './php.ts'
+
+/*
+ * The attack: a name that WordPress cleans until it is that of another account, so that it has guesses of its own. WordPress itself, on
+ * PHP, says for which account it takes each of thousands of names.
+ */
+
+const NAMES = Number(process.env['JUDGE_SAMPLES'] ?? 20_000)
+
+const words = (list: string, ...others: string[]): fc.Arbitrary<string> =>
+  fc.constantFrom(...list.split(' '), ...others)
+const tag = words(
+  `< < > " ' ! ? - / \\ ( ) l e <?xml ?> <!doctype <!-- --> <script> </script> <SCRIPT <style </style> script style`,
+  ...[' ', '\n', '\0'],
+)
+const other = words('% %4 1 é æ ð Đ € £ ß ª & ; x', ...['e\u0301', ' ', '\t', '\f', '\0'])
+const name = fc
+  .oneof(
+    fc.array(tag, { maxLength: 25 }),
+    fc.array(other, { maxLength: 12 }),
+    fc.array(fc.oneof(tag, other, words('a d m i n')), { maxLength: 25 }),
+  )
+  .map((atoms) => atoms.join(''))
+
+const names = fc.sample(name, { numRuns: NAMES, seed: testSeed() }).filter((each) => each !== '')
+let cleaned: readonly (readonly string[])[]
+
+beforeAll(() => {
+  const asked = askPhp(
+    'sanitize_user.php',
+    ['wordpress'],
+    names.map((each) => Buffer.from(each).toString('hex')),
+  )
+  cleaned = (asked as string[][]).map((texts) =>
+    texts.map((hex) => Buffer.from(hex, 'hex').toString('latin1')),
+  )
+})
+
+test('tags are what PHP takes for them', () => {
+  const trimmed = (of: string): string => of.replace(/^[ \n\r\t\v\0]+|[ \n\r\t\v\0]+$/g, '')
+  for (const [i, each] of names.entries())
+    expect(trimmed(withoutTags(Buffer.from(each).toString('latin1'))), JSON.stringify(each)).toBe(
+      cleaned[i]?.[0],
+    )
+})
+
+/** WordPress lets nobody have another name. */
+const isAccount = /^[a-z0-9 _.\-@]+$/i
+const part: BodyPart = { kind: 'body', name: 'log', path: ['log'] }
+const formNames = new BodyNames([part])
+
+test.each([
+  ['JSON', 'application/json', (log: string) => JSON.stringify({ log })],
+  ['a form', 'application/x-www-form-urlencoded', (log: string) => `log=${encodeURIComponent(log)}`],
+])('a name counts for the account that WordPress finds: %s', (_, type, bodyOf) => {
+  for (const [i, each] of names.entries()) {
+    const sent = { bytes: Buffer.from(bodyOf(each)), isWhole: true }
+    const body = new KeyBody(sent, { rawHeaders: ['content-type', type] }, '/', formNames)
+    const keys = bodyKeysOf({ partition: [part] }, () => [], body, '192.0.2.1')
+    const accounts = (cleaned[i] ?? [])
+      .slice(1)
+      .filter((account) => isAccount.test(account))
+      .flatMap((account) => bodyValues(account, false))
+    for (const account of accounts)
+      expect(
+        keys?.requests.get(hashedKeyOf(`${account.length}:${account}`)),
+        JSON.stringify([each, account]),
+      ).toBe(1)
+  }
+})
