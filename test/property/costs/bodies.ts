@@ -75,6 +75,7 @@ const validJson: BodyRow = {
   ...json,
   name: 'a batch of JSON',
   units: [
+    '{"user":{"email":"\\n{n}"}},',
     '{"user":{"email":"{n}"}},',
     '{"user":{"email":["{n}á"]}},',
     '{"user":[[[]]]},',

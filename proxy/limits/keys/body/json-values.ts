@@ -244,13 +244,16 @@ function endsWord(code: number): boolean {
 
 /** The content of a valid string, as bytes of UTF-8, a character for each. Halves of surrogate pairs are U+FFFD. */
 function textOf(content: string): string {
-  return content.includes('\\') ? Buffer.from(unescaped(content)).toString('latin1') : content
+  if (!content.includes('\\')) return content
+  const text = JSON.parse(`"${inUnicode(content)}"`) as string
+  return isAscii.test(text) ? text : Buffer.from(text).toString('latin1')
 }
 
-function unescaped(content: string): string {
-  const text = Buffer.from(content, 'latin1').toString()
-  return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text
+function inUnicode(bytes: string): string {
+  return isAscii.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString()
 }
+
+const isAscii = /^[\0-\x7f]*$/
 
 /** A number as it was sent, and as it is to whom all numbers have 64 bits. */
 export function wordTexts(word: string): readonly string[] {
