@@ -1,6 +1,7 @@
 import { KeyBody } from '../../../proxy/limits/keys/body/key-body.ts'
 import { bodyNamesOf } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import { Devices } from '../../../proxy/limits/keys/devices/devices.ts'
+import { mayOverrideMethod } from '../../../proxy/limits/keys/devices/method-override.ts'
 import { partitionKeysOf } from '../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../proxy/limits/keys/part-values.ts'
 import { readTarget } from '../../../proxy/request/target/target.ts'
@@ -102,4 +103,31 @@ const paths: CostRow = {
   open: openText((path) => recognize(`${path}?user=anna`, `device=${token}`)),
 }
 
-export const rows: readonly CostRow[] = [cookies, named, paths]
+const methods: CostRow = {
+  ...whole,
+  largestBytes: 64 * 1024,
+  name: 'methods in a form',
+  units: [
+    'method=a{n}&',
+    '_method=a{n}&',
+    '%5fmethod=x&',
+    '%25',
+    '%2525',
+    '\\u005f',
+    '&',
+    '.method',
+    'method=%41&',
+    '\0',
+    ' _metho',
+  ],
+  atoms: ['method=', '_method', '%5f', '\\u005f', '&', ';', '=', 'a', '%00', '[', ' ', '+', '{n}', 'post'],
+  wrap: (content) => `method=x&${content}`,
+  open: openText((text) => {
+    const sent = { bytes: Buffer.from(text, 'latin1'), isWhole: true }
+    const rawHeaders = ['content-type', 'application/x-www-form-urlencoded']
+    const body = new KeyBody(sent, { rawHeaders }, '/login', names)
+    return mayOverrideMethod({ headers: {}, body }, 'POST')
+  }),
+}
+
+export const rows: readonly CostRow[] = [cookies, named, paths, methods]

@@ -89,10 +89,25 @@ export class KeyBody {
     return values
   }
 
+  /** Whether a pattern is found in the body, the query or the cookies, as they are or without their escapes, in lower case. */
+  mentions(pattern: RegExp): boolean {
+    const bytes = 'bytes' in this.#sent ? this.#sent.bytes : undefined
+    const texts = [bytes?.toString('latin1'), this.#unpacked?.toString('latin1'), this.#target, this.#cookies]
+    return texts.some((text) => text !== undefined && pattern.test(withoutEscapes(text)))
+  }
+
   /** Each value of a part once, for explanations. */
   readPart(part: BodyPart): readonly string[] {
     return [...new Set(this.find(part).values.flatMap(({ text }) => this.valuesOf(text, part)))]
   }
+}
+
+/** Of URLs and JSON; in UTF-16 a text of ASCII has NULs. */
+function withoutEscapes(text: string): string {
+  const decoded = unescapedBytes(text.replaceAll('\0', ''), false).toString('latin1')
+  return decoded
+    .replace(/\\u00([0-7][0-9a-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .toLowerCase()
 }
 
 function withoutCodings(rawHeaders: readonly string[]): string[] {
