@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { algorithms } from '../../proxy/limits/algorithms/registry.ts'
 import { createMetrics } from '../../proxy/telemetry/metrics/metrics.ts'
 import { watchProcess } from '../../proxy/telemetry/metrics/prometheus.ts'
 
@@ -42,6 +43,11 @@ test('docs/operations.md names every label and label value that does not come fr
       expect(text, metric.name).toContain(`\`${value ?? ''}\``)
     }
   }
+})
+
+test('docs/operations.md lists the tables of every algorithm', () => {
+  for (const table of algorithms.flatMap((algorithm) => Object.keys(algorithm.memoryTables(1))))
+    expect(page).toMatch(new RegExp(`^\\| .*\`${table}\`.* \\| `, 'm'))
 })
 
 test('queries and text name only metrics that exist', async () => {
