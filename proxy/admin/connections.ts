@@ -3,14 +3,14 @@ import type { Socket } from 'node:net'
 import { createEviction } from '../http/connection/eviction.ts'
 import { createAddressReader } from '../request/addresses/client-address.ts'
 
-/** Somebody's connection to the admin listener. */
+/** A connection to the admin listener. */
 type Visit = {
   readonly socket: Socket
   readonly address: string | undefined
   readonly openedMs: number
-  /** An operator's, as the token has shown. */
+  /** Whether a request on it has sent the token. */
   operator: boolean
-  /** Requests in flight that have brought the token. */
+  /** Requests in flight with the token. */
   serving: number
   idleSinceMs: number
 }
@@ -32,7 +32,7 @@ export function limitConnections(server: Server, capacity: number): void {
   const makeRoom = createEviction<Visit>({
     open,
     capacity,
-    // An operator's goes last: as if it were the only one of its client.
+    // Operators' connections are closed last: each counts as the only one of its client.
     clientOf: ({ operator, address }) => (operator ? undefined : address),
     idleSince: ({ serving, idleSinceMs }) => (serving > 0 ? undefined : idleSinceMs),
     openedAt: ({ openedMs }) => openedMs,

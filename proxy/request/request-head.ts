@@ -148,13 +148,13 @@ function readHostValue(value: string): string | undefined {
 }
 
 /**
- * A reply that the gateway sends itself: an error, or `options` for a successful OPTIONS; undefined if the request is
- * to be forwarded.
+ * The reply to a request that the gateway answers itself: an error, or `options` for a successful OPTIONS; undefined if the
+ * request must be forwarded.
  *
- * - TRACE sends back what it was sent, credentials and fields that proxies have added among it. It is never forwarded
+ * - TRACE is never forwarded: the response would contain the request's credentials and the headers that proxies have added
  *   (RFC 9110 section 9.3.8).
- * - `OPTIONS *` asks about the server as a whole, and to the client that is this one (section 9.3.7). Behind a path
- *   prefix there would be nothing to forward it as.
+ * - `OPTIONS *` asks about the server as a whole, which to the client is the gateway (section 9.3.7). With a path prefix for the
+ *   backend it could not be forwarded either.
  * - `Max-Forwards: 0` says that OPTIONS must not be forwarded further (section 7.6.2).
  */
 export function localReply(

@@ -51,7 +51,7 @@ async function statusOf(from: string, ...lines: string[]): Promise<number | unde
 }
 
 describe('the header of a CDN', () => {
-  test('names the client that is counted', async () => {
+  test('requests count by the client that the header of a CDN names', async () => {
     expect(await statusOf(cdn, 'CF-Connecting-IP: 203.0.113.1')).toBe(200)
     expect(await statusOf(cdn, 'cf-connecting-ip: 203.0.113.1')).toBe(429)
     expect(await statusOf(cdn, 'CF-Connecting-IP: 203.0.113.2', 'X-Forwarded-For: 203.0.113.1')).toBe(200)

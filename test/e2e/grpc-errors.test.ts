@@ -162,7 +162,7 @@ describe('a call whose client may still send', () => {
     expect(await sayLate(connectGrpc((await startBefore(noLimits, env)).port, false), 2500)).toBe(status.OK)
   })
 
-  test('must send within BODY_TIMEOUT before the server has begun to answer', async () => {
+  test('a client must send within BODY_TIMEOUT until the server has begun to answer', async () => {
     const gateway = await startBefore(noLimits, { BODY_TIMEOUT: '300ms', MIN_BODY_RATE: '0' })
     expect(await sayLate(connectGrpc(gateway.port, false), 3000)).toBe(status.UNKNOWN)
   })

@@ -173,7 +173,7 @@ test('a handshake for a WebSocket, which HTTP/2 cannot carry, is a 502 and reach
 })
 
 describe('trailers of a response', () => {
-  test('reach an HTTP/2 client, without fields that must not be trailers', async () => {
+  test('response trailers reach an HTTP/2 client, without fields that must not be trailers', async () => {
     const session = connectHttp2(gateway.port, { cleartext: true })
     const stream = session.request({ ':path': '/trailers' })
     stream.resume()
@@ -216,7 +216,7 @@ describe('trailers of a response', () => {
 })
 
 describe('trailers of a request', () => {
-  test('reach an HTTP/2 backend, without fields that must not be trailers', async () => {
+  test('request trailers reach an HTTP/2 backend, without fields that must not be trailers', async () => {
     const trailers: unknown[] = []
     const own = await startHttp2Backend((stream, headers) => {
       stream.on('trailers', (fields: object) => trailers.push(plain(fields)))
@@ -273,7 +273,7 @@ describe('a response', () => {
   })
 })
 
-test('a request that its client takes back is reset at the backend', async () => {
+test('a request that its client cancels is reset at the backend', async () => {
   const before = backend.resets.length
   const socket = connect(gateway.port, '127.0.0.1')
   socket.write('GET /hang HTTP/1.1\r\nHost: a\r\n\r\n')

@@ -281,7 +281,7 @@ test('there are 8 listeners at most, and room for another when one leaves', asyn
   )
 })
 
-test('a gateway that was restarted goes on with the ids', async () => {
+test('event ids continue after a restart of the gateway', async () => {
   const env = await settings({ ADMIN_PORT: String(await freePort()) })
   const first = await startGateway(env)
   const before = await eventWhere(await listen(first.adminPort), () => true)

@@ -125,7 +125,7 @@ describe('anybody else', () => {
   })
 })
 
-test('connections are counted by the client that is named', async () => {
+test('connections are counted by the client in the PROXY header', async () => {
   const idle = [await open(trusted, gateway.port, version1), await open(trusted, gateway.port, version1)]
   // The response to a request shows that earlier bytes on other connections have been read.
   expect(await exchange(trusted, local + request)).toMatch(/^HTTP\/1\.1 200 /)
@@ -138,7 +138,7 @@ test('connections are counted by the client that is named', async () => {
   expect(await exchange(trusted, version1 + request)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('limits count the client that is named', async () => {
+test('limits count by the client in the PROXY header', async () => {
   const post = request.replace('GET /', 'POST /forgot-password')
   for (let sent = 0; sent < 5; sent++)
     expect(await exchange(trusted, version2 + post)).toMatch(/^HTTP\/1\.1 200 /)

@@ -30,7 +30,7 @@ async function measure(family: string): Promise<Figures> {
 const MAX_MB = 40
 
 describe.each(['ipv4', 'ipv6'])('a million entries of %s', { timeout: 300_000 }, (family) => {
-  test('take little memory, are found fast, and are reloaded while the process works', async () => {
+  test('large lists take little memory, are searched fast, and are reloaded while the process works', async () => {
     const { entries, hits, grownMb, lookupNs, hadToWait, longestTurn } = await measure(family)
     expect(entries).toEqual([10, 1_000_000])
     // Half of the addresses that are looked up are of the first list, half of the one after the first reload.

@@ -5,8 +5,8 @@ const MAX_BUCKETS = 240
 const NARROWEST_MS = 1_000
 
 /**
- * Counts in buckets of the same width, in the order of the times. How long a log is is known at its end: when the buckets are used
- * up each two become one, so that there are 120 to 240 of them once the log has lasted four minutes.
+ * Counts in buckets of the same width, in the order of the times. The length of a log is known only at its end: when all buckets
+ * are used, each pair is merged, so that there are 120 to 240 of them for a log of four minutes or more.
  */
 export class TimeSeries {
   readonly #requests: readonly Uint32Array[]
@@ -15,7 +15,7 @@ export class TimeSeries {
   #widthMs = NARROWEST_MS
   #used = 0
 
-  /** @param lines that are counted apart */
+  /** @param lines number of lines that are counted separately */
   constructor(lines: number) {
     this.#requests = Array.from({ length: lines }, () => new Uint32Array(MAX_BUCKETS))
     this.#refused = Array.from({ length: lines }, () => new Uint32Array(MAX_BUCKETS))

@@ -17,7 +17,7 @@ class ParameterReadings implements Readings {
   readonly #name: string
   readonly #wanted: WantedName | undefined
   readonly #pairs: Pairs
-  /** Where the text has the name in the usual spelling, or -1. */
+  /** Index of the name in its usual spelling, or -1. */
   readonly #at: number
   #value: string | undefined
   #isLacking: boolean | undefined

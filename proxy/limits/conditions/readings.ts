@@ -37,8 +37,8 @@ export const absent: Readings = {
   possible: () => none,
 }
 
-/** More than can be told: any text, or none. */
+/** A value that cannot be read: any text, or absent. */
 export const anything: Readings = { ...absent, isAbsent: () => false, possible: () => undefined }
 
-/** Something that some backends take for nothing, and none for a text. */
+/** A blank value: some backends take it for absent, and none reads any text in it. */
 export const blank: Readings = { ...absent, isAbsent: () => false }

@@ -47,7 +47,7 @@ export class EventNumbers {
     return this.#latest.get(path)
   }
 
-  /** Estimated. */
+  /** The estimated number of tokens. */
   get tokens(): number {
     return this.#tokens?.tokens ?? 0
   }

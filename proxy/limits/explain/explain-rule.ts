@@ -33,7 +33,7 @@ export type ExplainedRule = {
   readonly mode: Policy['mode']
   /** What becomes of requests over the limit, where they are not refused. */
   readonly over?: OverPolicy
-  /** All places in which the client's requests could wait are taken, in the process that was asked. */
+  /** The queue of the process that answers is full for this client. */
   readonly waitingFull?: true
   /** Units that gateways take ahead from Redis. */
   readonly lease?: Policy['lease']

@@ -5,7 +5,7 @@ import { withPlan } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState } from '../limiter.ts'
 import type { PlanOwner, PlanStore } from './plan-store.ts'
 
-/** In the memory of the process that counts: some ten megabytes. */
+/** They take about ten megabytes in the process that counts. */
 const MAX_PLANS_IN_MEMORY = 100_000
 
 /** The charge with the quota of a plan that was read in a store. */

@@ -84,7 +84,7 @@ test.each([
   },
 )
 
-test('a client of a rule that the table does not have any more is not named without addresses in the log', async () => {
+test('with LOG_ADDRESSES=0 a client of a removed rule is not named in the log', async () => {
   const gone = { kind: 'ban', policy: 'gone', partitionKey: hash, by: 'operator' } as const
   const { log } = recordLog()
   const webhooks: (string | undefined)[] = []

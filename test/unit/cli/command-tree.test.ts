@@ -26,7 +26,7 @@ describe.each(program.commands.map((command) => [command.name(), command] as con
       expect(command.description()).not.toBe('')
     })
 
-    test('has examples in its help that parse', async () => {
+    test('the examples in its help can be parsed', async () => {
       const [, examples = ''] = help.split(/\nExamples?:\n/)
       const lines = examples.split('\n').filter((line) => line !== '')
       expect(lines.length).toBeGreaterThan(0)

@@ -111,7 +111,7 @@ describe('the header in which proxies name their client', () => {
   })
 })
 
-describe('certificate and key', () => {
+describe('TLS certificate and key', () => {
   test('a pair is taken, and its paths become absolute', () => {
     const { settings } = loadGatewaySettings({ TLS_CERT_FILE: 'cert.pem', TLS_KEY_FILE: 'key.pem' }, pems)
     expect(settings).toMatchObject({ tlsCertFile: join(pems, 'cert.pem'), tlsKeyFile: join(pems, 'key.pem') })

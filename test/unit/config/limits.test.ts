@@ -43,7 +43,7 @@ test('a sliding window', () =>
 
 test('an empty list is no limits', () => expect(rulesOf('limits: []')).toEqual([]))
 
-test('a rule with the required fields only', () => {
+test('a rule with only the required fields gets the defaults', () => {
   expect(ruleOf(`${login}, match: POST /login`)).toStrictEqual({
     policy: {
       name: 'login',

@@ -20,7 +20,7 @@ describe("Go's durations", () => {
   ])('%s is %d ms', (text, ms) => expect(readDuration(text)).toBeCloseTo(ms, 6))
 
   test.each(['', '-', 's', '4', '4 s', '4d', '1h 2m', 'P1D', '1..5s', '4sx', 'x4s'])(
-    '%j is no duration',
+    '%j is not a duration',
     (text) => {
       expect(readDuration(text)).toBeUndefined()
     },

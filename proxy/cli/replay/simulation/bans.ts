@@ -22,9 +22,9 @@ type Refusals = {
   count: number
   /** End of the count: one window after its first refusal; after a ban, when `SETTLE_MS` without counting have passed. */
   countEndsAtMs: number
-  /** No other ban before. */
+  /** Until then the client is not banned again. */
   onceEndsAtMs: number
-  /** Bans in a row. */
+  /** Consecutive bans. */
   times: number
   timesEndAtMs: number
   endsAtMs: number

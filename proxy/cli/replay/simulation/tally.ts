@@ -148,7 +148,7 @@ export class OutcomeCounter {
     }
   }
 
-  /** The requests of a banned client still count as demand: its window goes on in the table of clients, and in no counter. */
+  /** Requests of a banned client still count as demand in the table of clients, but in no counter. */
   countBanned(charges: readonly Charge[], nowMs: number): Outcome {
     for (const charge of charges)
       if (this.#places.has(charge.policy.name)) this.#countClient(charge, true, nowMs)

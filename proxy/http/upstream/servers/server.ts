@@ -75,7 +75,7 @@ export class Server {
     return (this.#pool ??= this.#open())
   }
 
-  /** Its connections, if there were any. */
+  /** The pool, if a connection was ever needed. */
   get opened(): ServerPool | undefined {
     return this.#pool
   }

@@ -141,7 +141,7 @@ export class AdmissionTimes {
     if (this.slots.pendingAmount(slot) > count) this.slots.setPending(slot, count)
   }
 
-  /** For one more time of a slot that is in no list. */
+  /** Makes room for one more time of a slot that is not in a list. */
   #makeRoom(table: number, slot: number, nowMs: number): void {
     while (this.#times.lacksRoomFor(slot))
       if (!this.slots.evictFirst(nowMs, this.#tablesByTimes)) this.#dropOldest(slot)

@@ -11,8 +11,8 @@ const ROUNDING_MS = 1e-5
 
 /**
  * Counts in token buckets (the generic cell rate algorithm). A policy's quota is the content of a full bucket, and its window the
- * time in which an empty one fills up. The ticket is when a reservation was taken, when it will have run out of the bucket, since
- * when that was not full, and the units refunded since then.
+ * time in which an empty one fills up. A ticket has four numbers: when the
+ * reservation was made, when the bucket will be full again, since when the bucket has not been full, and the units refunded since.
  */
 export class BucketCounts implements MemoryCounts {
   readonly slots: SlotPool

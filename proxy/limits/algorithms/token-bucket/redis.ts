@@ -4,11 +4,11 @@ import type { RedisCounts } from '../redis-counts.ts'
 const ROUNDING_US = 0.01
 
 /**
- * A token bucket in Redis is stored as four numbers: its debt, in microseconds until it is full again, when the debt was that,
- * since when the bucket has not been full, and the units refunded since then. A full bucket has no key.
+ * A token bucket in Redis is stored as four numbers: its debt, which is the time in microseconds until it is full again; when it
+ * had this debt; since when the bucket has not been full; and the units refunded since. A full bucket has no key.
  *
- * The ticket is when the units were taken out, when they will have run out of the bucket, since when that is not full, and the
- * units refunded since then.
+ * A ticket has four numbers, too: when the units were taken, when the bucket will be full again, since when it has not been full,
+ * and the units refunded since.
  */
 export const bucketInRedis: RedisCounts = {
   keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => `${sharedWindowMs}:bucket`,

@@ -4,7 +4,7 @@ import type { ListEntry } from '../../../policy.ts'
 import { canonicalCredentials } from '../../keys/credentials/credentials.ts'
 import { authorizationValues, possibleSpellings } from '../../keys/credentials/possible-spellings.ts'
 
-/** The entries whose secret a request has: one of the texts that `add` has returned for each. Nearly always empty. */
+/** The entries whose secret a request has, each as a text that `add` has returned. Nearly always empty. */
 export type FoundSecrets = ReadonlySet<string>
 
 /** The secrets that a header may stand for, by its lines, as many as there are spellings; undefined if they cannot be told. */

@@ -82,10 +82,10 @@ export class ServedLimiter {
 
 type InFlightRecord = {
   add(reservation: Reservation): void
-  /** Returns whether there was one. */
+  /** Returns whether the reservation was in the record. */
   remove(reservation: Reservation): boolean
   takeAll(): Reservation[]
-  /** Whether any is under the rule of this name, whatever its quota is or was. */
+  /** Whether a request is in flight under the rule of this name, with its current quota or an earlier one. */
   has(name: Policy['name']): boolean
 }
 

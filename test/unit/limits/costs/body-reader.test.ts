@@ -67,7 +67,7 @@ describe('server-sent events', () => {
   test('an event that has not ended does not count', () =>
     expect(read(events, event(3), event(9).trimEnd())).toBe(3))
 
-  test('data over several lines, comments and other fields', () =>
+  test('an event may have several data lines, comments and other fields', () =>
     expect(read(events, ': hello\nevent: usage\nid: 1\ndata: {"usage":\ndata:{"total_tokens":7}}\n\n')).toBe(
       7,
     ))

@@ -194,7 +194,7 @@ type PieceState = {
   /** Of the next pieces. */
   readonly names: readonly string[]
   readonly trie: NameTrie
-  /** By index of the name from 1; at 0 after any other. */
+  /** The state after each of the names, by its index from 1; at 0 the state after any other name. */
   readonly after: (PieceState | undefined)[]
   readonly afterPlace: (PieceState | undefined)[]
 }

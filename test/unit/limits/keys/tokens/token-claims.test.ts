@@ -68,7 +68,7 @@ async function subOf(verifier: TokenVerifier, token: string): Promise<string | u
 }
 
 describe('a token that is verified', () => {
-  test('returns the claims that rules count by, and no more', async () => {
+  test('a verified token returns only the claims that rules count by', async () => {
     const claims = await create().claimsOf(sent(await sign({ plan: 7, email: 'a@b.example' })))
     expect([...(claims ?? [])]).toEqual([
       ['sub', 'alice'],
@@ -89,7 +89,7 @@ describe('a token that is verified', () => {
     ['that names no key', () => sign({}, rsa.privateKey, { kid: undefined })],
   ])('%s', async (_, make) => expect(await subOf(create(), await make())).toBe('alice'))
 
-  test('is known at once the second time', async () => {
+  test('a verified token is read from the cache the second time', async () => {
     const verifier = create()
     const token = await sign()
     await verifier.claimsOf(sent(token))
@@ -98,7 +98,7 @@ describe('a token that is verified', () => {
     expect(verifier.claimsOf(sent(token))).toEqual(new Map([['sub', 'alice']]))
   })
 
-  test('is verified once where it comes several times at once', async () => {
+  test('a token that several requests send at once is verified once', async () => {
     const verifier = create()
     const token = sent(await sign())
     const first = verifier.claimsOf(token)
@@ -107,7 +107,7 @@ describe('a token that is verified', () => {
     expect(outcomes).toEqual(['verified'])
   })
 
-  test('is known with whatever follows its signature', async () => {
+  test('a verified token is read from the cache whatever follows its signature', async () => {
     const verifier = create()
     const { signed, signature } = sent(await sign())
     for (const tail of ['', 'A', 'AAAA', signature])
@@ -118,7 +118,7 @@ describe('a token that is verified', () => {
     expect(verifier.claimsOf({ signed, signature: `${signature}B` })).toBeInstanceOf(Map)
   })
 
-  test('is verified again after five minutes, and when the key set has changed', async () => {
+  test('a token is verified again after five minutes, and after a change of the key set', async () => {
     const verifier = create()
     const token = await sign()
     await verifier.claimsOf(sent(token))
@@ -131,7 +131,7 @@ describe('a token that is verified', () => {
     expect(await verifier.claimsOf(sent(token))).toBeUndefined()
   })
 
-  test('is forgotten where there are too many', async () => {
+  test('the cache evicts verified tokens when it is full', async () => {
     const verifier = create()
     const tokens = await Promise.all(['a', 'b', 'c', 'd'].map((sub) => sign({ sub })))
     for (const token of tokens) await verifier.claimsOf(sent(token))
@@ -193,7 +193,7 @@ describe('a token that cannot be verified is ignored', () => {
     expect(await create().claimsOf(sent(await sign({}, rsa.privateKey, { kid: 'two' })))).toBeUndefined()
   })
 
-  test('is not verified again', async () => {
+  test('a token that was rejected is not verified again', async () => {
     const verifier = create()
     const token = sent(await sign({}, other.privateKey))
     expect(verifier.claimsOf(token)).toBeInstanceOf(Promise)
