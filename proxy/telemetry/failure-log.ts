@@ -1,9 +1,6 @@
 import type { Log } from '../../shared/log.ts'
 import { paceLines } from './paced-lines.ts'
 
-/** Minimum time between two lines that say that the backend is busy, and between two that say that this machine is at a limit. */
-const pacedMs = 5_000
-
 /** Why a request failed at the backend; `kind` is one of `FailureKind`. */
 type Failure = { readonly kind: string; readonly message: string; readonly cause?: unknown }
 
@@ -15,25 +12,48 @@ const settingsOf: Readonly<Partial<Record<string, string>>> = {
   timeout: 'UPSTREAM_TIMEOUT',
 }
 
+/** The lines of a kind; `everyMs`: minimum time between two of them about one backend. */
+type Lines = { readonly everyMs: number; readonly level: 'warn' | 'error'; readonly text: string }
+
+const ofMostKinds: Lines = { everyMs: 1_000, level: 'warn', text: 'requests to the backend failed' }
+const ofKinds: Readonly<Partial<Record<string, Lines>>> = {
+  busy: {
+    everyMs: 5_000,
+    level: 'warn',
+    text: 'requests answered 503: no connection to the backend is free',
+  },
+  'local-limit': {
+    everyMs: 5_000,
+    level: 'error',
+    text: 'requests answered 503: the gateway cannot open more connections',
+  },
+}
+
+type TellFailure = (failure: Failure, requestId: string) => void
+
 /**
- * Writes a line for each request that fails at the backend, or that is aborted by the shutdown. Requests that get no
- * connection are too many for a line each: the first is logged at once, and later lines say how many have followed.
+ * Logs requests that fail at a backend: the first of a kind at once, and then lines with the number of those that have followed and the
+ * last one's id, as a client may be able to make all of its requests fail. Those that the shutdown aborts have a line each.
+ *
+ * @returns the log of the failures of a backend, by its name
  */
-export function createFailureLog(log: Log): (failure: Failure, requestId: string) => void {
-  const tellBusy = paceLines<string>(pacedMs, (requests, reason) =>
-    log.warn(
-      { requests, reason, settings: settingsOf.busy },
-      'requests answered 503: no connection to the backend is free',
-    ),
-  )
-  const tellLocalLimit = paceLines<string>(pacedMs, (requests, reason) =>
-    log.error({ requests, reason }, 'requests answered 503: the gateway cannot open more connections'),
-  )
-  return ({ kind, message: reason, cause: err }, requestId) => {
-    if (kind === 'busy') tellBusy(reason)
-    else if (kind === 'local-limit') tellLocalLimit(reason)
-    else if (kind === 'aborted') log.warn({ requestId, reason }, 'request aborted by the gateway')
-    else
-      log.warn({ requestId, kind, reason, settings: settingsOf[kind], err }, 'request to the backend failed')
+export function createFailureLog(log: Log): (upstream: string) => TellFailure {
+  /** By name and kind: they outlast a reload of the routes. */
+  const pacers = new Map<string, TellFailure>()
+  const createPacer = (upstream: string, kind: string): TellFailure => {
+    const { everyMs, level, text } = ofKinds[kind] ?? ofMostKinds
+    const tell = paceLines<readonly [Failure, string]>(everyMs, (requests, [failure, requestId]) => {
+      const { message: reason, cause: err } = failure
+      log[level]({ upstream, kind, requests, requestId, reason, settings: settingsOf[kind], err }, text)
+    })
+    return (failure, requestId) => tell([failure, requestId])
+  }
+  return (upstream) => (failure, requestId) => {
+    const { kind, message: reason } = failure
+    if (kind === 'aborted') return log.warn({ requestId, reason }, 'request aborted by the gateway')
+    const name = `${kind} ${upstream}`
+    const tell = pacers.get(name) ?? createPacer(upstream, kind)
+    pacers.set(name, tell)
+    tell(failure, requestId)
   }
 }

@@ -1,4 +1,5 @@
 import type { Log } from '../../shared/log.ts'
+import { boundLines } from './bounded-lines.ts'
 import { loggedCounter, nameRequest, type LoggedRequest } from './access-log.ts'
 
 /** A request that a rule has refused, or that was refused because the limiter was unavailable. */
@@ -8,12 +9,9 @@ export type RefusedRequest = LoggedRequest & {
   readonly policy: string | undefined
 }
 
-const linesPerSpan = 100
-const spanMs = 1_000
-
 /**
- * Writes one line for each refused request, but no more than 100 a second: so that a flood of refusals costs little, and does not
- * hide other log lines. At the end of such a second a line reports how many lines were suppressed.
+ * Writes one line for each refused request, but no more than 100 a second. At the end of such a second a line reports how many lines were
+ * suppressed.
  *
  * @param options.logAddresses without it no line names a client
  */
@@ -21,23 +19,9 @@ export function createRefusalLog(
   log: Log,
   options: { readonly logAddresses: boolean },
 ): (refused: RefusedRequest) => void {
-  let span: NodeJS.Timeout | undefined
-  let lines = 0
-  let leftOut = 0
-  const endSpan = (): void => {
-    span = undefined
-    lines = 0
-    if (leftOut > 0) log.info({ leftOut }, 'refusal log lines suppressed')
-    leftOut = 0
-  }
+  const mayWrite = boundLines((leftOut) => log.info({ leftOut }, 'refusal log lines suppressed'))
   return (refused) => {
-    // The timer must not keep the process alive.
-    span ??= setTimeout(endSpan, spanMs).unref()
-    if (lines === linesPerSpan) {
-      leftOut += 1
-      return
-    }
-    lines += 1
+    if (!mayWrite()) return
     const { status, policy, device, plan } = refused
     const counter = loggedCounter(refused, options)
     log.info({ ...nameRequest(refused, options), status, policy, counter, device, plan }, 'request refused')

@@ -35,7 +35,7 @@ test('an HTTP/2 backend behind http:// is an error that says so', async () => {
     status: 502,
     body: '{"code":502,"error":"The backend speaks HTTP/2, so its URL must begin with h2c://"}',
   })
-  const [line] = await gateway.waitForLine(/^.*"request to the backend failed".*$/)
+  const [line] = await gateway.waitForLine(/^.*"requests to the backend failed".*$/)
   expect(JSON.parse(line)).toMatchObject({
     kind: 'protocol',
     reason: expect.stringContaining('its URL must begin with h2c://') as string,

@@ -68,7 +68,7 @@ test('readiness turns to 503 first, and requests that outlast the grace period a
   expect(lines).toMatch(
     /"requestId":".+","reason":"the gateway is stopping and .+","msg":"request aborted by the gateway"/,
   )
-  expect(lines).not.toContain('request to the backend failed')
+  expect(lines).not.toContain('requests to the backend failed')
 })
 
 // A load balancer needs a moment to notice: until then it sends connections, and what it sends must be served.

@@ -14,6 +14,7 @@ import { createHandler } from '../../server/exchange.ts'
 import type { Handler, HandlerOptions, LiveOptions } from '../../server/handler-options.ts'
 import { createAccessLog } from '../../telemetry/access-log.ts'
 import { createFailureLog } from '../../telemetry/failure-log.ts'
+import { DEFAULT_UPSTREAM } from '../../telemetry/metrics/upstream-counters.ts'
 import { createRefusalLog } from '../../telemetry/refusal-log.ts'
 import { createUnreadCostLog } from '../../telemetry/unread/unread-cost-log.ts'
 import { createUnreadKeyLog } from '../../telemetry/unread/unread-key-log.ts'
@@ -68,7 +69,8 @@ export type LiveHandler = {
 
 /** Composes the steps of a request by the settings. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
-  const fixed = composeFixed(settings, deps)
+  const failuresOf = createFailureLog(deps.log)
+  const fixed = composeFixed(settings, deps, failuresOf(DEFAULT_UPSTREAM))
   const waiting = new Waiting(deps.now, deps.telemetry)
   const delaying = waiting.delaying(deps.limiter)
   function* compose(
@@ -78,7 +80,8 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     const { routed, commit } = yield* deps.upstreams.prepare(next.routes ?? [])
     const isTraced = deps.tracing !== undefined
     const table = yield* compileTableInSteps(next, deps.addresses, lists, geo)
-    const routes = next.routes && (yield* composeRoutes(next, table.written, routed, fixed.forwarder))
+    const forwarder = { ...fixed.forwarder, failuresOf }
+    const routes = next.routes && (yield* composeRoutes(next, table.written, routed, forwarder))
     const limiter = table.written.some(({ policy }) => maxDelayMs(policy) > 0) ? delaying : deps.limiter
     const ofTable = { ...(yield* composeTable(next, table, { tokens, isTraced })), limiter }
     return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
@@ -105,6 +108,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
 function composeFixed(
   settings: GatewaySettings,
   deps: HandlerDeps,
+  onFailure: HandlerOptions['forwarder']['onFailure'],
 ): Omit<HandlerOptions, keyof TableOptions | 'routes'> {
   const { throttledClients, addresses, connections, upstreams } = deps
   const { telemetry, onException, isStopping, now, log } = deps
@@ -128,7 +132,7 @@ function composeFixed(
         bufferedBytes: 0,
       },
       now,
-      onFailure: createFailureLog(log),
+      onFailure,
     },
     heldBodies: composeHeldBodies(telemetry),
     requestBuffering: settings.requestBuffering,

@@ -13,14 +13,25 @@ export function* composeRoutes(
   { routes = [], hasFallback, requestHeaders: ofFile }: GatewaySettings,
   rules: readonly Rule[],
   routed: readonly RoutedGroup[],
-  forwarder: HandlerOptions['forwarder'],
+  {
+    failuresOf,
+    ...forwarder
+  }: HandlerOptions['forwarder'] & {
+    /** The log of the failures of a route's backend. */
+    readonly failuresOf: (route: string) => HandlerOptions['forwarder']['onFailure']
+  },
 ): Steps<RoutedUpstreams> {
   const found: RoutedUpstream[] = []
   for (const { route, group } of routed) {
     const { name, upstream, upstreamHost, stripPrefix, paths, requestHeaders = [] } = route
     found.push({
       name,
-      forwarder: { ...forwarder, upstream: group, telemetry: forwarder.telemetry.ofUpstream(name) },
+      forwarder: {
+        ...forwarder,
+        upstream: group,
+        telemetry: forwarder.telemetry.ofUpstream(name),
+        onFailure: failuresOf(name),
+      },
       prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
       upstreamHost,
       setHeaders: headerListOf(mergeHeaders(ofFile, requestHeaders)),

@@ -3,6 +3,7 @@ import { windowFrom } from '../algorithms/calendar/calendar-windows.ts'
 import { chargesOfStates, type Charge, type Decision } from '../limiter.ts'
 import type { RedisClient } from '../store/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../../policy.ts'
+import { boundLines } from '../../telemetry/bounded-lines.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { BanCounts, BanTerms } from './ban-counts.ts'
 import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type TellOfBan } from './client-entry.ts'
@@ -34,6 +35,8 @@ type WithBan = Policy & { readonly ban: BanPolicy }
 /** Counts refusals under rules with `ban`, in the background, and bans clients that had too many. */
 export class Banning {
   readonly #options: BanningOptions
+  /** A client that makes up keys is banned under each of them. */
+  readonly #mayLog: () => boolean
   /** By name, those of the table that is in effect. */
   #withBans: ReadonlyMap<string, WithBan>
   /** By name of the policy, from its first refusal on. */
@@ -42,6 +45,7 @@ export class Banning {
 
   constructor(options: BanningOptions) {
     this.#options = options
+    this.#mayLog = boundLines((leftOut) => options.log.info({ leftOut }, 'ban log lines suppressed'))
     this.#withBans = withBansOf(options.policies)
   }
 
@@ -97,7 +101,8 @@ export class Banning {
     telemetry.clientBanned(policy)
     const client = loggedClient(partitionKey, logAddresses, [policy])
     onBan?.(entry, forMs, client)
-    log.info({ client, policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
+    if (this.#mayLog())
+      log.info({ client, policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
   }
 
   /** Once a minute. */

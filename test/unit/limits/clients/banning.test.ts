@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest'
-import { recordRefusal } from '../../../../proxy/limits/clients/banning.ts'
+import { setImmediate } from 'node:timers/promises'
+import { pino } from 'pino'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { Banning, recordRefusal } from '../../../../proxy/limits/clients/banning.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
@@ -30,4 +32,30 @@ test('a refusal counts for each client that the rule refused, whatever their quo
   const banning = new RecordedRefusals()
   recordRefusal(banning, charges, { outcome: 'refused', refusedBy: more, states })
   expect(banning.told).toEqual(['login one', 'login two'])
+})
+
+// Of a rule that counts by a header, a client may make up a value for each few of its requests.
+test('100 of a thousand bans in a second are logged, and a line reports the number of the others', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const lines: Record<string, unknown>[] = []
+  const write = (text: string): number => lines.push(JSON.parse(text) as Record<string, unknown>)
+  let bans = 0
+  const login = makePolicy('login', 5, 60_000, { ban, partition: [{ kind: 'header', name: 'x-user' }] })
+  const banning = new Banning({
+    store: { extend: () => Promise.resolve('done') },
+    policies: [login],
+    redis: undefined,
+    keyPrefix: 'test',
+    isAnswering: () => true,
+    telemetry: { clientBanned: () => (bans += 1) },
+    logAddresses: true,
+    now: () => 0,
+    log: pino({ base: null, timestamp: false }, { write }),
+  })
+  for (let client = 0; client < 1000; client++) banning.refused(login, `h:${client}`)
+  while (bans < 1000) await setImmediate()
+  expect(lines.map(({ msg }) => msg)).toEqual(Array.from({ length: 100 }, () => 'client banned'))
+  vi.advanceTimersByTime(1000)
+  expect(lines.slice(100)).toEqual([{ level: 30, leftOut: 900, msg: 'ban log lines suppressed' }])
 })
