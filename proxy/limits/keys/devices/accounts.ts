@@ -19,12 +19,15 @@ type Spelled = {
  * backend these are several accounts, and somebody could own one of them in order to get devices for another. So a device is
  * of a spelling; and where two spellings have the same key, the account is of neither.
  *
- * @returns none for keys in which an address stands for the account, which the request does not name
+ * @returns none for keys in which an address stands for the account, which the request does not name; and none at all where a spelling has
+ *   no key, as one of blanks has none: the backend may take that account, of which nothing counts, for the one that is meant
  */
 export function spelledAccounts(policy: Policy, source: KeySource): ReadonlyMap<string, string> {
   const accounts = new Map<string, string>()
   const ambiguous = new Set<string>()
-  for (const spelled of combinations(policy, source)) {
+  const all = combinations(policy, source)
+  if (all.some((spelled) => spelled.some(({ readValues }) => readValues().length === 0))) return accounts
+  for (const spelled of all) {
     const keys = partitionKeysOf(policy, (part) => valuesIn(part, spelled, source))
     const [key] = keys
     // More than one: a spelling that can be read as several values.
@@ -76,7 +79,7 @@ function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
       return spelledParameters(part, source)
     case 'path':
       // A device is known for the path of its request anyway.
-      return [whole('')]
+      return readPart(part, source).length > 0 ? [whole('')] : []
     default:
       return []
   }
@@ -100,18 +103,23 @@ function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
   }))
 }
 
-/** Each parameter of the query whose name could be the part's, alone in a query of its own. */
+/** Each parameter of the query whose name could be the part's, alone in a query of its own; also one of blanks, which has no values. */
 function spelledParameters(part: SinglePart & { readonly name: string }, source: KeySource): Spelled[] {
   const { target } = source
   const path = pathOf(target.forwardTarget)
   const pairs = new Set(target.forwardTarget.slice(path.length + 1).split('&', MAX_PARAMETERS + 1))
   if (pairs.size > MAX_PARAMETERS) return []
+  const read = (query: string): readonly string[] =>
+    readPart(part, { ...source, target: { ...target, forwardTarget: `${path}?${query}` } })
   return [...pairs].flatMap((spelling) => {
-    const alone = { ...source, target: { ...target, forwardTarget: `${path}?${spelling}` } }
-    const readValues = (): readonly string[] => readPart(part, alone)
-    return readValues().length > 0 ? [{ part, spelling, readValues }] : []
+    const readValues = (): readonly string[] => read(spelling)
+    const isMeant = readValues().length > 0 || (!isEmpty.test(spelling) && read(`${spelling}x`).length > 0)
+    return isMeant ? [{ part, spelling, readValues }] : []
   })
 }
+
+/** Without a value. */
+const isEmpty = /^[^=]*=?$/
 
 /** No sign-in has so many: its client counts by account. */
 const MAX_PARAMETERS = 32

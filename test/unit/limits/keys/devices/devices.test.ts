@@ -209,6 +209,35 @@ describe('accounts', () => {
       }
   })
 
+  // Its owner signs in, and the backend takes one of the two: nothing is counted for the other one.
+  test.each(['+', '%20', '%e2%80%8b', '%00', '++', '%2b', '%2520'])(
+    'a request that names an account of blanks, too, gets no device: %s',
+    (blank) => {
+      for (const query of [`user=anna&user=${blank}`, `user=${blank}&user=anna`, `USER[]=${blank}&user=anna`])
+        expect([query, signIn(policy, sourceOf(query))]).toEqual([query, undefined])
+      const [form] = writers.form('')
+      expect(signIn(ofBody, posted(form, `email=anna&email=${blank}`))).toBeUndefined()
+      const text = decodeURIComponent(blank)
+      const members = `{"email":"anna","email":${JSON.stringify(text)}}`
+      expect(signIn(ofBody, posted('application/json', members))).toBeUndefined()
+      const [multipart, parts] = writers.multipart('anna')
+      const both = parts.replace('--b--', writers.multipart(text)[1])
+      expect(signIn(ofBody, posted(multipart, both))).toBeUndefined()
+      const either = policyOf([
+        { kind: 'first', of: [email, { ...email, name: 'login', path: ['login'] }, { kind: 'ip' }] },
+      ])
+      const sent = { bytes: Buffer.from(`email=anna&login=${blank}`), isWhole: true }
+      const body = new KeyBody(sent, { rawHeaders: ['content-type', form] }, '/login', bodyNamesOf([either]))
+      expect(signIn(either, { ...sourceOf(''), body })).toBeUndefined()
+    },
+  )
+
+  test('an empty field beside the account is no other account', () => {
+    expect(signIn(policy, sourceOf('user=&user=anna'))).toBeDefined()
+    expect(signIn(ofBody, posted(writers.form('')[0], 'email=&email=anna'))).toBeDefined()
+    expect(signIn(ofBody, posted('application/json', '{"email":"","email":"anna"}'))).toBeDefined()
+  })
+
   const names = ['_method', '%5fmethod', '_METHOD', '_meth%6fd', 'x=1&_method']
   const overriding = fc.constantFrom('get', 'GET', 'Head', 'options', '%67et', 'get%00', ' get')
 
