@@ -86,7 +86,7 @@ function describeCharge({ policy, partitionKey }: Charge, explained: readonly Ex
   const { name, quota, override = 0, windowMs, calendar, algorithm, mode, over, plan } = policy
   const { requests, why = '' } = explained.find((rule) => rule.name === name) ?? {}
   // Where an override has only some of the accounts of a request, its reason has the quota of these.
-  const told = why.includes(`override ${override + 1} (${quota} requests) has`) ? requests : quota
+  const told = why.includes(`override ${override + 1} (${quota} requests) applies`) ? requests : quota
   return [name, told, windowMs / 1000, calendar, algorithm, mode, over, plan, partitionKey]
 }
 
