@@ -26,7 +26,7 @@ export function withDeviceCookies(
   hidden: HiddenCookies,
 ): string[] {
   const kept = [...hidden.withoutSetCookies(fields)]
-  if (!options.devices || mayBeShared(request, kept)) return kept
+  if (!options.devices || mayBeShared(request, kept) || isPostedByOtherSite(request)) return kept
   const isSecure = options.scheme === 'https' || (peer.trusted && saysHttps(request))
   const cookies = request.headers.cookie ?? ''
   const onIssued = (policy: Policy): void => options.telemetry.deviceIssued(policy)
@@ -41,6 +41,14 @@ function mayBeShared({ method }: ClientRequest, fields: readonly string[]): bool
   return !fields.some(
     (value, i) => i % 2 === 1 && fields[i - 1] === 'cache-control' && /\b(?:private|no-store)\b/i.test(value),
   )
+}
+
+/**
+ * Whether a page of another site has made the browser send the request. The browser does not send its own cookie then, but takes the new
+ * one: a sign-in to an account of the page's owner would replace the tokens of its user. Browsers say so to HTTPS and `localhost`.
+ */
+function isPostedByOtherSite({ method, headers }: ClientRequest): boolean {
+  return method !== 'GET' && method !== 'HEAD' && headers['sec-fetch-site'] === 'cross-site'
 }
 
 /** Whether the client used HTTPS: of several proxies, the first one is connected to the client. */

@@ -205,6 +205,18 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     for (const cache of ['private', 'no-store, max-age=0']) expect(await get({ cache })).not.toBe('')
   })
 
+  test('a page of another site that makes the browser sign in does not replace its cookie', async () => {
+    const from = (site: string) => ({ headers: { 'sec-fetch-site': site } })
+    // `SameSite=Lax`: a form that another site posts comes without the cookie, and the browser would take a new one.
+    expect(deviceIn(await login(newAccount(), 'right', '', from('cross-site')))).toBe('')
+    for (const site of ['same-origin', 'same-site', 'none'])
+      expect(deviceIn(await login(newAccount(), 'right', '', from(site)))).not.toBe('')
+    // A link in a mail has it.
+    const headers = { cache: 'no-store', 'sec-fetch-site': 'cross-site' }
+    const link = `/login?user=${newAccount()}&password=right`
+    expect(deviceIn(await first.send('GET', link, { headers }))).not.toBe('')
+  })
+
   test('an operator bans an account, and not its devices; a limit of its own is that of each device', async () => {
     const user = newAccount()
     const device = deviceIn(await login(user, 'right'))
