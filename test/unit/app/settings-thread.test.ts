@@ -9,8 +9,9 @@ import { directoryWith } from '../../support/gateway/settings.ts'
 
 // Settings are read again in a thread, and come back, and to workers, in pieces: they are those that this thread reads.
 
-const pages = Array.from({ length: 120 }, (_, at) =>
-  `  - name: r${at}
+const pages = Array.from(
+  { length: 120 },
+  (_, at) => `  - name: r${at}
     match: [GET /r${at}/:id, POST /r${at}/:id]
     key: path:id
     hosts: [h${at}.example.com, '*.example.org']
@@ -19,9 +20,7 @@ const pages = Array.from({ length: 120 }, (_, at) =>
     allowList: [{ ip: 10.0.0.${at} }]
     overrides: [{ clients: [{ ip: 192.0.2.${at} }], requests: 7 }]
     refusal: { body: 'no ${at}', contentType: text/plain, html: page.html }
-`
-    .replace('GET /r', 'GET /r')
-    .replace(`POST /r${at}/:id]`, `POST /r${at}/:id]`),
+`,
 ).join('')
 const all = `refusal: { status: 503, body: { no: 1 } }
 cors: { origins: ['https://app.example.com'] }
