@@ -10,6 +10,8 @@ export type Charge = {
   readonly units?: number
   /** Under a policy with `device`. */
   readonly device?: DeviceOfCharge
+  /** The client is one that only few backends take the request for. */
+  readonly isExtra?: boolean
 }
 
 /** The remaining quota of a client under one policy, after the decision. */

@@ -84,8 +84,8 @@ export class ExchangeReport {
   /** Rules with `device` have read what they know of the device. The logs get the first of them. */
   devicesRead(charges: readonly Charge[]): void {
     const reported = new Set<string>()
-    for (const { policy, device } of charges) {
-      if (!device || reported.has(policy.name)) continue
+    for (const { policy, device, isExtra } of charges) {
+      if (!device || isExtra || reported.has(policy.name)) continue
       reported.add(policy.name)
       this.#options.telemetry.deviceRead(policy, device.outcome)
       this.#device ??= device.outcome

@@ -366,6 +366,19 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       expect((await send(write(user.toUpperCase()), 'wrong', device)).status).toBe(429)
     })
 
+    test.each([
+      ['in WordPress', (user: string) => `${user.slice(0, 2)}&x;${user.slice(2)}`],
+      ['in MySQL', (user: string) => `\u{1d4b6}${user.slice(1)}`],
+    ])('an owner whose name is that of another %s signs in while strangers guess both', async (_, nameOf) => {
+      const other = newAccount()
+      const user = nameOf(other)
+      const device = deviceOf(await send(forms.JSON(user), 'right'))
+      for (const name of [user, other]) for (let i = 0; i < 6; i++) await send(forms.JSON(name), 'wrong')
+      for (const name of [user, other]) expect((await send(forms.JSON(name), 'right')).status).toBe(429)
+      const known = await send(forms.JSON(user), 'right', device)
+      expect([known.status, deviceOf(known)]).toEqual([200, expect.stringMatching(/^member=./)])
+    })
+
     test('a device of one account of a batch is no device of the others', async () => {
       const [mine, yours] = [newAccount(), newAccount()]
       const device = deviceOf(await send(forms.JSON(mine), 'right'))

@@ -55,7 +55,8 @@ export function explainRule(rule: Rule, context: RuleContext): ExplainedRule {
   const chosen = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
   // Overrides, also those that were set at run time, have the name of their policy.
   const ofRule = charges.filter((charge) => charge.policy.name === rule.policy.name)
-  const policy = overrideOfAccount(rule, ofRule) ?? chosen
+  const usual = ofRule.filter(({ isExtra }) => !isExtra)
+  const policy = overrideOfAccount(rule, usual) ?? chosen
   const key = keyPartsOf(policy, context.keySource)
   const described = describePolicy(policy)
   const reason = whyNotCounted(rule, chosen, { key, charges: ofRule }, context)
@@ -114,11 +115,12 @@ function describeCharges(
   context: RuleContext,
 ): Pick<ExplainedRule, 'counts' | 'near'> & Partial<ExplainedRule> {
   const unread = context.unread.get(policy.name)
+  const usual = charges.filter(({ isExtra }) => !isExtra)
   const override = policy.override === undefined ? undefined : policy.override + 1
   const whys = [
-    ...(override === undefined ? overridesOfSome(charges) : [`override ${override} applies to the client`]),
+    ...(override === undefined ? overridesOfSome(usual) : [`override ${override} applies to the client`]),
     ...(unread === undefined ? [] : [unreadText[unread]]),
-    ...deviceTexts(charges),
+    ...deviceTexts(usual),
   ]
   const waitsNowhere = charges.some((charge) => context.runTime?.hasPlace(charge) === false)
   const planned = charges.find((charge) => charge.policy.plan)?.policy

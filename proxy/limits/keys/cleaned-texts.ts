@@ -42,7 +42,7 @@ export class TextCleaner {
       hasUncleaned: sent.size < unclean.size,
       values: values.flatMap((value) => [
         value,
-        ...(cleaned.get(value.text)?.map((text) => ({ ...value, text })) ?? []),
+        ...(cleaned.get(value.text)?.map((text) => ({ ...value, text, isExtra: true })) ?? []),
       ]),
     }
   }

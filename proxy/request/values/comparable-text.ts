@@ -10,8 +10,7 @@ const MAX_CHARACTERS = 4096
  * controls, which `trim` of Java and Python drop too.
  *
  * @param text decoded, in lower case, as of `decodedText`
- * @returns one; others too where letters are written as marks above others, where NFKC has a blank and collations nothing, and where
- *   letters are beyond the Basic Multilingual Plane
+ * @returns one; others too where letters are written as marks above others, and where NFKC has a blank and collations nothing
  */
 export function comparableTexts(text: string): readonly string[] {
   if (isPlain.test(text)) return [text]
@@ -20,8 +19,18 @@ export function comparableTexts(text: string): readonly string[] {
   // Each takes time: most texts have one reading.
   const texts = new Set([seen, withMarksAsLetters(seen)])
   if (marksOnBlanks.test(text)) texts.add(text)
-  if (rare.test(text)) texts.add(text.replace(rareCharacters, onePlane))
   return Array.from(texts, comparable)
+}
+
+/**
+ * What some databases compare besides, which have one character for all beyond the Basic Multilingual Plane: `𝒶nna` is `🍣nna` to them.
+ *
+ * @param text as of `comparableTexts`
+ * @returns undefined for a text without such characters
+ */
+export function comparableRareText(text: string): string | undefined {
+  const plain = text.replace(rareCharacters, rareStandIn)
+  return plain === text ? undefined : comparable(plain)
 }
 
 function comparable(text: string): string {
@@ -34,18 +43,17 @@ function comparable(text: string): string {
   return plainDigits(
     withUsualLetters(decomposed.replace(unseen, '').replaceAll('+', ' ').replaceAll('l\u00b7', 'l')),
   )
-    .replace(rareCharacters, onePlane)
+    .replace(rareCharacters, rareStandIn)
     .replace(blanks, ' ')
     .trim()
 }
 
 /**
  * Characters beyond the Basic Multilingual Plane, such as emoji, and U+FFFD: to `utf8mb4_general_ci` and `utf8mb4_unicode_ci` of MySQL and
- * MariaDB all of them are one character, `onePlane` here. Letters among them are also the usual ones.
+ * MariaDB all of them are one character, `rareStandIn` here. Letters among them are also the usual ones.
  */
 const rareCharacters = /[\u{10000}-\u{10ffff}\uFFFD]/gu
-const rare = new RegExp(rareCharacters.source, 'u')
-const onePlane = '\u{20000}'
+const rareStandIn = '\u{20000}'
 const isPlain = /^(?:[!-~]| (?! ))*$/
 /** To WordPress, and to Rails with `squish`, one space. */
 const blanks = /\s+/g

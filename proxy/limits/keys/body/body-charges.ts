@@ -25,9 +25,10 @@ export function chargesByBody(
   if (keys.unread) asked.onUnreadKey?.(policy, keys.unread)
   // A batch is one request in flight.
   const hasUnits = !countsInFlight(policy)
-  return Array.from(keys.requests, ([partitionKey, requests]) =>
-    requests > 1 && hasUnits
-      ? { policy, partitionKey, units: requests * reservedUnits(policy) }
-      : { policy, partitionKey },
-  )
+  return Array.from(keys.requests, ([partitionKey, requests]) => ({
+    policy,
+    partitionKey,
+    ...(requests > 1 && hasUnits && { units: requests * reservedUnits(policy) }),
+    ...(keys.extra.has(partitionKey) && { isExtra: true }),
+  }))
 }

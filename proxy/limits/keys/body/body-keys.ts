@@ -2,6 +2,7 @@ import type { Policy } from '../../../policy.ts'
 import { hashedKeyOf, type ReadPart } from '../partition-key.ts'
 import { MAX_VALUES } from './found-values.ts'
 import type { KeyBody } from './key-body.ts'
+import { counted, type Values } from './member-values.ts'
 import { readEntry } from './read-entry.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
@@ -9,11 +10,13 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 export type BodyKeys = {
   /** By partition key how many of the requests in a batch count for it; 1 each without a batch. */
   readonly requests: ReadonlyMap<string, number>
+  /** Those of these keys for which only few backends take the request. */
+  readonly extra: ReadonlySet<string>
   /** Why it counts, also or only, by the client's address. */
   readonly unread: UnreadKey | undefined
 }
 
-/** Clients that a request can count for at most under a policy: each is a counter to be looked up. */
+/** Clients that a request can count for at most under a policy, and as many extra ones: each is a counter to be looked up. */
 const MAX_KEYS = 100
 
 /**
@@ -37,35 +40,49 @@ export function bodyKeysOf(
   if (device && entries.some(({ hasUncleaned }) => hasUncleaned)) return undefined
   const elements = Math.max(...entries.map((entry) => entry.elements))
   if (entries.some(({ isCut }) => isCut) || elements > MAX_VALUES) return undefined
-  if (entries.some(({ isAbsent }) => isAbsent)) return { requests: new Map(), unread: undefined }
+  if (entries.some(({ isAbsent }) => isAbsent))
+    return { requests: new Map(), extra: new Set(), unread: undefined }
   let unread = entries.find((entry) => entry.unread)?.unread
   let byAddress = unread ? 1 : 0
   let missing = 0
-  const texts = new Map<string, number>()
+  const texts: Values = new Map()
   const only = entries.length === 1 ? entries[0] : undefined
   for (let element = 0; element < elements; element++) {
     const combined = only ? only.valuesOf(element) : combine(entries.map(({ valuesOf }) => valuesOf(element)))
-    if (combined.size === 0) missing++
-    for (const [text, requests] of combined) texts.set(text, (texts.get(text) ?? 0) + requests)
-    if (texts.size > MAX_KEYS) return undefined
+    if (!combined.values().some(({ isExtra }) => !isExtra)) missing++
+    for (const [text, one] of combined) texts.set(text, counted(texts.get(text), one))
+    if (texts.size > 2 * MAX_KEYS) return undefined
   }
+  if (isTooMany(texts)) return undefined
   if (missing > 0) unread ??= 'missing'
   byAddress = Math.max(byAddress, missing)
   const requests = new Map<string, number>()
-  for (const [text, count] of texts) requests.set(hashedKeyOf(only ? lengthened('', text) : text), count)
+  const extra = new Set<string>()
+  for (const [text, one] of texts) {
+    const key = hashedKeyOf(only ? lengthened('', text) : text)
+    requests.set(key, one.requests)
+    if (one.isExtra) extra.add(key)
+  }
   if (byAddress > 0) requests.set(address, byAddress)
-  return { requests, unread }
+  return { requests, extra, unread }
+}
+
+function isTooMany(texts: Values): boolean {
+  let extra = 0
+  for (const { isExtra } of texts.values()) if (isExtra) extra++
+  return extra > MAX_KEYS || texts.size - extra > MAX_KEYS
 }
 
 /** The texts of the keys that the values of all parts make, with how many requests count for each; empty where one part has none. */
-function combine(parts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
-  let texts: ReadonlyMap<string, number> = new Map([['', 1]])
+function combine(parts: readonly Values[]): Values {
+  let texts: Values = new Map([['', { requests: 1, isExtra: false }]])
   for (const values of parts) {
-    const longer = new Map<string, number>()
-    for (const [text, count] of texts)
-      for (const [value, requests] of values) {
-        longer.set(lengthened(text, value), Math.max(count, requests))
-        if (longer.size > MAX_KEYS) return longer
+    const longer: Values = new Map()
+    for (const [text, before] of texts)
+      for (const [value, one] of values) {
+        const requests = Math.max(before.requests, one.requests)
+        longer.set(lengthened(text, value), { requests, isExtra: before.isExtra || one.isExtra })
+        if (longer.size > 2 * MAX_KEYS) return longer
       }
     texts = longer
   }

@@ -203,12 +203,16 @@ function merged(findings: readonly Findings[], unread: UnreadKey | undefined): F
     }
   }
   return {
-    values: values.slice(0, MAX_VALUES),
+    values,
     elements: Math.max(1, ...findings.map(({ elements }) => elements)),
     unread: unread ?? findings.find((found) => found.unread)?.unread,
-    isCut: values.length > MAX_VALUES || findings.some(({ isCut }) => isCut),
+    isCut: countUsual(values) > MAX_VALUES || findings.some(({ isCut }) => isCut),
     hasUncleaned: findings.some(({ hasUncleaned }) => hasUncleaned),
   }
+}
+
+function countUsual(values: readonly FoundValue[]): number {
+  return values.reduce((count, { isExtra }) => (isExtra ? count : count + 1), 0)
 }
 
 /** What UTF-16 or UTF-32 says, which Python's `json` detects, as bytes of UTF-8, a character for each; undefined for any other text. */

@@ -10,6 +10,8 @@ export type FoundValue = {
   readonly item: number
   /** It has the escapes of a form, or of a query or a cookie. */
   readonly isEscaped?: boolean
+  /** What few backends make of another value of the item: it adds charges, and changes nothing else. */
+  readonly isExtra?: boolean
 }
 
 /** What one reader has found of a name in a body. */

@@ -2,11 +2,11 @@ import { linesOf } from '../../../http/message/headers.ts'
 import type { ClientRequest } from '../../../http/message/messages.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
 import { unescapedBytes } from '../../../request/values/unescaped.ts'
-import { comparableTexts } from '../../../request/values/comparable-text.ts'
+import { comparableRareText, comparableTexts } from '../../../request/values/comparable-text.ts'
 import { numberValues } from '../../../request/values/number-values.ts'
 import { bodyFormatOf, type BodyFormat } from './body-format.ts'
 import { readBodyValues, type SentBody } from './body-values.ts'
-import { UnusualBytes, type Findings } from './found-values.ts'
+import { UnusualBytes, type Findings, type FoundValue } from './found-values.ts'
 import type { BodyNames, BodyPart } from './names/body-names.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { mayBePacked, unpack } from './unpacked.ts'
@@ -29,8 +29,10 @@ export class KeyBody {
   readonly #unpacked: Buffer | undefined
   readonly #names: BodyNames
   #findings: readonly Findings[] | undefined
-  readonly #values = new Map<string, readonly string[]>()
-  readonly #unusualBytes = new UnusualBytes()
+  readonly #readings = new Map<string, Readings>()
+  readonly #usualBudget = new UnusualBytes()
+  /** Apart, as no request is refused for what few backends read in it. */
+  readonly #extraBudget = new UnusualBytes()
 
   /**
    * @param target path and query as forwarded
@@ -71,22 +73,22 @@ export class KeyBody {
     return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
   }
 
-  /** All that a text may stand for, but for empty texts. More than `maxReadings` where a part of it is not looked at. */
-  valuesOf(sent: string, part: BodyPart): readonly string[] {
+  /** All that a text may stand for, but for empty texts. More usual ones than `maxReadings` where a part of it is not looked at. */
+  readingsOf({ text: sent, isExtra }: Pick<FoundValue, 'text' | 'isExtra'>, part: BodyPart): Readings {
     const isCut = sent.length > MAX_TEXT
     const text = isCut ? sent.trim().slice(0, MAX_TEXT) : sent
     const isNumber = part.isNumber ?? false
     const id = isNumber ? `${text} as integer` : text
-    const known = this.#values.get(id)
+    const known = this.#readings.get(id)
     if (known) return known
-    let values =
-      isPlain.test(text) || this.#unusualBytes.take(text.length) ? bodyValues(text, isNumber) : tooManyValues
+    const budget = isExtra ? this.#extraBudget : this.#usualBudget
+    let readings = isPlain.test(text) || budget.take(text.length) ? bodyReadings(text, isNumber) : tooMany
     // NFKD makes many characters of some: 18 of U+FDFA.
-    for (const { length } of values) this.#unusualBytes.add(Math.max(0, length - text.length))
+    for (const { length } of readings.usual) budget.add(Math.max(0, length - text.length))
     // After thousands of characters that databases ignore there may be the name of any account.
-    if (isCut && values.every(({ length }) => length < MIN_CHARACTERS)) values = tooManyValues
-    this.#values.set(id, values)
-    return values
+    if (isCut && readings.usual.every(({ length }) => length < MIN_CHARACTERS)) readings = tooMany
+    this.#readings.set(id, readings)
+    return readings
   }
 
   /** Whether a pattern is found in the body, the query or the cookies, as they are or without their escapes, in lower case. */
@@ -98,7 +100,8 @@ export class KeyBody {
 
   /** Each value of a part once, for explanations. */
   readPart(part: BodyPart): readonly string[] {
-    return [...new Set(this.find(part).values.flatMap(({ text }) => this.valuesOf(text, part)))]
+    const readings = this.find(part).values.map((value) => this.readingsOf(value, part))
+    return [...new Set(readings.flatMap(({ usual, extra }) => [...usual, ...extra]))]
   }
 }
 
@@ -116,18 +119,35 @@ function withoutCodings(rawHeaders: readonly string[]): string[] {
 
 const nothing: Findings = { values: [], elements: 1, unread: 'missing', isCut: false }
 
+/** What a text may stand for: what backends usually take it for, and besides what few do. */
+export type Readings = { readonly usual: readonly string[]; readonly extra: readonly string[] }
+
+const tooMany: Readings = { usual: tooManyValues, extra: [] }
+
 /**
  * The values that a text of a body may stand for, each in a spelling that it counts by: the same in JSON and in forms.
  *
  * @param sent a character for each byte
  */
+export function bodyReadings(sent: string, isNumber: boolean): Readings {
+  const usual = new Set<string>()
+  const extra = new Set<string>()
+  for (const spelling of spellingsOf(sent)) {
+    const decoded = decodedText(spelling, false)
+    for (const text of comparableTexts(decoded))
+      for (const value of numberValues(text, isNumber)) usual.add(value)
+    const rare = comparableRareText(decoded)
+    if (rare !== undefined) extra.add(rare)
+  }
+  for (const value of ['', ...usual]) extra.delete(value)
+  usual.delete('')
+  return { usual: [...usual], extra: [...extra] }
+}
+
+/** All of these, the usual ones first. */
 export function bodyValues(sent: string, isNumber: boolean): readonly string[] {
-  const values = new Set<string>()
-  for (const spelling of spellingsOf(sent))
-    for (const text of comparableTexts(decodedText(spelling, false)))
-      for (const value of numberValues(text, isNumber)) values.add(value)
-  values.delete('')
-  return [...values]
+  const { usual, extra } = bodyReadings(sent, isNumber)
+  return [...usual, ...extra]
 }
 
 const isPlain = /^[\x20-\x24\x26-\x7e]*$/

@@ -1,13 +1,14 @@
 import { partName, type PartitionPart, type SinglePart } from '../../../policy/partition.ts'
 import { alwaysThere, maxReadings, type ReadPart } from '../partition-key.ts'
 import type { BodyPart, KeyBody } from './key-body.ts'
+import { MemberValues, type Counted, type Values } from './member-values.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** The values of an entry of a key, for each element of a batch. */
 export type ReadEntry = {
   readonly elements: number
-  /** With how many items of the element have each value. */
-  readonly valuesOf: (element: number) => ReadonlyMap<string, number>
+  /** Each value of the element counts once in each item that has it. */
+  readonly valuesOf: (element: number) => Values
   readonly unread: UnreadKey | undefined
   /** There are more values than are counted. */
   readonly isCut: boolean
@@ -17,9 +18,8 @@ export type ReadEntry = {
   readonly isAbsent: boolean
 }
 
-type Values = ReadonlyMap<string, number>
-
 const none: Values = new Map()
+const once: Counted = { requests: 1, isExtra: false }
 
 /** @param isOnly there are no other entries */
 export function readEntry(
@@ -34,7 +34,7 @@ export function readEntry(
 
 function readOther(part: SinglePart, readPart: ReadPart): ReadEntry {
   const values = readPart(part)
-  const counted = new Map(values.map((value) => [value, 1]))
+  const counted: Values = new Map(values.map((value) => [value, once]))
   const isCut = values.length > maxReadings
   return { elements: 1, valuesOf: () => counted, unread: undefined, isCut, isAbsent: values.length === 0 }
 }
@@ -58,14 +58,14 @@ function readFirst(
   const last = parts.find(({ kind }) => alwaysThere.has(kind))
   // Alone, an address is the key itself.
   const rest = last && !(isOnly && last.kind === 'ip') ? namedValues(last, readPart) : []
-  const fallback: Values = new Map(rest.map((value) => [value, 1]))
-  const always: Values = others.length > 0 ? new Map(others.map((value) => [value, 1])) : fallback
-  const byElement = new Map<number, Map<string, number>>()
+  const fallback: Values = new Map(rest.map((value) => [value, once]))
+  const always: Values = others.length > 0 ? new Map(others.map((value) => [value, once])) : fallback
+  const byElement = new Map<number, Values>()
   for (const { found } of bodies)
     for (const [element, values] of found) {
       const together = byElement.get(element)
       if (together) for (const [value, count] of values) together.set(value, count)
-      else byElement.set(element, new Map([...others.map((value) => [value, 1] as const), ...values]))
+      else byElement.set(element, new Map([...others.map((value) => [value, once] as const), ...values]))
     }
   return {
     elements: Math.max(...bodies.map(({ elements }) => elements)),
@@ -87,37 +87,24 @@ type ReadMember = ReadEntry & { readonly found: ReadonlyMap<number, Values> }
 
 function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadMember {
   const found = body.find(part)
-  const byElement = new Map<number, Map<string, number>>()
-  const distinct = new Set<string>()
+  const member = new MemberValues(prefix)
   let { isCut } = found
-  let last = -1
-  /** Of the item. Those of one item follow one another. */
-  let ofItem: string[] = []
-  for (const { text, element, item } of found.values) {
-    if (item !== last) ofItem = []
-    last = item
-    let values = byElement.get(element)
-    if (!values) byElement.set(element, (values = new Map<string, number>()))
-    for (const value of body.valuesOf(text, part)) {
-      if (ofItem.includes(value)) continue
-      ofItem.push(value)
-      distinct.add(value)
-      const named = prefix + value
-      values.set(named, (values.get(named) ?? 0) + 1)
-    }
-    isCut ||= ofItem.length > maxReadings
-    if (isCut || distinct.size > MAX_DISTINCT) break
+  for (const value of found.values) {
+    if (isCut) break
+    member.startItem(value.element, value.item)
+    const { usual, extra } = body.readingsOf(value, part)
+    for (const text of usual) member.add(text, value.isExtra ?? false)
+    for (const text of extra) member.add(text, true)
+    isCut = member.isCut || usual.length > maxReadings
   }
+  const { byElement } = member
   return {
     elements: found.elements,
     found: byElement,
     valuesOf: (element) => byElement.get(element) ?? none,
     unread: found.unread ?? (found.hasUncleaned ? 'value' : undefined),
-    isCut: isCut || distinct.size > MAX_DISTINCT,
+    isCut,
     hasUncleaned: found.hasUncleaned ?? false,
     isAbsent: false,
   }
 }
-
-/** Values that are told apart: of more there are more clients than a request may count for. */
-const MAX_DISTINCT = 128

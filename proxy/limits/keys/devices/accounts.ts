@@ -90,16 +90,15 @@ function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
  * accounts, and somebody could own the first one.
  */
 function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
+  const found = body?.find(part).values.filter(({ isExtra }) => !isExtra)
   const values = new Map(
-    body
-      ?.find(part)
-      .values.map(({ text, isEscaped }) => [isEscaped ? `escaped:${text}` : `plain:${text}`, text]),
+    found?.map((value) => [value.isEscaped ? `escaped:${value.text}` : `plain:${value.text}`, value]),
   )
   if (!body || values.size > maxReadings) return []
-  return Array.from(values, ([spelling, text]) => ({
+  return Array.from(values, ([spelling, value]) => ({
     part,
     spelling,
-    readValues: () => body.valuesOf(text, part),
+    readValues: () => body.readingsOf(value, part).usual,
   }))
 }
 

@@ -41,6 +41,8 @@ type Recognition = {
   readonly signInTargets: readonly string[]
   comparisonsLeft: number
   readonly accounts: Map<Policy, ReadonlyMap<string, string>>
+  /** By name of the policy the token by which each of its charges is known, but for extra ones. */
+  readonly found: Map<string, (SentToken | undefined)[]>
   readonly tokens: Map<DevicePolicy, SentTokens>
 }
 
@@ -79,9 +81,13 @@ export class Devices {
       signInTargets: signInTargets(source, method),
       comparisonsLeft: MAX_COMPARISONS,
       accounts: new Map(),
+      found: new Map(),
       tokens: new Map(),
     }
-    return charges.map((charge) => this.#recognizeOne(charge, recognition))
+    const recognized = charges.map((charge) =>
+      charge.isExtra ? charge : this.#recognizeOne(charge, recognition),
+    )
+    return recognized.map((charge) => (charge.isExtra ? this.#recognizeExtra(charge, recognition) : charge))
   }
 
   /** The values of `Set-Cookie` for a response that says that somebody has signed in; none for any other. */
@@ -109,11 +115,29 @@ export class Devices {
       of === undefined ? undefined : this.#findToken(tokens.usable, charge, of, recognition)
     const replaced = find(account)
     const token = replaced ?? find(others[0])
+    const found = recognition.found.get(policy.name)
+    if (found) found.push(token)
+    else recognition.found.set(policy.name, [token])
     const outcome: DeviceOutcome = token ? 'known' : tokens.areSent ? 'unknown' : 'none'
     return {
       ...charge,
       partitionKey: token ? keyOfDevice(partitionKey, token) : partitionKey,
       device: { accountKey: partitionKey, account, outcome, ...(replaced && { replaced: replaced.text }) },
+    }
+  }
+
+  /** Of a client that only few backends find: it has the device of the others, if all of them have one. */
+  #recognizeExtra(charge: Charge, recognition: Recognition): Charge {
+    const { policy, partitionKey } = charge
+    if (!policy.device) return charge
+    const found = recognition.found.get(policy.name) ?? []
+    const token = found.every(Boolean) ? found[0] : undefined
+    const { areSent } = this.#tokensFor(policy.device, recognition)
+    const outcome: DeviceOutcome = token ? 'known' : areSent ? 'unknown' : 'none'
+    return {
+      ...charge,
+      partitionKey: token ? keyOfDevice(partitionKey, token) : partitionKey,
+      device: { accountKey: partitionKey, account: undefined, outcome },
     }
   }
 
@@ -150,7 +174,8 @@ export class Devices {
       const { device } = policy
       if (!device || !of || of.account === undefined || !isIn(device.status, status)) continue
       // Which of several accounts somebody has signed in to is unknown.
-      if (charges.some((other) => other !== charge && other.policy.name === policy.name)) continue
+      if (charges.some((other) => other !== charge && !other.isExtra && other.policy.name === policy.name))
+        continue
       const subject = { rule: policy.name, partitionKey: of.accountKey, account: of.account }
       const cookie = byName.get(device.cookie) ?? { device, made: [], replaced: new Set() }
       byName.set(device.cookie, cookie)

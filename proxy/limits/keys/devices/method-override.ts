@@ -21,7 +21,7 @@ export function mayOverrideMethod(
   const { values, isCut, unread } = body.find(methodField)
   if (isCut || unread === 'memory') return true
   const others = values
-    .flatMap(({ text }) => body.valuesOf(text, methodField))
+    .flatMap((value) => body.readingsOf(value, methodField).usual)
     .filter((value) => value !== own)
   // Names are compared by their letters. Symfony takes any word, but of `_method` only; a field `method` may be any application's.
   return (

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { bodyKeysOf } from '../../../../../proxy/limits/keys/body/body-keys.ts'
 import type { SentBody } from '../../../../../proxy/limits/keys/body/body-values.ts'
 import { bodyValues, KeyBody, type BodyPart } from '../../../../../proxy/limits/keys/body/key-body.ts'
+import { MemberValues } from '../../../../../proxy/limits/keys/body/member-values.ts'
 import { BodyNames } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
 import { unpack } from '../../../../../proxy/limits/keys/body/unpacked.ts'
 import { hashedKeyOf } from '../../../../../proxy/limits/keys/partition-key.ts'
@@ -619,6 +620,7 @@ test.each<[lines: string[], name: string, values: string[]]>([
 test.each(['user=a', '{"user":"a"}'])('a body without the member counts by address: %s', (body) => {
   expect(keysOf(body, body.startsWith('{') ? json : form)).toEqual({
     requests: new Map([[address, 1]]),
+    extra: new Set(),
     unread: 'missing',
   })
 })
@@ -692,11 +694,11 @@ test('values with letters beyond ASCII are taken apart up to 32 KiB, those of a 
   const texts = Array.from({ length: 200 }, (_, i) =>
     Buffer.from('é'.repeat(158) + String(i)).toString('latin1'),
   )
-  const taken = texts.filter((text) => body.valuesOf(text, part).length === 1)
+  const taken = texts.filter((text) => body.readingsOf({ text }, part).usual.length === 1)
   expect(taken.length).toBeGreaterThanOrEqual(100)
   expect(taken.join('').length).toBeLessThanOrEqual(32 * 1024)
   // Plain ones cost little.
-  expect(body.valuesOf('a@example.com', part)).toEqual(['a@example.com'])
+  expect(body.readingsOf({ text: 'a@example.com' }, part).usual).toEqual(['a@example.com'])
 })
 
 test('a letter that is many to who compares names weighs as much as these', () => {
@@ -704,7 +706,8 @@ test('a letter that is many to who compares names weighs as much as these', () =
   const body = new KeyBody({ unread: 'missing' }, { rawHeaders: [] }, '/login', new BodyNames([part]))
   const compared = Array.from({ length: 100 }, (_, i) => {
     // U+FDFA is 18 letters.
-    const values = body.valuesOf(Buffer.from('\ufdfa'.repeat(100) + String(i)).toString('latin1'), part)
+    const text = Buffer.from('\ufdfa'.repeat(100) + String(i)).toString('latin1')
+    const values = body.readingsOf({ text }, part).usual
     return values.length === 1 ? values.join('').length : 0
   })
   expect(compared[0]).toBeGreaterThan(1000)
@@ -817,6 +820,73 @@ test.each([
   '%\0\u0034\u0031admin',
 ])('an account counts as WordPress finds it, as which no single removal reads it: %j', (name) => {
   for (const type of typesOfNames) expect(counts(keysOfName(name, type), 'admin')).toEqual([1, undefined])
+})
+
+describe('what only few backends read adds charges', () => {
+  const extraOf = (keys: ReturnType<typeof keysOf>, ...values: string[]): (boolean | undefined)[] =>
+    values.map((value) => keys?.extra.has(hashedKeyOf(`${value.length}:${value}`)))
+
+  test.each([
+    ['as WordPress cleans it', 'ad&x;min', 'ad&x;min', 'admin'],
+    [
+      'with one character beyond the Basic Multilingual Plane for another',
+      '\ud835\udcb6nna',
+      'anna',
+      '\u{20000}nna',
+    ],
+  ])('%s', (_, name, usual, extra) => {
+    const keys = keysOf(JSON.stringify({ email: name }), json)
+    expect(counts(keys, usual, extra)).toEqual([1, 1, undefined])
+    expect(extraOf(keys, usual, extra)).toEqual([false, true])
+    // Some backend may take the other one.
+    for (const both of [`{"email":"${name}","email":"${extra}"}`, `{"email":"${extra}","email":"${name}"}`])
+      expect(extraOf(keysOf(both, json), usual, extra)).toEqual([false, false])
+    expect(counts(keysOf(`{"email":"${extra}","email":"${name}"}`, json), usual, extra)).toEqual([
+      1,
+      1,
+      undefined,
+    ])
+  })
+
+  test('a request counts for as many clients without them', () => {
+    const all = (count: number, of: (i: number) => string): string =>
+      Array.from({ length: count }, (_, i) => of(i)).join()
+    const eight = keysOf(`{${all(8, (i) => `"email":"u${i}&x;"`)}}`, json)
+    expect([eight?.requests.size, eight?.extra.size]).toEqual([16, 8])
+    expect(keysOf(`{${all(9, (i) => `"email":"u${i}&x;"`)}}`, json)).toBeUndefined()
+    const batch = keysOf(`[${all(100, (i) => `{"email":"u${i}\ud835\udcb6"}`)}]`, json)
+    expect([batch?.requests.size, batch?.extra.size]).toEqual([200, 100])
+    expect(keysOf(`[${all(101, (i) => `{"email":"u${i}\ud835\udcb6"}`)}]`, json)).toBeUndefined()
+    // 3000 values, of which the half is cleaned, in a body that is read beside a query.
+    const same = keysOf(`[${all(1500, () => '{"email":"ad&x;min"}')}]`, json, 'email', '/login?x=1')
+    expect(counts(same, 'ad&x;min', 'admin')).toEqual([1500, 1500, undefined])
+  })
+
+  test('a name without a usual reading counts by address', () => {
+    const keys = keysOf(JSON.stringify({ email: '\u{e0061}' }), json)
+    expect(counts(keys, '\u{20000}')).toEqual([1, 1])
+    expect(extraOf(keys, '\u{20000}')).toEqual([true])
+  })
+
+  test('more than 24 of an item are too many', () => {
+    const values = new MemberValues('')
+    values.startItem(0, 0)
+    for (let i = 0; i < 24; i++) values.add(`extra${i}`, true)
+    for (let i = 0; i < 8; i++) values.add(`usual${i}`, false)
+    expect(values.isCut).toBe(false)
+    values.add('extra24', true)
+    expect(values.isCut).toBe(true)
+  })
+
+  test('a key of several parts is extra if one of them is', () => {
+    const parts = [partOf('email'), partOf('team')]
+    const sent = { bytes: Buffer.from('{"email":"ad&x;min","team":"a"}'), isWhole: true }
+    const body = new KeyBody(sent, { rawHeaders: ['content-type', json] }, '/', new BodyNames(parts))
+    const keys = bodyKeysOf({ partition: parts }, () => [], body, address)
+    const keyOf = (email: string): string => hashedKeyOf(`${email.length}:${email}1:a`)
+    expect(new Set(keys?.requests.keys())).toEqual(new Set([keyOf('ad&x;min'), keyOf('admin')]))
+    expect([...(keys?.extra ?? [])]).toEqual([keyOf('admin')])
+  })
 })
 
 test('a tag is what PHP takes for one', () => {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { Devices } from '../../../../../proxy/limits/keys/devices/devices.ts'
 import { readToken, writeToken } from '../../../../../proxy/limits/keys/devices/device-token.ts'
 import { readTokens } from '../../../../../proxy/limits/keys/devices/device-cookie.ts'
+import { chargesByBody } from '../../../../../proxy/limits/keys/body/body-charges.ts'
 import { KeyBody } from '../../../../../proxy/limits/keys/body/key-body.ts'
 import type { SentBody } from '../../../../../proxy/limits/keys/body/body-values.ts'
 import { bodyNamesOf } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
@@ -236,6 +237,52 @@ describe('accounts', () => {
     expect(signIn(policy, sourceOf('user=&user=anna'))).toBeDefined()
     expect(signIn(ofBody, posted(writers.form('')[0], 'email=&email=anna'))).toBeDefined()
     expect(signIn(ofBody, posted('application/json', '{"email":"","email":"anna"}'))).toBeDefined()
+  })
+
+  describe('a name that few backends take for another', () => {
+    const write = (name: string, cookies = ''): KeySource => posted(...writers.json(name), cookies)
+    const charged = (source: KeySource): readonly Charge[] => {
+      const { body } = source
+      if (!body) throw new Error('no body')
+      const charges = chargesByBody(ofBody, (part) => readPart(part, source), body, '192.0.2.1', {})
+      return devices.recognize(charges ?? [], source, 'POST')
+    }
+    const cookieFor = (name: string): string => {
+      const [set = ''] = devices.setCookies(charged(write(name)), {
+        status: 200,
+        cookies: '',
+        isSecure: false,
+      })
+      return set.split(';', 1)[0] ?? ''
+    }
+
+    test.each(['ad&x;min', 'ad<b>min', '\ud835\udcb6dmin'])(
+      'has devices, which nobody else can hinder: %s',
+      (name) => {
+        const device = cookieFor(name)
+        expect(device).not.toBe('')
+        const strangers = charged(write(name))
+        expect(strangers.length).toBeGreaterThan(1)
+        const known = charged(write(name, device))
+        expect(known.map((charge) => charge.device?.outcome)).toEqual(strangers.map(() => 'known'))
+        const keys = new Set(strangers.map(({ partitionKey }) => partitionKey))
+        expect(known.filter(({ partitionKey }) => keys.has(partitionKey))).toEqual([])
+      },
+    )
+
+    test('has none where the request names the other, too', () => {
+      const both = posted('application/json', '{"email":"ad&x;min","email":"admin"}', cookieFor('ad&x;min'))
+      expect(charged(both).map(({ device }) => device?.outcome)).toEqual(['known', 'unknown'])
+      const set = devices.setCookies(charged(both), { status: 200, cookies: '', isSecure: false })
+      expect(set).toEqual([])
+    })
+
+    test('has no device of the other, nor the other one of it', () => {
+      const outcomes = (name: string, device: string) =>
+        charged(write(name, device)).map((charge) => charge.device?.outcome)
+      expect(outcomes('admin', cookieFor('ad&x;min'))).toEqual(['unknown'])
+      expect(outcomes('ad&x;min', cookieFor('admin'))).toEqual(['unknown', 'unknown'])
+    })
   })
 
   const names = ['_method', '%5fmethod', '_METHOD', '_meth%6fd', 'x=1&_method']
