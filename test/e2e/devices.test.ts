@@ -424,9 +424,9 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
         expect(await count('unknown')).toBe(before.unknown + 1)
       })
     }
-    const explained = async (cookie: string): Promise<unknown> => {
+    const explained = async (cookie: string, query = ''): Promise<unknown> => {
       const headers = { host, ...(cookie !== '' && { cookie }) }
-      const asked = { method: 'POST', target: `/login?user=${user}`, headers }
+      const asked = { method: 'POST', target: `/login?user=${user}${query}`, headers }
       const { body } = await askOperator(first, 'POST', '/api/explain', asked)
       return (body as { rules: { name: string; why?: string }[] }).rules.find(
         ({ name }) => name === 'account',
@@ -442,6 +442,12 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     })
     expect(await explained(device)).toMatchObject({
       why: 'counts by account, as its device cookie is not valid for this account',
+    })
+    expect(await explained(known, '&_method=get')).toMatchObject({
+      why: 'has no known device, as a header or a field _method may give the request another method, or its body is not read as a whole',
+    })
+    expect(await explained(known, `&user=${user.toUpperCase()}`)).toMatchObject({
+      why: 'has no known device, as the request does not clearly name an account',
     })
     expect(await explained('')).toMatchObject({ why: 'counts by account, as it has no device cookie' })
   })

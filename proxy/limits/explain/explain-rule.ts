@@ -174,11 +174,15 @@ const deviceText: Readonly<Record<DeviceOutcome, string>> = {
   none: 'counts by account, as it has no device cookie',
 }
 
+const overriddenText =
+  'has no known device, as a header or a field _method may give the request another method, or its body is not read as a whole'
+
 function deviceTexts(charges: readonly Charge[]): string[] {
   const texts = charges.flatMap(({ device }) => {
     if (!device) return []
+    if (device.mayOverrideMethod) return [overriddenText]
     return device.account === undefined
-      ? ['has no known device, as the request names no account']
+      ? ['has no known device, as the request does not clearly name an account']
       : deviceText[device.outcome]
   })
   return [...new Set(texts)]

@@ -9,6 +9,8 @@ export type DeviceOfCharge = {
    * account, and where the backend may take it for another than a sign-in.
    */
   readonly account: string | undefined
+  /** The backend may take it for another than a sign-in: a header, or a field `_method`, may override the method. */
+  readonly mayOverrideMethod?: true
   readonly outcome: DeviceOutcome
   /** The token that a new one takes the place of. */
   readonly replaced?: string

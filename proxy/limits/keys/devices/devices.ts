@@ -122,7 +122,13 @@ export class Devices {
     return {
       ...charge,
       partitionKey: token ? keyOfDevice(partitionKey, token) : partitionKey,
-      device: { accountKey: partitionKey, account, outcome, ...(replaced && { replaced: replaced.text }) },
+      device: {
+        accountKey: partitionKey,
+        account,
+        outcome,
+        ...(recognition.mayNotBeSignIn && { mayOverrideMethod: true as const }),
+        ...(replaced && { replaced: replaced.text }),
+      },
     }
   }
 
