@@ -465,10 +465,11 @@ limits:
     const cwd = makeTemporaryDirectory()
     writeFileSync(join(cwd, 'a.log'), textOf(lines.slice(0, 5000)))
     const bucket = '{ name: a, match: "* /*", algorithm: token-bucket, requests: 1, window: 1m }'
-    writeFileSync(join(cwd, 'sluice.yaml'), `limits: [${bucket}]`)
+    const failures = '{ name: b, match: "* /*", requests: 1, window: 1m, countStatus: [4xx, 2xx] }'
+    writeFileSync(join(cwd, 'sluice.yaml'), `limits: [${bucket}, ${failures}]`)
     const { status, stdout } = await runHosted(['replay', '--suggest', 'a.log'], {}, cwd)
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^nothing to suggest: /m)
+    expect(stdout).toMatch(/^nothing to suggest: .* and without countStatus and cost$/m)
     expect(stdout).not.toContain('REQUESTS LATER')
   })
 

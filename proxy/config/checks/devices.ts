@@ -12,8 +12,7 @@ export function findWithoutSecret(
   if (values.deviceSecret !== undefined || !('deviceSecret' in values)) return []
   const index = rules.findIndex(({ policy }) => policy.device !== undefined)
   if (index === -1) return []
-  const text =
-    'needs DEVICE_SECRET in the environment (or DEVICE_SECRET_FILE), with which its cookies are made'
+  const text = 'needs DEVICE_SECRET in the environment (or DEVICE_SECRET_FILE), which signs its cookies'
   return [problemAt(placeOf(index, 'device'), text)]
 }
 

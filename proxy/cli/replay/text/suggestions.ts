@@ -11,7 +11,7 @@ export function printSuggestions(suggestions: readonly (Suggestion & { readonly 
     print(`\nrefusing at most ${share * 100} % of the clients of a rule`)
     if (rules.length === 0) {
       print(
-        'nothing to suggest: no request counted under a rule with a fixed or sliding window, and only those get suggestions',
+        'nothing to suggest: no request counted under a rule with a fixed or sliding window and without countStatus and cost',
       )
       continue
     }
