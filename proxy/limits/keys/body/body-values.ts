@@ -3,7 +3,7 @@ import { isBeyondAscii } from '../../../request/values/charsets.ts'
 import { queriesOf } from '../../../request/values/query-values.ts'
 import { TextCleaner } from '../cleaned-texts.ts'
 import type { BodyFormat } from './body-format.ts'
-import { KnownTexts, MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
+import { MAX_VALUES, RemainingTexts, type Findings, type FoundValue } from './found-values.ts'
 import { readFormValues } from './form-values.ts'
 import { readJsonValues } from './json-values.ts'
 import { readLooseJson } from './loose-json.ts'
@@ -125,9 +125,19 @@ function nothingOf({ count }: BodyNames, unread: UnreadKey | undefined): Read {
 function readJson({ text, names, isWhole, isSound }: Reading): Read[] {
   const found = readJsonValues(text, names, isWhole)
   if (!found) return [readLooseJson(text, names)]
-  return isSound || found.every(isRefused)
-    ? [found]
-    : [found, withoutKnown(readLooseJson(text, names), found)]
+  return isSound || found.every(isRefused) ? [found] : [found, newIn(readLooseJson(text, names), found)]
+}
+
+/** The values of a loose reading that valid JSON does not have. What it has more often is at other depths: no further requests. */
+function newIn(loose: Read, valid: Read): Read {
+  return loose.map((findings, name) => {
+    const texts = new Set(textsOf(valid[name]))
+    return { ...findings, values: findings.values.filter(({ text }) => !texts.has(text)) }
+  })
+}
+
+function textsOf(findings: Findings | undefined): readonly string[] {
+  return findings?.values.map(({ text }) => text) ?? []
 }
 
 /** With the same values to whom the bytes are characters of Latin-1, and their escapes too, beside each: alternatives of its item. */
@@ -169,8 +179,8 @@ function unescapedLatin1(text: string): string {
 /** The values of a reading that another one does not have, or not as often. */
 function withoutKnown(read: Read, known: Read): Read {
   return read.map((findings, name) => {
-    const texts = new KnownTexts(known[name]?.values.map(({ text }) => text) ?? [])
-    return { ...findings, values: findings.values.filter(({ text }) => !texts.take(text)) }
+    const remaining = new RemainingTexts(textsOf(known[name]))
+    return { ...findings, values: findings.values.filter(({ text }) => !remaining.take(text)) }
   })
 }
 

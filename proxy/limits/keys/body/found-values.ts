@@ -98,15 +98,15 @@ export class FoundLists {
   }
 }
 
-/** The values of one reading of a text, while another reading is compared with it: each occurrence is known once. */
-export class KnownTexts {
+/** The values of one reading of a text that another reading of it has not had yet: each occurrence is taken once. */
+export class RemainingTexts {
   readonly #left = new Map<string, number>()
 
   constructor(texts: readonly string[]) {
     for (const text of texts) this.#left.set(text, (this.#left.get(text) ?? 0) + 1)
   }
 
-  /** Takes an occurrence of the text. Returns false if none is left: the other reading has more of them. */
+  /** Returns false if no occurrence of the text is left: the other reading has more of them. */
   take(text: string): boolean {
     const left = this.#left.get(text) ?? 0
     if (left > 0) this.#left.set(text, left - 1)

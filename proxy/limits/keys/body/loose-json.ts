@@ -10,7 +10,7 @@ import {
   quote,
 } from '../../../request/json/json-bytes.ts'
 import { NextCharacter } from '../../../request/values/next-character.ts'
-import { FoundLists, KnownTexts, type Findings } from './found-values.ts'
+import { FoundLists, RemainingTexts, type Findings } from './found-values.ts'
 import { wordTexts } from './json-values.ts'
 import type { BodyNames, LastNames } from './names/body-names.ts'
 
@@ -58,9 +58,9 @@ class LooseSearch {
     const again = new LooseSearch(this.#bodyNames)
     again.read(text)
     for (let name = 0; name < this.#bodyNames.count; name++) {
-      const known = new KnownTexts(this.found.textsOf(name))
+      const remaining = new RemainingTexts(this.found.textsOf(name))
       if (again.found.isCutFor(name)) this.found.cut(name)
-      for (const found of again.found.textsOf(name)) if (!known.take(found)) this.#push(found, [name])
+      for (const found of again.found.textsOf(name)) if (!remaining.take(found)) this.#push(found, [name])
     }
   }
 

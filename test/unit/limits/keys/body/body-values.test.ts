@@ -547,6 +547,19 @@ test.each<[string, string, (name: string) => string]>([
   )
 })
 
+test('a body that is no UTF-8 counts once for what a valid one of the same members does', () => {
+  const nested = Buffer.from('{"user":"zed","x":"\xe9","p":{"user":"zed"}}', 'latin1')
+  expect(counts(keysOf(nested, json, 'user'), 'zed')).toEqual([1, 1])
+  const batch = Buffer.from('[{"user":"zed","x":"\xe9"},{"user":"zed"}]', 'latin1')
+  expect(counts(keysOf(batch, json, 'user'), 'zed')).toEqual([2, 1])
+  // A lenient parser may read it as a batch, too.
+  const broken = Buffer.from('[{"user":"zed","x":"\xe9"},{"user":"zed"},]', 'latin1')
+  expect(counts(keysOf(broken, json, 'user'), 'zed')[0]).toBe(2)
+  // To somebody the string may end elsewhere.
+  const hidden = Buffer.from(`{"user":"zed","x":"\xe9","y":",'user':'ann'"}`, 'latin1')
+  expect(counts(keysOf(hidden, json, 'user'), 'zed', 'ann').slice(0, 2)).toEqual([1, 1])
+})
+
 test('elements of a batch in Latin-1 count one each', () => {
   const batch = Buffer.from('[{"email":"\xe1nna"},{"email":"\xe1nna"},{"email":"\xc3\xa1nna"}]', 'latin1')
   expect(counts(keysOf(batch, json), 'anna')).toEqual([3, 1])
