@@ -10,7 +10,7 @@ import {
   settingsFrame,
 } from './frames.ts'
 import { Glitches } from './glitches.ts'
-import type { LongBlocks } from './header-block.ts'
+import type { OversizeMemory } from './header-block.ts'
 import { HeldRequests } from './held-requests.ts'
 import { Http2Input, type Http2InputOwner } from './input.ts'
 import { Http2Output, type OutputEvents } from './output/output.ts'
@@ -29,7 +29,7 @@ export type Http2Options = {
   /** Monotonic milliseconds. */
   readonly now: () => number
   /** Of all connections; default: its own. */
-  readonly longBlocks?: LongBlocks
+  readonly oversizeMemory?: OversizeMemory
   /** Whether unread responses take so much memory that connections with many of them get no further ones. */
   readonly isPressed: () => boolean
   serve(request: Http2Request, response: Http2Response): void
@@ -81,7 +81,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     this.socket = socket
     this.#options = options
     this.idleSinceMs = options.now()
-    this.#input = new Http2Input(this, options.maxHeaderBytes, options.now, options.longBlocks)
+    this.#input = new Http2Input(this, options.maxHeaderBytes, options.now, options.oversizeMemory)
     this.#glitches = new Glitches(options.now)
     this.#held = new HeldRequests<Http2Stream>(this, options.isPressed, options.now, (stream) =>
       this.#serve(stream),

@@ -4,7 +4,7 @@ import { ConnectionError, errorCodes, flags, MAX_FRAME_BYTES } from './frames.ts
 const SLACK = 4
 const PRIORITY_BYTES = 5
 /** Memory for what blocks of all connections have over their maximum. */
-const MAX_LONG_BYTES = 16 * 1024 * 1024
+const MAX_OVERSIZE_BYTES = 16 * 1024 * 1024
 
 const nothing: Buffer = Buffer.alloc(0)
 
@@ -12,7 +12,7 @@ const nothing: Buffer = Buffer.alloc(0)
  * The memory that incomplete blocks of all connections take beyond the maximum bytes of the headers. A block that long is almost always
  * that of a request that is answered with 431, so it is worth less than the memory that ten thousand clients can take with it.
  */
-export class LongBlocks {
+export class OversizeMemory {
   #bytes = 0
 
   get bytes(): number {
@@ -21,7 +21,7 @@ export class LongBlocks {
 
   /** Returns false if there is not enough left. */
   take(bytes: number): boolean {
-    if (this.#bytes + bytes > MAX_LONG_BYTES) return false
+    if (this.#bytes + bytes > MAX_OVERSIZE_BYTES) return false
     this.#bytes += bytes
     return true
   }
@@ -34,11 +34,11 @@ export class LongBlocks {
 /** The header block that arrives on a connection, of one frame or of several (RFC 9113 section 4.3). */
 export class HeaderBlock {
   readonly #maxBytes: number
-  /** So much it may have without taking from the long ones. */
-  readonly #usualBytes: number
-  readonly #longBlocks: LongBlocks
-  /** So much it has taken from them. */
-  #longBytes = 0
+  /** Of the memory of its connection alone. */
+  readonly #maxUsualBytes: number
+  readonly #oversizeMemory: OversizeMemory
+  /** Taken from that of all connections. */
+  #oversizeBytes = 0
   /** The received bytes, copied into one buffer: in a buffer of its own, a frame of one byte would take a hundred. */
   #room = nothing
   #bytes = 0
@@ -47,11 +47,11 @@ export class HeaderBlock {
   stream = 0
   endsStream = false
 
-  /** @param longBlocks those of all connections that share a memory */
-  constructor(maxHeaderBytes: number, longBlocks = new LongBlocks()) {
+  /** @param oversizeMemory shared by all connections */
+  constructor(maxHeaderBytes: number, oversizeMemory = new OversizeMemory()) {
     this.#maxBytes = SLACK * maxHeaderBytes
-    this.#usualBytes = Math.max(maxHeaderBytes, MAX_FRAME_BYTES)
-    this.#longBlocks = longBlocks
+    this.#maxUsualBytes = Math.max(maxHeaderBytes, MAX_FRAME_BYTES)
+    this.#oversizeMemory = oversizeMemory
   }
 
   /** Begins with the payload of a HEADERS frame. @throws {ConnectionError} */
@@ -76,9 +76,9 @@ export class HeaderBlock {
     if (needed > this.#maxBytes)
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'header block too large')
     if (needed > this.#room.length) {
-      const most = needed > this.#usualBytes ? this.#maxBytes : this.#usualBytes
+      const most = needed > this.#maxUsualBytes ? this.#maxBytes : this.#maxUsualBytes
       const bytes = Math.min(Math.max(needed, 2 * this.#room.length), most)
-      this.#takeLong(Math.max(0, bytes - this.#usualBytes))
+      this.#takeOversize(Math.max(0, bytes - this.#maxUsualBytes))
       const room = Buffer.allocUnsafeSlow(bytes)
       this.#room.copy(room, 0, 0, this.#bytes)
       this.#room = room
@@ -98,14 +98,14 @@ export class HeaderBlock {
   /** Gives its memory back. Its connection has closed. */
   drop(): void {
     this.#room = nothing
-    this.#longBlocks.giveBack(this.#longBytes)
-    this.#longBytes = 0
+    this.#oversizeMemory.giveBack(this.#oversizeBytes)
+    this.#oversizeBytes = 0
   }
 
-  /** @param bytes that it has of the long ones from now on @throws {ConnectionError} */
-  #takeLong(bytes: number): void {
-    if (!this.#longBlocks.take(bytes - this.#longBytes))
+  /** @param bytes that it has beyond its own memory from now on @throws {ConnectionError} */
+  #takeOversize(bytes: number): void {
+    if (!this.#oversizeMemory.take(bytes - this.#oversizeBytes))
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many oversized header blocks')
-    this.#longBytes = bytes
+    this.#oversizeBytes = bytes
   }
 }

@@ -1,7 +1,7 @@
 import type { AnsweredStreams } from './answered-streams.ts'
 import { FrameReader, type FrameSink } from './frame-reader.ts'
 import { ConnectionError, errorCodes, flags, frameTypes, INITIAL_WINDOW, numbersFrame } from './frames.ts'
-import { HeaderBlock, type LongBlocks } from './header-block.ts'
+import { HeaderBlock, type OversizeMemory } from './header-block.ts'
 import { HpackDecoder } from './hpack/decoder.ts'
 import type { Http2Output } from './output/output.ts'
 import { readTrailerFields } from './request-fields.ts'
@@ -61,13 +61,18 @@ export class Http2Input implements FrameSink {
   /**
    * @param maxHeaderBytes of a request: names, values and 32 for each
    * @param now monotonic milliseconds
-   * @param longBlocks those of all connections
+   * @param oversizeMemory shared by all connections
    */
-  constructor(owner: Http2InputOwner, maxHeaderBytes: number, now: () => number, longBlocks?: LongBlocks) {
+  constructor(
+    owner: Http2InputOwner,
+    maxHeaderBytes: number,
+    now: () => number,
+    oversizeMemory?: OversizeMemory,
+  ) {
     this.#owner = owner
     this.#now = now
     this.#decoder = new HpackDecoder(maxHeaderBytes)
-    this.#block = new HeaderBlock(maxHeaderBytes, longBlocks)
+    this.#block = new HeaderBlock(maxHeaderBytes, oversizeMemory)
   }
 
   get isClosed(): boolean {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Http2Connection, type Http2Options } from '../../http2/connection.ts'
-import { LongBlocks } from '../../http2/header-block.ts'
+import { OversizeMemory } from '../../http2/header-block.ts'
 
 export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'sendMs'> & {
   /** Time to keep an idle client connection open (keep-alive). */
@@ -10,7 +10,7 @@ export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | '
 }
 
 /** Handlers for requests, and for input that is not a request. */
-export type Http2Handlers = Omit<Http2Options, keyof Http2Limits | 'now' | 'longBlocks'>
+export type Http2Handlers = Omit<Http2Options, keyof Http2Limits | 'now' | 'oversizeMemory'>
 
 /** The HTTP/2 connections. */
 export type Http2Connections = {
@@ -40,7 +40,7 @@ export function createHttp2Connections(
   handlers: Http2Handlers,
   now: () => number,
 ): Http2Connections {
-  const options: Http2Options = { ...limits, ...handlers, now, longBlocks: new LongBlocks() }
+  const options: Http2Options = { ...limits, ...handlers, now, oversizeMemory: new OversizeMemory() }
   const connections = new Set<Http2Connection>()
   let isClosing = false
   const sweep = setInterval(

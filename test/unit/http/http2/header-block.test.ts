@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
 import { Http2Connection } from '../../../../proxy/http/http2/connection.ts'
 import { ConnectionError, flags } from '../../../../proxy/http/http2/frames.ts'
-import { HeaderBlock, LongBlocks } from '../../../../proxy/http/http2/header-block.ts'
+import { HeaderBlock, OversizeMemory } from '../../../../proxy/http/http2/header-block.ts'
 import { collectGarbage } from '../../../../shared/v8-gc.ts'
 import { endHeaders, frame, frameTypes, preface, requestFields } from '../../../support/http/raw-http2.ts'
 import { seededRandom } from '../../../support/random/seeded-random.ts'
@@ -43,11 +43,11 @@ test('a header block of one frame is not copied', () => {
 test('blocks that are too large share 16 MiB, which each gives back when it is complete or its connection has closed', () => {
   const random = seededRandom(testSeed())
   const draw = (from: number, to: number): number => from + Math.floor(random() * (to - from))
-  const long = new LongBlocks()
+  const oversize = new OversizeMemory()
   const open: HeaderBlock[] = []
   let refused = 0
   for (let i = 0; i < 2_000; i++) {
-    const block = new HeaderBlock(16 * 1024, long)
+    const block = new HeaderBlock(16 * 1024, oversize)
     block.begin(1, flags.endStream, Buffer.alloc(draw(0, 16 * 1024)))
     const bytes = draw(0, 64 * 1024)
     try {
@@ -59,20 +59,20 @@ test('blocks that are too large share 16 MiB, which each gives back when it is c
       block.drop()
     }
     if (draw(0, 4) === 0) open.splice(draw(0, open.length), 1)[0]?.take()
-    expect(long.bytes).toBeLessThanOrEqual(16 * 1024 * 1024)
+    expect(oversize.bytes).toBeLessThanOrEqual(16 * 1024 * 1024)
   }
   expect(refused).toBeGreaterThan(0)
   for (const block of open) {
     if (draw(0, 2) === 0) block.take()
     else block.drop()
   }
-  expect(long.bytes).toBe(0)
+  expect(oversize.bytes).toBe(0)
 })
 
 test('where others take all the memory for large blocks, one of the usual length is still received', () => {
-  const long = new LongBlocks()
-  while (long.take(1024));
-  const block = new HeaderBlock(16 * 1024, long)
+  const oversize = new OversizeMemory()
+  while (oversize.take(1024));
+  const block = new HeaderBlock(16 * 1024, oversize)
   block.begin(1, flags.endStream, Buffer.alloc(1))
   for (let at = 1; at < 16 * 1024; at++) block.add(Buffer.of(0))
   expect(block.take()).toHaveLength(16 * 1024)
@@ -93,7 +93,7 @@ test.each<[string, (connection: Http2Connection, socket: Duplex) => unknown]>([
   ['a frame is wrong', (connection) => connection.read(frame(frameTypes.ping, 0, 0, Buffer.alloc(8)))],
   ['the block is complete', (connection) => connection.read(frame(frameTypes.continuation, endHeaders, 1))],
 ])('the memory of a large block is given back when %s', async (_, end) => {
-  const longBlocks = new LongBlocks()
+  const oversizeMemory = new OversizeMemory()
   const socket = new FakeSocket()
   const nothing = (): undefined => undefined
   const connection = new Http2Connection(socket as unknown as Socket, {
@@ -101,7 +101,7 @@ test.each<[string, (connection: Http2Connection, socket: Duplex) => unknown]>([
     maxStreams: 100,
     sendMs: 10_000,
     now: () => 0,
-    longBlocks,
+    oversizeMemory,
     isPressed: () => false,
     serve: nothing,
     onHeadersTooLarge: nothing,
@@ -116,8 +116,8 @@ test.each<[string, (connection: Http2Connection, socket: Duplex) => unknown]>([
       ...Array.from({ length: 3 }, () => frame(frameTypes.continuation, 0, 1, Buffer.alloc(16_000, 0x82))),
     ]),
   )
-  expect(longBlocks.bytes).toBeGreaterThan(16_000)
+  expect(oversizeMemory.bytes).toBeGreaterThan(16_000)
   await end(connection, socket)
-  expect(longBlocks.bytes).toBe(0)
+  expect(oversizeMemory.bytes).toBe(0)
   socket.destroy()
 })
