@@ -89,7 +89,9 @@ export const webhookSecret: Kind<string> = {
 const needsDeviceSecret =
   'a secret of 32 to 256 visible ASCII characters without commas, as `openssl rand -base64 32` makes one, or two, the new one first'
 
-/** Secrets that make and check device cookies, the newest first: in the environment separated by commas, in a file by commas or line ends. */
+/**
+ * Secrets that make and check device cookies, the newest first: in the environment separated by commas, in a file by commas or line ends.
+ */
 export const deviceSecrets: Kind<string[]> = {
   needs: needsDeviceSecret,
   schema: z

@@ -13,8 +13,8 @@ export function trimBlanks(text: string, start = 0, end = text.length): string {
   return text.slice(start, end)
 }
 
-// Blanks that HTTP does not know, in the values of headers, a character for each byte. Python's `str.strip` and `split` take U+0085 and U+00A0
-// for blanks in Latin-1; Go's `strings.TrimSpace` and `Fields`, and backends that decode UTF-8, those of Unicode.
+// Blanks that HTTP does not know, in the values of headers, a character for each byte. Python's `str.strip` and `split` take U+0085 and
+// U+00A0 for blanks in Latin-1; Go's `strings.TrimSpace` and `Fields`, and backends that decode UTF-8, those of Unicode.
 
 /** In UTF-8: White_Space of Unicode, and U+180E, U+200B and U+FEFF, which some versions of .NET and JavaScript take for blanks. */
 const encoded = String.raw`\xc2[\x85\xa0]|\xe1(?:\x9a\x80|\xa0\x8e)|\xe2(?:\x80[\x80-\x8b\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80|\xef\xbb\xbf`

@@ -1,6 +1,6 @@
 /**
- * Letters and digits that are others to the collations of Unicode (DUCET), but that NFKD leaves as they are: with a stroke, two of them, or in a
- * circle. `\u0363`, an `a` above another letter, is a mark to whoever drops marks, and a letter to those collations.
+ * Letters and digits that are others to the collations of Unicode (DUCET), but that NFKD leaves as they are: with a stroke, two of them, or
+ * in a circle. `\u0363`, an `a` above another letter, is a mark to whoever drops marks, and a letter to those collations.
  */
 const letters: Readonly<Record<string, string>> = {
   0: '౸༳៰⓿〇',
@@ -107,7 +107,9 @@ const numerals = `
   1f10c:0
 `
 
-/** Letters of other scripts that are one, each after the one that stands for it: hiragana and katakana, final letters, capitals of Georgian. */
+/**
+ * Letters of other scripts that are one, each after the one that stands for it: hiragana and katakana, final letters, capitals of Georgian.
+ */
 const sameLetters = `
   ʩ𝼀 гґ оꙩꙫꙭꙮꚙꚛ \u05da\u05db \u05dd\u05de \u05df\u05e0 \u05e3\u05e4 \u05e5\u05e6 \u0621\u0674\u06fd\u0883\u0887 \u0627\u0870\u0871\u0872\u0873\u0874\u0875\u0876\u0877\u0878\u0879\u087a\u087b\u087c\u087d\u087e\u087f\u0880\u0881\u0882\u08ad \u0645\u06fe \u0648\u06e5\u0884 \u064a\u06e6\u0885\u0886 \u06cc\u08c9 \u0712\u072d \u0713\u0714\u072e \u0715\u072f \u071b\u071c \u0723\u0724 \u0726\u0727 \u07d6\u07e8 \u07d7\u07e9 \u07d9\u07ea ൎർ རཪ აⴀ
   ბⴁ გⴂ დⴃ ეⴄ ვⴅ ზⴆ თⴇ იⴈ კⴉ ლⴊ მⴋ ნⴌ ოⴍ პⴎ ჟⴏ რⴐ სⴑ ტⴒ უⴓ ფⴔ ქⴕ ღⴖ ყⴗ შⴘ ჩⴙ ცⴚ ძⴛ წⴜ ჭⴝ ხⴞ ჯⴟ ჰⴠ ჱⴡ ჲⴢ ჳⴣ ჴⴤ ჵⴥ

@@ -43,8 +43,8 @@ export class EndHeap {
   }
 
   /**
-   * A slot that has ended, or `NONE`: there is none, or it was not found within `maxReads`. Slots that end later than known sink meanwhile, so
-   * that the next search goes on from there. In all there are no more of them than calls that made a slot end later.
+   * A slot that has ended, or `NONE`: there is none, or it was not found within `maxReads`. Slots that end later than known sink meanwhile,
+   * so that the next search goes on from there. In all there are no more of them than calls that made a slot end later.
    *
    * @param maxReads how many slots are read at most
    */

@@ -27,8 +27,9 @@ export type SlotContent = {
  */
 const MAX_READS_IN_PASSING = 4
 /**
- * The same before a slot is evicted: half a millisecond. If many clients have used their slots a second time, and no request came since, more
- * may be ahead of the ended one than this. One that has not ended is evicted then, until evictions and decisions have read all of these.
+ * The same before a slot is evicted: half a millisecond. If many clients have used their slots a second time, and no request came since,
+ * more may be ahead of the ended one than this. One that has not ended is evicted then, until evictions and decisions have read all of
+ * these.
  */
 const MAX_READS_TO_EVICT = 1000
 
@@ -176,7 +177,8 @@ export class SlotPool {
   }
 
   /**
-   * Frees a slot that has ended, if one is found (see `MAX_READS_TO_EVICT`), or evicts the first slot of the largest table. Returns false if no slot is in a list.
+   * Frees a slot that has ended, if one is found (see `MAX_READS_TO_EVICT`), or evicts the first slot of the largest table. Returns false
+   * if no slot is in a list.
    *
    * @param largest which table is evicted from; by default the one with the most slots
    */

@@ -5,8 +5,8 @@ export type StreamList = 'new' | 'deleted'
 const MAX_DECISION_LENGTH = 16_384
 
 /**
- * Reads `{"new": [{…}, …], "deleted": [{…}, …]}` as it arrives, decision by decision: the list of a community has a hundred thousand, and to
- * parse them at once would stop the process for a second. A list may be null.
+ * Reads `{"new": [{…}, …], "deleted": [{…}, …]}` as it arrives, decision by decision: the list of a community has a hundred thousand, and
+ * to parse them at once would stop the process for a second. A list may be null.
  */
 export class StreamReader {
   readonly #onDecision: (list: StreamList, decision: unknown) => void

@@ -53,7 +53,9 @@ class LooseSearch {
     this.#containers = Array.from({ length: names.count }, () => 0)
   }
 
-  /** Reads another form of the text. Of values that were found before, those are added that it has more often: a batch may have comments. */
+  /**
+   * Reads another form of the text. Of values that were found before, those are added that it has more often: a batch may have comments.
+   */
   readAgain(text: string): void {
     const again = new LooseSearch(this.#bodyNames)
     again.read(text)

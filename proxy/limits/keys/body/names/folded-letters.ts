@@ -4,8 +4,8 @@ export const NOTHING = 0
 export const SEVERAL = 1
 
 /**
- * What a character is where names are compared by letters and digits only, in any case: as `foldedName` has it of a text, for each character
- * by itself.
+ * What a character is where names are compared by letters and digits only, in any case: as `foldedName` has it of a text, for each
+ * character by itself.
  *
  * @returns the code of a letter or a digit, `NOTHING` or `SEVERAL`
  */
