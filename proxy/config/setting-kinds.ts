@@ -151,7 +151,7 @@ export const limitHeaderFormats: Kind<('ietf' | 'x-ratelimit')[]> = {
 }
 
 const aProtocol = text(
-  'the name of a protocol as Upgrade has it, such as tcp or SPDY/3.1; websocket needs no entry',
+  'the name of a protocol as in the Upgrade header, such as tcp or SPDY/3.1; websocket needs no entry',
   (name) =>
     /^[\w!#$%&'*+.^`|~-]+(?:\/[\w!#$%&'*+.^`|~-]+)?$/.test(name) && name.toLowerCase() !== 'websocket',
 )

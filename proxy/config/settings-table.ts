@@ -140,7 +140,7 @@ export const gatewayTable = {
   accessLog: setting(
     accessLog,
     false,
-    'Write a log line for every request, or for `refused` ones only: at most 100 of these a second for each worker process',
+    'Write a log line for every request, or with `refused` for refused requests only, at most 100 a second per worker process',
   ),
   logAddresses: setting(flag, true, 'Include client addresses in log lines'),
   otelExporterOtlpEndpoint: setting(
@@ -257,7 +257,7 @@ export const gatewayTable = {
   upstreamConnections: setting(
     wholeNumber(1, 65_535),
     256,
-    'Maximum connections to the backend per worker process, besides those of `UPSTREAM_STREAMS`',
+    'Maximum connections to the backend per worker process, without those of `UPSTREAM_STREAMS`',
   ),
   upstreamStreams: setting(
     wholeNumber(0, 1_000_000),
@@ -267,7 +267,7 @@ export const gatewayTable = {
   upstreamQueue: setting(
     wholeNumber(0, 1_000_000),
     1024,
-    'Maximum requests waiting for a connection to the backend; as many more may wait to upload',
+    'Maximum requests waiting for a connection to the backend; the same number may wait to upload',
   ),
   upstreamCaFile: setting(filePath, undefined, 'PEM file of CA certificates to verify an HTTPS backend with'),
   shutdownDelayMs: setting(

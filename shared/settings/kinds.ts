@@ -125,7 +125,7 @@ const unitsBytes = { k: 1024, m: 1024 ** 2, g: 1024 ** 3 } as const
  */
 export function size(min = '0k', max?: string): Kind<number> {
   const range = max === undefined ? '' : ` from ${min} to ${max}`
-  const needs = `a size${range} such as 500k, 10m or 1g, or a number of bytes`
+  const needs = `a size${range}: a whole number of bytes, or one with the unit k, m or g`
   const error = `needs ${needs}`
   const most = max === undefined ? Number.MAX_SAFE_INTEGER : bytesOf(max)
   const withUnit = z.string(error).regex(/^\d{1,6}[kmg]$/, error)

@@ -107,7 +107,7 @@ export interface SluiceYaml {
    */
   logLevel?: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
   /**
-   * Write a log line for every request, or for `refused` ones only: at most 100 of these a second for each worker process
+   * Write a log line for every request, or with `refused` for refused requests only, at most 100 a second per worker process
    */
   accessLog?: boolean | 'refused'
   /**
@@ -195,7 +195,7 @@ export interface SluiceYaml {
    */
   upstreamIdleTimeout?: string
   /**
-   * Maximum connections to the backend per worker process, besides those of `UPSTREAM_STREAMS`
+   * Maximum connections to the backend per worker process, without those of `UPSTREAM_STREAMS`
    */
   upstreamConnections?: number
   /**
@@ -203,7 +203,7 @@ export interface SluiceYaml {
    */
   upstreamStreams?: number
   /**
-   * Maximum requests waiting for a connection to the backend; as many more may wait to upload
+   * Maximum requests waiting for a connection to the backend; the same number may wait to upload
    */
   upstreamQueue?: number
   /**

@@ -317,7 +317,7 @@ describe('mistakes in the environment', () => {
     [
       'UPGRADE_PROTOCOLS',
       'tcp,a b',
-      'got "a b", needs the name of a protocol as Upgrade has it, such as tcp or SPDY/3.1; websocket needs no entry',
+      'got "a b", needs the name of a protocol as in the Upgrade header, such as tcp or SPDY/3.1; websocket needs no entry',
     ],
     ['PORT', '80a', 'got "80a", needs a whole number from 0 to 65535'],
     ['PORT', '-1', 'got -1, needs a whole number from 0 to 65535'],
@@ -374,9 +374,13 @@ describe('mistakes in the environment', () => {
     [
       'MAX_HEADER_SIZE',
       '17m',
-      'got "17m", needs a size from 1k to 1m such as 500k, 10m or 1g, or a number of bytes',
+      'got "17m", needs a size from 1k to 1m: a whole number of bytes, or one with the unit k, m or g',
     ],
-    ['MAX_BODY_SIZE', '1.5g', 'got "1.5g", needs a size such as 500k, 10m or 1g, or a number of bytes'],
+    [
+      'MAX_BODY_SIZE',
+      '1.5g',
+      'got "1.5g", needs a size: a whole number of bytes, or one with the unit k, m or g',
+    ],
     ['TRUSTED_PROXIES', '10.0.0.0/8,10.0.0.0/08', `got "10.0.0.0/08", needs ${addressForm}`],
     ['TRUSTED_PROXIES', '10.0.0/8', `got "10.0.0/8", needs ${addressForm}`],
     ['TRUSTED_PROXIES', 'fe80::1%eth0', `got "fe80::1%eth0", needs ${addressForm}`],
