@@ -94,3 +94,11 @@ test('the chart is of the version of the package', () => {
     appVersion: version,
   })
 })
+
+// The rest of what it generates needs Go to compare: test/apps/helm.test.ts.
+test('the chart has the alert rules of ops/prometheus: npm run generate:manifests', () => {
+  const [inChart, alerts] = ['deploy/helm/sluice/files', 'ops/prometheus'].map((path) =>
+    readFileSync(join(root, path, 'alerts.yml'), 'utf8'),
+  )
+  expect(inChart).toBe(alerts)
+})
