@@ -14,22 +14,30 @@ export class CommandError extends Error {
   }
 }
 
+/**
+ * Prints lines. Parts of them may come from a log, a gateway or a program in its place: nothing in them can move the terminal's cursor.
+ */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`)
+  process.stdout.write(`${printableLines(text)}\n`)
 }
 
+/** Escapes for the terminal's sake are valid in JSON, which is parsed to the same value. */
 export function printJson(value: unknown): void {
   print(JSON.stringify(value))
 }
 
-/** Prints in addition to the result: warnings and mistakes. */
+/** Prints in addition to the result, as `print` does: warnings and mistakes. */
 export function printError(text: string): void {
-  process.stderr.write(`${text}\n`)
+  process.stderr.write(`${printableLines(text)}\n`)
+}
+
+function printableLines(text: string): string {
+  return text.split('\n').map(printable).join('\n')
 }
 
 /**
- * Columns as wide as their widest cell; those whose name begins with `>` are aligned to the right. Cells may come from a
- * log or a gateway: nothing in them can move the terminal's cursor.
+ * Columns as wide as their widest cell; those whose name begins with `>` are aligned to the right. A cell has one line, and its width
+ * is that with escapes.
  */
 export function formatTable(columns: readonly string[], rows: readonly (readonly string[])[]): string {
   const isRight = columns.map((name) => name.startsWith('>'))

@@ -89,12 +89,18 @@ export function shorten(text: string): string {
   return text.length > 120 ? `${text.slice(0, 120)}…` : text
 }
 
-/** A text on one line, without characters that would move a terminal's cursor or change the writing direction. */
+/**
+ * A text on one line, without characters that would move a terminal's cursor or change the writing direction: they are escaped, as
+ * strings in JSON have them.
+ */
 export function printable(text: string): string {
-  return text.replace(
-    /[\p{C}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) =>
+    Array.from({ length: character.length }, (_, unit) => escaped(character.charCodeAt(unit))).join(''),
   )
+}
+
+function escaped(codeUnit: number): string {
+  return `\\u${codeUnit.toString(16).padStart(4, '0')}`
 }
 
 /** The system's error message, without the path that it repeats. */

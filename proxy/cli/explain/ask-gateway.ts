@@ -1,6 +1,6 @@
 import type { AskedRequest } from '../../limits/explain/request-text.ts'
-import { printJson, status } from '../output.ts'
-import { askSuccessfully, type AdminOptions } from '../operate/admin-client.ts'
+import { CommandError, printJson, status } from '../output.ts'
+import { askSuccessfully, isRecord, type AdminOptions } from '../operate/admin-client.ts'
 import { printExplanation, type PrintedExplanation } from './print.ts'
 
 /**
@@ -15,16 +15,30 @@ export async function askToExplain(asked: AskedRequest, ip: string, options: Adm
     const key = name.toLowerCase()
     lines.set(key, [...(lines.get(key) ?? []), value])
   }
-  const explanation = (await askSuccessfully(options, '/api/explain', {
+  const explanation = await askSuccessfully(options, '/api/explain', {
     method,
     target,
     ...(host !== undefined && { host }),
     ip,
     headers: Object.fromEntries(lines),
     ...(body !== undefined && { body }),
-  })) as PrintedExplanation
+  })
+  if (!isExplanation(explanation))
+    throw new CommandError(
+      `what answers at ${options.admin} explains nothing: is it a gateway of this version?`,
+      status.no,
+    )
   if (options.json) printJson(explanation)
   else printExplanation(explanation, `from the gateway at ${options.admin}`)
   const passes = ['limited', 'forwarded'].includes(explanation.outcome) && !explanation.refusedBy
   return passes ? status.yes : status.no
+}
+
+function isExplanation(body: unknown): body is PrintedExplanation {
+  return (
+    isRecord(body) &&
+    isRecord(body['client']) &&
+    Array.isArray(body['rules']) &&
+    Array.isArray(body['readings'])
+  )
 }

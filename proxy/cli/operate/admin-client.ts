@@ -10,6 +10,8 @@ export type AdminReply = { readonly status: number; readonly body: unknown }
 
 /** An admin listener answers at once, unless it waits for Redis. */
 const TIMEOUT_MS = 10_000
+/** Maximum length of an answer, and of an event: the longest one of a gateway, a list of 10,000 bans, is a few MB. */
+const MAX_ANSWER_LENGTH = 16 * 1024 * 1024
 
 /**
  * Asks the admin listener of a running gateway, with the token that a gateway would read here: `ADMIN_TOKEN`, or the
@@ -33,7 +35,7 @@ export async function askAdmin({ admin }: AdminOptions, path: string, body?: unk
       redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
-    return { status: response.status, body: await response.json() }
+    return { status: response.status, body: await readJson(response) }
   } catch (error) {
     throw new CommandError(
       `no gateway answers at ${url.origin} (${whyOf(error)}); --admin names another`,
@@ -57,15 +59,19 @@ export async function askForEvent({ admin }: AdminOptions): Promise<Readonly<Rec
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     if (response.status !== 200 || !response.body)
-      throw refusalOf({ status: response.status, body: await response.json() })
-    let text = ''
+      throw refusalOf({ status: response.status, body: await readJson(response) })
+    const begun = new BoundedText()
     for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-      text += chunk
+      begun.add(chunk)
+      if (!chunk.includes('\n')) continue
+      const events = begun.take().split('\n\n')
+      begun.add(events.pop() ?? '')
       // They come twice a second, after one with the past; the first is enough.
-      const [, data] = /^event: status\ndata: (.*)\n\n/m.exec(text) ?? []
-      if (data === undefined) continue
-      const event: unknown = JSON.parse(data)
-      if (isRecord(event)) return event
+      for (const text of events) {
+        const [, data] = /^event: status\ndata: (.*)$/m.exec(text) ?? []
+        const event: unknown = data === undefined ? undefined : JSON.parse(data)
+        if (isRecord(event)) return event
+      }
     }
     throw new Error('the gateway ended the event stream')
   } catch (error) {
@@ -74,6 +80,33 @@ export async function askForEvent({ admin }: AdminOptions): Promise<Readonly<Rec
       `no gateway answers at ${url.origin} (${whyOf(error)}); --admin names another`,
       exit.no,
     )
+  }
+}
+
+async function readJson(response: Response): Promise<unknown> {
+  const text = new BoundedText()
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text.add(chunk)
+  return JSON.parse(text.take())
+}
+
+/** A text that arrives in pieces, of `MAX_ANSWER_LENGTH` at most. */
+class BoundedText {
+  #pieces: string[] = []
+  #length = 0
+
+  /** @throws an error that says that the answer is too long */
+  add(piece: string): void {
+    this.#length += piece.length
+    if (this.#length > MAX_ANSWER_LENGTH) throw new Error('the answer is longer than 16 MiB')
+    this.#pieces.push(piece)
+  }
+
+  /** Takes out all of it. */
+  take(): string {
+    const text = this.#pieces.join('')
+    this.#pieces = []
+    this.#length = 0
+    return text
   }
 }
 
