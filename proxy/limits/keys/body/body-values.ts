@@ -7,7 +7,7 @@ import { MAX_VALUES, RemainingTexts, type Findings, type FoundValue } from './fo
 import { readFormValues } from './form-values.ts'
 import { readJsonValues } from './json-values.ts'
 import { readLooseJson } from './loose-json.ts'
-import { readMultipartValues } from './multipart-values.ts'
+import { readMultipartValues } from './multipart/multipart-values.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 

@@ -1,4 +1,4 @@
-import { withoutEncodedWords } from '../part-texts.ts'
+import { withoutEncodedWords } from '../multipart/part-texts.ts'
 
 /** So many are compared with each other, as most of them are the same. */
 export const FEW_NAMES = 8

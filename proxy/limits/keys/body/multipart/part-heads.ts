@@ -1,5 +1,5 @@
-import { latin1Names, utf8Names } from '../../../request/values/charsets.ts'
-import type { UnreadKey } from '../../../telemetry/telemetry.ts'
+import { latin1Names, utf8Names } from '../../../../request/values/charsets.ts'
+import type { UnreadKey } from '../../../../telemetry/telemetry.ts'
 
 /** From one place in a text to another. */
 export type Range = { readonly start: number; readonly end: number }

@@ -1,11 +1,11 @@
-import type { UnreadKey } from '../../../telemetry/telemetry.ts'
-import { charsetsIn, isBeyondAscii } from '../../../request/values/charsets.ts'
-import { decodedText } from '../../../request/values/lenient-text.ts'
+import type { UnreadKey } from '../../../../telemetry/telemetry.ts'
+import { charsetsIn, isBeyondAscii } from '../../../../request/values/charsets.ts'
+import { decodedText } from '../../../../request/values/lenient-text.ts'
 import { isDamagedBase64, textsOf } from './part-texts.ts'
-import { FoundLists, MAX_VALUES, type Findings } from './found-values.ts'
-import type { BodyNames } from './names/body-names.ts'
-import type { FormNames } from './names/form-names.ts'
-import { FEW_NAMES, namesIn } from './names/part-names.ts'
+import { FoundLists, MAX_VALUES, type Findings } from '../found-values.ts'
+import type { BodyNames } from '../names/body-names.ts'
+import type { FormNames } from '../names/form-names.ts'
+import { FEW_NAMES, namesIn } from '../names/part-names.ts'
 import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts'
 
 /**
