@@ -30,8 +30,8 @@ export function mayOverrideMethod(
   )
 }
 
-/** As PHP has `.method` and `[method`; not in `payment_method`. */
-const named = /(?:^|[^a-z0-9])[_.[\s]method/
+/** PHP makes it of `.method` and `[method` too, and drops blanks before a name. Not in `payment_method`, nor as the cookie `; method=`. */
+const named = /(?:^|[^a-z0-9])[_.[]method/
 
 function isOnly(sent: string | readonly string[] | undefined, method: string): boolean {
   return typeof sent === 'string' && sent.trim().toLowerCase() === method

@@ -354,6 +354,15 @@ describe('accounts', () => {
       expect([text, signIn(ofBody, posted(type, text))]).toEqual([text, expect.any(String)])
   })
 
+  test('a cookie named method gives the request no other method, wherever it stands', () => {
+    const bytes = Buffer.from('email=anna')
+    for (const cookies of ['method=sms', 'a=1; method=sms', 'a=1;method=sms;b=2', 'a.=1; method=sms']) {
+      const rawHeaders = ['content-type', 'application/x-www-form-urlencoded', 'cookie', cookies]
+      const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/login', bodyNamesOf([ofBody]))
+      expect([cookies, signIn(ofBody, { ...sourceOf(''), body })]).toEqual([cookies, expect.any(String)])
+    }
+  })
+
   test('a request whose body is not read, or not all of it, gets no device, whatever its key', () => {
     const [type, text] = writers.form('anna')
     const bytes = Buffer.from(text)
