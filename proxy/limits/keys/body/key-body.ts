@@ -91,11 +91,15 @@ export class KeyBody {
     return readings
   }
 
-  /** Whether a pattern is found in the body, the query or the cookies, as they are or without their escapes, in lower case. */
-  mentions(pattern: RegExp): boolean {
+  /**
+   * How often a pattern is found in the body, the query and the cookies, without their escapes and in lower case.
+   *
+   * @param pattern with the flag `g`
+   */
+  countMentions(pattern: RegExp): number {
     const bytes = 'bytes' in this.#sent ? this.#sent.bytes : undefined
     const texts = [bytes?.toString('latin1'), this.#unpacked?.toString('latin1'), this.#target, this.#cookies]
-    return texts.some((text) => text !== undefined && pattern.test(withoutEscapes(text)))
+    return texts.reduce((count, text = '') => count + (withoutEscapes(text).match(pattern)?.length ?? 0), 0)
   }
 
   /** Each value of a part once, for explanations. */

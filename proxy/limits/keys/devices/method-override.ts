@@ -20,18 +20,17 @@ export function mayOverrideMethod(
   // In the query, too.
   const { values, isCut, unread } = body.find(methodField)
   if (isCut || unread === 'memory') return true
-  const others = values
-    .flatMap((value) => body.readingsOf(value, methodField).usual)
-    .filter((value) => value !== own)
-  // Names are compared by their letters. Symfony takes any word, but of `_method` only; a field `method` may be any application's.
-  return (
-    others.some((value) => knownMethods.has(value.toUpperCase())) ||
-    (others.length > 0 && body.mentions(named))
-  )
+  const others = values.filter(({ text, isExtra }) => !isExtra && text.toLowerCase() !== own)
+  const mentions = body.countMentions(named)
+  // To Yii, CakePHP and Symfony anything is a method, blanks and all, also an empty value, which is not found.
+  if (mentions > 0) return others.length > 0 || values.length !== mentions
+  // A field `method`, as names are compared by their letters: it may be any application's.
+  const readings = others.flatMap((value) => body.readingsOf(value, methodField).usual)
+  return readings.some((value) => knownMethods.has(value.toUpperCase()))
 }
 
 /** PHP makes it of `.method` and `[method` too, and drops blanks before a name. Not in `payment_method`, nor as the cookie `; method=`. */
-const named = /(?:^|[^a-z0-9])[_.[]method/
+const named = /(?<![a-z0-9])[_.[]method/g
 
 function isOnly(sent: string | readonly string[] | undefined, method: string): boolean {
   return typeof sent === 'string' && sent.trim().toLowerCase() === method

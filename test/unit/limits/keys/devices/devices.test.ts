@@ -336,16 +336,32 @@ describe('accounts', () => {
       [form, 'email=anna&x;.method=foo'],
       [form, '[method=foo&email=anna'],
       [form, 'email=anna&_meth%256fd=foo&method=login'],
+      [form, 'email=anna&_method='],
+      [form, '_method=&email=anna&_method=post'],
+      [form, '_method&email=anna'],
+      [form, 'email=anna&_method=+post'],
+      [form, 'email=anna&_method=post%20'],
+      [form, 'email=anna&_method=post%00'],
+      [form, 'email=anna&_method=%ef%bd%90ost'],
+      [form, '_method=post&email=anna&_method[]=x'],
+      ['application/json', '{"email":"anna","_method":""}'],
+      ['application/json', '{"email":"anna","_method":null}'],
+      [multipart, inPart('_method').replace('FOO', '')],
+      [multipart, inPart('_method').replace('FOO', 'post ')],
       [multipart, inPart('_method')],
       ['application/json', '{"email":"anna","_method":"foo"}'],
       ['application/json', '{"email":"anna","\\u005f\\u006Dethod":"foo"}'],
       ['application/json', wide],
     ] as const)
       expect([text, signIn(ofBody, posted(type, text))]).toEqual([text, undefined])
-    expect(signIn(policy, sourceOf('user=anna&_method=foo'))).toBeUndefined()
+    for (const method of ['foo', '', '+post'])
+      expect(signIn(policy, sourceOf(`user=anna&_method=${method}`))).toBeUndefined()
     for (const [type, text] of [
       [form, 'email=anna&method=totp&payment_method=card&a[method]=b'],
       [multipart, inPart('method')],
+      [multipart, inPart('_method').replace('FOO', 'POST')],
+      [form, 'email=anna&_method=POST'],
+      ['application/json', '{"email":"anna","_method":"post"}'],
       [
         'application/json',
         '{"jsonrpc":"2.0","method":"login","params":{"payment_method":"x"},"email":"anna"}',
