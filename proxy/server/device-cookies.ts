@@ -1,3 +1,4 @@
+import { isTargetedCacheField } from '../http/forward/response-fields.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import type { Charge } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
@@ -38,9 +39,21 @@ export function withDeviceCookies(
 /** Whether a shared cache could store the response, and give the cookie to other clients. */
 function mayBeShared({ method }: ClientRequest, fields: readonly string[]): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false
-  return !fields.some(
-    (value, i) => i % 2 === 1 && fields[i - 1] === 'cache-control' && /\b(?:private|no-store)\b/i.test(value),
-  )
+  let isPrivate = false
+  for (let i = 0; i < fields.length; i += 2) {
+    const [name = '', value = ''] = fields.slice(i, i + 2)
+    if (isTargetedCacheField(name) && !forbidsSharing(value)) return true
+    if (name === 'cache-control') isPrivate ||= forbidsSharing(value)
+  }
+  return !isPrivate
+}
+
+/** `private="Name"` is about a single header (RFC 9111 section 5.2.2.7), and 0 is that of `X-Accel-Expires`. */
+function forbidsSharing(value: string): boolean {
+  return value
+    .toLowerCase()
+    .split(',')
+    .some((directive) => ['private', 'no-store', '0'].includes(directive.trim()))
 }
 
 /**

@@ -51,9 +51,10 @@ async function startLogin(): Promise<Backend> {
   return startBackend((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://backend')
     const status = searchParams.get('password') === 'right' ? Number(searchParams.get('status') ?? 200) : 401
-    const { cache } = request.headers
+    const { cache, cdn } = request.headers
     response.writeHead(status, [
       ...(typeof cache === 'string' ? [['Cache-Control', cache]] : []),
+      ...(typeof cdn === 'string' ? [cdn.split(/=(.*)/, 2)] : []),
       ['Set-Cookie', 'session=1; Path=/'],
       ['Set-Cookie', 'sluice_device=forged; Path=/'],
     ])
@@ -203,6 +204,16 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     for (const cache of ['', 'public, max-age=60', 'no-cache'])
       expect(await get({ ...(cache !== '' && { cache }) })).toBe('')
     for (const cache of ['private', 'no-store, max-age=0']) expect(await get({ cache })).not.toBe('')
+    // `private` with a name is about that header only.
+    expect(await get({ cache: 'private="x-a", max-age=60' })).toBe('')
+    for (const [cdn, isStored] of [
+      ['cdn-cache-control=max-age=60', true],
+      ['x-litespeed-cache-control=public', true],
+      ['x-accel-expires=60', true],
+      ['x-accel-expires=0', false],
+      ['surrogate-control=no-store', false],
+    ] as const)
+      expect((await get({ cache: 'private', cdn })) === '', cdn).toBe(isStored)
   })
 
   test('a page of another site that makes the browser sign in does not replace its cookie', async () => {

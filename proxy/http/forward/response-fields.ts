@@ -21,24 +21,30 @@ export function responseFields(
 }
 
 /**
- * Replaces the headers that caches read (RFC 9111 section 5.2, RFC 9213 section 2.1, those of CDNs) such that no cache stores the
- * response.
+ * Replaces the headers that caches read such that no cache stores the response.
  *
- * @param fields name, value, name, value…
+ * @param fields name, value, name, value…; names in lower case
  */
 export function uncached(fields: readonly string[]): string[] {
-  const kept = fields.filter((_, i) => !cacheFields.has(fields[i - (i % 2)] ?? ''))
+  const kept = fields.filter((_, i) => !isCacheField(fields[i - (i % 2)] ?? ''))
   return [...kept, 'cache-control', 'no-store']
 }
 
-const cacheFields = new Set([
-  'cache-control',
-  'cdn-cache-control',
-  'cloudflare-cdn-cache-control',
-  'expires',
-  'surrogate-control',
-  'x-accel-expires',
-])
+function isCacheField(name: string): boolean {
+  return name === 'cache-control' || name === 'expires' || isTargetedCacheField(name)
+}
+
+/**
+ * Whether some caches read this header in place of `Cache-Control`: targeted fields (RFC 9213), whose names end alike
+ * (`CDN-Cache-Control`, `Vercel-CDN-Cache-Control`, `X-LiteSpeed-Cache-Control`), and those of Akamai, Fastly and nginx.
+ *
+ * @param name in lower case
+ */
+export function isTargetedCacheField(name: string): boolean {
+  return name.endsWith('-cache-control') || otherTargeted.has(name)
+}
+
+const otherTargeted = new Set(['edge-control', 'surrogate-control', 'x-accel-expires'])
 
 /**
  * The headers with the protocols that a 426 must name (RFC 9110 section 15.5.22). As the response sets `connection` itself, it must also
