@@ -31,7 +31,7 @@ export class KeyBody {
   #findings: readonly Findings[] | undefined
   readonly #readings = new Map<string, Readings>()
   readonly #usualBudget = new UnusualBytes()
-  /** Apart, as no request is refused for what few backends read in it. */
+  /** Apart, so that what few backends read takes nothing from the usual readings. */
   readonly #extraBudget = new UnusualBytes()
 
   /**
