@@ -226,7 +226,7 @@ test('keys of a key set that no token is tried with', () => {
   }
   expect(warningsOfKeys(1)).toEqual([])
   expect(warningsOfKeys(2)).toEqual([
-    'sluice.yaml:3: jwt.jwksFile: 1 of its keys (P-521) without a kid is not used for a token without a kid, as it is tried with 1 of that kind: give each key a kid',
+    'sluice.yaml:3: jwt.jwksFile: 1 of its keys (P-521) without a kid is not used for a token without a kid, as the limit for that kind is 1: give each key a kid',
   ])
 })
 

@@ -118,7 +118,7 @@ export function findUntriedKeys(keySet: string): string[] {
         untried.length,
         `(${crv ?? kty}) without a kid`,
         'not used for a token without a kid',
-        `it is tried with ${Math.max(...tried.map(({ length }) => length))} of that kind: give each key a kid`,
+        `the limit for that kind is ${Math.max(...tried.map(({ length }) => length))}: give each key a kid`,
       ),
     ]
   })

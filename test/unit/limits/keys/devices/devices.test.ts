@@ -77,7 +77,7 @@ function outcomesOf(policy: Policy, source: KeySource, by = devices): (string | 
 const policy = policyOf([user])
 
 describe('a token', () => {
-  test('is valid for its time, on gateways whose clocks differ a little', () => {
+  test('a device cookie is valid for its time, on gateways whose clocks differ a little', () => {
     const device = signIn(policy, sourceOf('user=anna')) ?? ''
     const isKnown = () => outcomesOf(policy, sourceOf('user=anna', device))[0]
     const startMs = nowMs
@@ -94,7 +94,7 @@ describe('a token', () => {
     nowMs = startMs
   })
 
-  test('is known with an old secret too, until that is removed', () => {
+  test('a device cookie made with an old secret is valid until that secret is removed', () => {
     const [old, next] = ['o'.repeat(40), 'n'.repeat(40)]
     const ofOld = signIn(policy, sourceOf('user=anna'), devicesWith(old)) ?? ''
     const both = devicesWith(next, old)
@@ -105,7 +105,7 @@ describe('a token', () => {
     expect(isKnown(ofOld, devicesWith(next))).toEqual(['unknown'])
   })
 
-  test('is worth nothing once anything in it is changed', () => {
+  test('a device cookie with any change is not valid', () => {
     const device = signIn(policy, sourceOf('user=anna')) ?? ''
     const start = cookie.length + 1
     fc.assert(
@@ -123,7 +123,7 @@ describe('a token', () => {
     )
   })
 
-  test('no text of clients is taken for a part of another', () => {
+  test('rule, key and account of a device cookie cannot run into each other', () => {
     const make = (rule: string, partitionKey: string, account: string) =>
       writeToken(secret, { rule, partitionKey, account }, 1, Buffer.alloc(16))
     const tokens = [
@@ -165,7 +165,7 @@ describe('accounts', () => {
     expect(signIn(policyOf([firstOf]), sourceOf(query))).toBeUndefined()
   })
 
-  test('whoever owns an account gets no device for another, however alike they are', () => {
+  test('the owner of an account gets no device for another account, however similar they are', () => {
     const victims = ['anna', 'ANNA', 'anna%20', '%61nna', 'anna+', 'anna%00x', '%2561nna', ' anna']
     fc.assert(
       fc.property(fc.constantFrom(...victims), fc.constantFrom(...victims), (mine, yours) => {
@@ -194,7 +194,7 @@ describe('accounts', () => {
   } as const
   type Format = keyof typeof writers
 
-  test('whoever owns an account with a plus in its name gets no device for what it is in a form', () => {
+  test('the owner of an account with a plus in its name gets no device for the account that a form makes of it', () => {
     const write = (format: Format, name: string, cookies?: string): KeySource => {
       const [type, text] = writers[format](name)
       return posted(type, text, cookies)
@@ -233,7 +233,7 @@ describe('accounts', () => {
     },
   )
 
-  test('an empty field beside the account is no other account', () => {
+  test('an empty field next to the account does not count as another account', () => {
     expect(signIn(policy, sourceOf('user=&user=anna'))).toBeDefined()
     expect(signIn(ofBody, posted(writers.form('')[0], 'email=&email=anna'))).toBeDefined()
     expect(signIn(ofBody, posted('application/json', '{"email":"","email":"anna"}'))).toBeDefined()
@@ -270,14 +270,14 @@ describe('accounts', () => {
       },
     )
 
-    test('has none where the request names the other, too', () => {
+    test('a request that names the other account too sets no device cookie', () => {
       const both = posted('application/json', '{"email":"ad&x;min","email":"admin"}', cookieFor('ad&x;min'))
       expect(charged(both).map(({ device }) => device?.outcome)).toEqual(['known', 'unknown'])
       const set = devices.setCookies(charged(both), { status: 200, cookies: '', isSecure: false })
       expect(set).toEqual([])
     })
 
-    test('has no device of the other, nor the other one of it', () => {
+    test('a device of one account is not known for the other', () => {
       const outcomes = (name: string, device: string) =>
         charged(write(name, device)).map((charge) => charge.device?.outcome)
       expect(outcomes('admin', cookieFor('ad&x;min'))).toEqual(['unknown'])

@@ -74,22 +74,22 @@ test.each<[string, string, string[]]>([
     'a second key of P-521',
     keySet(rsa(2048), ...repeat(2, onCurve('P-521'))),
     [
-      '1 of its keys (P-521) without a kid is not used for a token without a kid, as it is tried with 1 of that kind: give each key a kid',
+      '1 of its keys (P-521) without a kid is not used for a token without a kid, as the limit for that kind is 1: give each key a kid',
     ],
   ],
   [
     'one after a key with a name',
     keySet({ ...onCurve('P-521'), kid: 'a' }, onCurve('P-521')),
     [
-      '1 of its keys (P-521) without a kid is not used for a token without a kid, as it is tried with 1 of that kind: give each key a kid',
+      '1 of its keys (P-521) without a kid is not used for a token without a kid, as the limit for that kind is 1: give each key a kid',
     ],
   ],
   [
     'many keys of two kinds',
     keySet(...repeat(10, onCurve('P-256')), ...repeat(3, onCurve('P-384'))),
     [
-      '2 of its keys (P-256) without a kid are not used for a token without a kid, as it is tried with 8 of that kind: give each key a kid',
-      '1 of its keys (P-384) without a kid is not used for a token without a kid, as it is tried with 2 of that kind: give each key a kid',
+      '2 of its keys (P-256) without a kid are not used for a token without a kid, as the limit for that kind is 8: give each key a kid',
+      '1 of its keys (P-384) without a kid is not used for a token without a kid, as the limit for that kind is 2: give each key a kid',
     ],
   ],
   [
@@ -101,7 +101,7 @@ test.each<[string, string, string[]]>([
     'nine keys of an algorithm',
     keySet(...repeat(9, { ...rsa(2048), alg: 'PS256' })),
     [
-      '1 of its keys (RSA) without a kid is not used for a token without a kid, as it is tried with 8 of that kind: give each key a kid',
+      '1 of its keys (RSA) without a kid is not used for a token without a kid, as the limit for that kind is 8: give each key a kid',
     ],
   ],
   ...[rsa(16384), rsaWithExponent(2048, 1024)].flatMap((large) =>
