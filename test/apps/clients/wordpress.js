@@ -11,24 +11,28 @@ const ownAgent = userAgent === undefined ? [] : [`--user-agent=${userAgent}`]
 
 await withPage(protocol, writePostUninterrupted, [NO_OTHER_HOSTS, ...ownAgent])
 
-/** Does it again where Chromium has ended requests, as it does where another program makes or removes a network interface. */
+/**
+ * Does it again if Chromium has ended requests, as it does when another program makes or removes a network interface. The interrupted one
+ * may have published its post: the next has another title.
+ */
 async function writePostUninterrupted(page) {
   let isInterrupted = false
   page.on('requestfailed', (request) => {
     if (request.failure()?.errorText === 'net::ERR_NETWORK_CHANGED') isInterrupted = true
   })
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     isInterrupted = false
+    const own = attempt === 1 ? title : `${title} (attempt ${attempt})`
     try {
-      const report = await writePost(page)
-      if (!isInterrupted) return report
+      const report = await writePost(page, own)
+      if (!isInterrupted) return { ...report, title: report.title.replace(own, title) }
     } catch (error) {
       if (!isInterrupted) throw error
     }
   }
 }
 
-async function writePost(page) {
+async function writePost(page, title) {
   const failures = []
   let refusals = 0
   page.on('requestfailed', (request) => {
@@ -44,6 +48,8 @@ async function writePost(page) {
   page.on('pageerror', (error) => failures.push(String(error)))
 
   await page.goto(`${origin}/wp-login.php`)
+  // The page sets the focus in the first moments; before an author who has signed in already, it also clears the password.
+  await page.waitForFunction(() => document.activeElement?.matches('#user_login, #user_pass'))
   await page.locator('#user_login').fill('admin')
   await page.locator('#user_pass').fill('Secret-123')
   await page.locator('#wp-submit').click()
