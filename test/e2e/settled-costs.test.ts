@@ -50,6 +50,11 @@ const limitsOfEach = `
     requests: 1000
     window: 15m
     cost: { reserve: 100, settle: "header:X-Cost", hide: true }
+  - name: hidden
+    match: POST /hidden
+    requests: 1000
+    window: 15m
+    cost: { settle: "header:X-Cost", hide: true }
   - { name: export, match: "GET /export", concurrency: 2 }
   - { name: abandoned, match: "GET /abandoned", concurrency: 1 }
 `
@@ -111,6 +116,25 @@ describe.each(places)('counted in %s', (place) => {
     await eventually('the quota is used up', async () => expect((await chat('1')).status).toBe(429))
     const { body } = await send(first.adminPort, 'GET', '/metrics')
     expect(body).toMatch(/sluice_unreadable_costs_total\{[^}]*policy="tokens"[^}]*\} 4/)
+  })
+
+  test('the header of a cost is hidden in the trailers, too', async () => {
+    answers.set('/hidden', (_request, response) => {
+      response.writeHead(200, { trailer: 'X-Cost, X-Other', 'X-Cost': '1' })
+      response.write('ok')
+      response.addTrailers({ 'X-Cost': '40', 'X-Other': 'seen' })
+      response.end()
+    })
+    const { port } = first
+    const headers = { te: 'trailers', connection: 'te, close' }
+    const trailers = await new Promise((resolve, reject) => {
+      httpRequest({ port, method: 'POST', path: '/hidden', localAddress: from, headers }, (response) => {
+        response.resume().once('end', () => resolve(response.trailers))
+      })
+        .once('error', reject)
+        .end()
+    })
+    expect(trailers).toEqual({ 'x-other': 'seen' })
   })
 
   test('requests in flight: no more than two exports at a time', async () => {

@@ -197,8 +197,9 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onTrailers(fields: readonly string[]): void {
-    const passed = responseTrailers(fields)
-    if (passed.length > 0) this.#forwarded.response.addTrailers(passed)
+    const { response, settlement } = this.#forwarded
+    const passed = responseTrailers(settlement?.onTrailers(fields) ?? fields)
+    if (passed.length > 0) response.addTrailers(passed)
   }
 
   onEnd(): void {

@@ -42,6 +42,8 @@ export type ResponseSettlement = {
   /** Returns the response as the client is to get it. */
   onHead(head: ResponseHead): ResponseHead
   onBody(chunk: Buffer): void
+  /** Returns the trailers as the client is to get them: name, value, name, value…; names in lower case. */
+  onTrailers(fields: readonly string[]): readonly string[]
   onEnd(): void
   /** The backend will not see the request. */
   cancel(): void

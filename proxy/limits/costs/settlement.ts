@@ -40,6 +40,8 @@ export class Settlement {
   /** Reservations that the body of the response settles. */
   #waiting: Reservation[] = []
   #head: ResponseHead | undefined
+  /** Names of headers that the client does not get. */
+  readonly #hidden = new Set<string>()
   #body: BodyReader | undefined
 
   constructor(options: SettlementOptions, states: readonly PolicyState[]) {
@@ -70,19 +72,26 @@ export class Settlement {
   /** The backend responds. Returns the response as the client is to get it. */
   onHead<Head extends ResponseHead>(head: Head): Head {
     this.#head = head
-    const hidden = new Set<string>()
     for (const reservation of this.#open.splice(0)) {
       const { countStatus, cost } = reservation.charge.policy
       const { settle: source } = cost ?? {}
       const singles = source ? singleSources(source) : []
-      for (const single of singles) if (single.kind === 'header' && single.hide) hidden.add(single.name)
+      for (const single of singles) if (single.kind === 'header' && single.hide) this.#hidden.add(single.name)
       if (countStatus && !isIn(countStatus, head.status)) this.#settle(reservation, 0)
       else if (source) this.#settleByHead(reservation, source, head)
       else this.#settle(reservation, reservation.units)
     }
     if (this.#waiting.length > 0) this.#openBody(head)
-    if (hidden.size === 0) return head
-    return { ...head, fields: head.fields.filter((_, i) => !hidden.has(head.fields[i - (i % 2)] ?? '')) }
+    return this.#hidden.size === 0 ? head : { ...head, fields: this.#withoutHidden(head.fields) }
+  }
+
+  /** Returns the trailers as the client is to get them: name, value, name, value…; names in lower case. */
+  onTrailers(fields: readonly string[]): readonly string[] {
+    return this.#hidden.size === 0 ? fields : this.#withoutHidden(fields)
+  }
+
+  #withoutHidden(fields: readonly string[]): string[] {
+    return fields.filter((_, i) => !this.#hidden.has(fields[i - (i % 2)] ?? ''))
   }
 
   onBody(chunk: Buffer): void {
