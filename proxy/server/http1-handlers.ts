@@ -27,7 +27,7 @@ export type Http1Deps = {
   readonly onPreface: Http1Handlers['onPreface']
 }
 
-/** Passes the requests of HTTP/1 connections to the handler. */
+/** Passes HTTP/1 requests to the handler. */
 export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
   const { telemetry, onException, onFault, onPreface } = deps
   return {

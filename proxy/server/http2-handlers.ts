@@ -29,7 +29,7 @@ const headersTooLarge: Fault = {
   why: 'the head or the trailers are too large (MAX_HEADER_SIZE)',
 }
 
-/** Passes the requests of HTTP/2 connections to the handler. */
+/** Passes HTTP/2 requests to the handler. */
 export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
   const { handler, telemetry, onException, log } = deps
   const answer = (
