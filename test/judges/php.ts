@@ -7,9 +7,14 @@ import { installDebianPackages } from '../support/run/packages.ts'
  *
  * @throws where the script fails, as it does without its packages
  */
-export function askPhp(script: string, packages: readonly string[], question: unknown): unknown {
+export function askPhp(
+  script: string,
+  args: string[],
+  packages: readonly string[],
+  question: unknown,
+): unknown {
   installDebianPackages(['php-cli', ...packages])
-  const { status, stdout, stderr } = spawnSync('/usr/bin/php', [join(import.meta.dirname, script)], {
+  const { status, stdout, stderr } = spawnSync('/usr/bin/php', [join(import.meta.dirname, script), ...args], {
     input: JSON.stringify(question),
     encoding: 'utf8',
     maxBuffer: 2 ** 29,

@@ -1,8 +1,9 @@
 <?php
-// Cleans names, in hexadecimal, with the functions of Debian's WordPress: without tags, once as a sign-in does, and again as its lookup does.
+// Cleans names, in hexadecimal, with the functions of Debian's WordPress in the language that the argument names: without tags, once as a
+// sign-in does, and again as its lookup does.
 
 function apply_filters($name, $value) { return $value; }
-function get_locale() { return 'en_US'; }
+function get_locale() { return $GLOBALS['argv'][1]; }
 function mbstring_binary_safe_encoding() {}
 function reset_mbstring_encoding() {}
 require '/usr/share/wordpress/wp-includes/formatting.php';

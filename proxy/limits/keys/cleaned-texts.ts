@@ -8,7 +8,7 @@ import { withoutTags } from './stripped-tags.ts'
 const MAX_TEXT = 2048
 /** Different accounts in a body that are cleaned, and their bytes: far more than a request may count for. */
 const MAX_TEXTS = 256
-const MAX_BYTES = 8 * 1024
+const MAX_BYTES = 4 * 1024
 
 /** WordPress cleans the name that somebody signs in with, and again when it looks the name up: `ad%4%411min` is `admin`. */
 const ROUNDS = 2
@@ -55,13 +55,26 @@ export class TextCleaner {
   }
 }
 
-/** The text after each round; none where nothing is removed. */
+/** The text after each round, in each language that changes it; none where nothing is changed. */
 function cleanedTexts(sent: string, hasLegacy: boolean): readonly string[] {
-  const texts = new Set([sent])
-  let text = hasLegacy ? inLetters(sent, legacyCharacter, legacy) : sent
-  for (let round = 0; round < ROUNDS; round++) texts.add((text = cleanedOnce(text)))
+  const text = hasLegacy ? inLetters(sent, legacyCharacter, legacy) : sent
+  const composed = inNfc(text)
+  const starts = languages
+    .map(({ characters, letters }) => inLetters(composed, characters, letters))
+    .filter((start) => start !== composed)
+  const texts = new Set([text, ...starts].flatMap(cleanedByRounds))
   texts.delete(sent)
   return [...texts]
+}
+
+function cleanedByRounds(text: string): string[] {
+  const rounds = [text]
+  for (let round = 0; round < ROUNDS; round++) {
+    const before = rounds.at(-1) ?? ''
+    if (!mayBeChanged.test(before)) break
+    rounds.push(cleanedOnce(before))
+  }
+  return rounds
 }
 
 function mayBeUnclean({ text, isEscaped }: FoundValue): boolean {
@@ -125,14 +138,13 @@ function inLetters(text: string, characters: RegExp, letters: ReadonlyMap<string
 
 /** With `%e1` for `%é1`, and `%ae` for `%æ`: WordPress removes accents before escapes. */
 function inHexLetters(text: string): string {
-  if (!text.includes('%') || !beyondAscii.test(text)) return text
+  return text.includes('%') ? inLetters(inNfc(text), hexCharacter, hexLetters) : text
+}
+
+function inNfc(text: string): string {
+  if (!beyondAscii.test(text)) return text
   const bytes = Buffer.from(text, 'latin1')
-  if (!isUtf8(bytes)) return text
-  const plain = bytes
-    .toString()
-    .normalize('NFC')
-    .replace(hexCharacter, (found) => hexLetters.get(found) ?? found)
-  return Buffer.from(plain).toString('latin1')
+  return isUtf8(bytes) ? Buffer.from(bytes.toString().normalize('NFC')).toString('latin1') : text
 }
 
 const beyondAscii = /[\x80-\xff]/
@@ -156,6 +168,14 @@ const legacy = byBytes({
   Ð: 'dh',
   ð: 'dh',
 })
+/** Those for which it does so in one language each: in German, in Danish, and in Serbian and Bosnian. */
+const languages = [
+  byBytes({ Ä: 'ae', ä: 'ae', Ö: 'oe', ö: 'oe', Ü: 'ue', ü: 'ue' }),
+  byBytes({ Ø: 'oe', ø: 'oe', Å: 'aa', å: 'aa' }),
+  byBytes({ Đ: 'dj', đ: 'dj' }),
+].map((letters) => ({ letters, characters: anyOf(letters) }))
+/** The marks of such letters, in bytes. */
+const languageMarks = ['\xcc\x88', '\xcc\x8a']
 const usualCharacter = anyOf(usual)
 const legacyCharacter = anyOf(legacy)
 
@@ -174,7 +194,8 @@ const hexLetters: ReadonlyMap<string, string> = new Map(
   [...codesFrom(0xaa, 0x24f), ...codesFrom(0x1e00, 0x1eff)].flatMap((code) => {
     const character = String.fromCodePoint(code)
     const letters = withUsualLetters(character.toLowerCase().normalize('NFKD').replace(/\p{M}/gu, ''))
-    return /^[a-f]{1,2}$/.test(letters) ? [[character, letters] as const] : []
+    const bytes = Buffer.from(character).toString('latin1')
+    return /^[a-f]{1,2}$/.test(letters) ? [[bytes, letters] as const] : []
   }),
 )
 const hexCharacter = anyOf(hexLetters)
@@ -183,7 +204,14 @@ function codesFrom(first: number, last: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i)
 }
 
+/** By a round. */
+const mayBeChanged = new RegExp(`[<&%\\0-\\x20]|${[...usual.keys()].join('|')}`)
 /** The bytes of those characters, too. */
-const mayBeUncleanText = new RegExp(`[<&%]|${[...usual.keys(), ...legacy.keys()].join('|')}`)
+const mayBeUncleanText = new RegExp(
+  `[<&%]|${[usual, legacy, ...languages.map(({ letters }) => letters)]
+    .flatMap((letters) => [...letters.keys()])
+    .concat(languageMarks)
+    .join('|')}`,
+)
 /** Nearly every account has an escape, `%40`. */
 const mayBeUncleanEscaped = new RegExp(mayBeUncleanText.source.replace('%]', ']|%(?!40)'))

@@ -841,6 +841,10 @@ describe('what only few backends read adds charges', () => {
 
   test.each([
     ['as WordPress cleans it', 'ad&x;min', 'ad&x;min', 'admin'],
+    ['as WordPress writes it in German', 'm\u00fcller', 'muller', 'mueller'],
+    ['as WordPress writes it in German, with a mark', 'mu\u0308ller', 'muller', 'mueller'],
+    ['as WordPress writes it in Danish', 'k\u00e5re', 'kare', 'kaare'],
+    ['as WordPress writes it in Serbian', '\u0111uro', 'duro', 'djuro'],
     [
       'with one character beyond the Basic Multilingual Plane for another',
       '\ud835\udcb6nna',
