@@ -63,7 +63,7 @@ const verbs = [
   ['plans'],
   ['reload'],
   ['explain', 'GET', '/'],
-  ['top', '--once'],
+  ['top', '--once', '--interval', '0.5'],
 ]
 
 async function answering(answer: (response: ServerResponse, url: string) => void): Promise<string> {
@@ -99,6 +99,39 @@ describe('a program in the place of a gateway', () => {
       }
     },
   )
+
+  test('cannot end the command with an exception', async () => {
+    const strange = { toString: 1, valueOf: 1, toJSON: 1 }
+    const bodies = [
+      Object.fromEntries(Object.keys(anything).map((name) => [name, strange])),
+      Object.fromEntries(Object.keys(anything).map((name) => [name, [strange, null, 'x', 1e308]])),
+      {
+        ...anything,
+        bans: [{ client: strange, by: strange }],
+        rules: strange,
+        total: strange,
+        replicas: [strange],
+      },
+    ]
+    const event = {
+      at: 1e308,
+      requests: [strange],
+      decisions: [strange],
+      status: strange,
+      limited: { clients: [strange] },
+    }
+    for (const body of bodies) {
+      const url = await answering((response, path) => {
+        const isEvents = path === '/api/events'
+        response.writeHead(200, { 'content-type': isEvents ? 'text/event-stream' : 'application/json' })
+        response.end(isEvents ? `event: status\ndata: ${JSON.stringify(event)}\n\n` : JSON.stringify(body))
+      })
+      for (const verb of verbs) {
+        const { stderr } = await runHosted([...verb, '--admin', url])
+        expect(stderr, verb.join(' ')).not.toContain('    at ')
+      }
+    }
+  })
 
   test('cannot have the command read without end', async () => {
     const piece = ' '.repeat(64 * 1024)

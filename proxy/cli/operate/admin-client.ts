@@ -69,7 +69,7 @@ export async function askForEvent({ admin }: AdminOptions): Promise<Readonly<Rec
       // They come twice a second, after one with the past; the first is enough.
       for (const text of events) {
         const [, data] = /^event: status\ndata: (.*)$/m.exec(text) ?? []
-        const event: unknown = data === undefined ? undefined : JSON.parse(data)
+        const event = data === undefined ? undefined : parse(data)
         if (isRecord(event)) return event
       }
     }
@@ -86,7 +86,14 @@ export async function askForEvent({ admin }: AdminOptions): Promise<Readonly<Rec
 async function readJson(response: Response): Promise<unknown> {
   const text = new BoundedText()
   for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text.add(chunk)
-  return JSON.parse(text.take())
+  return parse(text.take())
+}
+
+/** Members of these names, which no gateway sends, would make an object throw where it is shown as a text or a number. */
+const conversions: ReadonlySet<string> = new Set(['toString', 'valueOf', 'toJSON'])
+
+function parse(json: string): unknown {
+  return JSON.parse(json, (name, value: unknown) => (conversions.has(name) ? undefined : value))
 }
 
 /** A text that arrives in pieces, of `MAX_ANSWER_LENGTH` at most. */

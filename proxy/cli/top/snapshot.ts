@@ -57,7 +57,7 @@ export function readCounts(event: Readonly<Record<string, unknown>>): Reading {
     }
     return [[name, counts]]
   })
-  return { atMs: numberOf(event['at']), requests, rules: new Map(rules) }
+  return { atMs: timeOf(event['at']), requests, rules: new Map(rules) }
 }
 
 /** @param before of the same gateway; undefined at the start */
@@ -101,6 +101,14 @@ function byRefusals(a: RuleRates, b: RuleRates): number {
 
 function addUp(sum: number, value: unknown): number {
   return sum + numberOf(value)
+}
+
+/** The farthest time from 1970 that a date can have (ECMA-262, section 21.4.1.1). */
+const MAX_TIME_MS = 8.64e15
+
+function timeOf(value: unknown): number {
+  const ms = numberOf(value)
+  return Math.abs(ms) <= MAX_TIME_MS ? ms : 0
 }
 
 function numberOf(value: unknown): number {
