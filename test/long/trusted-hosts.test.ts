@@ -15,7 +15,7 @@ test('the name of a host is trusted once it resolves, even if it did not at star
     ...resolvingWith(dns),
   }
   const gateway = await startHosted(settings)
-  await gateway.waitForLine(/"level":"warn".*"host":"nginx\.test".*does not resolve/)
+  await gateway.waitForLine(/"level":"warn".*"host":"nginx\.test".*cannot resolve a host name/)
   const seenFrom = async (from: string): Promise<string> =>
     (await gateway.send('GET', '/', { from, headers: { 'x-forwarded-for': '203.0.113.9' } })).body
   expect(await seenFrom('127.0.0.2')).toBe('127.0.0.2')
