@@ -125,15 +125,12 @@ function nothingOf({ count }: BodyNames, unread: UnreadKey | undefined): Read {
 function readJson({ text, names, isWhole, isSound }: Reading): Read[] {
   const found = readJsonValues(text, names, isWhole)
   if (!found) return [readLooseJson(text, names)]
-  return isSound || found.every(isRefused) ? [found] : [found, newIn(readLooseJson(text, names), found)]
-}
-
-/** The values of a loose reading that valid JSON does not have. What it has more often is at other depths: no further requests. */
-function newIn(loose: Read, valid: Read): Read {
-  return loose.map((findings, name) => {
-    const texts = new Set(textsOf(valid[name]))
-    return { ...findings, values: findings.values.filter(({ text }) => !texts.has(text)) }
-  })
+  if (isSound || found.every(isRefused)) return [found]
+  const loose = readLooseJson(text, names)
+  const more = withoutKnown(loose, found)
+  if (more.every(({ values }) => values.length === 0)) return [found, more]
+  // To a backend that reads Shift JIS or GBK, strings end elsewhere. Members at other depths than the valid ones are no further requests.
+  return [found, withoutKnown(loose, readLooseJson(text, names, 'outside strings'))]
 }
 
 function textsOf(findings: Findings | undefined): readonly string[] {

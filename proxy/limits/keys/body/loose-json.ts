@@ -21,11 +21,16 @@ import type { BodyNames, LastNames } from './names/body-names.ts'
  * looked for.
  *
  * @param text a character for each byte
+ * @param where the separators of members; of a text that is valid JSON, those outside its strings are its own
  */
-export function readLooseJson(text: string, names: BodyNames): Findings[] {
+export function readLooseJson(
+  text: string,
+  names: BodyNames,
+  where: 'anywhere' | 'outside strings' = 'anywhere',
+): Findings[] {
   const search = new LooseSearch(names)
-  search.read(text)
-  const plain = withoutComments(text)
+  search.read(text, where === 'outside strings')
+  const plain = where === 'anywhere' ? withoutComments(text) : text
   if (plain !== text) search.readAgain(plain)
   return search.found.findings(1, () => 'syntax')
 }
@@ -66,12 +71,22 @@ class LooseSearch {
     }
   }
 
-  read(text: string): void {
+  read(text: string, skipsStrings = false): void {
     const colons = new NextCharacter(text, colon)
     const equals = new NextCharacter(text, equalsSign)
+    const quotes = new NextCharacter(text, quote)
+    let stringEnd = 0
     for (let at = 0; !this.found.isCut; at++) {
       at = Math.min(colons.from(at), equals.from(at))
       if (at === text.length) return
+      if (skipsStrings) {
+        for (let start = quotes.from(stringEnd); start < at; start = quotes.from(stringEnd))
+          stringEnd = Math.min(endOfString(text, start), text.length)
+        if (at < stringEnd) {
+          at = stringEnd - 1
+          continue
+        }
+      }
       if (isNoName[text.charCodeAt(at - 1)]) continue
       const names = this.#namesBefore(text, at)
       if (names.length > 0)

@@ -558,6 +558,21 @@ test('a body that is no UTF-8 counts once for what a valid one of the same membe
   // To somebody the string may end elsewhere.
   const hidden = Buffer.from(`{"user":"zed","x":"\xe9","y":",'user':'ann'"}`, 'latin1')
   expect(counts(keysOf(hidden, json, 'user'), 'zed', 'ann').slice(0, 2)).toEqual([1, 1])
+  const url = Buffer.from('{"user":"http://a/?b=c","x":"\xe9","p":{"user":"http://a/?b=c"}}', 'latin1')
+  expect(counts(keysOf(url, json, 'user'), 'http://a/?b=c')).toEqual([1, 1])
+  const part = partOf('user')
+  const sent = { bytes: Buffer.from(`{"user":"zed","x":"\xe9","y":",'user':'ann'`, 'latin1'), isWhole: false }
+  const cutOff = new KeyBody(sent, { rawHeaders: ['content-type', json] }, '/', new BodyNames([part]))
+  expect(
+    counts(
+      bodyKeysOf({ partition: [part] }, () => [], cutOff, address),
+      'zed',
+      'ann',
+    ),
+  ).toEqual([1, 1, 1])
+  // In Shift JIS and GBK the backslash is half of a character, and a batch of four follows to whoever takes names without quotes.
+  const batchInString = `[{"user":"zed","x":"\x83\\",y:1}${',{user:zed}'.repeat(3)},{z:","}]":1}]`
+  expect(counts(keysOf(Buffer.from(batchInString, 'latin1'), json, 'user'), 'zed')).toEqual([4, 1])
 })
 
 test('elements of a batch in Latin-1 count one each', () => {
