@@ -17,7 +17,7 @@ import type { RedisServer } from '../support/redis/redis-server.ts'
  * it has waited for long in these too, a ratio over the bound says nothing, and the test says that.
  */
 
-const ROUNDS = 60
+const ROUNDS = 100
 /** Of a kind of request, on a busy machine. */
 const MAX_MEASURING_MS = 40_000
 const REQUESTS_PER_ROUND = 1600
@@ -82,11 +82,13 @@ test.for<[string, Policy, number]>([
         medianOf(calm.map((round) => round.with)),
       ]
       const share = medianOf(calm.map(({ waitShare }) => waitShare))
-      const found = `${what}, ${inTurn} in a command: ${one.toFixed(2)} µs without, ${other.toFixed(2)} µs with: × ${(other / one).toFixed(2)}`
+      // Of rounds side by side: a command alone costs Redis from 21 to 55 µs, which changes from one round to the next.
+      const ratio = medianOf(calm.map((round) => round.with / round.without))
+      const found = `${what}, ${inTurn} in a command: ${one.toFixed(2)} µs without, ${other.toFixed(2)} µs with: × ${ratio.toFixed(2)}`
       console.log(`${found}; Redis waited for a core for ${Math.round(100 * share)} % of that`)
       const bound = inTurn === 1 ? 1.25 : mostInSixteens
-      if (other / one >= bound && share > BUSY_SHARE) skip(`${found}, on a machine that is too busy`)
-      expect.soft(other / one).toBeLessThan(bound)
+      if (ratio >= bound && share > BUSY_SHARE) skip(`${found}, on a machine that is too busy`)
+      expect.soft(ratio).toBeLessThan(bound)
     }
     expect(limiter.telemetry).toMatchObject({ failures: 0 })
   },
