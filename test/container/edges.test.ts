@@ -179,7 +179,7 @@ describe.each([
     expect((await send(portOf(), 'GET', '/free', { from: client, headers: long })).status).toBe(200)
     const body = Buffer.alloc(500_000, 'x')
     expect((await send(portOf(), 'POST', '/free', { from: client, body })).status).toBe(200)
-    expect((await send(portOf(), 'GET', '/a%5cb', { from: client })).status).toBe(400)
+    expect((await send(portOf(), 'GET', '/a%01b', { from: client })).status).toBe(400)
   })
 })
 
