@@ -1,9 +1,11 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
-import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // What a browser then makes of it is in test/apps/cross-origin.test.ts.
 
@@ -74,7 +76,9 @@ describe('local replies', () => {
   })
 
   test('can be read by scripts of the origins over HTTP/2, including all limit headers', async () => {
-    const yaml = `cors: { origins: ${cookies} }\nrateLimitHeaders: [x-ratelimit]\nrefusal: { html: /dev/null, headers: { X-Support: mail } }\n`
+    const page = join(makeTemporaryDirectory(), 'page.html')
+    writeFileSync(page, '')
+    const yaml = `cors: { origins: ${cookies} }\nrateLimitHeaders: [x-ratelimit]\nrefusal: { html: ${page}, headers: { X-Support: mail } }\n`
     const gateway = await startWith(yaml, tlsSettings())
     const session = connectHttp2(gateway.port)
     const ask = () => sendHttp2(session, { ':path': '/every', origin: app })

@@ -133,7 +133,7 @@ const tooMany: Readings = { usual: tooManyValues, extra: [] }
  *
  * @param sent a character for each byte
  */
-export function bodyReadings(sent: string, isNumber: boolean): Readings {
+function bodyReadings(sent: string, isNumber: boolean): Readings {
   const usual = new Set<string>()
   const extra = new Set<string>()
   for (const spelling of spellingsOf(sent)) {
