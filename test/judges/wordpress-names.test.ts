@@ -4,7 +4,7 @@ import { bodyKeysOf } from '../../proxy/limits/keys/body/body-keys.ts'
 import { bodyValues, KeyBody, type BodyPart } from '../../proxy/limits/keys/body/key-body.ts'
 import { BodyNames } from '../../proxy/limits/keys/body/names/body-names.ts'
 import { hashedKeyOf } from '../../proxy/limits/keys/partition-key.ts'
-import { withoutTags } from '../../proxy/limits/keys/stripped-tags.ts'
+import { withoutTags } from '../../proxy/limits/keys/body/wordpress/stripped-tags.ts'
 import { testSeed } from '../support/random/seed.ts'
 import { askPhp } from './php.ts'
 

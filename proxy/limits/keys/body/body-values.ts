@@ -1,12 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { isBeyondAscii } from '../../../request/values/charsets.ts'
 import { queriesOf } from '../../../request/values/query-values.ts'
-import { TextCleaner } from '../cleaned-texts.ts'
+import { TextCleaner } from './wordpress/cleaned-texts.ts'
 import type { BodyFormat } from './body-format.ts'
 import { MAX_VALUES, RemainingTexts, type Findings, type FoundValue } from './found-values.ts'
 import { readFormValues } from './form-values.ts'
-import { readJsonValues } from './json-values.ts'
-import { readLooseJson } from './loose-json.ts'
+import { readJsonValues } from './json/json-values.ts'
+import { readLooseJson } from './json/loose-json.ts'
+import { isWideText, wideTextOf } from './json/wide-text.ts'
 import { readMultipartValues } from './multipart/multipart-values.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
@@ -81,7 +82,7 @@ function readBytes(
 }
 
 function isOtherText(bytes: Buffer): boolean {
-  return !isUtf8(bytes) || isWide(bytes)
+  return !isUtf8(bytes) || isWideText(bytes)
 }
 
 type Reading = {
@@ -220,32 +221,4 @@ function merged(findings: readonly Findings[], unread: UnreadKey | undefined): F
 
 function countUsual(values: readonly FoundValue[]): number {
   return values.reduce((count, { isExtra }) => (isExtra ? count : count + 1), 0)
-}
-
-/** What UTF-16 or UTF-32 says, which Python's `json` detects, as bytes of UTF-8, a character for each; undefined for any other text. */
-function wideTextOf(bytes: Buffer): string | undefined {
-  if (!isWide(bytes)) return undefined
-  const [a, b, c, d] = bytes
-  const isBig = a === 0 || a === 0xfe
-  const isFour = isBig ? a === 0 && b === 0 : c === 0 && d === 0
-  const units = isFour ? unitsOf(bytes, isBig) : bytes.subarray(0, bytes.length & ~1)
-  const text = (isBig && !isFour ? Buffer.from(units).swap16() : units).toString('utf16le')
-  return Buffer.from(text.replace(/^\ufeff/, '')).toString('latin1')
-}
-
-/** UTF-32 as UTF-16, little end first. */
-function unitsOf(bytes: Buffer, isBig: boolean): Buffer {
-  const units = Buffer.allocUnsafe(bytes.length)
-  let end = 0
-  for (let at = 0; at + 4 <= bytes.length; at += 4) {
-    const code = Math.min(isBig ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at), 0x10_ffff)
-    if (code > 0xffff) end = units.writeUInt16LE(0xd800 + ((code - 0x1_0000) >> 10), end)
-    end = units.writeUInt16LE(code > 0xffff ? 0xdc00 + ((code - 0x1_0000) & 0x3ff) : code, end)
-  }
-  return units.subarray(0, end)
-}
-
-function isWide(bytes: Buffer): boolean {
-  const [a, b] = bytes
-  return a === 0 || b === 0 || (a === 0xfe && b === 0xff) || (a === 0xff && b === 0xfe)
 }

@@ -113,27 +113,3 @@ export class RemainingTexts {
     return left > 0
   }
 }
-
-/** Bytes of values, beyond ASCII or with escapes, that are taken apart in a body: the longest addresses of a hundred clients. */
-const MAX_UNUSUAL_BYTES = 32 * 1024
-/** Of those, bytes of values that are longer than an address. */
-const LONG_TEXT = 320
-const MAX_LONG_BYTES = 16 * 1024
-
-/** How much of the values of a body is decoded, or compared letter by letter. */
-export class UnusualBytes {
-  #bytes = 0
-  #longBytes = 0
-
-  /** Returns false, and the request is refused, if there is no room for a value so long. */
-  take(length: number): boolean {
-    this.#bytes += length
-    if (length > LONG_TEXT) this.#longBytes += length
-    return this.#bytes <= MAX_UNUSUAL_BYTES && this.#longBytes <= MAX_LONG_BYTES
-  }
-
-  /** Counts what a value has become longer by. */
-  add(length: number): void {
-    this.#bytes += length
-  }
-}

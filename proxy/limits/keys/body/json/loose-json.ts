@@ -8,11 +8,11 @@ import {
   openingBrace,
   openingBracket,
   quote,
-} from '../../../request/json/json-bytes.ts'
-import { NextCharacter } from '../../../request/values/next-character.ts'
-import { FoundLists, RemainingTexts, type Findings } from './found-values.ts'
+} from '../../../../request/json/json-bytes.ts'
+import { NextCharacter } from '../../../../request/values/next-character.ts'
+import { FoundLists, RemainingTexts, type Findings } from '../found-values.ts'
 import { wordTexts } from './json-values.ts'
-import type { BodyNames, LastNames } from './names/body-names.ts'
+import type { BodyNames, LastNames } from '../names/body-names.ts'
 
 /**
  * What lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a colon, trailing

@@ -8,10 +8,10 @@ import {
   openingBrace,
   openingBracket,
   quote,
-} from '../../../request/json/json-bytes.ts'
-import { FoundLists, MAX_VALUES, type Findings } from './found-values.ts'
-import type { BodyNames } from './names/body-names.ts'
-import type { JsonState, JsonStates } from './names/json-states.ts'
+} from '../../../../request/json/json-bytes.ts'
+import { FoundLists, MAX_VALUES, type Findings } from '../found-values.ts'
+import type { BodyNames } from '../names/body-names.ts'
+import type { JsonState, JsonStates } from '../names/json-states.ts'
 
 /** The text ends within a string. */
 const CUT = -2

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { withUsualLetters } from '../../request/values/comparable-letters.ts'
-import { NextCharacter } from '../../request/values/next-character.ts'
-import type { Findings, FoundValue } from './body/found-values.ts'
+import { withUsualLetters } from '../../../../request/values/comparable-letters.ts'
+import { NextCharacter } from '../../../../request/values/next-character.ts'
+import type { Findings, FoundValue } from '../found-values.ts'
 import { withoutTags } from './stripped-tags.ts'
 
 /** Bytes of an account that is cleaned. No account is that long. */
