@@ -5,7 +5,7 @@ import type { AlgorithmUse } from '../checks/rights.ts'
 import { createDescriber, type RedisPolicy } from '../keys.ts'
 import { loadWhenConnected, withUndeclaredKeys, type RedisClient, type RedisScript } from '../run-script.ts'
 import { decideByPlansScript, decideScript } from './decide.ts'
-import { decidePlainScript, decideSingleScript } from './decide-plain.ts'
+import { decidePlainScript, decideSingleScript, singleScriptOf } from './decide-plain.ts'
 import { singleByPlansScripts } from './decide-plain-plans.ts'
 import { giveBackLeasesScript, takeLeasesScript } from './lease.ts'
 import { settleScript } from './settle.ts'
@@ -23,8 +23,8 @@ export class CountedPolicies {
   readonly #reserves = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** The algorithms of policies that read the plans of clients. */
   readonly #planned = new Set<Algorithm>()
-  /** For fixed windows whose plans of clients are read. */
-  readonly #singleByPlans = new Set<RedisScript>()
+  /** For requests of one plain fixed window, with its values written in them where there are not too many. */
+  readonly #singles = new Set<RedisScript>()
   /** Units have been taken ahead under some policy. */
   #isLeasing = false
 
@@ -58,7 +58,7 @@ export class CountedPolicies {
       this.#planned.add(algorithm)
       this.#load(decideByPlansScript(new Set([algorithm])))
     }
-    if (plain && plans !== undefined) this.#addSingleByPlans(plans)
+    if (plain) this.#addSingles(plans === undefined ? [singleScriptOf(plain)] : singleByPlansScripts(plans))
     if (!this.#reserves.has(algorithm)) this.#load(decideScript(new Set([algorithm])))
     if (policy.lease !== undefined && !this.#isLeasing) {
       this.#isLeasing = true
@@ -68,11 +68,12 @@ export class CountedPolicies {
     this.#reserves.set(algorithm, this.#reserves.get(algorithm) || takesMore)
   }
 
-  #addSingleByPlans(plans: string): void {
-    for (const script of singleByPlansScripts(plans)) {
-      if (this.#singleByPlans.has(script)) continue
-      this.#singleByPlans.add(script)
+  #addSingles(scripts: readonly RedisScript[]): void {
+    for (const script of scripts) {
+      if (this.#singles.has(script)) continue
+      this.#singles.add(script)
       this.#load(script)
+      if (this.#isCluster) this.#load(withUndeclaredKeys(script))
     }
   }
 
@@ -82,6 +83,7 @@ export class CountedPolicies {
       ...Array.from(this.#reserves.keys(), (algorithm) => decideScript(new Set([algorithm]))),
       decideScript(new Set(algorithms)),
       ...this.#planScripts(),
+      ...this.#singles,
       decideSingleScript,
       decidePlainScript,
     ]
@@ -98,7 +100,6 @@ export class CountedPolicies {
     return [
       ...Array.from(this.#planned, (algorithm) => decideByPlansScript(new Set([algorithm]))),
       decideByPlansScript(new Set(algorithms)),
-      ...this.#singleByPlans,
     ]
   }
 }

@@ -2,6 +2,7 @@ import type { RedisPolicy } from '../keys.ts'
 import { script, type RedisScript } from '../run-script.ts'
 import { countLua } from './decide-plain.ts'
 import { planTextsLua, quotaOfPlanLua } from './plans-lua.ts'
+import { createWrittenScripts } from './written-scripts.ts'
 
 /**
  * The script has the place of a plan as a fraction of its quota, of so many parts: quota and place are found together then. There are
@@ -13,9 +14,6 @@ const UNKNOWN_PLACE = PLACES - 1
 
 /** In the place of plans that are written in the script. */
 const WRITTEN = '*'
-
-/** Scripts with plans, which are kept for good. Each takes some kilobytes, in Redis too. */
-const MAX_SCRIPTS = 100
 
 /**
  * Decides as `decideByPlansScript` does, for less of Redis's time, where each request is one unit of one fixed window.
@@ -83,25 +81,18 @@ return reply
 /** For a command whose policies have different plans. */
 const anyPlansScript = script(decideLua(''))
 
-const scripts = new Map<string, RedisScript>()
-
 /**
  * The script for policies which all have these plans. Their quotas are written in it: to look for two of them in an argument took 4 % of
  * the instructions for sixteen requests.
  */
-function scriptOf(plans: string): RedisScript {
-  const known = scripts.get(plans)
-  if (known) return known
-  if (scripts.size >= MAX_SCRIPTS) return anyPlansScript
+const scriptOf = createWrittenScripts((plans) => {
   const quotas = Array.from(plans.matchAll(/ ([\w.-]+)=(\d+)/g), ({ 1: name = '', 2: quota, index }) => {
     // Lua counts from 1.
     const value = Number(quota) + (index + 1) / PLACES
     return `['${name}'] = ${value}`
   })
-  const made = script(decideLua(quotas.join(', ')))
-  scripts.set(plans, made)
-  return made
-}
+  return decideLua(quotas.join(', '))
+}, anyPlansScript)
 
 /** The scripts that decide requests of a policy with these plans: alone, and together with those of others. */
 export function singleByPlansScripts(plans: string): RedisScript[] {

@@ -1,0 +1,26 @@
+import { script, type RedisScript } from '../run-script.ts'
+
+/** Each takes some kilobytes, in Redis too. */
+const MAX_SCRIPTS = 100
+
+/**
+ * Scripts that have values of policies written in them, which Redis would else read from the arguments of each command. They are kept for
+ * good, here and in Redis, so only so many are made.
+ *
+ * @param write makes the Lua with these values
+ * @param otherwise takes the values as arguments: for all that come when there are as many scripts as may be
+ */
+export function createWrittenScripts(
+  write: (values: string) => string,
+  otherwise: RedisScript,
+): (values: string) => RedisScript {
+  const made = new Map<string, RedisScript>()
+  return (values) => {
+    const known = made.get(values)
+    if (known) return known
+    if (made.size >= MAX_SCRIPTS) return otherwise
+    const written = script(write(values))
+    made.set(values, written)
+    return written
+  }
+}
