@@ -1,4 +1,4 @@
-import { backslash } from './json-bytes.ts'
+const backslash = 0x5c
 
 /**
  * Whether a name is, folded, the one given. Mostly the first letter says so: there may be thousands of names.

@@ -1,17 +1,17 @@
-import {
-  backslash,
-  closingBrace,
-  closingBracket,
-  colon,
-  comma,
-  lowerU,
-  openingBrace,
-  openingBracket,
-  quote,
-} from '../../../../request/json/json-bytes.ts'
 import { FoundLists, MAX_VALUES, type Findings } from '../found-values.ts'
 import type { BodyNames } from '../names/body-names.ts'
 import type { JsonState, JsonStates } from '../names/json-states.ts'
+
+// Not imported: V8 reads an imported constant anew at each use, which makes a loop over bytes up to 40 % slower.
+const quote = 0x22
+const comma = 0x2c
+const colon = 0x3a
+const openingBracket = 0x5b
+const backslash = 0x5c
+const closingBracket = 0x5d
+const lowerU = 0x75
+const openingBrace = 0x7b
+const closingBrace = 0x7d
 
 /** The text ends within a string. */
 const CUT = -2

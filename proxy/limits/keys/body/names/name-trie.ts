@@ -1,5 +1,10 @@
-import { backslash, lowerU, lowerX, openingBrace, closingBrace } from '../../../../request/json/json-bytes.ts'
 import { foldedCode, foldedText, NOTHING, SEVERAL } from './folded-letters.ts'
+
+const backslash = 0x5c
+const lowerU = 0x75
+const lowerX = 0x78
+const openingBrace = 0x7b
+const closingBrace = 0x7d
 
 /** The place before the first letter, and the one of texts that no name begins with. */
 export const ROOT = 1
