@@ -58,7 +58,8 @@ export class CountedPolicies {
       this.#planned.add(algorithm)
       this.#load(decideByPlansScript(new Set([algorithm])))
     }
-    if (plain) this.#addSingles(plans === undefined ? [singleScriptOf(plain)] : singleByPlansScripts(plans))
+    if (plain)
+      this.#addSingles(plans === undefined ? [singleScriptOf(plain)] : singleByPlansScripts(plain, plans))
     if (!this.#reserves.has(algorithm)) this.#load(decideScript(new Set([algorithm])))
     if (policy.lease !== undefined && !this.#isLeasing) {
       this.#isLeasing = true

@@ -12,54 +12,18 @@ const PLACES = 2 ** 14
 /** In the place of that of a plan which the policy does not have. */
 const UNKNOWN_PLACE = PLACES - 1
 
-/** In the place of plans that are written in the script. */
-const WRITTEN = '*'
+/** A remaining quota of -1, with the place of the plan. */
+const REFUSED = `(quota % 1 - 1) * ${PLACES}`
 
 /**
- * Decides as `decideByPlansScript` does, for less of Redis's time, where each request is one unit of one fixed window.
- *
- * KEYS   the counter of each request; after these, for each request under a policy that reads plans the key of its client's plan
- * ARGV   for each row of requests of the same policy how many they are, and the policy's quota, its window in milliseconds, and its plans
- *        as `describePolicy` has them, empty for one without; `WRITTEN` where the script has them
- * reply  for each request the remaining quota, or -1 if the quota is exceeded, times `PLACES`, to which the place of the plan is added, and
- *        the milliseconds until the window ends; in place of the first an error text, where nothing was counted
- *
- * @param quotas fields of a table, of all plans or none: by the text of a plan its quota, with its place as a fraction
+ * Counts at `key` with a `quota` that has the place of the plan as its fraction, and replies for the request `i`; `unread` is the error of
+ * its plan. It needs `full`: by counter without room the replied time, and no table before the first of these.
  */
-const decideLua = (quotas: string): string => `
-local call, type, reply, i = redis.pcall, type, {}, 0
-local chargeCount, planAt = 0, 0
-for at = 1, #ARGV, 4 do chargeCount = chargeCount + (tonumber(ARGV[at]) or 0) end
-${planTextsLua}
-for at = 1, #ARGV, 4 do
-  local requests = tonumber(ARGV[at]) or 0
-  local usual, windowMs, plans = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
-  local readsPlans = plans ~= ''
-  local quotas = { [false] = usual, ${quotas} }
-  -- By request the error of its plan; by counter without room the replied time. There is no table before the first of these.
-  local known
-  for _ = 1, requests do
-    i = i + 1
-    local key, quota = KEYS[i], usual
-    if readsPlans then
-      planAt = planAt + 1
-      local name = texts[planAt]
-      quota = quotas[name]
-      if not quota then
-        quota = usual
-        if type(name) == 'table' then
-          known = known or {}
-          known[i] = name.err
-        elseif name ~= '' then
-          local place, own
-${quotaOfPlanLua}
-          quota = (own or usual) + (own and place or ${UNKNOWN_PLACE}) / ${PLACES}
-          if requests > 1 then quotas[name] = quota end
-        end
-      end
-    end
-    if known and (known[i] or known[key]) then
-      reply[2 * i - 1], reply[2 * i] = known[i] or (quota % 1 - 1) * ${PLACES}, known[key] or 0
+const countAndReplyLua = `
+    if unread then
+      reply[2 * i - 1], reply[2 * i] = unread, 0
+    elseif full and full[key] then
+      reply[2 * i - 1], reply[2 * i] = ${REFUSED}, full[key]
     else
 ${countLua}
       if failure then
@@ -67,36 +31,105 @@ ${countLua}
       elseif remaining ~= -1 then
         remaining = remaining * ${PLACES}
       else
-        known = known or {}
-        known[key] = left
-        remaining = (quota % 1 - 1) * ${PLACES}
+        full = full or {}
+        full[key] = left
+        remaining = ${REFUSED}
       end
       reply[2 * i - 1], reply[2 * i] = remaining, left
     end
+`
+
+/**
+ * Decides as `decideByPlansScript` does, for less of Redis's time, where each request is one unit of one fixed window.
+ *
+ * KEYS   the counter of each request; after these, for each request under a policy that reads plans the key of its client's plan
+ * ARGV   for each row of requests of the same policy how many they are, and the policy's quota, its window in milliseconds, and its plans
+ *        as `describePolicy` has them, empty for one without
+ * reply  for each request the remaining quota, or -1 if the quota is exceeded, times `PLACES`, to which the place of the plan is added, and
+ *        the milliseconds until the window ends; in place of the first an error text, where nothing was counted
+ */
+const anyScript = script(`
+local call, type, reply, i = redis.pcall, type, {}, 0
+local chargeCount, planAt = 0, 0
+for at = 1, #ARGV, 4 do chargeCount = chargeCount + (tonumber(ARGV[at]) or 0) end
+${planTextsLua}
+local full
+-- By the plans of a policy, by the text of one: its quota, with its place; false for a text that names no plan.
+local quotasIn = {}
+for at = 1, #ARGV, 4 do
+  local usual, windowMs, plans = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3]
+  local quotas = plans ~= '' and (quotasIn[plans] or {})
+  quotasIn[plans] = quotas
+  for _ = 1, tonumber(ARGV[at]) or 0 do
+    i = i + 1
+    local key, quota, unread = KEYS[i], usual, nil
+    if quotas then
+      planAt = planAt + 1
+      local name = texts[planAt]
+      if type(name) == 'table' then
+        unread = name.err
+      elseif name and name ~= '' then
+        local known = quotas[name]
+        if known == nil then
+          local place, own
+${quotaOfPlanLua}
+          known = own and own + place / ${PLACES} or false
+          quotas[name] = known
+        end
+        quota = known or usual + ${UNKNOWN_PLACE / PLACES}
+      end
+    end
+${countAndReplyLua}
   end
 end
 return reply
-`
-
-/** For a command whose policies have different plans. */
-const anyPlansScript = script(decideLua(''))
+`)
 
 /**
- * The script for policies which all have these plans. Their quotas are written in it: to look for two of them in an argument took 4 % of
- * the instructions for sixteen requests.
+ * The same for requests that are all of one policy, with its numbers written in the script. To read them in arguments took a quarter of
+ * the instructions for a request alone.
+ *
+ * KEYS   the counter of each request, then for each the key of its client's plan
  */
-const scriptOf = createWrittenScripts((plans) => {
-  const quotas = Array.from(plans.matchAll(/ ([\w.-]+)=(\d+)/g), ({ 1: name = '', 2: quota, index }) => {
-    // Lua counts from 1.
-    const value = Number(quota) + (index + 1) / PLACES
-    return `['${name}'] = ${value}`
-  })
-  return decideLua(quotas.join(', '))
-}, anyPlansScript)
+const scriptOf = createWrittenScripts(
+  (quotaAndWindowMs, plans) => `
+local call, type, reply = redis.pcall, type, {}
+local chargeCount = #KEYS / 2
+${planTextsLua}
+local full
+local usual, windowMs = ${quotaAndWindowMs}
+local quotas = { [false] = usual, [''] = usual, ${quotasLua(plans)} }
+for i = 1, chargeCount do
+  local key, name = KEYS[i], texts[i]
+  local quota, unread = quotas[name], nil
+  if not quota then
+    quota = usual + ${UNKNOWN_PLACE / PLACES}
+    if type(name) == 'table' then unread = name.err end
+  end
+${countAndReplyLua}
+end
+return reply
+`,
+  anyScript,
+)
+
+/** Fields of a table: by the text of a plan its quota, with its place. */
+function quotasLua(plans: string): string {
+  const quotas = plans.matchAll(/ ([\w.-]+)=(\d+)/g)
+  // Lua counts from 1.
+  return Array.from(
+    quotas,
+    ({ 1: name, 2: quota, index }) => `['${name}'] = ${Number(quota) + (index + 1) / PLACES}`,
+  ).join(', ')
+}
 
 /** The scripts that decide requests of a policy with these plans: alone, and together with those of others. */
-export function singleByPlansScripts(plans: string): RedisScript[] {
-  return [scriptOf(plans), anyPlansScript]
+export function singleByPlansScripts(plain: readonly string[], plans: string): RedisScript[] {
+  return [ownScriptOf(plain, plans), anyScript]
+}
+
+function ownScriptOf(plain: readonly string[], plans: string): RedisScript {
+  return scriptOf(plain.slice(0, 2).join(', '), plans)
 }
 
 /** The script for requests of these policies, and its arguments. */
@@ -110,13 +143,14 @@ export function singleByPlans(policies: readonly RedisPolicy[]): {
     if (last?.policy === policy) last.requests += 1
     else rows.push({ policy, requests: 1 })
   }
-  const all = new Set(rows.flatMap(({ policy: { plans } }) => plans ?? []))
-  const [first = ''] = all
-  const decideScript = all.size === 1 ? scriptOf(first) : anyPlansScript
-  const args = rows.flatMap(({ policy: { plain = [], plans }, requests }) => [
+  const [row] = rows
+  const { plain = [], plans } = row?.policy ?? {}
+  const decideScript = rows.length === 1 && plans !== undefined ? ownScriptOf(plain, plans) : anyScript
+  if (decideScript !== anyScript) return { script: decideScript, args: [] }
+  const args = rows.flatMap(({ policy: { plain = [], plans = '' }, requests }) => [
     String(requests),
     ...plain.slice(0, 2),
-    plans === undefined ? '' : decideScript === anyPlansScript ? plans : WRITTEN,
+    plans,
   ])
   return { script: decideScript, args }
 }

@@ -10,17 +10,18 @@ const MAX_SCRIPTS = 100
  * @param write makes the Lua with these values
  * @param otherwise takes the values as arguments: for all that come when there are as many scripts as may be
  */
-export function createWrittenScripts(
-  write: (values: string) => string,
+export function createWrittenScripts<Values extends readonly string[]>(
+  write: (...values: Values) => string,
   otherwise: RedisScript,
-): (values: string) => RedisScript {
+): (...values: Values) => RedisScript {
   const made = new Map<string, RedisScript>()
-  return (values) => {
-    const known = made.get(values)
+  return (...values) => {
+    const name = values.join('\n')
+    const known = made.get(name)
     if (known) return known
     if (made.size >= MAX_SCRIPTS) return otherwise
-    const written = script(write(values))
-    made.set(values, written)
+    const written = script(write(...values))
+    made.set(name, written)
     return written
   }
 }

@@ -29,3 +29,23 @@ test('requests of one fixed window are sent without arguments, those of two with
   expect(argumentsFor(minute, minute)).toEqual([])
   expect(argumentsFor(minute, minute, hour)).toEqual(['2', '7', '60000', '1', '70', '3600000'])
 })
+
+test('requests of one fixed window with plans are sent without arguments, those of two with the plans of each', () => {
+  const plans = { quotas: { free: 5, pro: 50 } }
+  const [minute, hour] = [
+    makePolicy('minute', 7, 60_000, { plans }),
+    makePolicy('hour', 70, 3_600_000, { plans }),
+  ]
+  const describe = createDescriber('sluice:1')
+  const sent = (...policies: (typeof minute)[]) =>
+    commandOf(
+      policies.map((policy) => chargeAll('client', [policy])),
+      describe,
+      () => '',
+    )
+  const { args, script } = sent(minute, minute)
+  expect(args).toEqual([])
+  expect(sent(hour).script).not.toBe(script)
+  const texts = ' free=5 pro=50 '
+  expect(sent(minute, minute, hour).args).toEqual(['2', '7', '60000', texts, '1', '70', '3600000', texts])
+})
