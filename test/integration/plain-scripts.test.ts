@@ -7,8 +7,8 @@ import { runScript } from '../../proxy/limits/store/redis/run-script.ts'
 import { commandOf } from '../../proxy/limits/store/redis/scripts/command.ts'
 import { decideScript } from '../../proxy/limits/store/redis/scripts/decide.ts'
 import { PolicyArguments } from '../../proxy/limits/store/redis/scripts/policy-arguments.ts'
-import { chargeAll, makePolicy } from '../support/limiter/limiters.ts'
-import { closeAfterTest, openRedis } from '../support/redis/redis-limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { closeAfterTest, openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
 import { runs } from '../support/random/runs.ts'
@@ -148,6 +148,19 @@ test('the scripts for plain fixed windows reply like the script for everything, 
     }),
     { numRuns: runs(300) },
   )
+})
+
+test('Redis has the script of new rules before the first request under them', async () => {
+  const operator = openRedis(server.url)
+  const limiter = await openAnsweringLimiter(server.url)
+  await operator.call('CONFIG', 'RESETSTAT')
+  const [few, many] = [makePolicy('new-few', 31, 3_600_000), makePolicy('new-many', 47, 60_000)]
+  const planned = makePolicy('new-planned', 53, 60_000, { plans: { quotas: { gold: 59 } } })
+  for (const asked of [[few], [few, many], [planned]])
+    expect(await limiter.decide(chargeAll(newClient(), asked))).toMatchObject({ outcome: 'allowed' })
+  const stats = await operator.info('errorstats')
+  expect(stats).toContain('# Errorstats')
+  expect(stats).not.toContain('NOSCRIPT')
 })
 
 function closeAfterwards(redis: Redis): { readonly redis: Redis; readonly close: () => void } {

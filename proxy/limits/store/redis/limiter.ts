@@ -113,7 +113,12 @@ export class RedisLimiter {
     this.#redis = redis
     this.#nodes = nodes
     this.#hooks = hooks
-    this.#commands = { redis, describe, nextName: () => inFlight.nextName() }
+    this.#commands = {
+      redis,
+      describe,
+      useScript: (script) => policies.use(script),
+      nextName: () => inFlight.nextName(),
+    }
     this.#asked = redis.isCluster ? createAskedNodes(nodes) : askedOnly
     this.#inFlight = inFlight
     this.#settling = createSettling({ redis, describe: ({ charge }) => describe(charge.policy) })

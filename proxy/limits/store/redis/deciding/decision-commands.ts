@@ -1,7 +1,13 @@
 import { reservedUnits, type Policy } from '../../../../policy.ts'
 import type { Charge } from '../../../limiter.ts'
 import { keyOf, planKeyUnder, type RedisPolicy } from '../keys.ts'
-import { runScript, withUndeclaredKeys, type RedisClient, type RedisNode } from '../run-script.ts'
+import {
+  runScript,
+  withUndeclaredKeys,
+  type RedisClient,
+  type RedisNode,
+  type RedisScript,
+} from '../run-script.ts'
 import { commandOf } from '../scripts/command.ts'
 import { PolicyArguments } from '../scripts/policy-arguments.ts'
 import { settleScript } from '../scripts/settle.ts'
@@ -11,6 +17,8 @@ import type { Counted } from './cross-slot.ts'
 export type CommandContext = {
   readonly redis: RedisClient
   readonly describe: (policy: Policy) => RedisPolicy
+  /** Called with the script of a decision before it is sent. */
+  readonly useScript: (script: RedisScript) => void
   /** Makes a name for a request that is in flight from now on. */
   readonly nextName: () => string
 }
@@ -22,12 +30,13 @@ export type CommandContext = {
  * @param node of a cluster, with the counters of all these requests; else the command is sent where its first key is
  */
 export async function sendDecision(
-  { redis, describe, nextName }: CommandContext,
+  { redis, describe, useScript, nextName }: CommandContext,
   requests: readonly (readonly Charge[])[],
   isAwaited: () => boolean,
   node?: RedisNode,
 ): Promise<readonly unknown[]> {
   const { script, keys, args, readReply } = commandOf(requests, describe, nextName)
+  useScript(script)
   const reply = node
     ? await runScript(node, withUndeclaredKeys(script), 0, [String(keys.length), ...keys, ...args], isAwaited)
     : await runScript(redis, script, keys.length, [...keys, ...args], isAwaited)

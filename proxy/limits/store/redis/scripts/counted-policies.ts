@@ -5,8 +5,7 @@ import type { AlgorithmUse } from '../checks/rights.ts'
 import { createDescriber, type RedisPolicy } from '../keys.ts'
 import { loadWhenConnected, withUndeclaredKeys, type RedisClient, type RedisScript } from '../run-script.ts'
 import { decideByPlansScript, decideScript } from './decide.ts'
-import { decidePlainScript, decideSingleScript, singleScriptOf } from './decide-plain.ts'
-import { singleByPlansScripts } from './decide-plain-plans.ts'
+import { decidePlainScript, decideSingleScript } from './decide-plain.ts'
 import { giveBackLeasesScript, takeLeasesScript } from './lease.ts'
 import { settleScript } from './settle.ts'
 
@@ -23,8 +22,8 @@ export class CountedPolicies {
   readonly #reserves = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** The algorithms of policies that read the plans of clients. */
   readonly #planned = new Set<Algorithm>()
-  /** For requests of one plain fixed window, with its values written in them where there are not too many. */
-  readonly #singles = new Set<RedisScript>()
+  /** All that have decided requests: some have the numbers of policies written in them. */
+  readonly #used = new Set([decideSingleScript, decidePlainScript])
   /** Units have been taken ahead under some policy. */
   #isLeasing = false
 
@@ -53,13 +52,19 @@ export class CountedPolicies {
     }))
   }
 
-  #add(policy: Policy, { algorithm, plain, plans }: RedisPolicy): void {
+  /** To be called ahead of each command that decides requests: Redis gets a new script before the command. */
+  use(script: RedisScript): void {
+    if (this.#used.has(script)) return
+    this.#used.add(script)
+    this.#load(script)
+    if (this.#isCluster) this.#load(withUndeclaredKeys(script))
+  }
+
+  #add(policy: Policy, { algorithm, plans }: RedisPolicy): void {
     if (plans !== undefined && !this.#planned.has(algorithm)) {
       this.#planned.add(algorithm)
       this.#load(decideByPlansScript(new Set([algorithm])))
     }
-    if (plain)
-      this.#addSingles(plans === undefined ? [singleScriptOf(plain)] : singleByPlansScripts(plain, plans))
     if (!this.#reserves.has(algorithm)) this.#load(decideScript(new Set([algorithm])))
     if (policy.lease !== undefined && !this.#isLeasing) {
       this.#isLeasing = true
@@ -69,28 +74,17 @@ export class CountedPolicies {
     this.#reserves.set(algorithm, this.#reserves.get(algorithm) || takesMore)
   }
 
-  #addSingles(scripts: readonly RedisScript[]): void {
-    for (const script of scripts) {
-      if (this.#singles.has(script)) continue
-      this.#singles.add(script)
-      this.#load(script)
-      if (this.#isCluster) this.#load(withUndeclaredKeys(script))
-    }
-  }
-
   /** All that are needed: those that decide in a cluster with undeclared keys too. */
   #scripts(): RedisScript[] {
-    const deciding = [
+    const deciding = new Set([
       ...Array.from(this.#reserves.keys(), (algorithm) => decideScript(new Set([algorithm]))),
       decideScript(new Set(algorithms)),
       ...this.#planScripts(),
-      ...this.#singles,
-      decideSingleScript,
-      decidePlainScript,
-    ]
+      ...this.#used,
+    ])
     return [
       ...deciding,
-      ...(this.#isCluster ? deciding.map(withUndeclaredKeys) : []),
+      ...(this.#isCluster ? Array.from(deciding, withUndeclaredKeys) : []),
       settleScript,
       ...(this.#isLeasing ? leaseScripts : []),
     ]

@@ -123,11 +123,7 @@ function quotasLua(plans: string): string {
   ).join(', ')
 }
 
-/** The scripts that decide requests of a policy with these plans: alone, and together with those of others. */
-export function singleByPlansScripts(plain: readonly string[], plans: string): RedisScript[] {
-  return [ownScriptOf(plain, plans), anyScript]
-}
-
+/** The script for requests of the policy which is described so, without those of others. */
 function ownScriptOf(plain: readonly string[], plans: string): RedisScript {
   return scriptOf(plain.slice(0, 2).join(', '), plans)
 }

@@ -82,19 +82,11 @@ return reply
   decideSingleScript,
 )
 
-/** The script for requests of one charge each, all under this policy, which `RedisPolicy.plain` describes. */
-export function singleScriptOf(plain: readonly string[]): RedisScript {
-  return scriptOf(plain.slice(0, 2).join(', '))
-}
-
 /**
- * The same for requests of several charges.
- *
- * KEYS   the counter of each charge, request by request
- * ARGV   for each row of requests of the same policies: how many they are, how many charges each has, and for each of these its policy's
- *        quota, its window in milliseconds, and 1 where it is enforced, else 0
+ * `decide(first, size, quotas, windows, enforces)` decides the request of so many charges that count at `KEYS[first]` and after it, and puts
+ * them into `reply`.
  */
-export const decidePlainScript = script(`
+const decideChargesLua = `
 local call, type, reply = redis.pcall, type, {}
 
 -- Takes back what a request has counted.
@@ -135,7 +127,17 @@ ${countLua}
     end
   end
 end
+`
 
+/**
+ * The same for requests of several charges.
+ *
+ * KEYS   the counter of each charge, request by request
+ * ARGV   for each row of requests of the same policies: how many they are, how many charges each has, and for each of these its policy's
+ *        quota, its window in milliseconds, and 1 where it is enforced, else 0
+ */
+export const decidePlainScript = script(`
+${decideChargesLua}
 local i, at = 1, 1
 while at < #ARGV do
   local requests, size = tonumber(ARGV[at]) or 0, tonumber(ARGV[at + 1]) or 0
@@ -153,6 +155,17 @@ end
 return reply
 `)
 
+/** The same for requests that are all of the same policies, with their numbers written in the script. */
+const scriptOfCharges = createWrittenScripts(
+  (size, quotas, windows, enforces) => `
+${decideChargesLua}
+local quotas, windows, enforces = { ${quotas} }, { ${windows} }, { ${enforces} }
+for first = 1, #KEYS, ${size} do decide(first, ${size}, quotas, windows, enforces) end
+return reply
+`,
+  decidePlainScript,
+)
+
 /** The script for requests whose charges are all plain, and its arguments. */
 export class PlainArguments {
   readonly #rows: Row[] = []
@@ -166,23 +179,26 @@ export class PlainArguments {
 
   toCommand(): { readonly script: RedisScript; readonly args: string[] } {
     const rows = this.#rows
-    if (rows.every(({ policies }) => policies.length === 1)) {
-      const [row] = rows
-      const script = rows.length === 1 ? singleScriptOf(row?.policies[0]?.plain ?? []) : decideSingleScript
-      if (script !== decideSingleScript) return { script, args: [] }
-      const args = rows.flatMap(({ policies, requests }) => [
-        String(requests),
-        ...policies.flatMap(({ plain = [] }) => plain.slice(0, 2)),
-      ])
-      return { script, args }
-    }
+    const areSingle = rows.every(({ policies }) => policies.length === 1)
+    const otherwise = areSingle ? decideSingleScript : decidePlainScript
+    const [row] = rows
+    const script = rows.length === 1 && row?.policies.length ? writtenScriptOf(row.policies) : otherwise
+    if (script !== otherwise) return { script, args: [] }
     const args = rows.flatMap(({ policies, requests }) => [
       String(requests),
-      String(policies.length),
-      ...policies.flatMap(({ plain = [] }) => plain),
+      ...(areSingle ? [] : [String(policies.length)]),
+      ...policies.flatMap(({ plain = [] }) => (areSingle ? plain.slice(0, 2) : plain)),
     ])
-    return { script: decidePlainScript, args }
+    return { script, args }
   }
+}
+
+function writtenScriptOf(policies: readonly RedisPolicy[]): RedisScript {
+  const column = (at: number): string => policies.map(({ plain }) => plain?.[at]).join(', ')
+  const [quotas, windows] = [column(0), column(1)]
+  if (policies.length === 1) return scriptOf(`${quotas}, ${windows}`)
+  const enforces = policies.map(({ plain }) => plain?.[2] === '1').join(', ')
+  return scriptOfCharges(String(policies.length), quotas, windows, enforces)
 }
 
 type Row = { readonly policies: readonly RedisPolicy[]; requests: number }

@@ -30,6 +30,23 @@ test('requests of one fixed window are sent without arguments, those of two with
   expect(argumentsFor(minute, minute, hour)).toEqual(['2', '7', '60000', '1', '70', '3600000'])
 })
 
+test('requests of the same two fixed windows are sent without arguments, others beside them with all numbers', () => {
+  const minute = makePolicy('minute', 7, 60_000)
+  const hour = makePolicy('hour', 70, 3_600_000, { mode: 'shadow' })
+  const describe = createDescriber('sluice:1')
+  const sent = (...requests: (typeof minute)[][]) =>
+    commandOf(
+      requests.map((policies) => chargeAll('client', policies)),
+      describe,
+      () => '',
+    )
+  const { args, script } = sent([minute, hour], [minute, hour])
+  expect(args).toEqual([])
+  expect(sent([hour, minute]).script).not.toBe(script)
+  const numbers = ['1', '2', '7', '60000', '1', '70', '3600000', '0']
+  expect(sent([minute, hour], [minute]).args).toEqual([...numbers, '1', '1', '7', '60000', '1'])
+})
+
 test('requests of one fixed window with plans are sent without arguments, those of two with the plans of each', () => {
   const plans = { quotas: { free: 5, pro: 50 } }
   const [minute, hour] = [
