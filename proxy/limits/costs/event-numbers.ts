@@ -28,8 +28,9 @@ export class EventNumbers {
   /** A line feed that comes next belongs to the line that has just ended. */
   #endedByReturn = false
   #hasData = false
-  /** Bytes of data after the last event that had a number. */
+  /** Bytes of data after the last event that had a number, and whether an event has ended there. */
   #bytesSince = 0
+  #hasEventSince = false
 
   /** @param isMeasured its tokens are estimated too */
   constructor(paths: readonly string[], isMeasured: boolean) {
@@ -38,9 +39,9 @@ export class EventNumbers {
     this.#event = new JsonNumbers(paths)
   }
 
-  /** Whether the cost stated so far is final even if the stream is cut here: the events after it have no text. */
+  /** Whether the cost stated so far is final even if the stream is cut here: it is followed by the event that ends a stream. */
   get saidLast(): boolean {
-    return this.#latest.size > 0 && this.#bytesSince <= MAX_END_BYTES
+    return this.#latest.size > 0 && this.#hasEventSince && this.#bytesSince <= MAX_END_BYTES
   }
 
   valueAt(path: string): number | undefined {
@@ -103,12 +104,14 @@ export class EventNumbers {
 
   #endEvent(): void {
     if (!this.#hasData) return
+    this.#hasEventSince = true
     if (this.#event.isWhole)
       for (const path of this.#paths) {
         const value = this.#event.valueAt(path)
         if (value === undefined) continue
         this.#latest.set(path, value)
         this.#bytesSince = 0
+        this.#hasEventSince = false
       }
     this.#tokens?.endEvent()
     this.#event.reset()
