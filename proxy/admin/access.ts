@@ -16,7 +16,7 @@ export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | u
 
 /**
  * With a token: a request that presents it (RFC 6750, section 2.1) may pass. The digests are compared, in constant time, so that
- * neither the token nor its length can be found out by timing, and how often it can be guessed is bounded.
+ * neither the token nor its length can be found out by timing. Whoever sends many wrong ones is told to wait; the right one always passes.
  *
  * Without a token the listener is on a loopback address, and any process on this machine may pass. That includes a
  * browser, which would let any web page in: by a name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or
@@ -30,7 +30,7 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
     return (request) => Promise.resolve(isLocal(request) ? undefined : refusal)
   }
   const expected = digest(token)
-  const guesses = createTokenGuesses(() => performance.now())
+  const recordWrong = createTokenGuesses(() => performance.now())
   const addresses = createAddressReader([])
   const unauthorized: AdminRefusal = {
     error: errors.adminUnauthorized,
@@ -40,11 +40,11 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
     const given = /^Bearer +([^ ]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
     // No token was sent, so this is not a guess.
     if (given === undefined) return unauthorized
-    const client = addresses.readPeer(request.socket.remoteAddress)?.client.prefix ?? ''
-    const isRight = timingSafeEqual(digest(given), expected)
-    const waitS = await (isRight ? guesses.readWaitS(client) : guesses.recordWrong(client))
-    if (waitS > 0) return { error: errors.tooManyTokens, fields: { 'Retry-After': String(waitS) } }
-    return isRight ? undefined : unauthorized
+    if (timingSafeEqual(digest(given), expected)) return undefined
+    const waitS = await recordWrong(addresses.readPeer(request.socket.remoteAddress)?.client.prefix ?? '')
+    return waitS > 0
+      ? { error: errors.tooManyTokens, fields: { 'Retry-After': String(waitS) } }
+      : unauthorized
   }
 }
 

@@ -296,7 +296,7 @@ describe('with a token', () => {
     }
   })
 
-  test('after ten wrong tokens an address has to wait, and no other does', async () => {
+  test('after ten wrong tokens further ones from an address get 429, and the right one still passes', async () => {
     const admin = await startAdmin({ token })
     const wrong = { fields: { authorization: 'Bearer guess' } }
     const right = { fields: { authorization: `Bearer ${token}` } }
@@ -307,11 +307,12 @@ describe('with a token', () => {
       ...Array.from({ length: 10 }, () => 401),
       ...Array.from({ length: 10 }, () => 429),
     ])
-    const refused = await admin.ask('/metrics', right)
+    const refused = await admin.ask('/metrics', wrong)
     expect(refused.status).toBe(429)
     expect(Number(refused.fields['retry-after'])).toBeGreaterThan(50)
-    expect((await admin.ask('/livez')).status).toBe(200)
-    expect((await admin.ask('/metrics', { ...right, from: '127.0.0.2' })).status).toBe(200)
+    // Operators may share the address of a proxy with whoever guesses.
+    for (const path of ['/metrics', '/api/status']) expect((await admin.ask(path, right)).status).toBe(200)
+    expect((await admin.ask('/metrics', { ...wrong, from: '127.0.0.2' })).status).toBe(401)
   })
 
   test('a token in the query is not a token', async () => {

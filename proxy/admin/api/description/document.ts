@@ -67,7 +67,7 @@ function describeFailures(path: string, { body, query, failures }: Operation, is
     ...(isGuarded && {
       401: 'The token is missing or wrong',
       403: 'Without ADMIN_TOKEN: not a local request',
-      429: 'Too many wrong tokens',
+      429: 'The token is wrong, as were ten others within a minute',
     }),
     413: 'The body is too large, or no body is allowed',
     ...(body && { 415: 'The body is not application/json' }),
