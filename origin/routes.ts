@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { errors } from '../shared/error-replies.ts'
+import { createExceptionLog } from '../shared/exception-log.ts'
 import type { Log } from '../shared/log.ts'
 import { namesOneHost } from '../shared/node-http-errors.ts'
 import type { KeyStore } from './key-store.ts'
@@ -27,11 +28,12 @@ export function createRoutes({ keys, log, makeRequestId }: RoutesDeps): RequestL
     ['/health', (_, response) => sendJson(response, 200, healthy)],
   ])
 
+  const logException = createExceptionLog(log)
   return (request, response) => {
     try {
       answer(routes, request, response)
     } catch (error) {
-      log.error(
+      logException(
         { err: error, requestId: readRequestId(request) ?? makeRequestId() },
         'exception while handling a request',
       )

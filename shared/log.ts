@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { pino, stdTimeFunctions, type DestinationStream, type Logger } from 'pino'
 import type { prettyFactory as PrettyFactory } from 'pino-pretty'
 import { createStdoutWriter } from './line-writer.ts'
@@ -23,6 +24,7 @@ export function createLog(name: string, level: string): Log {
       level,
       base: { name, pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
+      serializers: { err: serializeException },
       formatters: { level: (label) => ({ level: label }) },
     },
     pretty ? readable(stdout, pretty.prettyFactory) : stdout,
@@ -33,4 +35,28 @@ export function createLog(name: string, level: string): Log {
 function readable(stdout: DestinationStream, prettyFactory: typeof PrettyFactory): DestinationStream {
   const format = prettyFactory({ colorize: true, ignore: 'pid' })
   return { write: (line) => stdout.write(format(line)) }
+}
+
+/** Characters of a text of an exception, which may quote what a client has sent. */
+const MAX_TEXT = 4096
+/** Members of an exception besides its message and its stack, such as `code` and `address`. */
+const MAX_MEMBERS = 16
+
+/**
+ * An exception in a line of the log: its type, its message and stack with those of its causes, and its other members.
+ *
+ * @internal exported for its test
+ */
+export function serializeException(error: unknown): unknown {
+  if (!(error instanceof Error)) return shortened(error)
+  const { type, message, stack, ...members }: Readonly<Record<string, unknown>> =
+    pino.stdSerializers.err(error)
+  const parts = [['type', type], ['message', message], ['stack', stack], ...Object.entries(members)] as const
+  return Object.fromEntries(parts.slice(0, 3 + MAX_MEMBERS).map(([name, value]) => [name, shortened(value)]))
+}
+
+function shortened(value: unknown): unknown {
+  if (typeof value === 'number' || typeof value === 'boolean') return value
+  const text = typeof value === 'string' ? value : inspect(value, { depth: 1, maxStringLength: MAX_TEXT })
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (${text.length} characters)` : text
 }

@@ -1,3 +1,4 @@
+import { createExceptionLog } from './exception-log.ts'
 import type { Log } from './log.ts'
 
 /**
@@ -14,9 +15,10 @@ import type { Log } from './log.ts'
  * @param onError called for each, to count it
  */
 export function handleUncaughtExceptions(log: Log, onError: () => void): void {
+  const logException = createExceptionLog(log)
   // A rejection without a listener of its own arrives here too.
   process.on('uncaughtException', (error, origin) => {
     onError()
-    log.error({ err: error, origin }, 'uncaught exception')
+    logException({ err: error, origin }, 'uncaught exception')
   })
 }

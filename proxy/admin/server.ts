@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { createExceptionLog } from '../../shared/exception-log.ts'
 import type { Log } from '../../shared/log.ts'
 import { namesOneHost } from '../../shared/node-http-errors.ts'
 import { METRICS_CONTENT_TYPE } from '../telemetry/metrics/prometheus.ts'
@@ -84,10 +85,11 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
     return 'error' in body ? errorReply(body.error, close) : respond(query, body.value, request)
   }
 
+  const logException = createExceptionLog(deps.log)
   return (request, response) => {
     answer(request, response)
       .catch((error: unknown) => {
-        deps.log.error({ err: error }, 'exception while handling an admin request')
+        logException({ err: error }, 'exception while handling an admin request')
         return errorReply(errors.internal)
       })
       .then((reply) => {
@@ -95,7 +97,7 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
         else if (!reply.begin(request, response)) send(response, errorReply(errors.tooManyListeners))
       })
       .catch((error: unknown) => {
-        deps.log.error({ err: error }, 'exception while sending an admin response')
+        logException({ err: error }, 'exception while sending an admin response')
         response.destroy()
       })
   }

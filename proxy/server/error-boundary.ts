@@ -1,4 +1,5 @@
 import { errors } from '../../shared/error-replies.ts'
+import { createExceptionLog } from '../../shared/exception-log.ts'
 import type { Log } from '../../shared/log.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { sendError } from '../http/fields/reply.ts'
@@ -16,15 +17,16 @@ export type OnException = (
 ) => void
 
 export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException {
+  const logException = createExceptionLog(log)
   return (error, request, response, requestId) => {
     telemetry.errorCaught('request')
-    log.error({ err: error, requestId }, 'exception while handling a request')
+    logException({ err: error, requestId }, 'exception while handling a request')
     if (!request || !response) return
     try {
       if (response.headersSent) abortIncomplete(response)
       else sendError(request, response, errors.internal)
     } catch (again) {
-      log.error(
+      logException(
         { err: again, requestId },
         'exception while sending an error response; closing the connection',
       )

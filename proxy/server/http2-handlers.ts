@@ -1,3 +1,4 @@
+import { createExceptionLog } from '../../shared/exception-log.ts'
 import type { Log } from '../../shared/log.ts'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { PacedExchange } from '../http/connection/client-progress.ts'
@@ -32,6 +33,7 @@ const headersTooLarge: Fault = {
 /** Passes HTTP/2 requests to the handler. */
 export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
   const { handler, telemetry, onException, log } = deps
+  const logException = createExceptionLog(log)
   const answer = (
     request: ClientRequest,
     response: ClientResponse,
@@ -66,7 +68,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
     },
     onException(error) {
       telemetry.errorCaught('request')
-      log.error({ err: error }, 'unhandled exception on HTTP/2 connection; closing')
+      logException({ err: error }, 'unhandled exception on HTTP/2 connection; closing')
     },
   }
 }

@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/log.ts'
-import { boundLines } from './bounded-lines.ts'
+import { boundLines } from '../../shared/bounded-lines.ts'
 import { loggedCounter, nameRequest, type LoggedRequest } from './access-log.ts'
 
 /** A request that a rule has refused, or that was refused because the limiter was unavailable. */

@@ -215,7 +215,9 @@ test('a streamed answer is passed on event by event, and settled by its last usa
   await eventually('the used units are charged', async () => expect(await usedBy(first, 'tokens')).toBe(255))
   // A client that hangs up pays the reserve, although the stream has said 80 by then.
   await stream(first.port, nextEvent, 45)
-  await eventually('the reserve is charged', async () => expect(await usedBy(first, 'tokens')).toBe(255 + 2000))
+  await eventually('the reserve is charged', async () =>
+    expect(await usedBy(first, 'tokens')).toBe(255 + 2000),
+  )
 })
 
 test('a client cannot choose a response whose cost cannot be read', async () => {

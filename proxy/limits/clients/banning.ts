@@ -3,7 +3,8 @@ import { windowFrom } from '../algorithms/calendar/calendar-windows.ts'
 import { chargesOfStates, type Charge, type Decision } from '../limiter.ts'
 import type { RedisClient } from '../store/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../../policy.ts'
-import { boundLines } from '../../telemetry/bounded-lines.ts'
+import { boundLines } from '../../../shared/bounded-lines.ts'
+import { createExceptionLog } from '../../../shared/exception-log.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { BanCounts, BanTerms } from './ban-counts.ts'
 import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type TellOfBan } from './client-entry.ts'
@@ -37,6 +38,7 @@ export class Banning {
   readonly #options: BanningOptions
   /** A client that makes up keys is banned under each of them. */
   readonly #mayLog: () => boolean
+  readonly #logException: ReturnType<typeof createExceptionLog>
   /** By name, those of the table that is in effect. */
   #withBans: ReadonlyMap<string, WithBan>
   /** By name of the policy, from its first refusal on. */
@@ -46,6 +48,7 @@ export class Banning {
   constructor(options: BanningOptions) {
     this.#options = options
     this.#mayLog = boundLines((leftOut) => options.log.info({ leftOut }, 'ban log lines suppressed'))
+    this.#logException = createExceptionLog(options.log)
     this.#withBans = withBansOf(options.policies)
   }
 
@@ -63,19 +66,20 @@ export class Banning {
   refused({ name }: Policy, partitionKey: string): void {
     const policy = this.#withBans.get(name)
     if (!policy) return
-    const { log } = this.#options
-    this.#count(policy, partitionKey).catch((err: unknown) => log.error({ err }, 'cannot ban a client'))
+    this.#count(policy, partitionKey).catch((err: unknown) =>
+      this.#logException({ err }, 'cannot ban a client'),
+    )
   }
 
   /** Call it when an operator lifts a ban: the next ban of the client counts as its first. Never rejects. */
   async forgive(policyName: string, partitionKey: string): Promise<void> {
-    const { redis, log } = this.#options
+    const { redis } = this.#options
     const policy = this.#withBans.get(policyName)
     if (!policy || !(redis || this.#counts.has(policyName))) return
     try {
       await (await this.#countsOf(policy)).forgive(partitionKey)
     } catch (err) {
-      log.error({ err }, 'cannot reset how often a client was banned')
+      this.#logException({ err }, 'cannot reset how often a client was banned')
     }
   }
 
