@@ -21,7 +21,10 @@ export type ClientServer = {
 const ofConnections = { allowHalfOpen: true, noDelay: true }
 
 /** HTTP/1.1, and HTTP/2 by prior knowledge; or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
-export function createClientServer(settings: GatewaySettings, log: Log): ClientServer {
+export function createClientServer(
+  settings: GatewaySettings,
+  { warnsOfCertificate, log }: { readonly warnsOfCertificate: boolean; readonly log: Log },
+): ClientServer {
   const { tlsCertFile, tlsKeyFile } = settings
   if (tlsCertFile === undefined || tlsKeyFile === undefined)
     return { server: createPlainServer(), certificate: undefined }
@@ -39,6 +42,7 @@ export function createClientServer(settings: GatewaySettings, log: Log): ClientS
     keyFile: tlsKeyFile,
     inUse: pair,
     use: (next) => server.setSecureContext({ ...offeredTls, ...next }),
+    warnsOfValidity: warnsOfCertificate,
     log,
   })
   return { server, certificate }

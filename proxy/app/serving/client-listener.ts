@@ -37,15 +37,17 @@ export type ListenerOptions = Omit<
   'addresses' | 'connections' | 'upstreams' | 'onException' | 'now'
 > & {
   readonly names: Names
+  /** Whether to log that the certificate has expired. */
+  readonly warnsOfCertificate: boolean
 }
 
 /** How long a start waits for the addresses of trusted proxies, so that their first requests are believed. */
 const LOOKUP_AT_START_MS = 2_000
 
 export function composeClientListener(settings: GatewaySettings, options: ListenerOptions): ClientListener {
-  const { names, telemetry, log } = options
+  const { names, warnsOfCertificate, telemetry, log } = options
   const upstreams = composeUpstreams(settings, telemetry, { names, log, now })
-  const clientServer = createClientServer(settings, log)
+  const clientServer = createClientServer(settings, { warnsOfCertificate, log })
   const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
   const addresses = composeAddresses(settings, { ranges, hosts })
   const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })

@@ -36,6 +36,8 @@ export type Elsewhere = {
   readonly readConfig?: () => ConfigState
   /** In a worker: the id of its gateway among the replicas. */
   readonly gatewayId?: string | undefined
+  /** Whether this process logs that the certificate has expired. Default: true. Of several workers one does. */
+  readonly warnsOfCertificate?: boolean
   /** Reads Node's metrics of this process. Default: of a watch that lasts until the process ends. */
   readonly readNode?: () => Promise<MetricSnapshot>
   /** Monotonic milliseconds for counters in memory. Default: the clock of this process. */
@@ -90,6 +92,7 @@ export async function composeServing(
     tracing,
     log,
     names: elsewhere.names ?? composeNames(),
+    warnsOfCertificate: elsewhere.warnsOfCertificate ?? true,
     isStopping: () => health.read().status === 'stopping',
   })
   const table = { hash: hashTable(settings), refusals: settings.refusals }

@@ -27,7 +27,7 @@ import type { Gateway, Listening } from '../serving/serving.ts'
 import { serveKeptFiles, type KeptFile } from './kept-files.ts'
 import { fileOfList } from './kept-lists.ts'
 import { PrimaryCounting } from './primary-counting.ts'
-import { createWorkerProcesses, listWorkers, portTo, type WorkerProcesses } from './processes.ts'
+import { listWorkers, portTo, WorkerProcesses } from './processes.ts'
 
 /** How long the primary process waits for a worker's figures. */
 const REPORT_TIMEOUT_MS = 1_000
@@ -72,7 +72,7 @@ export function composePrimary(
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot(), ...(await reports.readMetrics())]),
   })
   const hear = notify && hearWorkers(notify)
-  const workers = createWorkerProcesses({
+  const workers = new WorkerProcesses({
     settings,
     gatewayId: randomUUID(),
     isServing: () => health.read().status === 'ready',

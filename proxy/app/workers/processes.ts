@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../../shared/log.ts'
 import { StartError } from '../../../shared/start-error.ts'
 import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
@@ -8,81 +9,106 @@ import type { Listening } from '../serving/serving.ts'
 
 /** Delay before an exited worker is restarted, so that one that fails at its start does not keep the machine busy. */
 const RESTART_DELAY_MS = 1_000
+/** How often a worker that is killed before it listens is started again at the start of the gateway. */
+const MAX_FIRST_RESTARTS = 3
 /** The variable that tells a worker the id of its gateway among the replicas. */
 export const GATEWAY_ID = 'GATEWAY_ID'
+/** The variable that tells a worker its number, from 0. A worker that is restarted has the number of the one before. */
+export const WORKER_NUMBER = 'WORKER_NUMBER'
+
+type WorkerOptions = {
+  readonly settings: GatewaySettings
+  /** The same for all. */
+  readonly gatewayId: string
+  /** Whether to restart a worker that exits. */
+  readonly isServing: () => boolean
+  /** Called with each that is started; returns what to do once it has exited. */
+  readonly onStart: (worker: Worker) => () => void
+  readonly log: Log
+}
 
 /** The worker processes of this primary process. */
-export type WorkerProcesses = {
+export class WorkerProcesses {
+  readonly #options: WorkerOptions
+  /** By number the worker that was started last before `isServing` was true. */
+  #first: (Worker | undefined)[] = []
+  #isStopping = false
+
+  constructor(options: WorkerOptions) {
+    this.#options = options
+  }
+
   /**
    * Starts as many as the settings say, and from then on those that exit once more.
    *
-   * @returns where they listen; rejects with `StartError` where one of them exits instead
+   * @returns where they listen; rejects with `StartError` if one of them exits instead, unless it was killed
    */
-  start(): Promise<Omit<Listening, 'adminPort'> | undefined>
-  /** Restarts those that exited before `isServing` was true. */
-  restartDead(): void
-  /** Ends all, in order, and waits for their exits. */
-  stop(): Promise<void>
-}
-
-/**
- * @param options.gatewayId the same for all
- * @param options.isServing whether to restart a worker that exits
- * @param options.onStart called with each that is started; returns what to do once it has exited
- */
-export function createWorkerProcesses(options: {
-  readonly settings: GatewaySettings
-  readonly gatewayId: string
-  readonly isServing: () => boolean
-  readonly onStart: (worker: Worker) => () => void
-  readonly log: Log
-}): WorkerProcesses {
-  const { settings, gatewayId, isServing, onStart, log } = options
-  let first: readonly (Worker | undefined)[] = []
-
-  function startLater(): void {
-    setTimeout(() => isServing() && start(), RESTART_DELAY_MS)
+  async start(): Promise<Ports | undefined> {
+    // Workers that take connections from one socket of the kernel's, instead of each being handed over by this process.
+    cluster.schedulingPolicy = cluster.SCHED_NONE
+    const numbers = Array.from({ length: this.#options.settings.workers }, (_, number) => number)
+    const [ports] = await Promise.all(numbers.map((number) => this.#startFirst(number)))
+    return ports
   }
 
-  function start(): Worker | undefined {
-    const worker = fork(gatewayId, log)
+  /** Restarts those that exited before `isServing` was true. */
+  restartDead(): void {
+    for (const [number, worker] of this.#first.entries()) if (worker?.isDead()) this.#startLater(number)
+    this.#first = []
+  }
+
+  /** Ends all, in order, and waits for their exits. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    await Promise.all(
+      listWorkers().map(async (worker) => {
+        const exit = once(worker, 'exit')
+        worker.process.kill('SIGTERM')
+        await exit
+      }),
+    )
+  }
+
+  async #startFirst(number: number): Promise<Ports> {
+    const { settings, log } = this.#options
+    for (let restarts = 0; ; restarts++) {
+      const worker = this.#start(number)
+      this.#first[number] = worker
+      const found = await listeningPorts(worker, settings)
+      if ('port' in found) return found
+      // A worker that exits by itself has said why it cannot start.
+      const isFinal = found.signal === null || restarts === MAX_FIRST_RESTARTS
+      if (!isFinal && !this.#isStopping) {
+        log.error({ worker: worker?.process.pid, ...found }, RESTARTING)
+        await sleep(RESTART_DELAY_MS, undefined, { ref: false })
+      }
+      if (isFinal || this.#isStopping) throw new StartError(CANNOT_START)
+    }
+  }
+
+  #startLater(number: number): void {
+    setTimeout(() => this.#options.isServing() && this.#start(number), RESTART_DELAY_MS)
+  }
+
+  #start(number: number): Worker | undefined {
+    const { gatewayId, isServing, onStart, log } = this.#options
+    const worker = fork({ [GATEWAY_ID]: gatewayId, [WORKER_NUMBER]: String(number) }, log)
     if (!worker) {
-      startLater()
+      this.#startLater(number)
       return undefined
     }
     const onExit = onStart(worker)
     worker.on('exit', (code, signal) => {
       onExit()
       if (!isServing()) return
-      log.error({ worker: worker.process.pid, code, signal }, 'worker exited; restarting')
-      startLater()
+      log.error({ worker: worker.process.pid, code, signal }, RESTARTING)
+      this.#startLater(number)
     })
     return worker
   }
-
-  return {
-    async start() {
-      // Workers that take connections from one socket of the kernel's, instead of each being handed over by this process.
-      cluster.schedulingPolicy = cluster.SCHED_NONE
-      first = Array.from({ length: settings.workers }, start)
-      const [ports] = await Promise.all(first.map((worker) => listeningPorts(worker, settings)))
-      return ports
-    },
-    restartDead() {
-      for (const worker of first) if (worker?.isDead()) startLater()
-      first = []
-    },
-    async stop() {
-      await Promise.all(
-        listWorkers().map(async (worker) => {
-          const exit = once(worker, 'exit')
-          worker.process.kill('SIGTERM')
-          await exit
-        }),
-      )
-    },
-  }
 }
+
+const RESTARTING = 'worker exited; restarting'
 
 /** The running workers. */
 export function listWorkers(): Worker[] {
@@ -103,10 +129,10 @@ export function portTo(worker: Worker): LimiterPort {
 }
 
 /** Undefined if the machine has no processes, files or memory left, which is logged. */
-function fork(gatewayId: string, log: Log): Worker | undefined {
+function fork(variables: Readonly<Record<string, string>>, log: Log): Worker | undefined {
   const fail = (err: unknown): void => log.error({ err }, 'cannot start a worker')
   try {
-    const worker = cluster.fork({ [GATEWAY_ID]: gatewayId })
+    const worker = cluster.fork(variables)
     const isStarted = worker.process.pid !== undefined
     // For a running worker it is an error of the IPC channel: the worker is about to exit, which has its own event.
     worker.on('error', (err) =>
@@ -121,15 +147,20 @@ function fork(gatewayId: string, log: Log): Worker | undefined {
   return undefined
 }
 
-/** Resolves with the ports that a worker listens on; rejects if it exits before. */
+const CANNOT_START = 'a worker could not start'
+
+type Ports = Omit<Listening, 'adminPort'>
+type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
+
+/** Resolves with the ports that a worker listens on, or with how it exited before. */
 async function listeningPorts(
   worker: Worker | undefined,
   { decisionsPort }: GatewaySettings,
-): Promise<Omit<Listening, 'adminPort'>> {
-  if (!worker) throw new StartError('a worker could not start')
-  return new Promise((resolve, reject) => {
+): Promise<Ports | Exit> {
+  if (!worker) throw new StartError(CANNOT_START)
+  return new Promise((resolve) => {
     const ports: number[] = []
-    worker.once('exit', () => reject(new StartError('a worker could not start')))
+    worker.once('exit', (code: number | null, signal: NodeJS.Signals | null) => resolve({ code, signal }))
     worker.on('listening', ({ port }: { readonly port: number }) => {
       ports.push(port)
       // The clients' port is the last that a worker opens.

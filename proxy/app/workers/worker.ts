@@ -19,7 +19,7 @@ import { takeTables } from '../reload/worker-tables.ts'
 import { composeServing } from '../serving/compose.ts'
 import type { Gateway } from '../serving/serving.ts'
 import { createAskForKept } from './kept-files.ts'
-import { GATEWAY_ID, portToPrimary } from './processes.ts'
+import { GATEWAY_ID, portToPrimary, WORKER_NUMBER } from './processes.ts'
 
 /** One of several processes that share the clients' port. It ends with its primary process. */
 export async function composeWorker(
@@ -35,6 +35,7 @@ export async function composeWorker(
     names,
     count,
     gatewayId: process.env[GATEWAY_ID],
+    warnsOfCertificate: process.env[WORKER_NUMBER] === '0',
     notify: notifyPrimary(settings),
     askForKept: createAskForKept(portToPrimary),
     ...(settings.crowdsec && { crowdsec: createWorkerDecisions(portToPrimary, now) }),

@@ -12,6 +12,17 @@ export type CertificateWatch = {
   close(): void
 }
 
+type CertificateWatchOptions = {
+  readonly certFile: string
+  readonly keyFile: string
+  readonly inUse: CertificatePair
+  /** Takes the new pair into use. */
+  readonly use: (pair: CertificatePair) => void
+  /** Whether to log that a certificate in use has expired. Default: true. */
+  readonly warnsOfValidity?: boolean
+  readonly log: Log
+}
+
 /** Files that change together are read once, when both have settled. */
 const settleMs = 100
 /**
@@ -25,19 +36,11 @@ const pollMs = 10_000
  * Reloads a certificate and its key when they change on disk. The directories are watched rather than the files, which
  * are usually replaced, directly or through a symbolic link (certbot, Kubernetes). If the new pair cannot be read or
  * does not match, an error is logged and the current pair stays in use. That a certificate in use has expired is logged too.
- *
- * @param use takes the new pair into use
  */
-export function watchCertificate(options: {
-  readonly certFile: string
-  readonly keyFile: string
-  readonly inUse: CertificatePair
-  readonly use: (pair: CertificatePair) => void
-  readonly log: Log
-}): CertificateWatch {
-  const { certFile, keyFile, use, log } = options
+export function watchCertificate(options: CertificateWatchOptions): CertificateWatch {
+  const { certFile, keyFile, use, warnsOfValidity = true, log } = options
   let { inUse } = options
-  const validity = new ValidityWatch(inUse.cert, log)
+  const validity = warnsOfValidity ? new ValidityWatch(inUse.cert, log) : undefined
   let timer: NodeJS.Timeout | undefined
   let reported = ''
 
@@ -55,7 +58,7 @@ export function watchCertificate(options: {
       inUse = pair
       reported = ''
       log.info({ subject, validTo }, 'TLS certificate reloaded')
-      validity.watch(pair.cert)
+      validity?.watch(pair.cert)
     } catch (error) {
       const reason = reasonOf(error)
       if (!isSecondLook) lookIn(secondLookMs, true)
@@ -73,7 +76,7 @@ export function watchCertificate(options: {
   const directories = new Set([certFile, keyFile].map((file) => dirname(resolve(file))))
   const watchers = [...directories].map((directory) => watchDirectory(directory, () => lookIn(settleMs)))
   const poll = setInterval(() => {
-    validity.check()
+    validity?.check()
     void look(false)
   }, pollMs).unref()
   return {
