@@ -1,3 +1,8 @@
+const MIN_RSA_BITS = 2048
+/** `OPENSSL_RSA_SMALL_MODULUS_BITS` and `OPENSSL_RSA_MAX_PUBEXP_BITS`. */
+const SMALL_RSA_BITS = 3072
+const MAX_LARGE_RSA_EXPONENT_BITS = 64
+
 /** Members of a JSON Web Key (RFC 7517 section 4, RFC 7518 section 6): texts, but for those of a malformed key. */
 type Key = {
   readonly kty?: unknown
@@ -48,8 +53,7 @@ export function checkCostUs(alg: string, key: Pick<Key, 'n' | 'e'> = {}): number
 function exponentFactor({ e }: Pick<Key, 'e'>): number {
   const exponent = bytesOf(e)
   if (exponent.equals(USUAL_EXPONENT)) return 1
-  const bits = 8 * exponent.length - Math.clz32(exponent[0] ?? 0) + 24
-  return Math.max(1, bits / SHORT_EXPONENT_BITS)
+  return Math.max(1, bitLength(exponent) / SHORT_EXPONENT_BITS)
 }
 
 /**
@@ -80,6 +84,10 @@ function bytesOf(number: unknown): Buffer {
   return bytes.subarray(first === -1 ? bytes.length : first)
 }
 
+function bitLength(bytes: Buffer): number {
+  return bytes.length === 0 ? 0 : 8 * bytes.length - Math.clz32(bytes[0] ?? 0) + 24
+}
+
 /** A kind of keys: their type and curve, and the algorithms of their signatures, which cost the same. */
 type Kind = { readonly kty: string; readonly crv?: string; readonly algorithms: readonly string[] }
 
@@ -93,8 +101,8 @@ const kinds: readonly Kind[] = [
 ]
 
 /**
- * Finds keys that are of no use, although the library takes them: RSA keys that are too large or have a long exponent, and keys without a
- * name that a token without one is not tried with, whatever its algorithm, since keys before them take all its checks.
+ * Finds keys that are of no use, although the library takes them: RSA keys that are too short, too large or have a long exponent, and keys
+ * without a name that a token without one is not tried with, whatever its algorithm, since keys before them take all its checks.
  *
  * @param keySet any text
  * @returns a description for each kind of such keys
@@ -104,12 +112,19 @@ export function findUntriedKeys(keySet: string): string[] {
     const ofKind = keysIn(keySet).filter(
       (key) => key.kty === kty && (crv === undefined || key.crv === crv) && canSign(key, algorithms),
     )
-    const keys = ofKind.filter((key) => !isTooCostly(key, algorithms))
+    const valid = ofKind.filter((key) => !isInvalid(key))
+    const keys = valid.filter((key) => !isTooCostly(key, algorithms))
     const tried = algorithms.map((alg) => triedWith(alg, keys))
     const untried = keys.filter((key) => key.kid === undefined && !tried.flat().includes(key))
     return [
       ...describe(
-        ofKind.length - keys.length,
+        ofKind.length - valid.length,
+        `(${kty})`,
+        'never used',
+        'an RSA key needs 2048 bits, and with more than 3072 an exponent of at most 64: use 65537',
+      ),
+      ...describe(
+        valid.length - keys.length,
         `(${kty})`,
         'never used',
         'the check of a signature takes more than 2 ms: use 8192 bits or less, and the exponent 65537',
@@ -128,8 +143,19 @@ function describe(count: number, which: string, what: string, why: string): stri
   return count === 0 ? [] : [`${count} of its keys ${which} ${count === 1 ? 'is' : 'are'} ${what}, as ${why}`]
 }
 
-/** Whether a single check with this key takes too much CPU time, so that it is not used. */
-export function isTooCostly(key: Pick<Key, 'n' | 'e'>, [alg = '']: readonly string[]): boolean {
+/** Whether this key verifies nothing, or a single check with it takes too much CPU time. */
+export function isUnusable(key: Key, algorithms: readonly string[]): boolean {
+  return isInvalid(key) || isTooCostly(key, algorithms)
+}
+
+/** Whether all checks with an RSA key fail: `jose` refuses a short one (RFC 7518 section 3.3), OpenSSL a large one with a long exponent. */
+function isInvalid({ kty, n, e }: Key): boolean {
+  const bits = bitLength(bytesOf(n))
+  if (kty !== 'RSA' || bits === 0) return false
+  return bits < MIN_RSA_BITS || (bits > SMALL_RSA_BITS && bitLength(bytesOf(e)) > MAX_LARGE_RSA_EXPONENT_BITS)
+}
+
+function isTooCostly(key: Pick<Key, 'n' | 'e'>, [alg = '']: readonly string[]): boolean {
   return areTooManyChecks([checkCostUs(alg, key)])
 }
 

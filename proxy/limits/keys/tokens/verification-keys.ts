@@ -1,5 +1,5 @@
 import { createLocalJWKSet, type JWK } from 'jose'
-import { areTooManyChecks, checkCostUs, isTooCostly, keysIn, modulusBytes } from './check-costs.ts'
+import { areTooManyChecks, checkCostUs, isUnusable, keysIn, modulusBytes } from './check-costs.ts'
 
 /** A key that verifies a signature. */
 export type VerificationKey = {
@@ -53,8 +53,8 @@ export function chooseFrom(keySet: string): KeyChooser | undefined {
     const chosen: VerificationKey[] = []
     for (const { jwk, find } of named.length > 0 ? named : others) {
       const key = await find({ alg }).catch(() => undefined)
-      // A key for something else, one that cannot be read, or one that is too large takes no check.
-      if (!key || isTooCostly(jwk, [alg])) continue
+      // A key for something else, one that cannot be read, or one that is too short or too large takes no check.
+      if (!key || isUnusable(jwk, [alg])) continue
       const checkUs = checkCostUs(alg, jwk)
       if (areTooManyChecks([...chosen.map((each) => each.checkUs), checkUs])) break
       const signatureLength = base64Length(signatureBytes[alg] ?? modulusBytes(jwk))

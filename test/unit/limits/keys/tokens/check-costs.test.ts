@@ -113,6 +113,22 @@ test.each<[string, string, string[]]>([
       ],
     ]),
   ),
+  ...[rsa(1024), rsa(2040), rsaWithExponent(3080, 65), rsaWithExponent(4096, 131)].map(
+    (invalid): [string, string, string[]] => [
+      `a key of ${invalid.n.length} characters that OpenSSL or jose refuses`,
+      keySet(invalid, ...repeat(8, rsa(2048))),
+      [
+        '1 of its keys (RSA) is never used, as an RSA key needs 2048 bits, and with more than 3072 an exponent of at most 64: use 65537',
+      ],
+    ],
+  ),
+  ...[rsa(2048), rsaWithExponent(3072, 65), rsaWithExponent(4096, 64)].map(
+    (valid): [string, string, string[]] => [
+      `a key of ${valid.n.length} characters and an exponent as long as it may be`,
+      keySet({ ...valid, kid: 'a' }),
+      [],
+    ],
+  ),
   ...(
     [
       { key_ops: ['encrypt'] },
