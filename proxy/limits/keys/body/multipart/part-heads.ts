@@ -7,6 +7,8 @@ export type Range = { readonly start: number; readonly end: number }
 /** What the head of a part says of its content. */
 export type PartHead = {
   readonly mayBeWide: boolean
+  /** Some charset that it names is not UTF-8: readers differ in which of several they take. */
+  readonly mayBeLatin1: boolean
   readonly isBase64: boolean
   readonly isQuoted: boolean
   readonly unread: UnreadKey | undefined
@@ -64,13 +66,15 @@ export class PartHeads {
     const words = (this.#words ??= wordsIn(this.#text))
     const charset = words.charset.firstIn(start, end)
     const has = (places: Places): boolean => places.firstIn(start, end) !== undefined
-    const isOther = charset !== undefined && words.usualCharset.firstIn(start, end) === undefined
+    const charsets = words.charset.countIn(start, end)
+    const mayBeLatin1 = charsets > words.usualCharset.countIn(start, end)
     const head: PartHead = {
       mayBeWide: charset !== undefined && words.width.firstIn(charset, end) !== undefined,
+      mayBeLatin1,
       isBase64: has(words.base64),
       isQuoted: has(words.quoted),
-      hasUnknownCharset: words.charset.countIn(start, end) > words.knownCharset.countIn(start, end),
-      unread: has(words.encoding) ? 'encoding' : isOther ? 'charset' : undefined,
+      hasUnknownCharset: charsets > words.knownCharset.countIn(start, end),
+      unread: has(words.encoding) ? 'encoding' : mayBeLatin1 ? 'charset' : undefined,
     }
     this.#known.set(start, head)
     return head

@@ -1,9 +1,16 @@
 import type { PartHead } from './part-heads.ts'
 
 /** What a content may say, as its head tells. */
-export function textsOf(content: string, { mayBeWide, isBase64, isQuoted }: PartHead): string[] {
+export function textsOf(content: string, head: PartHead): string[] {
+  const texts = bytesOf(content, head)
+  if (head.mayBeLatin1) texts.push(...texts.filter(isBeyondAscii).map(utf8OfLatin1))
+  if (head.mayBeWide) texts.push(...wideTexts(content))
+  return texts
+}
+
+/** As it was sent, and as its transfer encoding has it. */
+function bytesOf(content: string, { isBase64, isQuoted }: PartHead): string[] {
   const texts = [content]
-  if (mayBeWide) texts.push(...wideTexts(content))
   if (isBase64) {
     texts.push(Buffer.from(content, 'base64').toString('latin1'))
     // Formidable gives it as it is, without the last block.
@@ -11,6 +18,15 @@ export function textsOf(content: string, { mayBeWide, isBase64, isQuoted }: Part
   }
   if (isQuoted) texts.push(withoutQuotes(content))
   return texts
+}
+
+function isBeyondAscii(text: string): boolean {
+  return /[\x80-\xff]/.test(text)
+}
+
+/** What a text says to whom its bytes are characters of Latin-1. */
+function utf8OfLatin1(text: string): string {
+  return Buffer.from(text).toString('latin1')
 }
 
 const cleanBase64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}={0,2}|[A-Za-z0-9+/]{3}=?)?$/

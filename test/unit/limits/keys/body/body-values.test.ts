@@ -411,6 +411,20 @@ test('a query beside JSON of UTF-16, in which Django decodes its escapes, could 
   expect(keysOf(utf16, `${json}; charset=utf-16`, 'email', '/login?x=1')).toBeDefined()
 })
 
+test.each([
+  ['text/plain; charset=iso-8859-1', '\xc3\xa9', ''],
+  ['text/plain; charset=utf-8; charset=iso-8859-1', '\xc3\xa9', ''],
+  ['text/plain; charset=iso-8859-1; charset=utf-8', '\xc3\xa9', ''],
+  ['text/plain; charset=latin1', 'w6k=', 'Content-Transfer-Encoding: base64\r\n'],
+  ['text/plain; charset=latin1', '=C3=A9', 'Content-Transfer-Encoding: quoted-printable\r\n'],
+])(
+  'a part in Latin-1 counts for what it says there, as in Flask, and in UTF-8: %s',
+  (type, sent, encoding) => {
+    const body = multipart([[`${encoding}Content-Type: ${type}\r\n${named('email')}`, sent]])
+    expect(counts(keysOf(Buffer.from(body, 'latin1'), ofB), 'e', 'a\u00a9')).toEqual([1, 1, 1])
+  },
+)
+
 test('a part in an unknown charset that no rule counts by may be any', () => {
   const parts: [string, string][] = [
     [`${named('file')}\r\nContent-Type: text/csv; charset=windows-1251`, '\xe0'],
