@@ -193,7 +193,15 @@ const fieldNames: Readonly<Record<AccountPath, readonly string[]>> = {
   ],
 }
 
-function jsonText(random: Random, text: string): string {
+/** How a JSON text is drawn. */
+type JsonForm = {
+  /** Objects on the way to the account. */
+  readonly isAround: boolean
+  /** Nothing that only lenient parsers read: frameworks with strict ones would read next to no body. */
+  readonly isStrict: boolean
+}
+
+function jsonText(random: Random, text: string, { isStrict }: JsonForm): string {
   const written = Array.from(text).map((character) => {
     if (!chance(random, 0.1)) return JSON.stringify(character).slice(1, -1)
     return Array.from(
@@ -202,60 +210,54 @@ function jsonText(random: Random, text: string): string {
     ).join('')
   })
   if (chance(random, 0.03))
-    written.push(pick(random, ['\\ud800', '\\/', '\\u0000', '\\n', '\\x41', '\n', '\\']))
-  const quote = chance(random, 0.03) ? "'" : '"'
+    written.push(
+      pick(random, ['\\ud800', '\\/', '\\u0000', '\\n', ...(isStrict ? [] : ['\\x41', '\n', '\\'])]),
+    )
+  const quote = !isStrict && chance(random, 0.03) ? "'" : '"'
   return `${quote}${written.join('')}${quote}`
 }
 
-function blank(random: Random): string {
-  return chance(random, 0.85)
-    ? ''
-    : pick(random, [' ', '\n', '\t', '\r\n', '/* x */', '// x\n', '/*"*/', '\f', '\u00a0', '#x\n'])
+const blanks = [' ', '\n', '\t', '\r\n']
+const lenientBlanks = [...blanks, '/* x */', '// x\n', '/*"*/', '\f', '\u00a0', '#x\n']
+const words = ['7', '7.0', '1e2', '-0', '12345678901234567890', 'true', 'null', '1e400']
+const lenientWords = [...words, '0x7', '07', 'NaN', 'Infinity', '.5']
+
+function blank(random: Random, { isStrict }: JsonForm): string {
+  return chance(random, 0.85) ? '' : pick(random, isStrict ? blanks : lenientBlanks)
 }
 
-function jsonValue(random: Random, depth: number, isAround: boolean): string {
+function jsonValue(random: Random, depth: number, form: JsonForm): string {
+  const { isAround, isStrict } = form
   const draw = random()
-  if (!isAround && draw < 0.6) return jsonText(random, pick(random, accounts))
-  if (isAround ? draw < 0.1 : draw < 0.7)
-    return pick(random, [
-      '7',
-      '7.0',
-      '1e2',
-      '-0',
-      '12345678901234567890',
-      '0x7',
-      '07',
-      'NaN',
-      'true',
-      'null',
-      'Infinity',
-      '1e400',
-      '.5',
-    ])
+  if (!isAround && draw < 0.6) return jsonText(random, pick(random, accounts), form)
+  if (isAround ? draw < 0.1 : draw < 0.7) return pick(random, isStrict ? words : lenientWords)
   if (depth > 3) return '{}'
   return draw < 0.85
-    ? jsonObject(random, depth + 1, isAround && chance(random, 0.1))
-    : jsonArray(random, depth + 1, isAround)
+    ? jsonObject(random, depth + 1, { isStrict, isAround: isAround && chance(random, 0.1) })
+    : jsonArray(random, depth + 1, form)
 }
 
-function jsonObject(random: Random, depth: number, isAround: boolean): string {
+function jsonObject(random: Random, depth: number, form: JsonForm): string {
+  const { isAround, isStrict } = form
+  const isOdd = (part: number): boolean => !isStrict && chance(random, part)
   const members = many(random, isAround ? 2 : 4, () => {
-    const name = chance(random, 0.03)
-      ? 'email'
-      : jsonText(random, pick(random, isAround ? namesAround : names))
-    const separator = chance(random, 0.98) ? ':' : pick(random, ['=', '=>', '::', ''])
-    return `${blank(random)}${name}${blank(random)}${separator}${blank(random)}${jsonValue(random, depth, isAround)}`
+    const name = isOdd(0.03) ? 'email' : jsonText(random, pick(random, isAround ? namesAround : names), form)
+    const separator = isOdd(0.02) ? pick(random, ['=', '=>', '::', '']) : ':'
+    const value = jsonValue(random, depth, form)
+    return `${blank(random, form)}${name}${blank(random, form)}${separator}${blank(random, form)}${value}`
   })
-  return `{${members.join(chance(random, 0.98) ? ',' : pick(random, [';', ',,', ' ']))}${chance(random, 0.03) ? ',' : ''}${blank(random)}}`
+  const comma = isOdd(0.02) ? pick(random, [';', ',,', ' ']) : ','
+  return `{${members.join(comma)}${isOdd(0.03) ? ',' : ''}${blank(random, form)}}`
 }
 
-function jsonArray(random: Random, depth: number, isAround: boolean): string {
-  return `[${many(random, 3, () => jsonValue(random, depth, isAround)).join(',')}${chance(random, 0.03) ? ',' : ''}]`
+function jsonArray(random: Random, depth: number, form: JsonForm): string {
+  const last = !form.isStrict && chance(random, 0.03) ? ',' : ''
+  return `[${many(random, 3, () => jsonValue(random, depth, form)).join(',')}${last}]`
 }
 
 function json(random: Random, path: AccountPath): string {
-  const isAround = path !== 'email'
-  const text = chance(random, 0.8) ? jsonObject(random, 0, isAround) : jsonArray(random, 0, isAround)
+  const form = { isAround: path !== 'email', isStrict: chance(random, 0.5) }
+  const text = chance(random, 0.8) ? jsonObject(random, 0, form) : jsonArray(random, 0, form)
   const before = chance(random, 0.05) ? pick(random, ['\ufeff', ' ', ")]}',\n", '\u2028', '/**/']) : ''
   const after = chance(random, 0.08) ? pick(random, [' x', text, '\n{}', '&email=z', ';', '}', '\0']) : ''
   const all = before + text + after
@@ -341,6 +343,8 @@ function multipart(random: Random, boundary: string, path: AccountPath): string 
           ...[
             'Content-Type: text/plain',
             'Content-Type: text/plain; charset=utf-16',
+            withCharset(random, 'Content-Type: text/plain'),
+            withCharset(random, 'Content-Type: text/plain'),
             withCharset(random, 'Content-Type: text/plain'),
             'Content-Type: application/json',
           ],
