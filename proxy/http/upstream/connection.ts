@@ -245,7 +245,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     } catch (error) {
       this.socket.destroy()
       exchange?.onFailure(
-        new UpstreamFailure('exception', 'exception while upgrading the connection', false, error),
+        new UpstreamFailure('exception', 'exception while upgrading the connection', { cause: error }),
       )
     }
   }
@@ -351,12 +351,11 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   #fail(kind: FailureKind, message: string, cause?: unknown): void {
     const exchange = this.#exchange
-    const onReusedConnection = this.#life.isReused && this.#parser.untouched
+    const isReset = kind === 'reset'
+    const onReusedConnection = isReset && this.#life.isReused && this.#parser.untouched
     this.socket.destroy()
-    const isUnsent = kind === 'reset' && this.#writer.isUnsent
-    this.#close(
-      exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause, isUnsent),
-    )
+    const isUnprocessed = isReset && this.#writer.isUnsent
+    this.#close(exchange && new UpstreamFailure(kind, message, { onReusedConnection, isUnprocessed, cause }))
   }
 
   /** Ends the exchange, and tells the owner, once, that the connection has closed. */

@@ -29,21 +29,26 @@ export function isBeforeSending(kind: FailureKind): boolean {
   return beforeSending.has(kind)
 }
 
-export class UpstreamFailure extends Error {
+/** Facts about a failure by which the request may be sent again. */
+export type FailureFacts = {
+  /** The connection had served a request before, and not one byte of a response to this one arrived. */
+  readonly onReusedConnection?: boolean
+  /** The backend has not begun with the request, whatever its method: it says so, or was not sent it. */
+  readonly isUnprocessed?: boolean
+  /** The exception, for the log. */
+  readonly cause?: unknown
+}
+
+export class UpstreamFailure extends Error implements FailureFacts {
   override readonly name = 'UpstreamFailure'
   readonly kind: FailureKind
-  /** The connection had served a request before, and not one byte of a response to this one arrived. */
   readonly onReusedConnection: boolean
-
-  /** The backend has not begun with the request, whatever its method: it says so, or was not sent it. */
   readonly isUnprocessed: boolean
 
   constructor(
     kind: FailureKind,
     message: string,
-    onReusedConnection = false,
-    cause?: unknown,
-    isUnprocessed = false,
+    { onReusedConnection = false, isUnprocessed = false, cause }: FailureFacts = {},
   ) {
     super(message, { cause })
     this.kind = kind

@@ -1,7 +1,7 @@
 import { constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import type { Writable } from 'node:stream'
 import type { UpstreamChannel, UpstreamExchange, UpstreamRequest } from '../exchange.ts'
-import { UpstreamFailure, type FailureKind } from '../failure.ts'
+import { UpstreamFailure, type FailureFacts, type FailureKind } from '../failure.ts'
 import { ResponseSyntaxError } from '../response/response-head.ts'
 import { InterimBytes } from '../response/interim-bytes.ts'
 import { ResponseDeadline, type UpstreamTimeouts } from '../response-deadline.ts'
@@ -219,7 +219,7 @@ export class UpstreamStream implements UpstreamChannel {
       `the backend closed the stream (code ${code ?? 0})`,
       {
         isUnprocessed: isUnprocessed && !this.#answered,
-        onReused: !this.#answered && (isUnprocessed || (isLost && isReused)),
+        onReusedConnection: !this.#answered && (isUnprocessed || (isLost && isReused)),
       },
     )
     this.#owner.onClosed(this)
@@ -235,11 +235,7 @@ export class UpstreamStream implements UpstreamChannel {
     }
   }
 
-  #fail(
-    kind: FailureKind,
-    message: string,
-    why: { readonly cause?: unknown; readonly onReused?: boolean; readonly isUnprocessed?: boolean } = {},
-  ): void {
+  #fail(kind: FailureKind, message: string, facts?: FailureFacts): void {
     const exchange = this.#exchange
     if (!exchange) return
     this.#exchange = undefined
@@ -252,8 +248,6 @@ export class UpstreamStream implements UpstreamChannel {
     }
     // A stream that is paused would not close.
     stream?.resume()
-    exchange.onFailure(
-      new UpstreamFailure(kind, message, why.onReused ?? false, why.cause, why.isUnprocessed ?? false),
-    )
+    exchange.onFailure(new UpstreamFailure(kind, message, facts))
   }
 }
