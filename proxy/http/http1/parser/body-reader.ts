@@ -141,7 +141,7 @@ export class BodyReader {
   #readChunkSize(bytes: Buffer, from: number): number {
     const plain = this.#plainLine
     if (this.#lines.partialBytes === 0 && plain.read(bytes, from)) {
-      checkExtension(plain.next - from, true)
+      checkExtension(plain.next - from)
       this.#beginChunk(plain.size, plain.next - from - 2)
       return plain.next
     }
@@ -151,7 +151,8 @@ export class BodyReader {
       return bytes.length
     }
     this.#isInExtension = false
-    checkExtension(line.length - line.indexOf(';'), line.includes(';'))
+    const extension = line.indexOf(';')
+    if (extension !== -1) checkExtension(line.length - extension)
     const size = chunkLine.exec(line)?.[1]
     if (size === undefined || size.length > maxSizeDigits) throw new RequestSyntaxError('invalid chunk size')
     const bytesOfChunk = Number.parseInt(size, 16)
@@ -177,9 +178,9 @@ export class BodyReader {
         throw new RequestSyntaxError('invalid chunk size')
       this.#isInExtension = extension !== -1
     }
-    checkExtension(this.#lines.partialBytes - maxSizeDigits, this.#isInExtension)
-    if (!this.#isInExtension && this.#lines.partialBytes > maxSizeDigits)
-      throw new RequestSyntaxError('invalid chunk size')
+    const bytesBeyondSize = this.#lines.partialBytes - maxSizeDigits
+    if (this.#isInExtension) checkExtension(bytesBeyondSize)
+    else if (bytesBeyondSize > 0) throw new RequestSyntaxError('invalid chunk size')
   }
 
   #readChunkEnd(bytes: Buffer, from: number): number {
@@ -211,7 +212,7 @@ export class BodyReader {
   }
 }
 
-function checkExtension(bytes: number, isThere: boolean): void {
-  if (isThere && bytes > maxExtensionBytes)
+function checkExtension(bytes: number): void {
+  if (bytes > maxExtensionBytes)
     throw new RequestSyntaxError('a chunk extension is too large', 'extension-size')
 }
