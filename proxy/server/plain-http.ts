@@ -1,6 +1,7 @@
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { errors } from '../../shared/error-replies.ts'
 import type { Fault } from '../http/connection/http1/faults.ts'
+import { socketBeneath } from '../http/connection/tls/socket-beneath.ts'
 
 /** Unread data would reset the connection, and the response with it. */
 const LINGER_MS = 2_000
@@ -23,8 +24,8 @@ export function isPlainHttp(error: NodeJS.ErrnoException): boolean {
  * @returns whether it could be answered
  */
 export function answerPlainHttp(secured: Socket): boolean {
-  const { _parent: socket } = secured as { _parent?: unknown }
-  if (!(socket instanceof Socket) || socket.destroyed) return false
+  const socket = socketBeneath(secured)
+  if (!socket || socket.destroyed) return false
   const { status, reason, body } = plainHttp.reply
   socket.on('error', () => undefined)
   socket.end(

@@ -1,4 +1,4 @@
-import { Socket, type Server } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import type { Log } from '../../../shared/log.ts'
 import type { ConnectionAddresses } from '../message/messages.ts'
@@ -10,6 +10,7 @@ import { idleSince, type Connection } from './connection.ts'
 import { createEviction } from './eviction.ts'
 import { http2ConnectionOn } from './http2/connections.ts'
 import { NamedAddresses } from './named-addresses.ts'
+import { socketBeneath } from './tls/socket-beneath.ts'
 
 /** The peer of a connection. */
 type Peer = {
@@ -250,11 +251,4 @@ function createLimitReachedLog(
     )
   })
   return () => tell(undefined)
-}
-
-/** The socket below TLS. */
-function socketBeneath(secured: Socket): Socket | undefined {
-  // Undocumented, but as old as TLS in Node, which uses it for timeouts itself.
-  const { _parent: socket } = secured as { _parent?: unknown }
-  return socket instanceof Socket ? socket : undefined
 }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { linesOf } from '../message/headers.ts'
 import type { ClientRequest } from '../message/messages.ts'
 
 // RFC 6455 section 4.1: 16 bytes in base64.
@@ -60,6 +61,6 @@ type UpgradeAnswer = { readonly upgrade: string | undefined; readonly fields: re
  */
 function acceptsHandshake({ headers }: ClientRequest, { upgrade, fields }: UpgradeAnswer): boolean {
   const accepted = hash('sha1', `${headers['sec-websocket-key'] ?? ''}${webSocketGuid}`, 'base64')
-  const answers = fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === 'sec-websocket-accept')
+  const answers = linesOf(fields, 'sec-websocket-accept')
   return upgrade?.toLowerCase() === 'websocket' && answers.length === 1 && answers[0] === accepted
 }
