@@ -56,7 +56,7 @@ export class Http1Response extends ClientResponse {
   writeHead(status: number, fields: readonly string[]): void {
     if (this.headersSent || this.destroyed) return
     const { method, httpVersion } = this.req
-    const { text, framing, persistent } = writeHead(status, fields, {
+    const { text, framing, persistent } = finalHead(status, fields, {
       toHead: method === 'HEAD',
       takesChunks: httpVersion !== '1.0',
       persistent: this.shouldKeepAlive,
@@ -182,7 +182,7 @@ type ResponseConditions = {
   readonly keepAliveLine: string
 }
 
-type WrittenHead = {
+type FinalHead = {
   readonly text: string
   readonly framing: ResponseFraming
   readonly persistent: boolean
@@ -196,11 +196,11 @@ const closes = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
  *
  * @param fields name, value, name, value… with names in lower case
  */
-function writeHead(
+function finalHead(
   status: number,
   fields: readonly string[],
   { toHead, takesChunks, persistent, keepAliveLine }: ResponseConditions,
-): WrittenHead {
+): FinalHead {
   let text = statusLine(status)
   let hasDate = false
   let hasLength = false
