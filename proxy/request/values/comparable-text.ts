@@ -34,18 +34,19 @@ export function comparableRareText(text: string): string | undefined {
 }
 
 function comparable(text: string): string {
-  const decomposed = text
-    .normalize('NFKD')
-    .slice(0, MAX_CHARACTERS)
-    .toUpperCase()
-    .toLowerCase()
-    .normalize('NFKD')
-  return plainDigits(
-    withUsualLetters(decomposed.replace(unseen, '').replaceAll('+', ' ').replaceAll('l\u00b7', 'l')),
+  const decomposed = text.normalize('NFKD').slice(0, MAX_CHARACTERS)
+  const seen = decomposed.replace(unseen, '')
+  // Of nearly all names in Latin letters nothing else is left to do.
+  if (isAscii.test(seen) && !decomposed.includes(iotaMark)) return spaced(seen.toLowerCase())
+  const cased = decomposed.toUpperCase().toLowerCase()
+  const folded = cased === decomposed ? seen : cased.normalize('NFKD').replace(unseen, '')
+  return spaced(
+    plainDigits(withUsualLetters(folded.replaceAll('l\u00b7', 'l'))).replace(rareCharacters, rareStandIn),
   )
-    .replace(rareCharacters, rareStandIn)
-    .replace(blanks, ' ')
-    .trim()
+}
+
+function spaced(text: string): string {
+  return text.replaceAll('+', ' ').replace(blanks, ' ').trim()
 }
 
 /**
@@ -59,6 +60,8 @@ const isPlain = /^(?:[!-~]| (?! ))*$/
 const blanks = /\s+/g
 const isAscii = /^[\0-\x7f]*$/
 const controls = /[\0-\x08\x0e-\x1f\x7f]/g
+/** A mark that is a letter in upper case. */
+const iotaMark = '\u0345'
 /** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */
 const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\0-\x08\x0e-\x1f\x7f-\x9f\uFFFD]/gu
 /** Those of `unseenLetters` that NFKC makes a space with a mark: a second reading keeps the space. */
