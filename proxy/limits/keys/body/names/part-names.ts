@@ -18,7 +18,7 @@ const nameParameter =
   /n[\s"\\]*a[\s"\\]*m[\s"\\]*e[\s"\\]*(?:[*\d]+[\s"\\]*)?=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
 const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
 // No two `\s*` follow each other: a head full of blanks would take cubic time.
-const namePiece = /name\s*(?:\*\s*(?:(\d+)\s*)?(?:\*\s*)?)?=\s*("[^"]*"?|[^;]*)/gi
+const namePiece = /name\s*(\*\s*(?:(\d+)\s*)?(?:\*\s*)?)?=\s*("[^"]*"?|[^;]*)/gi
 
 /** The line end before a line that PHP appends to the line before it, as it has no colon or begins with a blank. */
 const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
@@ -87,14 +87,16 @@ function namesInLines(header: string): readonly string[] | undefined {
  * Names in several pieces (RFC 2231 section 3), as they stand there, and by their numbers. To Werkzeug one without a
  * number begins anew.
  *
- * @returns undefined if they are too long
+ * @returns undefined if they are too long, or one of them may go on after a semicolon
  */
 function continuedNames(header: string): readonly string[] | undefined {
   const pieces: { readonly number: number; readonly text: string }[] = []
   const names: string[] = []
   let length = 0
   for (let found = namePiece.exec(header); found; found = namePiece.exec(header)) {
-    const [, number = '', sent = ''] = found
+    const [, star = '', number = '', sent = ''] = found
+    const isExtended = star.trimEnd().endsWith('*')
+    if (isExtended && namePiece.lastIndex < header.length && isCutExtended(sent)) return undefined
     const text = sent.trim().replaceAll('"', '')
     names.push(number === '' ? text : (names.at(-1) ?? '') + text)
     if (number !== '') pieces.push({ number: Number(number), text })
@@ -103,6 +105,14 @@ function continuedNames(header: string): readonly string[] | undefined {
   }
   const ordered = pieces.toSorted((a, b) => a.number - b.number)
   return [...names, ordered.map(({ text }) => text).join('')]
+}
+
+/**
+ * Whether a semicolon is in the charset or the language of an extended value, where none can be. Werkzeug reads on after it, and Python
+ * takes `UTF-8;` for UTF-8: `name*=UTF-8;''email`.
+ */
+function isCutExtended(sent: string): boolean {
+  return sent !== '' && !sent.startsWith('"') && sent.split("'", 3).length < 3
 }
 
 function unquoted(text: string): string {

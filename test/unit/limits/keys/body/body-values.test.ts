@@ -272,6 +272,16 @@ test.each([
   expect(counts(keysOf(body, ofB), 'a')[0]).toBe(1)
 })
 
+test.each(["name*=UTF-8;''email", "name*=UTF-8'e;n'email", "name*0*=UTF-8;''email"])(
+  'a part is refused whose name goes on after a semicolon, as in Flask: %s',
+  (parameter) => {
+    const part = (sent: string): string => multipart([[`Content-Disposition: form-data; ${sent}`, 'a']])
+    expect(keysOf(part(parameter), ofB)).toBeUndefined()
+    expect(counts(keysOf(part("name*=UTF-8'en'email; filename*=UTF-8''x;"), ofB), 'a')[0]).toBe(1)
+    expect(counts(keysOf(part('name*0=em; name*1=ail'), ofB), 'a')[0]).toBe(1)
+  },
+)
+
 test('a line counts as the end of a part to Rack only if nothing is after the boundary', () => {
   expect(
     counts(keysOf('--b\r\nContent-Disposition: form-data; name=email\r\n\r\na--bb--b\r\n', ofB), 'a--bb')[0],
