@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { MAX_BUFFERED_BYTES, readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
+import { pauseReading } from '../message/pause-reading.ts'
 import { countWholeRequests, PipelinedBytes } from './pipelined-bytes.ts'
 import { PrefaceWatch } from './preface.ts'
 import { RequestParser, type RequestSink } from './parser/request-parser.ts'
@@ -18,8 +19,13 @@ export type InputOwner = RequestSink & {
   leaveToHttp2(bytes: Buffer): void
 }
 
-/** Reading pauses while so many bytes are buffered: of the body of a request, and after it. */
+/** Reading pauses when so many bytes are buffered: of the body of a request, and after it. */
 const MAX_BUFFERED_INPUT = 64 * 1024
+/**
+ * It pauses at the end of the turn when so many are buffered by then: nobody reads the body yet. What one turn brings of a body that is
+ * read at once costs no pause.
+ */
+const MAX_WAITING_INPUT = 16 * 1024
 
 /**
  * The input of a connection: reads one request at a time. Bytes after a request are buffered, and read when it has been answered. While
@@ -35,6 +41,8 @@ export class Input implements Reader, BodyReading {
   #buffered: Buffer | undefined
   #pipelined: PipelinedBytes | undefined
   #isReading = true
+  /** Whether to pause is decided at the end of this turn. */
+  #pausesSoon = false
   #isDiscarded = false
   #hasReceived = false
   #headSinceMs: number | undefined
@@ -144,13 +152,37 @@ export class Input implements Reader, BodyReading {
 
   #updateReading(): void {
     if (!this.#owner.isOpen) return
+    const bytes = this.#waitingBytes
+    if (bytes < MAX_WAITING_INPUT) this.#resume()
+    else if (bytes >= MAX_BUFFERED_INPUT) this.#pause()
+    else if (this.#isReading && !this.#pausesSoon) {
+      this.#pausesSoon = true
+      setImmediate(() => this.#pauseIfWaiting())
+    }
+  }
+
+  /** Bytes of the body of a request, and after it, that nobody has read. */
+  get #waitingBytes(): number {
     const { request } = this.#owner
     const bodyBytes = !request || request.complete ? 0 : request.bufferedBytes
-    const reads = bodyBytes + (this.#pipelined?.bytes ?? 0) < MAX_BUFFERED_INPUT
-    if (reads === this.#isReading) return
-    this.#isReading = reads
-    if (reads) this.#socket.resume()
-    else this.#socket.pause()
+    return bodyBytes + (this.#pipelined?.bytes ?? 0)
+  }
+
+  #pauseIfWaiting(): void {
+    this.#pausesSoon = false
+    if (this.#owner.isOpen && this.#waitingBytes >= MAX_WAITING_INPUT) this.#pause()
+  }
+
+  #pause(): void {
+    if (!this.#isReading) return
+    this.#isReading = false
+    pauseReading(this.#socket)
+  }
+
+  #resume(): void {
+    if (this.#isReading) return
+    this.#isReading = true
+    this.#socket.resume()
   }
 
   /** The request in flight has been answered: reads the buffered bytes up to the end of the next one. */

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { pauseReading } from '../message/pause-reading.ts'
 import { AnsweredStreams } from './answered-streams.ts'
 import {
   ConnectionError,
@@ -285,7 +286,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     if (this.#isPaused || this.isClosed) return
     this.#isPaused = true
     this.#input.partSinceMs = undefined
-    this.socket.pause()
+    pauseReading(this.socket)
   }
 
   readonly #onDrain = (): void => {
