@@ -1,3 +1,4 @@
+import { detachBuffer } from '../../message/detach-buffer.ts'
 import type { ClientRequest } from '../../message/messages.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 
@@ -5,6 +6,8 @@ import type { TableUse } from '../../../telemetry/telemetry.ts'
 const TOTAL_BYTES = 64 * 1024 * 1024
 const CLIENT_BYTES = TOTAL_BYTES / 4
 const SMALLEST_ROOM = 1024
+/** Of a larger read, a body that is a small part is copied. */
+const MAX_SMALL_READ = 4 * 1024
 
 /**
  * The memory for held bodies. One client gets at most a quarter of it, and no more than is left free, as with `ClientShares`: four
@@ -152,25 +155,29 @@ export class HeldBody {
 
   /** Buffers a piece, even if it exceeds the memory for bodies. Returns whether there was memory for it. */
   #append(chunk: Buffer): boolean {
-    const { memory, client } = this.#options
     const needed = this.#bytes + chunk.length
-    // The only piece of a body is used at once, and needs no copy.
+    // The only piece of a body needs no copy, and keeps what it was read with: mostly only the head of its request.
     if (this.#bytes === 0 && this.#request.complete && this.#request.bufferedBytes === 0) {
-      this.#room = chunk
+      this.#room = chunk.buffer.byteLength > MAX_SMALL_READ ? detachBuffer(chunk) : chunk
       this.#bytes = needed
-      return true
+      return this.#reserve(this.#room.buffer.byteLength)
     }
     let hasRoom = true
     if (needed > this.#room.length) {
       const more = Math.max(needed, 2 * this.#room.length, SMALLEST_ROOM) - this.#room.length
-      hasRoom = memory.reserve(client, more)
-      if (hasRoom) this.#reservedBytes += more
+      hasRoom = this.#reserve(more)
       const room = Buffer.allocUnsafeSlow(this.#room.length + more)
       this.#room.copy(room, 0, 0, this.#bytes)
       this.#room = room
     }
     chunk.copy(this.#room, this.#bytes)
     this.#bytes = needed
+    return hasRoom
+  }
+
+  #reserve(bytes: number): boolean {
+    const hasRoom = this.#options.memory.reserve(this.#options.client, bytes)
+    if (hasRoom) this.#reservedBytes += bytes
     return hasRoom
   }
 

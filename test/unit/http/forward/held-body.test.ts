@@ -30,6 +30,35 @@ describe('a body that is held back', () => {
     expect(memory.readUse()).toMatchObject({ size: 0, evictions: 0 })
   })
 
+  test('the only piece of a body is counted with the memory that it keeps, and copied if that is much', async () => {
+    const keptBytes = async (read: number, body: number): Promise<number> => {
+      const memory = new HeldBodyMemory()
+      const { stream, read: bodies } = hold(memory)
+      Object.assign(stream, { complete: true, bufferedBytes: 0 })
+      stream.end(Buffer.from(new ArrayBuffer(read), read - body))
+      await turn()
+      expect(bodies).toEqual([Buffer.alloc(body)])
+      return memory.readUse().size
+    }
+    expect(await keptBytes(65_536, 60_000)).toBe(65_536)
+    expect(await keptBytes(65_536, 100)).toBe(100)
+    expect(await keptBytes(400, 100)).toBe(400)
+  })
+
+  test('the only pieces of many bodies cannot use up the memory for all', async () => {
+    const memory = new HeldBodyMemory()
+    const answers: string[] = []
+    for (let i = 0; i < 300; i++) {
+      const { stream, read } = hold(memory)
+      Object.assign(stream, { complete: true, bufferedBytes: 0 })
+      stream.end(Buffer.from(new ArrayBuffer(65_536)))
+      await turn()
+      answers.push(typeof read[0] === 'string' ? read[0] : 'held')
+    }
+    expect(answers.slice(0, 256)).toEqual(Array.from({ length: 256 }, () => 'held'))
+    expect(answers.slice(256)).toEqual(Array.from({ length: 44 }, () => 'memory'))
+  })
+
   test('a body larger than the limit is not read further', async () => {
     const { stream, held, read } = hold(new HeldBodyMemory())
     stream.write(Buffer.alloc(64 * 1024))
