@@ -156,6 +156,14 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     else this.#deadline.clear()
   }
 
+  get maxWaitingBytes(): number {
+    return 0
+  }
+
+  get waitingBytes(): number {
+    return this.socket.readableLength
+  }
+
   /** Stops reading the response until `resume`: the client is slower than the backend. */
   pause(): void {
     this.socket.pause()

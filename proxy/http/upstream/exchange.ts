@@ -72,6 +72,10 @@ export type UpstreamChannel = {
   /** Stops reading the response until `resume`: the client is slower than the backend. */
   pause(): void
   resume(): void
+  /** Bytes of the response that may still be received after `pause`, and are kept until `resume`. */
+  readonly maxWaitingBytes: number
+  /** Bytes of the response that have been received and are kept. */
+  readonly waitingBytes: number
   /** Fails the exchange in progress with an exception that it threw. */
   failFor(error: unknown): void
   /** Aborts the exchange in progress and closes the connection, as an incomplete message is on it. */

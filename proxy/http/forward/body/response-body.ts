@@ -16,6 +16,10 @@ export type ResponseSource = {
   /** Stops reading until `resume`. */
   pause(): void
   resume(): void
+  /** Bytes that it may still receive after `pause`, and keep until `resume`. */
+  readonly maxWaitingBytes: number
+  /** Bytes that it has received and keeps. */
+  readonly waitingBytes: number
 }
 
 /**
@@ -41,9 +45,9 @@ export class ResponseBody {
     response.onDrain = this.#onDrain
   }
 
-  /** Bytes that have been read and not been written to the response. */
+  /** Bytes that have been received and not been written to the response. */
   get bufferedBytes(): number {
-    return this.#buffered.bytes
+    return this.#buffered.bytes + (this.#source?.waitingBytes ?? 0)
   }
 
   /** How often the client has read some of its pending response. */
@@ -99,7 +103,9 @@ export class ResponseBody {
 
   #pauseIfFull(): void {
     const { perResponseBytes, totalBytes, bufferedBytes } = this.#readAhead
-    if (this.#paused || (this.#buffered.bytes < perResponseBytes && bufferedBytes < totalBytes)) return
+    if (this.#paused) return
+    const heldBytes = this.#buffered.bytes + (this.#source?.maxWaitingBytes ?? 0)
+    if (heldBytes < perResponseBytes && bufferedBytes < totalBytes) return
     this.#paused = true
     this.#source?.pause()
   }

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { UpstreamTimeouts } from '../response-deadline.ts'
 import type { UpstreamExchange } from '../exchange.ts'
 import type { FailureKind } from '../failure.ts'
-import { UpstreamStream, type StreamOwner } from './stream.ts'
+import { STREAM_WINDOW, UpstreamStream, type StreamOwner } from './stream.ts'
 
 /** Maximum concurrent streams of a session, even if the backend allows more: further ones go to other sessions. */
 export const MAX_SESSION_STREAMS = 256
@@ -16,9 +16,8 @@ const MAX_RESETS = 100
 const IDLE_MS = 60_000
 /** How long a session without requests may take to close. */
 const LINGER_MS = 5_000
-/** Bytes of all responses on a session that the backend may send ahead, and of one of them. */
+/** Bytes of all responses on a session that the backend may send ahead. */
 const SESSION_WINDOW = 1024 * 1024
-const STREAM_WINDOW = 128 * 1024
 
 const sessionOptions = {
   settings: { enablePush: false, initialWindowSize: STREAM_WINDOW },

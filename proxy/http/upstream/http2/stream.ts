@@ -1,5 +1,7 @@
 import { constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import type { Writable } from 'node:stream'
+import { detachBuffer } from '../../message/detach-buffer.ts'
+import { askForNothing } from '../../message/pause-reading.ts'
 import type { UpstreamChannel, UpstreamExchange, UpstreamRequest } from '../exchange.ts'
 import { UpstreamFailure, type FailureFacts, type FailureKind } from '../failure.ts'
 import { ResponseSyntaxError } from '../response/response-head.ts'
@@ -8,6 +10,9 @@ import { ResponseDeadline, type UpstreamTimeouts } from '../response-deadline.ts
 import { listBytes, readResponseHead, requestFields } from './fields.ts'
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants
+
+/** Bytes of a response that the backend may send ahead. */
+export const STREAM_WINDOW = 128 * 1024
 
 /** Callbacks of a stream to its session. */
 export type StreamOwner = {
@@ -76,7 +81,8 @@ export class UpstreamStream implements UpstreamChannel {
     })
     this.#stream = stream
     this.#streamId = stream.id
-    this.#watchEnd(stream)
+    askForNothing(stream)
+    this.#watchPushes(stream)
     stream.on('headers', (_fields, _flags, raw: readonly string[]) =>
       this.#guard(() => this.#onInterimResponse(raw)),
     )
@@ -116,6 +122,14 @@ export class UpstreamStream implements UpstreamChannel {
     if (this.#answered) return
     if (stalled) this.#deadline.awaitAnswer()
     else this.#deadline.clear()
+  }
+
+  get maxWaitingBytes(): number {
+    return STREAM_WINDOW
+  }
+
+  get waitingBytes(): number {
+    return this.#stream?.readableLength ?? 0
   }
 
   pause(): void {
@@ -189,14 +203,18 @@ export class UpstreamStream implements UpstreamChannel {
   }
 
   /**
-   * Node ends a stream that is reset with NO_ERROR as one that the backend has ended, and has no event that tells them apart. It
-   * ends it by this method in both cases, and after a reset the stream is closed by then.
+   * Node hands a stream its content, and the end of it, by `push`.
+   *
+   * - It ends a stream that is reset with NO_ERROR as one that the backend has ended, and has no event that tells them apart. After a reset
+   *   the stream is closed by then.
+   * - Content is a part of what one read of the session has brought for all its streams. If it has to wait, it must not keep all of that.
    */
-  #watchEnd(stream: ClientHttp2Stream): void {
+  #watchPushes(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream)
     stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
       if (chunk === null && !stream.closed) this.#hasWholeResponse = true
-      return push(chunk, encoding)
+      const waits = Buffer.isBuffer(chunk) && stream.isPaused()
+      return push(waits ? detachBuffer(chunk) : chunk, encoding)
     }
   }
 

@@ -19,7 +19,7 @@ class SlowResponse {
 }
 
 const makeReadAhead = () => ({ perResponseBytes: 2_000_000, totalBytes: 10_000_000, bufferedBytes: 0 })
-const source = { pause: () => undefined, resume: () => undefined }
+const source = { pause: () => undefined, resume: () => undefined, maxWaitingBytes: 0, waitingBytes: 0 }
 
 test('a buffered body is written in order, keeps little more memory than its bytes, and is counted', () => {
   const response = new SlowResponse()
@@ -46,4 +46,15 @@ test('no buffered body is left when its client disconnects', () => {
   body.push(Buffer.alloc(100))
   body.drop()
   expect([body.bufferedBytes, readAhead.bufferedBytes]).toEqual([0, 0])
+})
+
+test('what the source keeps of the response is counted, and leaves room for less', () => {
+  let pauses = 0
+  const readAhead = { ...makeReadAhead(), perResponseBytes: 100_000 }
+  const keeping = { ...source, pause: () => pauses++, maxWaitingBytes: 60_000, waitingBytes: 50_000 }
+  const body = new ResponseBody(new SlowResponse() as unknown as ClientResponse, readAhead, keeping)
+  body.push(Buffer.alloc(30_000))
+  expect([body.bufferedBytes, pauses]).toEqual([80_000, 0])
+  body.push(Buffer.alloc(10_000))
+  expect([body.bufferedBytes, pauses]).toEqual([90_000, 1])
 })
