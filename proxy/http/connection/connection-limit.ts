@@ -64,7 +64,7 @@ export type ConnectionLimit = {
 export const admitted = 'admitted'
 
 /** At most one log line in this time says that `maxConnections` is reached. */
-const fullLineMs = 60_000
+const FULL_LINE_MS = 60_000
 
 /**
  * Passes connections on to a server's own listeners within limits. A connection over its client's limit is closed
@@ -237,7 +237,7 @@ function createLimitReachedLog(
   { log, logAddresses, maxConnections }: ConnectionLimitOptions,
   counts: ClientCounts,
 ): () => void {
-  const tell = paceLines<undefined>(fullLineMs, (newConnections) => {
+  const tell = paceLines<undefined>(FULL_LINE_MS, (newConnections) => {
     const [client, mostOfOneClient] = counts.largest() ?? []
     log.warn(
       {

@@ -6,9 +6,9 @@ import type { Http1Connections } from './http1/connections.ts'
 import type { Http2Connections } from './http2/connections.ts'
 
 /** How often connections that have fallen idle are closed while the others finish. */
-const sweepMs = 50
+const SWEEP_MS = 50
 /** How long requests may still arrive on an HTTP/2 connection after its GOAWAY. */
-const maxNoticeMs = 500
+const MAX_NOTICE_MS = 500
 
 export type Draining = {
   readonly connectionLimit: ConnectionLimit
@@ -36,7 +36,7 @@ export function drain(
       // A request may have been answered a moment ago: its client may still be reading, or have sent another one.
       for (const connection of http1.betweenRequests()) connection.closeSoon()
       closeUnused()
-    }, sweepMs)
+    }, SWEEP_MS)
     const cutOff = setTimeout(() => {
       const connections = Array.from(connectionLimit.connections).filter(
         (each) => idleSince(each) === undefined,
@@ -46,7 +46,7 @@ export function drain(
       http2.destroy()
       connectionLimit.closeAll()
     }, graceMs)
-    http2.close(Math.min(maxNoticeMs, graceMs / 2))
+    http2.close(Math.min(MAX_NOTICE_MS, graceMs / 2))
     for (const { socket } of http1.betweenRequests()) socket.destroy()
     closeUnused()
     server.close(() => {

@@ -19,11 +19,11 @@ export type EvictionOptions<Subject> = {
  * A client loses a busy connection only if it has at least this many times as many as the newcomer, the new one
  * included.
  */
-const farMore = 8
+const MIN_TIMES_NEWCOMER = 8
 /** The share of the limit for which victims are chosen at a time. */
-const batchShare = 1 / 64
+const BATCH_SHARE = 1 / 64
 /** If few connections are idle, the next search waits for this many times the duration of the last one. */
-const restFactor = 10
+const REST_FACTOR = 10
 
 /**
  * Makes room for new connections at the limit, as nginx does: closes an idle connection, the longest idle one of the
@@ -39,7 +39,7 @@ export function createEviction<Subject>(
   options: EvictionOptions<Subject>,
 ): (newcomersConnections: number) => boolean {
   const { open, capacity, clientOf, idleSince, openedAt, close, now } = options
-  const batch = Math.max(1, Math.floor(capacity * batchShare))
+  const batch = Math.max(1, Math.floor(capacity * BATCH_SHARE))
   // Both in reverse order.
   let idle: Victim<Subject>[] = []
   let busy: Victim<Subject>[] = []
@@ -59,7 +59,7 @@ export function createEviction<Subject>(
     idle = chooseVictims(idleOnes, batch).reverse()
     busy = idle.length === batch ? [] : chooseVictims(busyOnes, batch - idle.length).reverse()
     const endedMs = now()
-    nextLookMs = idle.length === batch ? endedMs : endedMs + restFactor * (endedMs - startedMs)
+    nextLookMs = idle.length === batch ? endedMs : endedMs + REST_FACTOR * (endedMs - startedMs)
   }
   const closeIdle = (): boolean => {
     for (let victim = idle.pop(); victim; victim = idle.pop()) {
@@ -72,7 +72,7 @@ export function createEviction<Subject>(
   const closeBusy = (newcomersConnections: number): boolean => {
     for (let victim = busy.pop(); victim; victim = busy.pop()) {
       if (!open.has(victim.subject)) continue
-      if (victim.rank < farMore * (newcomersConnections + 1)) {
+      if (victim.rank < MIN_TIMES_NEWCOMER * (newcomersConnections + 1)) {
         busy.push(victim)
         return false
       }

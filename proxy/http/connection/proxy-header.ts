@@ -15,9 +15,9 @@ export class ProxyHeaderError extends Error {
 
 const signature1 = Buffer.from('PROXY ')
 const signature2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
-const maxBytes1 = 107
+const MAX_V1_BYTES = 107
 /** Version 2 allows 64 KiB of extensions. Proxies send a few hundred bytes, with a certificate a few thousand. */
-const maxBytes2 = 16 * 1024
+const MAX_V2_BYTES = 16 * 1024
 const line1 = /^PROXY (?:UNKNOWN(?: [\x20-\x7e]*)?|TCP([46]) (\S+) (\S+) (\d{1,5}) (\d{1,5}))$/
 
 /** Version 2: the command in the low four bits next to the version, family and transport in one byte. */
@@ -27,7 +27,7 @@ const tcp4 = 0x11
 const tcp6 = 0x21
 /** Without an address, or with a Unix socket's address, which does not identify a client. */
 const withoutAddress = new Set([0x00, 0x31])
-const fixedBytes2 = 16
+const V2_FIXED_BYTES = 16
 
 /**
  * Reads a header of the PROXY protocol, version 1 or 2, from the beginning of what a connection has brought
@@ -49,9 +49,9 @@ function startsLike(received: Buffer, signature: Buffer): boolean {
 }
 
 function parseVersion1(received: Buffer): ProxyHeader | undefined {
-  const end = received.subarray(0, maxBytes1).indexOf('\r\n')
+  const end = received.subarray(0, MAX_V1_BYTES).indexOf('\r\n')
   if (end === -1) {
-    if (received.length >= maxBytes1) throw new ProxyHeaderError('version 1 header longer than 107 bytes')
+    if (received.length >= MAX_V1_BYTES) throw new ProxyHeaderError('version 1 header longer than 107 bytes')
     return undefined
   }
   const matched = line1.exec(received.toString('latin1', 0, end))
@@ -71,13 +71,13 @@ function isPort(text: string): boolean {
 }
 
 function parseVersion2(received: Buffer): ProxyHeader | undefined {
-  if (received.length < fixedBytes2) return undefined
+  if (received.length < V2_FIXED_BYTES) return undefined
   const command = received.readUInt8(12)
   const family = received.readUInt8(13)
   const length = received.readUInt16BE(14)
-  const bytes = fixedBytes2 + length
+  const bytes = V2_FIXED_BYTES + length
   if (command !== local && command !== proxied) throw new ProxyHeaderError('unknown version or command')
-  if (bytes > maxBytes2) throw new ProxyHeaderError('header larger than 16 KiB')
+  if (bytes > MAX_V2_BYTES) throw new ProxyHeaderError('header larger than 16 KiB')
   const needed = command === local || withoutAddress.has(family) ? 0 : addressBytes(family)
   if (length < needed) throw new ProxyHeaderError('header too short for its addresses')
   if (received.length < bytes) return undefined
@@ -91,8 +91,10 @@ function addressBytes(family: number): number {
 }
 
 function addressAt(received: Buffer, family: number): string {
-  if (family === tcp4) return received.subarray(fixedBytes2, fixedBytes2 + 4).join('.')
-  const groups = Array.from({ length: 8 }, (_, i) => received.readUInt16BE(fixedBytes2 + 2 * i).toString(16))
+  if (family === tcp4) return received.subarray(V2_FIXED_BYTES, V2_FIXED_BYTES + 4).join('.')
+  const groups = Array.from({ length: 8 }, (_, i) =>
+    received.readUInt16BE(V2_FIXED_BYTES + 2 * i).toString(16),
+  )
   return groups.join(':')
 }
 

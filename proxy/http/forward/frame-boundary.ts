@@ -1,5 +1,5 @@
 /** Header, extended length and mask together (RFC 6455 section 5.2). */
-const maxHeadBytes = 14
+const MAX_HEAD_BYTES = 14
 
 /**
  * Follows one direction of a WebSocket and knows whether the forwarded bytes end with a complete frame: only there can
@@ -8,7 +8,7 @@ const maxHeadBytes = 14
  * Reads only the headers of frames, and of them only what it needs to find the next.
  */
 export class FrameBoundary {
-  readonly #head = Buffer.alloc(maxHeadBytes)
+  readonly #head = Buffer.alloc(MAX_HEAD_BYTES)
   #headBytes = 0
   /** Bytes left of the frame whose head has been read. */
   #left = 0

@@ -27,7 +27,7 @@ export type TunnelOptions = {
 }
 
 /** How long one side may take to close after the other has closed, or after both were asked to. */
-const closingMs = 2_000
+const CLOSING_MS = 2_000
 
 // A close frame with status 1001, "going away" (RFC 6455 sections 5.5.1 and 7.4.1): to a client, and masked, as frames to
 // a server must be. A mask protects from attacker-chosen content. A close frame has none, so the mask is all zeros.
@@ -133,7 +133,7 @@ class Tunnel {
   #endSoon(): void {
     this.#timer ??= setTimeout(() => {
       for (const { socket } of this.#sides) socket.destroy()
-    }, closingMs)
+    }, CLOSING_MS)
   }
 }
 

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 
 /** How long the client's bytes are read and dropped after the last byte has been sent. */
-const lingerMs = 2_000
+const LINGER_MS = 2_000
 /** How long the client may take to read the bytes written before. */
-const takeMs = 60_000
+const READ_MS = 60_000
 
 /**
  * Closes a connection such that the bytes written on it arrive (nginx calls it lingering close): waits a moment for the client to close
@@ -11,10 +11,10 @@ const takeMs = 60_000
  */
 export function closeSoon(socket: Socket): void {
   const destroy = (): void => void socket.destroy()
-  let timer = setTimeout(destroy, takeMs)
+  let timer = setTimeout(destroy, READ_MS)
   const linger = (): void => {
     clearTimeout(timer)
-    timer = setTimeout(destroy, lingerMs)
+    timer = setTimeout(destroy, LINGER_MS)
   }
   socket.once('close', () => clearTimeout(timer))
   socket.resume()

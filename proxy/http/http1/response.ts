@@ -8,7 +8,7 @@ import type { Output } from './output.ts'
 import type { Http1Request } from './request.ts'
 
 /** A request body of up to this size is read and dropped, so that the connection can be reused. */
-const maxDrainedBytes = 64 * 1024
+const MAX_DRAINED_BYTES = 64 * 1024
 
 /** A client with more pending output gets no interim responses until it reads. */
 const MAX_PENDING_BYTES_BEFORE_INTERIM = 16 * 1024
@@ -123,7 +123,7 @@ export class Http1Response extends ClientResponse {
   #drainsCheaply(): boolean {
     const { headers } = this.req
     if (headers['transfer-encoding'] !== undefined || headers.expect !== undefined) return false
-    return Number(headers['content-length'] ?? 0) <= maxDrainedBytes
+    return Number(headers['content-length'] ?? 0) <= MAX_DRAINED_BYTES
   }
 
   closeAfterResponse(): void {

@@ -32,7 +32,7 @@ export type ConnectionOwner = {
 }
 
 /** How long to wait for a response that the backend may have sent before it stopped reading the request. */
-const responseAfterResetMs = 1_000
+const RESPONSE_AFTER_RESET_MS = 1_000
 
 /**
  * A connection to the backend: one exchange at a time and no pipelining, so that a lost connection fails one request
@@ -325,7 +325,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     if (this.#exchange && !this.socket.destroyed && !this.#writer.isUnsent) {
       readOnAfterError(this.socket)
       this.isWritable = false
-      if (!this.#answered) this.#deadline.awaitWithin(responseAfterResetMs, 'reset')
+      if (!this.#answered) this.#deadline.awaitWithin(RESPONSE_AFTER_RESET_MS, 'reset')
     } else {
       if (!this.#exchange && !this.#isClosed) this.#owner.onClosedIdle(this)
       this.#fail('reset', error.message)

@@ -9,10 +9,10 @@ export type OverdueTimes = {
 }
 
 /** Clients rely on the `Keep-Alive` header: a connection stays open this much longer, so that it does not close under a request. */
-const graceMs = 1_000
-const maxSweepMs = 500
+const GRACE_MS = 1_000
+const MAX_SWEEP_MS = 500
 /** To close a connection takes time, over TLS a tenth of a millisecond, and many may be overdue in the same sweep. */
-const maxEndedPerTurn = 8
+const MAX_ENDED_PER_TURN = 8
 
 /**
  * Closes connections that are idle for too long, or on which the head of a request arrives too slowly. One sweep looks at all
@@ -33,7 +33,7 @@ export class OverdueConnections {
     this.#open = open
     this.#times = times
     this.#now = now
-    const sweepMs = Math.min(maxSweepMs, headersMs / 4, idleMs / 4)
+    const sweepMs = Math.min(MAX_SWEEP_MS, headersMs / 4, idleMs / 4)
     this.#sweep = setInterval(() => afterInput(() => this.#endOverdue()), sweepMs)
     this.#sweep.unref()
   }
@@ -55,7 +55,7 @@ export class OverdueConnections {
   #endInTurns(connections: Http1Connection[]): void {
     this.#isEnding = false
     const nowMs = this.#now()
-    for (const connection of connections.splice(0, maxEndedPerTurn)) {
+    for (const connection of connections.splice(0, MAX_ENDED_PER_TURN)) {
       // Bytes buffered until the end of the turn arrived in time.
       connection.readBuffered()
       const overdue = this.#overduePart(connection, nowMs)
@@ -73,6 +73,6 @@ export class OverdueConnections {
     const { headSinceMs, idleSinceMs } = connection
     if (headSinceMs !== undefined) return nowMs - headSinceMs >= headersMs ? 'head' : undefined
     if (idleSinceMs === undefined || !connection.isOpen) return undefined
-    return nowMs - idleSinceMs >= idleMs + graceMs ? 'request' : undefined
+    return nowMs - idleSinceMs >= idleMs + GRACE_MS ? 'request' : undefined
   }
 }

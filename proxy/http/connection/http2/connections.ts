@@ -30,7 +30,7 @@ export type Http2Connections = {
   destroy(): void
 }
 
-const sweepMs = 1_000
+const SWEEP_MS = 1_000
 
 const connectionsOfSockets = new WeakMap<Socket, Http2Connection>()
 
@@ -53,7 +53,7 @@ export function createHttp2Connections(
         else if (nowMs - idleSinceMs >= (requests === 0 ? headersMs : idleMs)) connection.close()
       }
     },
-    Math.min(sweepMs, idleMs / 4, headersMs / 4),
+    Math.min(SWEEP_MS, idleMs / 4, headersMs / 4),
   )
   sweep.unref()
 

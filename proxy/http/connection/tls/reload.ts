@@ -24,13 +24,13 @@ type CertificateWatchOptions = {
 }
 
 /** Files that change together are read once, when both have settled. */
-const settleMs = 100
+const SETTLE_MS = 100
 /**
  * A pair that does not match is checked again before the error is logged: one file may be written later than the other.
  */
-const secondLookMs = 1_000
+const SECOND_LOOK_MS = 1_000
 /** For systems without change notifications, such as network file systems. */
-const pollMs = 10_000
+const POLL_MS = 10_000
 
 /**
  * Reloads a certificate and its key when they change on disk. The directories are watched rather than the files, which
@@ -61,7 +61,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
       validity?.watch(pair.cert)
     } catch (error) {
       const reason = reasonOf(error)
-      if (!isSecondLook) lookIn(secondLookMs, true)
+      if (!isSecondLook) lookIn(SECOND_LOOK_MS, true)
       else if (reason !== reported) {
         reported = reason
         log.error(
@@ -74,11 +74,11 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   }
 
   const directories = new Set([certFile, keyFile].map((file) => dirname(resolve(file))))
-  const watchers = [...directories].map((directory) => watchDirectory(directory, () => lookIn(settleMs)))
+  const watchers = [...directories].map((directory) => watchDirectory(directory, () => lookIn(SETTLE_MS)))
   const poll = setInterval(() => {
     validity?.check()
     void look(false)
-  }, pollMs).unref()
+  }, POLL_MS).unref()
   return {
     async reload() {
       reported = ''

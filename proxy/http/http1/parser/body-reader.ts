@@ -20,9 +20,9 @@ const inChunk = 2
 const inChunkEnd = 3
 const inTrailers = 4
 
-const maxExtensionBytes = 16 * 1024
+const MAX_EXTENSION_BYTES = 16 * 1024
 /** Digits of a chunk size, leading zeros included. */
-const maxSizeDigits = 1024
+const MAX_SIZE_DIGITS = 1024
 
 /** RFC 9112 section 7.1.1, without blanks, which other parsers read as a part of the size. */
 const chunkLine =
@@ -154,7 +154,8 @@ export class BodyReader {
     const extension = line.indexOf(';')
     if (extension !== -1) checkExtension(line.length - extension)
     const size = chunkLine.exec(line)?.[1]
-    if (size === undefined || size.length > maxSizeDigits) throw new RequestSyntaxError('invalid chunk size')
+    if (size === undefined || size.length > MAX_SIZE_DIGITS)
+      throw new RequestSyntaxError('invalid chunk size')
     const bytesOfChunk = Number.parseInt(size, 16)
     if (bytesOfChunk > Number.MAX_SAFE_INTEGER) throw new RequestSyntaxError('chunk size overflow')
     this.#beginChunk(bytesOfChunk, line.length)
@@ -178,7 +179,7 @@ export class BodyReader {
         throw new RequestSyntaxError('invalid chunk size')
       this.#isInExtension = extension !== -1
     }
-    const bytesBeyondSize = this.#lines.partialBytes - maxSizeDigits
+    const bytesBeyondSize = this.#lines.partialBytes - MAX_SIZE_DIGITS
     if (this.#isInExtension) checkExtension(bytesBeyondSize)
     else if (bytesBeyondSize > 0) throw new RequestSyntaxError('invalid chunk size')
   }
@@ -213,6 +214,6 @@ export class BodyReader {
 }
 
 function checkExtension(bytes: number): void {
-  if (bytes > maxExtensionBytes)
+  if (bytes > MAX_EXTENSION_BYTES)
     throw new RequestSyntaxError('a chunk extension is too large', 'extension-size')
 }

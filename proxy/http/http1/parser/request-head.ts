@@ -27,7 +27,7 @@ export type RequestHead = {
 }
 
 const methods = new Map(METHODS.map((method) => [method, method]))
-const maxMethodLength = Math.max(...METHODS.map(({ length }) => length))
+const MAX_METHOD_LENGTH = Math.max(...METHODS.map(({ length }) => length))
 const otherVersion = /^HTTP\/([0-9]\.[0-9])$/
 const digits = /^[0-9]+$/
 const HORIZONTAL_TAB = 0x09
@@ -159,7 +159,7 @@ export class HeadReader {
 export function beginsLikeRequest(text: string): boolean {
   const methodEnd = text.indexOf(' ')
   if (methodEnd !== -1) return methods.has(text.slice(0, methodEnd))
-  return text.length <= maxMethodLength && METHODS.some((method) => method.startsWith(text))
+  return text.length <= MAX_METHOD_LENGTH && METHODS.some((method) => method.startsWith(text))
 }
 
 /** Whether there is a tab among the blanks before `end`. */

@@ -4,7 +4,7 @@ import type { UpstreamConnection } from '../connection.ts'
 import { UnansweredConnections, type Unanswered } from './unanswered.ts'
 
 /** How often it is checked whether idle connections keep the backend from accepting others. */
-const checkMs = 10
+const CHECK_MS = 10
 
 /**
  * Which connections of a pool the backend has accepted, and which may still wait in its backlog. Closes idle ones if they seem to
@@ -83,7 +83,7 @@ export class BackendBacklog {
   }
 
   #checkSoon(): void {
-    this.#check ??= setTimeout(() => afterInput(() => this.#closeIdle()), checkMs)
+    this.#check ??= setTimeout(() => afterInput(() => this.#closeIdle()), CHECK_MS)
   }
 
   /** Closes idle connections for unanswered ones. Runs periodically while there are both. */

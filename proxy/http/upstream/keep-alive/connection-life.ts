@@ -1,10 +1,10 @@
 /** A backend that says nothing of how long it keeps an idle connection is assumed to keep it this long. */
-const assumedKeepAliveMs = 4_000
-const maxKeepAliveMs = 60_000
+const ASSUMED_KEEP_ALIVE_MS = 4_000
+const MAX_KEEP_ALIVE_MS = 60_000
 /** Stop using a connection this much before the backend closes it. */
-const keepAliveMarginMs = 1_000
+const KEEP_ALIVE_MARGIN_MS = 1_000
 /** A backend may close a connection that has waited so long for its first request. */
-const longWaitMs = 100
+const LONG_WAIT_MS = 100
 
 /** Limits how long a connection is reused: only new connections look up the backend's address again. */
 export class ConnectionLife {
@@ -13,7 +13,7 @@ export class ConnectionLife {
   #served = 0
   #waitsSinceMs: number | undefined
   #hasWaited = false
-  #keepAliveMs = assumedKeepAliveMs
+  #keepAliveMs = ASSUMED_KEEP_ALIVE_MS
 
   /**
    * @param maxRequests that it may serve; 0 means no limit
@@ -31,7 +31,7 @@ export class ConnectionLife {
 
   beginExchange(now: () => number): void {
     if (this.#served === 0 && this.#waitsSinceMs !== undefined)
-      this.#hasWaited = now() - this.#waitsSinceMs >= longWaitMs
+      this.#hasWaited = now() - this.#waitsSinceMs >= LONG_WAIT_MS
   }
 
   /**
@@ -46,7 +46,7 @@ export class ConnectionLife {
 
   /** The backend has said how long it keeps the connection open while it is idle. */
   setAnnouncedKeepAlive(durationMs: number): void {
-    this.#keepAliveMs = Math.min(durationMs, maxKeepAliveMs)
+    this.#keepAliveMs = Math.min(durationMs, MAX_KEEP_ALIVE_MS)
   }
 
   /**
@@ -61,7 +61,7 @@ export class ConnectionLife {
 
   #idleUntil(nowMs: number): number | undefined {
     const isRetired = (this.#served > 0 && this.#served === this.#maxRequests) || nowMs >= this.#retireAtMs
-    if (isRetired || this.#keepAliveMs <= keepAliveMarginMs) return undefined
-    return Math.min(nowMs + this.#keepAliveMs - keepAliveMarginMs, this.#retireAtMs)
+    if (isRetired || this.#keepAliveMs <= KEEP_ALIVE_MARGIN_MS) return undefined
+    return Math.min(nowMs + this.#keepAliveMs - KEEP_ALIVE_MARGIN_MS, this.#retireAtMs)
   }
 }

@@ -5,7 +5,7 @@ import { JoinedBytes, MIN_SEPARATE_BYTES } from '../../message/joined-bytes.ts'
 import {
   checkLineLength,
   checkTrailerLength,
-  maxChunkLineBytes,
+  MAX_CHUNK_LINE_BYTES,
   parseChunkSize,
   withoutCr,
 } from './chunks.ts'
@@ -88,7 +88,7 @@ export class ChunkedReader {
     const line = this.#plainLine
     let at = 0
     while (this.#partial.length === 0 && line.read(chunk, at)) {
-      if (line.next - at > maxChunkLineBytes) break
+      if (line.next - at > MAX_CHUNK_LINE_BYTES) break
       this.#beginChunk(line.size, line.next - at - 2)
       at = line.next
       if (line.size === 0) return chunk.subarray(at)

@@ -2,13 +2,13 @@ import { ResponseSyntaxError } from './response-head.ts'
 
 // A line with a chunk size (RFC 9112 section 7.1): leading zeros, up to 13 hexadecimal digits, which stay below 2^52, and extensions,
 // which are ignored.
-export const maxChunkLineBytes = 1024
+export const MAX_CHUNK_LINE_BYTES = 1024
 const MAX_TRAILER_BYTES = 64 * 1024
 const chunkLine = /^0*([0-9a-fA-F]{1,13})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 
 /** @param bytes of the line of a chunk, with its CR @throws {ResponseSyntaxError} if it is too long */
 export function checkLineLength(bytes: number): void {
-  if (bytes > maxChunkLineBytes) throw new ResponseSyntaxError('line longer than 1 KiB in a chunked body')
+  if (bytes > MAX_CHUNK_LINE_BYTES) throw new ResponseSyntaxError('line longer than 1 KiB in a chunked body')
 }
 
 /** @param bytes of all trailers, with their line ends @throws {ResponseSyntaxError} if they are too long */

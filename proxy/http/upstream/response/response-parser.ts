@@ -29,7 +29,7 @@ const inChunked = 3
 const untilClose = 4
 
 const nothing = Buffer.alloc(0)
-const maxHeadBytes = 64 * 1024
+const MAX_HEAD_BYTES = 64 * 1024
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
@@ -127,7 +127,7 @@ export class ResponseParser {
     // Each byte is searched once, however small the pieces: the end of an unfinished head can only be in the new bytes.
     const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before) : -1
     // An unfinished head may already have all but the last byte of its end.
-    if (headEnd === -1 ? bytes.length > maxHeadBytes + 3 : headEnd > maxHeadBytes)
+    if (headEnd === -1 ? bytes.length > MAX_HEAD_BYTES + 3 : headEnd > MAX_HEAD_BYTES)
       throw new ResponseSyntaxError('response head larger than 64 KiB')
     if (headEnd === -1) {
       const problem = problemOfUnfinishedHead(bytes, before)

@@ -4,7 +4,7 @@ import type { UpstreamFailure } from '../failure.ts'
 type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 
 /** To send the reply to one that fails takes a tenth of a millisecond over TLS. */
-const maxFailedPerTurn = 8
+const MAX_FAILED_PER_TURN = 8
 
 /**
  * Exchanges that wait for a connection to the backend, each for a bounded time. Clients are served in turn, and the
@@ -80,7 +80,7 @@ export class ExchangeQueue {
 
   #failSome(nowMs: number, failureOf: () => UpstreamFailure): void {
     this.#isFailing = false
-    for (let failed = 0; failed < maxFailedPerTurn; failed++) {
+    for (let failed = 0; failed < MAX_FAILED_PER_TURN; failed++) {
       const overdue = this.#takeOverdue(nowMs)
       if (!overdue) return
       overdue.onFailure(failureOf())

@@ -12,7 +12,7 @@ export type WaitingOptions = {
 }
 
 /** How often the queues are checked. */
-const checkMs = 20
+const CHECK_MS = 20
 
 /** The exchanges that wait for a connection of a pool, and those that wait for their turn to upload. */
 export class WaitingExchanges {
@@ -87,6 +87,6 @@ export class WaitingExchanges {
       this.#check = undefined
       this.#onCheck()
       if (this.size > 0 || this.uploads > 0) this.#checkSoon()
-    }, checkMs)
+    }, CHECK_MS)
   }
 }
