@@ -85,6 +85,33 @@ const validJson: BodyRow = {
   wrap: (content) => `[${content}1]`,
 }
 
+/** Characters that count for nothing, one for each digit. */
+const unseen = [
+  '\u00ad',
+  '\u034f',
+  '\u0345',
+  '\u200b',
+  '\u200c',
+  '\u200d',
+  '\u2060',
+  '\u180b',
+  '\u0301',
+  '\ufe0f',
+].map((text) => Buffer.from(text).toString('latin1'))
+
+const spellings: BodyRow = {
+  ...validJson,
+  name: 'a batch of JSON with many spellings of one account',
+  units: ['a', 'é', 'ᾳ', 'ß', 'ﷺ', '😀'].map(
+    (account) => `{"user":{"email":"${Buffer.from(account).toString('latin1')}{n}"}},`,
+  ),
+  atoms: [],
+  wrap: (content) => {
+    const spelled = content.replace(/\d/g, (digit) => unseen[Number(digit)] ?? '').slice(0, largestBytes - 3)
+    return `[${spelled.slice(0, spelled.lastIndexOf('},') + 2)}1]`
+  },
+}
+
 const looseJson: BodyRow = {
   ...json,
   name: 'a body of broken JSON',
@@ -278,6 +305,7 @@ const uncleanMultipart: BodyRow = {
 const rowsByType: readonly (readonly [BodyRow, type: string])[] = [
   [json, 'application/json'],
   [validJson, 'application/json'],
+  [spellings, 'application/json'],
   [looseJson, 'application/json'],
   [form, 'application/x-www-form-urlencoded'],
   [multipart, 'multipart/form-data; boundary=b; boundary="b-"'],

@@ -1,20 +1,28 @@
 /** Bytes of values, beyond ASCII or with escapes, that are taken apart in a body: the longest addresses of a hundred clients. */
 const MAX_UNUSUAL_BYTES = 32 * 1024
+/** Such values, however short: a body has room for two thousand spellings of one account, and may name a hundred accounts. */
+const MAX_UNUSUAL_VALUES = 128
 /** A longer value is no address. */
 const MAX_ADDRESS_LENGTH = 320
 /** The part of `MAX_UNUSUAL_BYTES` that values longer than an address may take. */
 const MAX_LONG_BYTES = 16 * 1024
 
-/** Limits how many bytes of the values in a body are decoded, or compared letter by letter. */
+/** Limits how many of the values in a body, and bytes of these, are decoded or compared letter by letter. */
 export class UnusualBytes {
+  #values = 0
   #bytes = 0
   #longBytes = 0
 
-  /** Returns false, and the request is refused, if there is no room for a value so long. */
+  /** Returns false, and the request is refused, if there is no room for one more value, or for one so long. */
   take(length: number): boolean {
+    this.#values += 1
     this.#bytes += length
     if (length > MAX_ADDRESS_LENGTH) this.#longBytes += length
-    return this.#bytes <= MAX_UNUSUAL_BYTES && this.#longBytes <= MAX_LONG_BYTES
+    return (
+      this.#values <= MAX_UNUSUAL_VALUES &&
+      this.#bytes <= MAX_UNUSUAL_BYTES &&
+      this.#longBytes <= MAX_LONG_BYTES
+    )
   }
 
   /** Counts what a value has become longer by. */

@@ -739,6 +739,18 @@ test('32 long values in letters of other scripts are too many to take apart', ()
   expect(keysOf(JSON.stringify(emails.slice(0, 8)), json)?.requests.size).toBe(8)
 })
 
+test('a body may have 128 spellings of one account with characters that count for nothing', () => {
+  const spelled = (count: number): string => {
+    const marks = ['\u00ad', '\u200b']
+    const spellings = Array.from({ length: count }, (_, i) =>
+      Array.from(i.toString(2), (digit) => marks[Number(digit)]).join(''),
+    )
+    return JSON.stringify(spellings.map((marked) => ({ email: `a${marked}` })))
+  }
+  expect(counts(keysOf(spelled(128), json), 'a')).toEqual([128, undefined])
+  expect(keysOf(spelled(129), json)).toBeUndefined()
+})
+
 test('values with letters beyond ASCII are taken apart up to 32 KiB, those of a hundred clients', () => {
   const part = partOf('email')
   const sent: SentBody = { unread: 'missing' }
