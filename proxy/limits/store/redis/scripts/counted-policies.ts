@@ -1,17 +1,17 @@
 import type { Policy } from '../../../../policy.ts'
 import type { Algorithm } from '../../../algorithms/algorithm.ts'
-import { algorithms, isReserved, usualAlgorithm } from '../../../algorithms/registry.ts'
+import { isReserved, usualAlgorithm } from '../../../algorithms/registry.ts'
 import type { AlgorithmUse } from '../checks/rights.ts'
 import { createDescriber, type RedisPolicy } from '../keys.ts'
 import { loadWhenConnected, withUndeclaredKeys, type RedisClient, type RedisScript } from '../run-script.ts'
-import { decideByPlansScript, decideScript } from './decide.ts'
+import { decideScript } from './decide.ts'
 import { decidePlainScript, decideSingleScript } from './decide-plain.ts'
 import { giveBackLeasesScript, takeLeasesScript } from './lease.ts'
 import { settleScript } from './settle.ts'
 
 /**
- * The policies that have been counted so far, as far as they say which scripts Redis needs. A script is loaded when the first policy
- * that needs it is described, and from then on at each new connection.
+ * The policies that have been counted so far, and the scripts that Redis needs for them. A script is loaded ahead of the first command
+ * that runs it, and from then on at each new connection.
  */
 export class CountedPolicies {
   /** A policy in the form that the scripts take, made once. */
@@ -22,8 +22,8 @@ export class CountedPolicies {
   readonly #reserves = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** The algorithms of policies that read the plans of clients. */
   readonly #planned = new Set<Algorithm>()
-  /** All that have decided requests: some have the numbers of policies written in them. */
-  readonly #used = new Set([decideSingleScript, decidePlainScript])
+  /** Scripts that have decided requests: some have the numbers of policies written in them. */
+  readonly #used = new Set([decideScript(new Set([usualAlgorithm])), decideSingleScript, decidePlainScript])
   /** Units have been taken ahead under some policy. */
   #isLeasing = false
 
@@ -61,11 +61,7 @@ export class CountedPolicies {
   }
 
   #add(policy: Policy, { algorithm, plans }: RedisPolicy): void {
-    if (plans !== undefined && !this.#planned.has(algorithm)) {
-      this.#planned.add(algorithm)
-      this.#load(decideByPlansScript(new Set([algorithm])))
-    }
-    if (!this.#reserves.has(algorithm)) this.#load(decideScript(new Set([algorithm])))
+    if (plans !== undefined) this.#planned.add(algorithm)
     if (policy.lease !== undefined && !this.#isLeasing) {
       this.#isLeasing = true
       leaseScripts.forEach(this.#load)
@@ -76,25 +72,11 @@ export class CountedPolicies {
 
   /** All that are needed: those that decide in a cluster with undeclared keys too. */
   #scripts(): RedisScript[] {
-    const deciding = new Set([
-      ...Array.from(this.#reserves.keys(), (algorithm) => decideScript(new Set([algorithm]))),
-      decideScript(new Set(algorithms)),
-      ...this.#planScripts(),
-      ...this.#used,
-    ])
     return [
-      ...deciding,
-      ...(this.#isCluster ? Array.from(deciding, withUndeclaredKeys) : []),
+      ...this.#used,
+      ...(this.#isCluster ? Array.from(this.#used, withUndeclaredKeys) : []),
       settleScript,
       ...(this.#isLeasing ? leaseScripts : []),
-    ]
-  }
-
-  #planScripts(): RedisScript[] {
-    if (this.#planned.size === 0) return []
-    return [
-      ...Array.from(this.#planned, (algorithm) => decideByPlansScript(new Set([algorithm]))),
-      decideByPlansScript(new Set(algorithms)),
     ]
   }
 }
