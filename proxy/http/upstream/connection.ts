@@ -156,6 +156,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     else this.#deadline.clear()
   }
 
+  /** Node reads on after a pause, until its buffer has 64 KiB: these are not a part of the room for a slow client, but are counted. */
   get maxWaitingBytes(): number {
     return 0
   }

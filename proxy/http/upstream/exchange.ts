@@ -72,7 +72,7 @@ export type UpstreamChannel = {
   /** Stops reading the response until `resume`: the client is slower than the backend. */
   pause(): void
   resume(): void
-  /** Bytes of the response that may still be received after `pause`, and are kept until `resume`. */
+  /** Bytes of the response that may still be received after `pause`, and are kept until `resume`, for which room is left. */
   readonly maxWaitingBytes: number
   /** Bytes of the response that have been received and are kept. */
   readonly waitingBytes: number

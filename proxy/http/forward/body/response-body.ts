@@ -16,7 +16,7 @@ export type ResponseSource = {
   /** Stops reading until `resume`. */
   pause(): void
   resume(): void
-  /** Bytes that it may still receive after `pause`, and keep until `resume`. */
+  /** Bytes that it may still receive after `pause`, and keep until `resume`, for which room is left. */
   readonly maxWaitingBytes: number
   /** Bytes that it has received and keeps. */
   readonly waitingBytes: number
