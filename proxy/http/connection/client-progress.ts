@@ -4,7 +4,7 @@ import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 export type PacedExchange = {
   readonly request: ClientRequest
   readonly response: ClientResponse
-  /** Undefined until the request is forwarded, or its body is read for the decision. */
+  /** The progress of the forwarding; undefined until the request is forwarded, or its body is read for the decision. */
   readonly forwarding: ForwardProgress | undefined
   /** The response has been sent or the client has gone. */
   readonly isFinished: boolean
@@ -20,7 +20,7 @@ export type PacedExchange = {
 
 /** The part of forwarding that waits for the client. */
 export type ForwardProgress = {
-  /** It is waiting for the client to send more of the request body. */
+  /** Whether the exchange is waiting for the client to send more of the request body. */
   readonly waitsForBody: boolean
   /** The backend failed during its response: only the received part is left to write. */
   readonly isTruncated: boolean

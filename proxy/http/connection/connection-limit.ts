@@ -63,7 +63,7 @@ export type ConnectionLimit = {
 /** The event with which a server without TLS reports a connection that it may serve. */
 export const admitted = 'admitted'
 
-/** At most one log line in this time says that `maxConnections` is reached. */
+/** `maxConnections` is logged as reached at most once in this time. */
 const FULL_LINE_MS = 60_000
 
 /**
@@ -84,7 +84,7 @@ class LimitedConnections implements ConnectionLimit {
   readonly #open = new Set<Connection>()
   readonly #counts = new ClientCounts()
   readonly #named = new NamedAddresses()
-  /** With TLS: connections by the socket beneath it, which was accepted. */
+  /** With TLS, the connection of each accepted socket, which the TLS socket wraps. */
   readonly #beneath = new WeakMap<Socket, Connection>()
   readonly #makeRoom: (newcomersConnections: number) => boolean
   readonly #logFull: () => void

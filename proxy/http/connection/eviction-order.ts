@@ -1,9 +1,9 @@
 /** A connection that could be closed to make room. */
 export type Candidate<Subject> = {
   readonly subject: Subject
-  /** Its client; each connection of an unknown client counts as a client of its own. */
+  /** The client that the connection counts for; each connection of an unknown client counts as a client of its own. */
   readonly client: string | undefined
-  /** When it became idle, or was opened. The earliest is closed first. */
+  /** When the connection became idle, or was opened. The earliest is closed first. */
   readonly sinceMs: number
 }
 

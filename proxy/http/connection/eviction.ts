@@ -6,7 +6,7 @@ export type EvictionOptions<Subject> = {
   readonly open: ReadonlySet<Subject>
   readonly capacity: number
   readonly clientOf: (subject: Subject) => string | undefined
-  /** Since when it has been idle, in monotonic milliseconds; undefined if it is busy. */
+  /** When the subject became idle, in monotonic milliseconds; undefined if it is busy. */
   readonly idleSince: (subject: Subject) => number | undefined
   readonly openedAt: (subject: Subject) => number
   /** Closes a connection, and removes it from `open` before it returns. */

@@ -4,8 +4,8 @@ import type { ConnectionAddresses } from '../message/messages.ts'
 type Named = { readonly socket: Socket; readonly address: string | undefined }
 
 /**
- * What the PROXY headers of trusted proxies say of their connections, as long as these are open: the client's address, or that
- * there is none.
+ * What the PROXY headers of trusted proxies say about their connections while these are open: the client's address, or that there is
+ * none.
  */
 export class NamedAddresses {
   // By the addresses and ports of both ends, as a TLS socket shares nothing else with the socket beneath it. A load balancer may use one

@@ -25,7 +25,7 @@ const local = 0x20
 const proxied = 0x21
 const tcp4 = 0x11
 const tcp6 = 0x21
-/** Without an address, or with a Unix socket's address, which does not identify a client. */
+/** Address families that do not identify a client: unspecified, and Unix sockets. */
 const withoutAddress = new Set([0x00, 0x31])
 const V2_FIXED_BYTES = 16
 

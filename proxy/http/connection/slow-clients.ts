@@ -30,7 +30,7 @@ export type SlowClients = {
   /** The exchange is finished. It is watched until no more of the request body is expected. */
   finish(exchange: PacedExchange): void
   readonly size: number
-  /** At the last check, clients had left more than half of `maxUnreadBytes` unread: connections may soon be closed for it. */
+  /** Whether clients had left more than half of `maxUnreadBytes` unread at the last check: connections may soon be closed for it. */
   readonly isPressed: boolean
   /** Bytes that clients had left unread at the last check, and how many connections have been closed for that. */
   readUnread(): TableUse
@@ -99,7 +99,7 @@ class WatchedExchanges {
   readonly #minBodyBytes: number
   readonly #onEnded: (connections: number) => void
   readonly #exchanges: PacedExchange[] = []
-  /** Only of exchanges that wait for their client. */
+  /** The timeouts of the exchanges that wait for their client. */
   readonly #timeouts = new Map<PacedExchange, RunningTimeout>()
   /** Bytes that clients had left unread at the last check. */
   unreadBytes = 0

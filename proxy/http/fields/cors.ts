@@ -32,9 +32,9 @@ export function createCorsHeaders(origins: readonly string[], exposed: readonly 
 }
 
 /**
- * Whether a browser asks if it may send another request (Fetch standard, section 3.3.3). A request that some backend may
- * handle as a request of another method is not one. Nor is one with a body or credentials, which browsers never send with a
- * preflight: a handler for every method would serve it as it serves a POST.
+ * Whether the request is a CORS preflight (Fetch standard, section 3.3.3). A request that a backend may handle as another method is not
+ * one. A request with a body or credentials is not one either: browsers never send them with a preflight, and a handler for every method
+ * would serve it as it serves a POST.
  */
 export function isPreflight({
   method,

@@ -76,7 +76,7 @@ type FramingName = 'content-length' | 'transfer-encoding' | 'connection'
 
 export type FieldName = {
   readonly spelling: string
-  /** In lower case: the same text for all messages. */
+  /** The name in lower case, one string shared by all messages. */
   readonly name: string
   readonly framing: FramingName | undefined
 }
@@ -90,7 +90,7 @@ const framingNames: ReadonlySet<string> = new Set<FramingName>([
   'connection',
 ])
 
-/** The spellings in use: each is checked and written in lower case once, and no message keeps a copy of its own. */
+/** Names that have been seen: each spelling is checked and lowercased once, and no message keeps a copy of its own. */
 const remembered = new Remembered<FieldName>(
   1024,
   MAX_NAME_LENGTH,

@@ -4,8 +4,8 @@ const FREE_BYTES_EACH = 16
 const MAX_EXCESS_BYTES = 16 * 1024
 
 /**
- * Counts by how much the framing of a chunked body exceeds 16 bytes for each chunk and twice the content: by at most 16 KiB.
- * Chunks of one byte are legitimate; sizes and extensions that are larger, again and again, than what they frame are not
+ * Counts the bytes by which the framing of a chunked body exceeds 16 bytes a chunk plus twice the content, and allows 16 KiB of them.
+ * Chunks of one byte are legitimate; chunk sizes and extensions that are longer, again and again, than what they frame are not
  * (CVE-2023-39326, whose bounds in Go these are).
  */
 export class FramingExcess {

@@ -1,4 +1,4 @@
-/** Of grpc/statuscodes.md. */
+/** gRPC status codes (`doc/statuscodes.md` of gRPC). */
 const UNKNOWN = 2
 const RESOURCE_EXHAUSTED = 8
 const statuses = new Map([
@@ -36,7 +36,7 @@ export function fieldsOfFailedCall(
   return all
 }
 
-/** Of gRPC's protocol over HTTP/2: visible ASCII and blanks but `%` stay. */
+/** Percent-encodes a `grpc-message`: visible ASCII and spaces other than `%` stay (gRPC over HTTP/2). */
 function percentEncoded(text: string): string {
   return Buffer.from(text)
     .toString('latin1')

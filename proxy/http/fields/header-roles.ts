@@ -85,7 +85,7 @@ const requestRoles = new Map<string, FieldRole>([
   ['x-forwarded-proto', 'x-forwarded-proto'],
 ])
 
-/** Of WebDAV (RFC 4918 sections 10.3 and 10.4). */
+/** Headers of WebDAV that name resources (RFC 4918 sections 10.3 and 10.4). */
 const references = ['destination', 'if'] as const
 
 /** Backends take the method from one of these when they are asked to. Rules are matched under it too. */

@@ -13,7 +13,7 @@ export type SpelledToken = {
   readonly signature: string
 }
 
-/** No legitimate request has more. */
+/** JSON Web Tokens that are looked for in a request; no legitimate request has more. */
 export const MAX_TOKENS = 4
 /**
  * Headers that are looked into at most: each may be an exception of JSON's parser, which takes 4 µs and more. A value with more is not
@@ -100,7 +100,7 @@ function headerIn(word: string, search: Search): string | undefined {
   return undefined
 }
 
-/** To backends that read UTF-8 a word begins after a blank of Unicode too. */
+/** Finds a header after blanks of Unicode too: to backends that read UTF-8 a word begins there. */
 function headerBehindBlanks(word: string, search: Search): string | undefined {
   const last = withSpaces(word).split(' ').at(-1) ?? word
   return last.length < word.length ? headerIn(last, search) : undefined

@@ -11,7 +11,7 @@ const digitValues = Int8Array.from({ length: 256 }, (_, code) => {
   return Number.isNaN(value) ? -1 : value
 })
 
-/** 1 for what a token may have (RFC 9110 section 5.6.2), by its code. */
+/** 1 at the code of each `tchar` (RFC 9110 section 5.6.2). */
 const tokenBytes = Uint8Array.from({ length: 256 }, (_, code) =>
   /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(code)) ? 1 : 0,
 )
@@ -26,7 +26,7 @@ export class PlainChunkLine {
   /** Set by `read`: the offset at which the chunk begins. */
   next = 0
 
-  /** Returns whether the line was read. If not, it may be any line, complete or not, and valid or not. */
+  /** Returns whether the line was read. If not, it may be anything: valid, invalid or incomplete. */
   read(bytes: Buffer, from: number): boolean {
     let at = from
     let size = 0

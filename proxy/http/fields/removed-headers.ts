@@ -3,10 +3,7 @@
  * trailers, and the checks of the configuration are made of it.
  */
 
-/**
- * Headers that the two ends of one connection exchange, in requests and responses (RFC 9110 section 7.6.1). They are not passed on;
- * what the next connection needs is written anew for it.
- */
+/** Hop-by-hop headers of requests and responses (RFC 9110 section 7.6.1). They are not passed on; the next connection gets its own. */
 export const hopByHop: readonly string[] = [
   // Reserved, as it would be named by the option of that name (RFC 9110 section 16.3.1).
   'close',
@@ -21,7 +18,7 @@ export const hopByHop: readonly string[] = [
   'upgrade',
 ]
 
-/** Those of them that make an HTTP/2 message malformed (RFC 9113 section 8.2.2). */
+/** Hop-by-hop headers that make an HTTP/2 message malformed (RFC 9113 section 8.2.2). */
 export const http1Only: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -30,13 +27,13 @@ export const http1Only: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** For a proxy that the client was told to use. Sluice is a gateway: its backend must not see credentials for such a proxy. */
+/** Credentials for a forward proxy, which the backend of a gateway must not see. */
 export const forwardProxyHeaders: readonly string[] = ['proxy-authenticate', 'proxy-authorization']
 
 /** A request header that the gateway answers itself: the backend is sent the body in any case. */
 export const answeredHere = 'expect'
 
-/** Headers of a request that the gateway writes itself: what a client says in them is false, or one part of what the backend gets. */
+/** Headers of a request that the gateway writes itself: a client's value would be false, or only one part of the value. */
 export const writtenByGateway: readonly string[] = [
   'host',
   // It would duplicate or contradict the headers that are set here.

@@ -16,7 +16,7 @@ const loggedStatus = Symbol('status of a local reply to a call of gRPC')
 
 type Sourced = ClientResponse & { [source]?: LocalReplySource; [loggedStatus]?: number }
 
-/** Has `from` add its fields to each local reply on this response, whichever step sends it. */
+/** Adds the fields of `from` to each local reply on this response, whichever step sends it. */
 export function addToLocalReplies(response: Sourced, from: LocalReplySource): void {
   response[source] = from
 }
@@ -27,9 +27,9 @@ export function writeLocalHead(response: Sourced, status: number, fields: readon
 }
 
 export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
-  /** For people; calls of gRPC get it instead of the body. */
+  /** The message for people, which gRPC calls get in place of the body. */
   readonly text?: string
-  /** Without it, JSON. */
+  /** Defaults to JSON. */
   readonly contentType?: string
 }
 

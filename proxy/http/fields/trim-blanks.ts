@@ -16,13 +16,13 @@ export function trimBlanks(text: string, start = 0, end = text.length): string {
 // Blanks that HTTP does not know, in the values of headers, a character for each byte. Python's `str.strip` and `split` take U+0085 and
 // U+00A0 for blanks in Latin-1; Go's `strings.TrimSpace` and `Fields`, and backends that decode UTF-8, those of Unicode.
 
-/** In UTF-8: White_Space of Unicode, and U+180E, U+200B and U+FEFF, which some versions of .NET and JavaScript take for blanks. */
+/** Blanks in UTF-8: White_Space of Unicode, and U+180E, U+200B and U+FEFF, which some versions of .NET and JavaScript take for blanks. */
 const encoded = String.raw`\xc2[\x85\xa0]|\xe1(?:\x9a\x80|\xa0\x8e)|\xe2(?:\x80[\x80-\x8b\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80|\xef\xbb\xbf`
 const encodedBlank = new RegExp(`^(?:${encoded})$`)
 const encodedBlanks = new RegExp(encoded, 'g')
 const mayHaveEncoded = /[\xc2\xe1-\xe3\xef]/
 
-/** The value with a space for each blank in UTF-8; those of one byte stay. */
+/** Replaces each multi-byte blank by a space; blanks of one byte stay. */
 export function withSpaces(value: string): string {
   return mayHaveEncoded.test(value) ? value.replace(encodedBlanks, ' ') : value
 }
@@ -52,7 +52,7 @@ function lengthOfBlankBefore(value: string, end: number): number {
   return isLenientBlank(code) ? 1 : 0
 }
 
-/** Those of three bytes first: the last one of U+2005 is U+0085 by itself. */
+/** Lengths of encoded blanks, the longer first: U+2005 ends with the bytes of U+0085. */
 const encodedLengths = [3, 2]
 
 function isLenientBlank(code: number): boolean {

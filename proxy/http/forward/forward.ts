@@ -117,7 +117,7 @@ export class Forwarding implements UpstreamExchange {
     return this.#delivery.bufferedBytes
   }
 
-  /** The backend failed during its response: only what it sent before is left to write. */
+  /** Whether the backend failed during its response: only what it sent before that is left to write. */
   get isTruncated(): boolean {
     return this.#delivery.isTruncated
   }

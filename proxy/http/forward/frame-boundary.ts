@@ -2,10 +2,9 @@
 const MAX_HEAD_BYTES = 14
 
 /**
- * Follows one direction of a WebSocket and knows whether the forwarded bytes end with a complete frame: only there can
- * the gateway insert a frame (RFC 6455 section 5.4: control frames also between the fragments of a message).
- *
- * Reads only the headers of frames, and of them only what it needs to find the next.
+ * Follows one direction of a WebSocket and knows whether the forwarded bytes end with a complete frame: only there can the gateway insert
+ * one (RFC 6455 section 5.4 allows control frames between the fragments of a message). Reads only as much of the frame headers as finding
+ * the next frame takes.
  */
 export class FrameBoundary {
   readonly #head = Buffer.alloc(MAX_HEAD_BYTES)

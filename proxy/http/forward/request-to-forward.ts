@@ -31,7 +31,7 @@ export type RequestToForward = {
   readonly requestId: string
   /** Called when a streamed body exceeds `maxBodyBytes`. */
   readonly onBodyOverLimit: () => void
-  /** For an upgrade: called when the backend accepts it. */
+  /** Called when the backend accepts an upgrade. */
   readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
 }
 

@@ -8,7 +8,7 @@ export class ResponseDelivery {
   readonly #readAhead: ReadAhead
   #hasBegun = false
   #flushed = false
-  /** Undefined until the client reads more slowly than the backend sends. */
+  /** The pending body; undefined until the client reads more slowly than the backend sends. */
   #slowBody: ResponseBody | undefined
   #isTruncated = false
 
@@ -36,7 +36,7 @@ export class ResponseDelivery {
     return this.#slowBody?.bufferedBytes ?? 0
   }
 
-  /** The backend failed during its response; what it sent before is still being written to the client. */
+  /** Whether the backend failed during its response; what it sent before is still being written to the client. */
   get isTruncated(): boolean {
     return this.#isTruncated
   }

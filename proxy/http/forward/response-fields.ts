@@ -35,8 +35,8 @@ function isCacheField(name: string): boolean {
 }
 
 /**
- * Whether some caches read this header in place of `Cache-Control`: targeted fields (RFC 9213), whose names end alike
- * (`CDN-Cache-Control`, `Vercel-CDN-Cache-Control`, `X-LiteSpeed-Cache-Control`), and those of Akamai, Fastly and nginx.
+ * Whether some caches read this header in place of `Cache-Control`: targeted fields (RFC 9213), whose names end in it
+ * (`CDN-Cache-Control`, `Vercel-CDN-Cache-Control`, `X-LiteSpeed-Cache-Control`), and headers of Akamai, Fastly and nginx.
  *
  * @param name in lower case
  */

@@ -69,7 +69,7 @@ type Side = {
   readonly goodbye: Buffer
 }
 
-/** For protocols other than WebSocket, of which the gateway knows no frames: they may end after any byte. */
+/** The boundary for protocols other than WebSocket, whose frames the gateway does not know: they may be ended after any byte. */
 const anywhere = { isReached: true, pass: () => undefined }
 const nothing = Buffer.alloc(0)
 
@@ -121,7 +121,7 @@ class Tunnel {
     }
   }
 
-  /** One side has closed: what it has sent may still reach the other. */
+  /** Handles the close of one side: what it has sent may still reach the other. */
   #closed(): void {
     for (const { socket } of this.#sides) socket.end()
     this.#endSoon()

@@ -91,13 +91,13 @@ export function upstreamHeaders(
 
 /** The values of headers that the gateway writes itself: one each, however many lines the client has sent. */
 type Received = {
-  /** Each followed by `, `. */
+  /** The entries, each followed by `, `. */
   forwardedFor: string
   forwardedHost: string
   forwardedProto: string
   /** `X-Forwarded-Prefix` of a trusted proxy, if a prefix is removed here too. */
   outerPrefix: string
-  /** Each followed by `, `. */
+  /** The entries, each followed by `, `. */
   via: string
   cookie: string
   decisive: Map<string, Decisive> | undefined

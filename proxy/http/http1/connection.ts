@@ -33,7 +33,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   #requests = 0
   /** Requests that had arrived whole when the gateway began to stop. */
   #completeAtShutdown = 0
-  /** Since when there is no request in flight. */
+  /** When the last request was answered or, before the first, the connection was opened; in monotonic milliseconds. */
   #idleSinceMs: number
 
   constructor(socket: Socket, service: Http1Service) {
@@ -74,8 +74,8 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   }
 
   /**
-   * Since when no request is in flight, even while a head arrives; undefined with one in flight, with bytes buffered for this turn, and
-   * for a tunnel.
+   * Since when no request is in flight, in monotonic milliseconds, even while a head arrives; undefined during a request, with bytes
+   * buffered for this turn, and for a tunnel.
    */
   get idleSinceMs(): number | undefined {
     return this.#request || this.#input.hasBuffered || this.#state === 'tunnel'
@@ -92,7 +92,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     return this.#requests === 0 ? this.#idleSinceMs : this.#input.headSinceMs
   }
 
-  /** All requests, at least one, have been answered, and nothing of another has arrived. */
+  /** Whether all requests, at least one, have been answered, and nothing of another has arrived. */
   get isBetweenRequests(): boolean {
     if (this.#state !== 'open' || this.#request || this.#requests === 0) return false
     return !this.#input.hasBuffered && !this.#input.isInHead
@@ -144,7 +144,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.serve(request, response)
   }
 
-  /** A method of its own so that tests can see where the handling of a request begins. */
+  /** Passes a request to the handler; a method of its own so that tests can observe it. */
   serve(request: Http1Request, response: Http1Response): void {
     this.#service.onRequest(this, request, response)
   }
@@ -310,5 +310,5 @@ function onClose(this: ServedSocket): void {
   this[connectionKey]?.onClose()
 }
 
-/** Each error is followed by `close`. */
+/** Ignores an error of the socket, as `close` follows it. */
 function ignore(): void {}

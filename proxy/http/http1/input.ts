@@ -11,7 +11,7 @@ import type { Http1Service } from './service.ts'
 export type InputOwner = RequestSink & {
   /** The request in flight, or one of which the rest is being dropped. */
   readonly request: Http1Request | undefined
-  /** More can be read. */
+  /** Whether more can be read. */
   readonly isOpen: boolean
   /** Runs a step. An exception ends the request or the connection. */
   guard(step: () => void): void
@@ -22,8 +22,8 @@ export type InputOwner = RequestSink & {
 /** Reading pauses when so many bytes are buffered: of the body of a request, and after it. */
 const MAX_BUFFERED_INPUT = 64 * 1024
 /**
- * It pauses at the end of the turn when so many are buffered by then: nobody reads the body yet. What one turn brings of a body that is
- * read at once costs no pause.
+ * Bytes buffered at the end of a turn from which the socket is paused: nobody reads the body yet. A body that is read at once costs no
+ * pause.
  */
 const MAX_WAITING_INPUT = 16 * 1024
 
@@ -227,7 +227,7 @@ export class Input implements Reader, BodyReading {
     return this.#pipelined?.takeAll() ?? Buffer.alloc(0)
   }
 
-  /** Nothing more is read. */
+  /** Discards further input. */
   drop(): void {
     this.#buffered = undefined
     this.#pipelined = undefined

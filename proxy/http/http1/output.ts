@@ -8,7 +8,7 @@ const MAX_TEXT_BYTES = 32 * 1024
 /** The output of a connection: all output of one turn of the event loop goes out in one write, if possible. */
 export class Output implements Flushable {
   readonly #socket: Socket
-  /** One character a byte. */
+  /** Pending text, one character a byte. */
   #text = ''
   /** The text is the last of a response: called when the operating system has taken it. */
   #onWritten: (() => void) | undefined

@@ -48,7 +48,7 @@ export class Http1Response extends ClientResponse {
     return !this.destroyed && this.req.socket.writableNeedDrain
   }
 
-  /** Only the end of the connection tells the client that the response is complete. */
+  /** Whether the response ends only with the connection, as it has no other framing. */
   get isUndelimited(): boolean {
     return this.#framing === 'until-close'
   }
@@ -162,7 +162,7 @@ export class Http1Response extends ClientResponse {
 
 const statusLines: (string | undefined)[] = []
 
-/** With the standard reason phrase: the backend's is not passed on. */
+/** The status line with the standard reason phrase: the backend's is not passed on. */
 function statusLine(status: number): string {
   return (statusLines[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`)
 }
@@ -172,7 +172,7 @@ type ResponseFraming = 'none' | 'length' | 'chunked' | 'until-close'
 
 /** Facts about a response, known before its head is written. */
 type ResponseConditions = {
-  /** It answers HEAD. */
+  /** Whether the request was a HEAD. */
   readonly toHead: boolean
   /** Its client understands chunks: HTTP/1.1 (RFC 9112 section 7.1). */
   readonly takesChunks: boolean

@@ -4,9 +4,9 @@ import type { Http2Stream } from './stream.ts'
 const PATIENCE_MS = 1_000
 
 /**
- * Streams whose response is complete while the client still sends its request. For a second further data is read and dropped. A client
- * that has not ended the request by then is asked not to send the rest (RFC 9113 section 8.1). If it is asked at once, together with
- * the response, curl takes that for an error and loses the response.
+ * Streams whose response is complete while the client still sends its request. For a second, further data is read and dropped; then the
+ * client is asked not to send the rest (RFC 9113 section 8.1). If it is asked at once, together with the response, curl takes that for an
+ * error and loses the response.
  */
 export class AnsweredStreams {
   readonly #streams = new Map<number, { readonly stream: Http2Stream; readonly untilMs: number }>()

@@ -29,7 +29,7 @@ export type Http2Options = {
   readonly sendMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Of all connections; default: its own. */
+  /** Shared by all connections; by default each has its own. */
   readonly oversizeMemory?: OversizeMemory
   /** Whether unread responses take so much memory that connections with many of them get no further ones. */
   readonly isPressed: () => boolean
@@ -73,7 +73,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
   #lastServed = LAST_STREAM
   #isPaused = false
   #isReading = false
-  /** The client has sent GOAWAY, which concerns streams of the server: it may still send requests (RFC 9113 section 6.8). */
+  /** Whether the client has sent GOAWAY. It concerns streams of the server: the client may still send requests (RFC 9113 section 6.8). */
   #closesWhenIdle = false
   #cutOff: NodeJS.Timeout | undefined
 

@@ -18,7 +18,7 @@ export type FrameSink = {
   onData(bytes: Buffer, from: number, to: number): void
   /** The DATA frame that has begun is complete. */
   onDataEnd(): void
-  /** No more frames are accepted. */
+  /** Whether no more frames are accepted. */
   readonly isClosed: boolean
 }
 

@@ -1,4 +1,4 @@
-/** How many glitches a connection may cause at once, and how many more each second. */
+/** Glitches that a connection may cause at once, and further ones each second. */
 const BURST = 1000
 const PER_SECOND = 100
 

@@ -9,8 +9,8 @@ const MAX_OVERSIZE_BYTES = 16 * 1024 * 1024
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * The memory that incomplete blocks of all connections take beyond the maximum bytes of the headers. A block that long is almost always
- * that of a request that is answered with 431, so it is worth less than the memory that ten thousand clients can take with it.
+ * Memory shared by the incomplete blocks of all connections beyond the maximum header bytes. A block that long almost always belongs to a
+ * request that is answered with 431, so it is not worth the memory that ten thousand clients could take with it.
  */
 export class OversizeMemory {
   #bytes = 0
@@ -31,18 +31,18 @@ export class OversizeMemory {
   }
 }
 
-/** The header block that arrives on a connection, of one frame or of several (RFC 9113 section 4.3). */
+/** A header block as it arrives, in one frame or several (RFC 9113 section 4.3). */
 export class HeaderBlock {
   readonly #maxBytes: number
-  /** Of the memory of its connection alone. */
+  /** Bytes that each connection may use without taking from the shared memory. */
   readonly #maxUsualBytes: number
   readonly #oversizeMemory: OversizeMemory
-  /** Taken from that of all connections. */
+  /** Bytes taken from the shared memory. */
   #oversizeBytes = 0
   /** The received bytes, copied into one buffer: in a buffer of its own, a frame of one byte would take a hundred. */
   #room = nothing
   #bytes = 0
-  /** It has begun, and its last frame has not arrived. */
+  /** Whether a block has begun whose last frame has not arrived. */
   isOpen = false
   stream = 0
   endsStream = false

@@ -2,15 +2,15 @@
 const ALWAYS_SERVED = 8
 /** How many more requests may be in flight for each response that the client has read. */
 const SERVED_PER_RESPONSE = 2
-/** One request is served in this time even then: a client may read one response only after it has another. */
+/** One request is served per this time even then: a client may read one response only after it has another. */
 const SERVE_ONE_EACH_MS = 2_000
 const CHECK_MS = 250
 
 /** A stream whose request may be held back. */
 export type HeldStream = {
-  /** It has not been reset. */
+  /** Whether the stream has not been reset. */
   readonly isOpen: boolean
-  /** Some of its response is pending. */
+  /** Whether some of the response is pending. */
   readonly isUnread: boolean
 }
 

@@ -2,7 +2,7 @@ import { readFieldName } from '../fields/field-names.ts'
 import { http1Only } from '../fields/removed-headers.ts'
 import { trimBlanks } from '../fields/trim-blanks.ts'
 
-/** What the fields of a request say (RFC 9113 section 8.3.1). */
+/** The pseudo-header fields and fields of a request (RFC 9113 section 8.3.1). */
 export type RequestFields = {
   readonly method: string
   /** Empty for CONNECT. */
@@ -81,7 +81,7 @@ export function readTrailerFields(list: readonly string[]): string[] | undefined
   return trailers
 }
 
-/** Undefined for a name that HTTP/2 forbids: in upper case, or of a header that only HTTP/1 has. */
+/** Returns undefined for a name that HTTP/2 forbids: one in upper case, or a connection-specific header. */
 function readName(sent: string): string | undefined {
   const name = readFieldName(sent)?.name
   return name === sent && !http1Only.has(name) ? name : undefined

@@ -6,7 +6,7 @@ import { detachBuffer } from '../message/detach-buffer.ts'
 
 /** The stream of a response. */
 export type ResponseStream = {
-  /** So much output of the connection is pending that the client seems not to read. */
+  /** Whether so much output of the connection is pending that the client seems not to read. */
   readonly isBacklogged: boolean
   /** The response has data to send. */
   enqueue(): void
@@ -18,7 +18,7 @@ export type ResponseStream = {
   destroyConnection(): void
 }
 
-/** With more bytes pending, `write` returns false. One read from a backend brings as much. */
+/** With more bytes pending, `write` returns false. One read from a backend is as large. */
 const MAX_PENDING_BYTES = 16 * 1024
 
 const nothing: readonly string[] = []
@@ -145,12 +145,12 @@ export class Http2Response extends ClientResponse {
     return this.#pendingBytes
   }
 
-  /** No more of the body follows than the pending pieces. */
+  /** Whether the pending pieces are the end of the body. */
   get isLast(): boolean {
     return this.writableEnded && !this.#isTruncated
   }
 
-  /** Nothing more will be written, and the client must see that the response is truncated. */
+  /** Whether nothing more will be written, and the client must see that the response is truncated. */
   get isTruncated(): boolean {
     return this.#isTruncated
   }
@@ -203,7 +203,7 @@ export class Http2Response extends ClientResponse {
     this.#clearPieces()
   }
 
-  /** Some of the pending data has been written: calls `onDrain` if there is room again. */
+  /** Called when some of the pending data has been written: calls `onDrain` if there is room again. */
   onWritten(): void {
     if (!this.#needsDrain || this.#pendingBytes > MAX_PENDING_BYTES / 2) return
     this.#needsDrain = false

@@ -34,7 +34,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   #content: JoinedBytes | undefined
   #receiveWindow = INITIAL_WINDOW
   #isGone = false
-  /** Consumed bytes of which no WINDOW_UPDATE has told the client yet. */
+  /** Consumed bytes that no WINDOW_UPDATE has returned to the client yet. */
   #consumedBytes = 0
 
   constructor(connection: StreamOwner, id: number, fields: RequestFields, endsWithHeaders: boolean) {
@@ -108,7 +108,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.onConsumed(bufferedBytes)
   }
 
-  /** One side has reset the stream, or the connection has closed. */
+  /** Called when one side has reset the stream, or the connection has closed. */
   onClosed(): void {
     this.isOpen = false
     this.#isGone = true
@@ -117,7 +117,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.response.markClosed()
   }
 
-  /** Some of the response is pending until the client reads, or enlarges its window. */
+  /** Whether some of the response is pending until the client reads, or enlarges its window. */
   get isUnread(): boolean {
     return this.response.pendingBytes > 0
   }

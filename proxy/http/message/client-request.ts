@@ -25,17 +25,17 @@ export abstract class ClientRequest {
   readonly url: string
   /** Name, value, name, value… in the order in which they came, with names in lower case. */
   readonly rawHeaders: readonly string[]
-  /** The same by name. Lines of a repeated header are joined by commas, those of `cookie` by semicolons. */
+  /** The header fields by name. Lines of a repeated header are joined by commas, those of `cookie` by semicolons. */
   readonly headers: IncomingHttpHeaders
   rawTrailers: readonly string[] = none
   /** The connection that it came on, which with TLS is the decrypted one. Over HTTP/2 others share it. */
   readonly socket: Socket
-  /** All of the body has arrived, read or not. */
+  /** Whether all of the body has arrived, read or not. */
   complete = false
   /** Created for the first listener, as most requests without a body have none. */
   #events: EventEmitter | undefined
   #buffered: ByteQueue | undefined
-  /** Undefined before the first listener of `data`, `resume` or `pause`. */
+  /** Whether the body is read; undefined before the first listener of `data`, `resume` or `pause`. */
   #flowing: boolean | undefined
   #scheduled = false
   #ended = false

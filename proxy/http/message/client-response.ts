@@ -12,14 +12,14 @@ export abstract class ClientResponse {
   headersSent = false
   /** `end` was called. */
   writableEnded = false
-  /** It was sent, or aborted: whatever is written from now on is dropped. */
+  /** Whether the response was sent or aborted: whatever is written from now on is dropped. */
   destroyed = false
 
   constructor(request: ClientRequest) {
     this.req = request
   }
 
-  /** Over HTTP/1: the connection is kept open after the response. Over HTTP/2 always true. */
+  /** Whether an HTTP/1 connection is kept open after the response. Always true over HTTP/2. */
   abstract readonly shouldKeepAlive: boolean
   /** Bytes of the response that are pending: the client has not read them. */
   abstract readonly writableLength: number
@@ -52,14 +52,14 @@ export abstract class ClientResponse {
   abstract writeInterimResponse(status: number, fields: readonly string[]): void
 
   /**
-   * To be called before `writeHead` if the response may be complete before the request's body: over HTTP/1 the connection closes
-   * after it, unless the rest of the body is short enough to be read and dropped. Over HTTP/2 it does nothing: once the response is
-   * complete, the client is asked not to send the rest (RFC 9113 section 8.1).
+   * Call before `writeHead` if the response may be complete before the request's body: over HTTP/1 the connection closes after it, unless
+   * the rest of the body is short enough to be read and dropped. Does nothing over HTTP/2: once the response is complete, the client is
+   * asked not to send the rest (RFC 9113 section 8.1).
    */
   abstract closeIfBodyUnread(): void
   /**
-   * To be called before `writeHead`: over HTTP/1 the connection closes after the response in any case, because what the client sends
-   * after this request cannot, or must not, be read as another one. Does nothing over HTTP/2.
+   * Call before `writeHead`: over HTTP/1 the connection closes after the response in any case, because what the client sends after this
+   * request cannot, or must not, be read as another one. Does nothing over HTTP/2.
    */
   abstract closeAfterResponse(): void
   /** Ends the response after the bytes written so far, such that the client can tell that it is truncated. */
@@ -69,7 +69,7 @@ export abstract class ClientResponse {
   /** Closes the connection, with all other responses on it. */
   abstract destroyConnection(): void
 
-  /** To be called once nothing more of the response is sent. */
+  /** Call once nothing more of the response is sent. */
   protected close(): void {
     if (this.destroyed) return
     this.destroyed = true

@@ -1,5 +1,5 @@
 /**
- * The same text in memory of its own. V8 keeps the whole head in memory for a slice of it, so texts that outlive their request are
+ * Copies the text into memory of its own. V8 keeps the whole head in memory for a slice of it, so texts that outlive their request are
  * copied.
  *
  * @param text one character a byte

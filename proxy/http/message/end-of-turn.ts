@@ -13,7 +13,7 @@ export type Reader = {
 /** Larger pieces are read at once: mostly more follows in the same turn, and would have to be joined with them. */
 export const MAX_BUFFERED_BYTES = 8 * 1024
 
-/** As soon as so many connections wait, they are read or written before the end of the turn, so that the first does not wait long. */
+/** From this many waiting connections on, they are read or written before the end of the turn, so that the first does not wait long. */
 const MAX_AT_ONCE = 16
 
 let readers: Reader[] = []
@@ -44,7 +44,7 @@ export function flushAtEndOfTurn(flushable: Flushable): void {
   else writeSingle()
 }
 
-/** Like `flushAtEndOfTurn`, but never earlier: for connections that join the bytes of one turn. */
+/** Does the same as `flushAtEndOfTurn`, but never earlier: for connections that join the bytes of one turn. */
 export function joinAtEndOfTurn(flushable: Flushable): void {
   joined.push(flushable)
   schedule()
@@ -88,7 +88,9 @@ function write(flushable: Flushable): void {
   flushable.flush()
 }
 
-/** An exception in one is uncaught, as in a callback of its own, and does not affect the others. */
+/**
+ * Runs the step for each item. An exception becomes an uncaught one, as in a callback of its own, and does not affect the other items.
+ */
 function forEach<Item>(items: readonly Item[], step: (item: Item) => void): void {
   for (const item of items) {
     try {

@@ -21,7 +21,7 @@ export class GrowingBuffer {
     this.#length = needed
   }
 
-  /** All bytes; valid until more are appended. */
+  /** The bytes appended so far; valid until more are appended. */
   get bytes(): Buffer {
     return this.#room.subarray(0, this.#length)
   }

@@ -1,8 +1,8 @@
 /** The name of a header that is sent to backends. */
 export type HeaderName = {
-  /** In lower case. */
+  /** The name in lower case. */
   readonly name: string
-  /** As HTTP/1 writes it: the CRLF before it, the name and `: `. Made once, as every request needs it. */
+  /** The beginning of its HTTP/1 line: the CRLF before it, the name and `: `. Made once, as every request needs it. */
   readonly line: string
 }
 

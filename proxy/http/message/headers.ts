@@ -5,7 +5,7 @@ const Headers = function () {} as unknown as new () => Record<string, string | s
 Headers.prototype = Object.create(null) as object
 
 /**
- * Header fields by name, all lines of one in one value, as Node reads them with `joinDuplicateHeaders`.
+ * Header fields by name, repeated lines joined into one value, as Node does with `joinDuplicateHeaders`.
  *
  * @param fields name, value, name, value… with names in lower case
  */

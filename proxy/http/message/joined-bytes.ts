@@ -6,10 +6,7 @@ const SHORT_BYTES = 32
 
 const nothing = Buffer.alloc(0)
 
-/**
- * Joins parts of the bytes of one read, so that later steps cost the same however small the parts are. A single part
- * is not copied.
- */
+/** Joins small parts of one read, so that later steps cost the same however small the parts are. A single part is not copied. */
 export class JoinedBytes {
   /** The bytes that the only part is in. */
   #source: Buffer = nothing

@@ -16,7 +16,7 @@ export function askForNothing(stream: Readable): void {
 
 /**
  * Pauses a socket, and stops reading from the connection at once: `resume` continues both. With `pause` alone, one or two further reads
- * of 64 KiB wait in the socket.
+ * of 64 KiB are buffered in the socket.
  */
 export function pauseReading(socket: Socket): void {
   socket.pause()

@@ -13,7 +13,7 @@ import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-
 
 /** Callbacks of a connection to its pool. */
 export type ConnectionOwner = {
-  /** No more of the exchange's request will be sent. May be called more than once. */
+  /** Called when no more of the exchange's request will be sent, possibly more than once. */
   onRequestSent(exchange: UpstreamExchange): void
   /**
    * The backend has begun to answer.
@@ -51,7 +51,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   #exchange: UpstreamExchange | undefined
   /** Bytes received in this turn for a response that has not begun; read at the end of the turn. */
   #buffered: Buffer | undefined
-  /** Whose exchange it serves, or has served last. */
+  /** The client whose exchange the connection serves, or served last. */
   client = ''
   /** Set by the pool: it counts towards `maxStreams`, as its response is a long one. */
   isStream = false
@@ -59,9 +59,9 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   unanswered: Unanswered | undefined
   /** The backend has accepted it: it has answered on it, or shaken hands. */
   isAccepted = false
-  /** Since when it has been free, in monotonic milliseconds; undefined while it has an exchange, and before its first. */
+  /** When the connection became idle, in monotonic milliseconds; undefined during an exchange, and before the first. */
   idleSinceMs: number | undefined
-  /** More of the request can be sent. */
+  /** Whether more of the request can be sent. */
   isWritable = true
   #hadBegun = false
   #answered = false
@@ -187,7 +187,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#fail('aborted', reason)
   }
 
-  /** Called by the sweep: ends the connection when what it waits for is overdue. */
+  /** Called by the sweep: ends the connection if the deadline of its state has passed. */
   expire(nowMs: number): void {
     if (!this.#deadline.hasPassed(nowMs) || this.#buffered) return
     if (this.#exchange) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
@@ -273,8 +273,8 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   /**
-   * Received bytes are read at the end of the turn if they begin the response to a completely sent request. Other bytes are read at
-   * once: later they might pass for a response. So are those that may begin a tunnel, as the tunnel takes the connection over.
+   * Whether received bytes are read at the end of the turn: only if they begin the response to a completely sent request. Other bytes are
+   * read at once: later they might pass for a response. So are those that may begin a tunnel, as the tunnel takes the connection over.
    */
   get #readsAtEndOfTurn(): boolean {
     const exchange = this.#exchange
@@ -345,7 +345,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#free(this.#life.endExchange(this.idleSinceMs))
   }
 
-  /** As `release`, for a connection whose exchange was cancelled before it began. */
+  /** Releases a connection whose exchange was cancelled before it began. */
   releaseUnused(): void {
     this.#free(this.#life.beginWaiting(this.#now()))
   }

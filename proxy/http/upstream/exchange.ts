@@ -7,28 +7,31 @@ import type { ResponseHead } from './response/response-head.ts'
 /** A request to the backend and its response, as a connection sees it. */
 export type UpstreamExchange = {
   readonly method: string
-  /** Whose request it is: connections are shared fairly between clients. */
+  /** The client that made the request: connections are shared fairly between clients. */
   readonly client: string
   /** The client has disconnected: do not open a connection for it. */
   readonly cancelled: boolean
-  /** Some of the request's body has not arrived from the client yet. */
+  /** Whether some of the request's body has not arrived from the client yet. */
   readonly bodyPending: boolean
-  /** It asks for another protocol, such as WebSocket, which needs HTTP/1.1. */
+  /** Whether the request asks for another protocol, such as WebSocket, which needs HTTP/1.1. */
   readonly upgrades: boolean
-  /** It may be sent to another server even if one has seen it: it is idempotent, and nothing of a response has been passed on. */
+  /**
+   * Whether the request may be sent to another server even if one has seen it: it is idempotent, and nothing of a response has been
+   * passed on.
+   */
   readonly isRetryable: boolean
   /** Called when the exchange gets its connection: calls `writeHead`, `write` and `endBody`, and then `requestSent`. */
   start(connection: UpstreamChannel): void
   onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onBody(chunk: Buffer, last: boolean): void
-  /** All data of one read has been passed on: bytes buffered for a single write can be flushed. */
+  /** Called when all data of one read has been passed on: bytes buffered for a single write can be flushed. */
   onReadEnd(): void
-  /** After the body, before `onEnd`: name, value, name, value… Names are tokens, in lower case from HTTP/2. */
+  /** Called after the body and before `onEnd`, with name, value, name, value… Names are tokens, in lower case from HTTP/2. */
   onTrailers(fields: readonly string[]): void
   onEnd(): void
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void
-  /** Nothing more comes. At most once, and never after `onEnd` or `onUpgrade`. */
+  /** Called at most once, and never after `onEnd` or `onUpgrade`: nothing more comes. */
   onFailure(failure: UpstreamFailure): void
 }
 
@@ -45,7 +48,10 @@ export type UpstreamRequest = {
   readonly acceptsTrailers: boolean
   /** The protocol to switch to, over HTTP/1.1 only. */
   readonly upgrade: string | undefined
-  /** The request may log its connection in (NTLM, Negotiate): the connection serves no other request, as it may be another client's. */
+  /**
+   * Whether the request may log its connection in (NTLM, Negotiate): the connection then serves no other request, which may be another
+   * client's.
+   */
   readonly logsIn: boolean
 }
 
@@ -63,7 +69,7 @@ export type UpstreamChannel = {
   write(piece: Buffer): void
   /** Ends the body. @param trailers name, value, name, value… HTTP/1 backends are not sent them */
   endBody(trailers: readonly string[]): void
-  /** More of the request can be sent. */
+  /** Whether more of the request can be sent. */
   readonly isWritable: boolean
   /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
   requestSent(): void

@@ -1,8 +1,7 @@
 /**
- * Why a request got no response, or no whole one, from the backend:
- *
+ * Why a request got no response, or no complete one, from the backend:
  * - `refused`: no connection could be made
- * - `local-limit`: none could be made because of a limit of this machine, such as that of open files
+ * - `local-limit`: a limit of this machine, such as that of open files, prevented a connection
  * - `connect-timeout`, `timeout`, `idle-timeout`: no connection, no first byte or no further byte arrived in time
  * - `reset`: the connection ended before the response was complete
  * - `protocol`: the response violates HTTP

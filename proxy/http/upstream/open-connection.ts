@@ -105,8 +105,8 @@ const sharesMemory = Symbol('sharesMemory')
 type ReadSocket = Socket & { [sharesMemory]?: boolean }
 
 /**
- * Says whether the pieces that are read of a connection to the backend may share memory, which costs less. Each of them keeps all that
- * memory, so that is only for a reader who copies what it holds for long (`detachBuffer`).
+ * Sets whether the pieces that are read from a connection to the backend may share memory, which costs less. Each piece keeps all of that
+ * memory alive, so this is only for a reader that copies what it holds for long (`detachBuffer`).
  */
 export function shareMemory(socket: Socket, isShared: boolean): void {
   ;(socket as ReadSocket)[sharesMemory] = isShared

@@ -19,7 +19,7 @@ export function writeRequestHead({
   return `${text}\r\n\r\n`
 }
 
-/** One chunk of RFC 9112 section 7.1, in one write. */
+/** Writes one chunk (RFC 9112 section 7.1), in one write. */
 export function writeChunk(socket: Writable, chunk: Buffer): void {
   socket.cork()
   socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')

@@ -17,12 +17,15 @@ export class RequestWriter implements Flushable {
     this.#socket = socket
   }
 
-  /** Nothing of the request has been given to the operating system: bytes from the backend before that cannot be its response. */
+  /**
+   * Whether nothing of the request has been given to the operating system: bytes that the backend sends before that cannot be its
+   * response.
+   */
   get isUnsent(): boolean {
     return this.#isUnsent
   }
 
-  /** Another request follows. */
+  /** Begins another request. */
   begin(): void {
     this.#isUnsent = true
   }

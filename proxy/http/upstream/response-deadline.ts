@@ -2,7 +2,7 @@ import type { FailureKind } from './failure.ts'
 
 /** Timeouts for the backend, in milliseconds. */
 export type UpstreamTimeouts = {
-  /** From the request's last byte to the head of the response, or to the next interim response. */
+  /** Milliseconds from the request's last byte to the head of the response, or to the next interim response. */
   readonly firstByteMs: number
   /** Between two pieces of a response, while the client takes them. */
   readonly idleMs: number
@@ -46,7 +46,7 @@ export class ResponseDeadline {
     if (this.#atMs !== Number.POSITIVE_INFINITY && this.#kind === 'timeout') this.awaitAnswer()
   }
 
-  /** More of the response must come. */
+  /** Starts waiting for more of the response. */
   awaitMore(): void {
     this.awaitWithin(this.#timeouts.idleMs, 'idle-timeout')
   }
@@ -56,12 +56,12 @@ export class ResponseDeadline {
     this.#kind = kind
   }
 
-  /** No exchange is in progress: the connection is kept open until `atMs`, in monotonic milliseconds. */
+  /** Ends the deadline of an exchange: the idle connection is kept open until `atMs`, in monotonic milliseconds. */
   keepUntil(atMs: number): void {
     this.#atMs = atMs
   }
 
-  /** Nothing is expected of the backend. */
+  /** Expects nothing of the backend. */
   clear(): void {
     this.#atMs = Number.POSITIVE_INFINITY
   }

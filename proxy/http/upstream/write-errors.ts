@@ -13,7 +13,7 @@ export function surviveWriteErrors(socket: Socket): void {
   setAutoDestroy(socket, false)
 }
 
-/** To be called for such a socket that becomes a tunnel, as the tunnel waits for its `close`. */
+/** Call for such a socket that becomes a tunnel, as the tunnel waits for its `close`. */
 export function endOnWriteErrors(socket: Socket): void {
   setAutoDestroy(socket, true)
 }
@@ -24,7 +24,7 @@ function setAutoDestroy(socket: Socket, value: boolean): void {
   _writableState.autoDestroy = value
 }
 
-/** To be called when such a socket has emitted `error` and is not destroyed: the received bytes can be read. */
+/** Call when such a socket has emitted `error` and is not destroyed: the received bytes can be read. */
 export function readOnAfterError(socket: Socket): void {
   const { _readableState } = statesOf(socket)
   _readableState.errored = null

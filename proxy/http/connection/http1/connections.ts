@@ -17,11 +17,11 @@ export type Http1Connections = {
   /** Serves a connection. */
   serve(socket: Socket): void
   /**
-   * From now on every response tells its client that the connection closes (RFC 9112 section 9.6), also those to requests in
+   * Makes every further response tell its client that the connection closes (RFC 9112 section 9.6), including those to requests in
    * flight, unless the response has begun. Requests that have arrived completely are still served.
    */
   closeAfterResponses(): void
-  /** Connections whose requests have all been answered, and on which nothing of another has arrived. */
+  /** Connections whose requests have all been answered, and that have received nothing of another. */
   betweenRequests(): Http1Connection[]
   close(): void
 }

@@ -6,7 +6,7 @@ import type { Rejection } from '../../../telemetry/telemetry.ts'
 export type Fault = {
   readonly reply: ErrorReply
   readonly rejection: Rejection
-  /** For the log: without anything of the request. */
+  /** The reason for the log, without anything of the request. */
   readonly why: string
 }
 

@@ -11,7 +11,7 @@ export type OverdueTimes = {
 /** Clients rely on the `Keep-Alive` header: a connection stays open this much longer, so that it does not close under a request. */
 const GRACE_MS = 1_000
 const MAX_SWEEP_MS = 500
-/** To close a connection takes time, over TLS a tenth of a millisecond, and many may be overdue in the same sweep. */
+/** Connections closed per turn of the event loop: closing one takes a tenth of a millisecond over TLS, and a sweep may find many. */
 const MAX_ENDED_PER_TURN = 8
 
 /**
@@ -24,7 +24,7 @@ export class OverdueConnections {
   readonly #times: OverdueTimes
   readonly #now: () => number
   readonly #sweep: NodeJS.Timeout
-  /** More overdue connections are closed in later turns. */
+  /** Whether overdue connections are left to be closed in later turns. */
   #isEnding = false
 
   /** @param now monotonic milliseconds */
@@ -51,7 +51,7 @@ export class OverdueConnections {
     )
   }
 
-  /** Ends some in each turn of the event loop, so that others are served in between. */
+  /** Closes a few connections in each turn of the event loop, so that others are served in between. */
   #endInTurns(connections: Http1Connection[]): void {
     this.#isEnding = false
     const nowMs = this.#now()

@@ -22,11 +22,11 @@ export type Http2Connections = {
    */
   serve(socket: Socket, first?: Buffer): void
   /**
-   * Ends them in order: no new requests, at once or after a moment in which those may arrive that the client has sent
-   * before it could know (RFC 9113 section 6.8).
+   * Closes the connections gracefully: they accept no new requests, at once or after `noticeMs`, in which requests may arrive that the
+   * client sent before it could know (RFC 9113 section 6.8).
    */
   close(noticeMs: number): void
-  /** Ends them now. */
+  /** Closes the connections at once. */
   destroy(): void
 }
 

@@ -5,8 +5,8 @@ import { createSecureContext } from 'node:tls'
 export type CertificatePair = { readonly cert: Buffer; readonly key: Buffer }
 
 /**
- * Tries a pair as it is going to be used. OpenSSL by itself accepts a key of another type than the certificate's, as if the
- * certificate for it were to follow, and then every handshake fails.
+ * Checks a pair as servers use it. OpenSSL alone accepts a key of another type than the certificate's, as if the matching certificate
+ * followed, and then fails every handshake.
  *
  * @returns the certificate
  * @throws if one of them cannot be read, or the key does not match the certificate

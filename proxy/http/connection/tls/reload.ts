@@ -29,7 +29,7 @@ const SETTLE_MS = 100
  * A pair that does not match is checked again before the error is logged: one file may be written later than the other.
  */
 const SECOND_LOOK_MS = 1_000
-/** For systems without change notifications, such as network file systems. */
+/** How often the files are checked on systems without change notifications, such as network file systems. */
 const POLL_MS = 10_000
 
 /**
@@ -92,7 +92,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   }
 }
 
-/** Undefined if the system cannot watch it: the files are still polled. */
+/** Returns undefined if the system cannot watch the directory: the files are still polled. */
 function watchDirectory(directory: string, onChange: () => void): FSWatcher | undefined {
   try {
     const watcher = watch(directory, { persistent: false }, onChange)

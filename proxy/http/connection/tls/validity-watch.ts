@@ -21,7 +21,7 @@ export class ValidityWatch {
     this.check()
   }
 
-  /** To be called from time to time. */
+  /** Warns once if the certificate has expired or is not valid yet; called periodically. */
   check(): void {
     if (this.#hasWarned) return
     const { subject, validFrom, validFromDate, validTo, validToDate } = this.#certificate

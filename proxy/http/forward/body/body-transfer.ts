@@ -13,7 +13,7 @@ export type TransferredBody = {
   overLimit(): void
   /** Writes a piece to the connection, and buffers it if the request may be sent again. */
   write(piece: Buffer, connection: UpstreamChannel, stream: Writable): void
-  /** All of it has been written: ends it on the connection. */
+  /** Ends the body on the connection, after all of it has been written. */
   end(connection: UpstreamChannel): void
 }
 
@@ -24,8 +24,8 @@ export type TransferredBody = {
 const MAX_UNSENT_BYTES = 128 * 1024
 
 /**
- * One sending of a request's body, to one connection: passes on what the client sends, with back-pressure, until the body ends or
- * the transfer is stopped. A retry gets another transfer.
+ * Sends a request's body to one connection, with back-pressure, until the body ends or the transfer is stopped. A retry gets another
+ * transfer.
  */
 export class BodyTransfer {
   readonly #body: TransferredBody
@@ -46,7 +46,7 @@ export class BodyTransfer {
     stream.on('error', this.#onError)
   }
 
-  /** Nothing more of the body is read for it. */
+  /** Whether the transfer has stopped reading the body. */
   get isStopped(): boolean {
     return this.#isStopped
   }
@@ -109,14 +109,14 @@ export class BodyTransfer {
   }
 
   /**
-   * No more of it can be sent: further bytes are dropped. Not if a retry has stopped this transfer: an emitter still calls listeners that
-   * were removed while it emits.
+   * Drops further bytes once no more of the body can be sent, unless a retry has stopped this transfer: an emitter still calls listeners
+   * that were removed while it emits.
    */
   readonly #onError = (): void => {
     if (!this.#isStopped) this.#request.resume()
   }
 
-  /** For exceptions in event listeners, which would otherwise be uncaught. */
+  /** Fails the exchange with an exception of an event listener, which would otherwise be uncaught. */
   #fail(error: unknown): void {
     this.stop()
     this.#connection.failFor(error)

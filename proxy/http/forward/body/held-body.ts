@@ -2,11 +2,11 @@ import { detachBuffer } from '../../message/detach-buffer.ts'
 import type { ClientRequest } from '../../message/messages.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 
-/** Bytes of bodies that are held at the same time, of all clients together and of one of them. */
+/** Bytes of held bodies, of all clients together and of one client. */
 const TOTAL_BYTES = 64 * 1024 * 1024
 const CLIENT_BYTES = TOTAL_BYTES / 4
 const SMALLEST_ROOM = 1024
-/** Of a larger read, a body that is a small part is copied. */
+/** A body that is a small part of a read larger than this is copied, so that it does not keep the whole read in memory. */
 const MAX_SMALL_READ = 4 * 1024
 
 /**
@@ -46,13 +46,13 @@ export class HeldBodyMemory {
 
 export type HeldBodyOptions = {
   readonly memory: HeldBodyMemory
-  /** Whose memory it uses: an IPv4 address or an IPv6 network. */
+  /** The client whose share of the memory is used: an IPv4 address or an IPv6 network. */
   readonly client: string
   /** Maximum bytes to hold. The part of a longer body that has arrived is buffered, and the rest is not read yet. */
   readonly maxBytes: number
   /** Waits only for the part of the body that arrives in this turn of the event loop. */
   readonly onlyThisTurn?: boolean
-  /** Runs a step such that its exceptions are those of the request. */
+  /** Runs a step so that its exceptions fail the request. */
   readonly guard: (step: () => void) => void
 }
 

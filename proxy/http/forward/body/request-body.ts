@@ -34,7 +34,7 @@ export class RequestBody implements TransferredBody {
   #bytes = 0
   /** The latest attempt to send it. */
   #transfer: BodyTransfer | undefined
-  /** Undefined before the request is sent, and once it cannot be sent again. */
+  /** The sent part of the body; undefined before the request is sent, and once it cannot be sent again. */
   #retryBuffer: RetryBuffer | undefined
   #hasEnded = false
 
@@ -55,7 +55,7 @@ export class RequestBody implements TransferredBody {
     return this.#bytes
   }
 
-  /** All of it has arrived, read or not. */
+  /** Whether all of the body has arrived, read or not. */
   get isHere(): boolean {
     return this.#request.complete
   }

@@ -9,12 +9,12 @@ export type BodyWait = 'whole' | 'turn'
 
 /** Calls that can stream in both directions. */
 const streamingType = /^\s*application\/(?:grpc|connect)/i
-/** No backend can use a form before its end. */
+/** Forms are buffered: a backend cannot use one before its end. */
 const formType = /^\s*(?:application\/x-www-form-urlencoded|multipart\/form-data)/i
 
 /**
- * Whether the body of a request is received before a connection to the backend is used. A backend that gives a worker to each
- * connection, such as gunicorn, is otherwise occupied by clients that send slowly.
+ * How the body of a request is buffered before a connection to the backend is used; undefined if it is not. Otherwise clients that send
+ * slowly would occupy a backend that gives a worker to each connection, such as gunicorn.
  *
  * @param maxBytes longer bodies are streamed; 0: all are
  * @returns undefined if the request is sent to the backend at once

@@ -3,7 +3,7 @@ import type { ClientResponse } from '../../message/messages.ts'
 
 /** Limits for responses that are buffered for slow clients. */
 export type ReadAhead = {
-  /** Bytes of one response. */
+  /** Bytes that may be read ahead of one response. */
   readonly perResponseBytes: number
   /** Bytes of all responses of this process together. */
   readonly totalBytes: number
@@ -11,12 +11,12 @@ export type ReadAhead = {
   bufferedBytes: number
 }
 
-/** Where the body of a response is read from. */
+/** The connection that the body of a response is read from. */
 export type ResponseSource = {
   /** Stops reading until `resume`. */
   pause(): void
   resume(): void
-  /** Bytes that it may still receive after `pause`, and keep until `resume`, for which room is left. */
+  /** Bytes that the source may still receive after `pause`, and keep until `resume`; memory is reserved for them. */
   readonly maxWaitingBytes: number
   /** Bytes that it has received and keeps. */
   readonly waitingBytes: number
@@ -37,7 +37,7 @@ export class ResponseBody {
   #readsByClient = 0
   #after: (() => void) | undefined
 
-  /** To be created when a piece arrives while `response` has no room. */
+  /** Created when a piece arrives while `response` has no room. */
   constructor(response: ClientResponse, readAhead: ReadAhead, source: ResponseSource | undefined) {
     this.#response = response
     this.#readAhead = readAhead
@@ -66,7 +66,7 @@ export class ResponseBody {
   }
 
   /**
-   * Nothing more comes, and the source serves others from now on.
+   * Ends the body: nothing more comes, and the source serves other exchanges from now on.
    *
    * @param after called once everything buffered has been written to the response
    */

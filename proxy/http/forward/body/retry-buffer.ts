@@ -1,15 +1,15 @@
 import { GrowingBuffer } from '../../message/growing-buffer.ts'
 
-/** Bytes of one body. */
+/** Bytes kept of one body. */
 const MAX_BYTES = 64 * 1024
 /** Bytes of all bodies together. */
 const MAX_TOTAL_BYTES = 16 * 1024 * 1024
 let totalBytes = 0
 
 /**
- * The sent part of a body, kept as long as its request may have to be sent again because the backend has not begun with it. All but the
- * first piece are copied into one buffer: a piece of one byte takes a hundred in a buffer of its own, and may keep alive all of the read
- * that it came with.
+ * Keeps the sent part of a body while its request may have to be sent again because the backend has not begun with it. All but the first
+ * piece are copied into one buffer: a piece of one byte takes a hundred in a buffer of its own, and may keep alive the whole read that it
+ * came with.
  */
 export class RetryBuffer {
   #first: Buffer | undefined
@@ -32,7 +32,7 @@ export class RetryBuffer {
     return true
   }
 
-  /** All of it, in the order in which it was added. */
+  /** The kept pieces, in the order in which they were added. */
   get pieces(): readonly Buffer[] {
     return [this.#first, this.#later?.bytes].filter((piece) => piece !== undefined)
   }

@@ -10,7 +10,11 @@ import { RequestSyntaxError } from './syntax-error.ts'
 export type BodySink = {
   /** A piece of the body, never empty: the content of one read in one piece, except for long chunks. */
   onBody(piece: Buffer): void
-  /** All of it has arrived. @param trailers name, value, name, value… with names in lower case */
+  /**
+   * Called when all of the body has arrived.
+   *
+   * @param trailers name, value, name, value… with names in lower case
+   */
   onBodyEnd(trailers: readonly string[]): void
 }
 

@@ -1,6 +1,6 @@
 import { RequestSyntaxError } from './syntax-error.ts'
 
-/** Limits of a head, and of trailers. */
+/** Limits for a head, and again for trailers. */
 export type HeadLimits = {
   /** Bytes of all lines together, each with its CRLF. */
   readonly maxBytes: number

@@ -39,7 +39,7 @@ export class LineReader {
     return this.#partial.length
   }
 
-  /** Nothing has been received, or only the CR of an empty line. */
+  /** Whether nothing has been received, or only the CR of an empty line. */
   get isEmpty(): boolean {
     return this.#partial.length === 0 || (this.#endsInCr && this.#partial.length === 1)
   }

@@ -6,7 +6,7 @@ import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Receives requests as they are read. Called synchronously from `execute`, in the order of the names. */
 export type RequestSink = BodySink & {
-  /** If the framing is `none`, the request ends with its head, and nothing more is called for it. */
+  /** Called for each head. If the framing is `none`, the request ends with it, and nothing more is called. */
   onHead(head: RequestHead): void
 }
 

@@ -8,10 +8,8 @@ const TABLE_BYTES = 4096
 const MAX_INTEGER_BYTES = 5
 
 /**
- * Decodes the lists of fields of one connection, in order (RFC 7541). Names and values have one character a byte.
- *
- * Memory is bounded by the dynamic table and by the limit of the list: fields beyond it are decoded, because the table depends on them,
- * and dropped.
+ * Decodes the header lists of one connection, in order (RFC 7541). Names and values have one character a byte. Memory is bounded by the
+ * dynamic table and by the limit of the list: fields beyond it are decoded, because the table depends on them, and dropped.
  */
 export class HpackDecoder {
   /** Name, value, name, value… with the newest entry last. */

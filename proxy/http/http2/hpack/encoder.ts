@@ -36,7 +36,7 @@ export class HpackEncoder {
   #sizes: number[] = []
   #bytes = 0
   #maxBytes = TABLE_BYTES
-  /** The number of the next entry, and of the oldest one. Indexes count back from the newest. */
+  /** Numbers of the next entry and of the oldest one. Indexes count back from the newest. */
   #next = 1
   #oldest = 1
   #resizedTo: number | undefined

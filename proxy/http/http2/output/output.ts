@@ -14,7 +14,7 @@ import { HpackEncoder } from '../hpack/encoder.ts'
 import type { Http2Response } from '../response.ts'
 import { FrameBuffer } from './frame-buffer.ts'
 
-/** Bytes of one write. */
+/** Maximum bytes of one write. */
 const WRITE_BYTES = 64 * 1024
 /** With more bytes pending, nothing is read from the client, as each request would add a response. */
 const MAX_PENDING_BYTES = 256 * 1024
@@ -23,11 +23,11 @@ const MAX_PENDING_BYTES = 256 * 1024
 export type OutgoingStream = {
   readonly id: number
   readonly response: Http2Response
-  /** More can be sent on it. */
+  /** Whether more can be sent on the stream. */
   readonly isOpen: boolean
   /** Its send window, relative to the initial window. */
   windowDifference: number
-  /** It is in the queue of streams that have something to send. */
+  /** Whether the stream is in the queue of those that have something to send. */
   isQueued: boolean
 }
 
@@ -66,7 +66,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     socket.on('drain', () => this.#schedule())
   }
 
-  /** So much output is pending that the client seems not to read: nothing more is read from it. */
+  /** Whether so much output is pending that the client seems not to read: nothing more is read from it. */
   get isBacklogged(): boolean {
     return this.#frames.bytes + this.#socket.writableLength > MAX_PENDING_BYTES
   }
@@ -124,7 +124,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     this.#schedule()
   }
 
-  /** Enlarges the window of a stream. Returns whether it may be that large. */
+  /** Enlarges the window of a stream. Returns false if it exceeds the maximum. */
   widenStream(stream: Stream, bytes: number): boolean {
     stream.windowDifference += bytes
     if (this.#windowOf(stream) > MAX_WINDOW) return false

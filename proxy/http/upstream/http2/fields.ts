@@ -7,7 +7,7 @@ import {
   type ResponseHead,
 } from '../response/response-head.ts'
 
-/** Of each field. */
+/** Bytes that HTTP/2 adds for each field when it measures a header list (RFC 9113 section 6.5.2). */
 const OVERHEAD_BYTES = 32
 
 const lengthDigits = /^[0-9]{1,15}$/

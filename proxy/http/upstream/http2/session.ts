@@ -30,22 +30,24 @@ const sessionOptions = {
 
 export type SessionOptions = UpstreamTimeouts & {
   readonly scheme: 'http' | 'https'
-  /** When it is to serve no further request, on the clock of `now`. */
+  /** When the session stops accepting requests, on the clock of `now`. */
   readonly retireAtMs: number
-  /** Requests that it may serve; 0 means no limit. */
+  /** Requests that the session may serve; 0 means no limit. */
   readonly maxRequests: number
   readonly now: () => number
 }
 
 /** Callbacks of a session to its pool. */
 export type SessionOwner = {
-  /** It can be used: the backend has sent its settings, or has changed them. */
+  /** Called when the session can be used: the backend has sent its settings, or changed them. */
   onReady(session: UpstreamSession): void
-  /** Whether it may take no further requests: another connection can be opened for them, even if its own last long. */
+  /**
+   * Whether the session may stop accepting requests: another connection can be opened for them, even if the requests in flight last long.
+   */
   mayRetire(session: UpstreamSession): boolean
-  /** One of its streams has closed. */
+  /** Called when a stream of the session has closed. */
   onRoom(session: UpstreamSession, client: string): void
-  /** It has closed, and its requests have failed. */
+  /** Called when the session has closed and its requests have failed. */
   onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void
 }
 
@@ -55,7 +57,7 @@ export class UpstreamSession implements StreamOwner {
   readonly scheme: 'http' | 'https'
   failedWith: FailureKind = 'reset'
   isReady = false
-  /** No further request is sent on it. */
+  /** Whether the session accepts no further requests. */
   isRetired = false
   readonly #socket: Duplex
   readonly #owner: SessionOwner

@@ -20,7 +20,7 @@ export type StreamOwner = {
   readonly scheme: 'http' | 'https'
   /** The backend has said that it did not begin this stream: its GOAWAY names an earlier one as the last. */
   isBeyondLast(streamId: number | undefined): boolean
-  /** Why the session failed, if it did. */
+  /** The reason why the session failed, if it did. */
   readonly failedWith: FailureKind
   /** Streams before this one have been answered on the session. */
   readonly isReused: boolean
@@ -33,7 +33,7 @@ export type StreamOwner = {
 /** One exchange on an HTTP/2 stream. */
 export class UpstreamStream implements UpstreamChannel {
   readonly client: string
-  /** More of the request can be sent. */
+  /** Whether more of the request can be sent. */
   isWritable = true
   /** The backend does not read the request body. */
   isStalled = false
@@ -151,7 +151,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#fail('aborted', reason)
   }
 
-  /** Called by the sweep: gives up when what it waits for is overdue. */
+  /** Called by the sweep: fails the exchange if the deadline of its state has passed. */
   expire(nowMs: number): void {
     if (this.#deadline.hasPassed(nowMs)) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
   }

@@ -7,7 +7,7 @@ import { UnansweredConnections, type Unanswered } from './unanswered.ts'
 const CHECK_MS = 10
 
 /**
- * Which connections of a pool the backend has accepted, and which may still wait in its backlog. Closes idle ones if they seem to
+ * Knows which connections of a pool the backend has accepted, and which may still wait in its backlog. Closes idle ones if they seem to
  * keep the backend from accepting others (`UnansweredConnections`).
  */
 export class BackendBacklog {

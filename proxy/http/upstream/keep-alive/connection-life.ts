@@ -1,4 +1,4 @@
-/** A backend that says nothing of how long it keeps an idle connection is assumed to keep it this long. */
+/** How long a backend is assumed to keep an idle connection open if it does not announce it. */
 const ASSUMED_KEEP_ALIVE_MS = 4_000
 const MAX_KEEP_ALIVE_MS = 60_000
 /** Stop using a connection this much before the backend closes it. */
@@ -24,7 +24,7 @@ export class ConnectionLife {
     this.#retireAtMs = retireAtMs
   }
 
-  /** It has served an exchange, or waited long for its first: the backend may close it just as the next begins. */
+  /** Whether the connection has served an exchange, or waited long for its first: the backend may close it just as the next begins. */
   get isReused(): boolean {
     return this.#served > 0 || this.#hasWaited
   }

@@ -2,7 +2,7 @@
 const MARGIN_MS = 1_000
 /** The learned limit is dropped if a connection stays open for this many times as long. */
 const TIMES_DISPROVED = 1.5
-/** And at least for this much longer. */
+/** The connection must also stay open for this much longer than the limit. */
 const MIN_DISPROVED_MS = 250
 
 /**

@@ -1,6 +1,6 @@
 /** A new connection that the backend has not answered on yet, or that is being opened. */
 export type Unanswered = {
-  /** When its request began. */
+  /** When the request of the connection began, in monotonic milliseconds. */
   readonly sinceMs: number
   /** How long to wait for it before a further idle connection is closed for it. */
   patienceMs: number
@@ -11,7 +11,7 @@ export type Unanswered = {
 const MIN_PATIENCE_MS = 20
 /** How long a new connection may wait, in multiples of the time that the backend usually takes. */
 const PATIENCE = 1.25
-/** For how long no new connection must have been answered, in the same multiples. */
+/** How long no new connection must have been answered, in the same multiples. */
 const SILENCE = 0.25
 /** The first response counts as at least this long: of many requests it was the quickest. */
 const MIN_FIRST_MS = 50
@@ -45,7 +45,7 @@ export class UnansweredConnections {
   #againAtMs = Number.POSITIVE_INFINITY
   /** How long the backend takes for the first byte of a response on a connection that it has accepted. */
   #usualMs = 0
-  /** Since when there was a free connection, and no new one was answered. */
+  /** When a connection became free after which no new one has been answered, in monotonic milliseconds. */
   #silentSinceMs: number | undefined
   /** How many connections the backend is assumed to accept at a time; undefined if nothing shows that there is a limit. */
   #limit: number | undefined

@@ -13,7 +13,9 @@ import { parseTrailer, ResponseSyntaxError } from './response-head.ts'
 
 /** Receives a chunked body. */
 type ChunkedSink = {
-  /** A piece of the body, never empty: the content of one read in one piece, except for long chunks. `last` is always false. */
+  /**
+   * Called with a piece of the body, never empty: the content of one read in one piece, except for long chunks. `last` is always false.
+   */
   onBody(chunk: Buffer, last: boolean): void
   /** The trailers, if there are any: name, value, name, value…; names in lower case. */
   onTrailers(fields: readonly string[]): void
@@ -83,7 +85,7 @@ export class ChunkedReader {
     }
   }
 
-  /** Reads the chunks that have arrived whole, each of which may be of one byte. Returns the rest, for which `#state` is set. */
+  /** Reads the chunks that have arrived completely, each of which may be of one byte. Returns the rest, for which `#state` is set. */
   #readChunks(chunk: Buffer): Buffer {
     const line = this.#plainLine
     let at = 0

@@ -10,7 +10,7 @@ const MAX_BYTES = 1024 * 1024
 export class InterimBytes {
   #bytes = 0
 
-  /** No interim response has arrived. */
+  /** Whether no interim response has arrived. */
   get isZero(): boolean {
     return this.#bytes === 0
   }

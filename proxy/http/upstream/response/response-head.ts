@@ -40,7 +40,7 @@ const illegalInValue = /[^\t\x20-\x7e\x80-\xff]/
 const lengthDigits = /^[0-9]{1,15}$/
 const keepAliveTimeout = /(?:^|[,;\s])timeout=([0-9]{1,6})(?:$|[,;\s])/i
 
-/** A line with its CRLF, and what it says. */
+/** A line with its CRLF, and the field in it. */
 type FieldLine = { readonly text: string; readonly field: FieldClass; readonly value: string }
 type StatusLine = { readonly text: string; readonly status: number; readonly isHttp11: boolean }
 

@@ -10,15 +10,15 @@ export type ResponseSink = {
   onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
   /**
-   * A piece of the body, never empty: the content of one read in one piece, except for long chunks. `last`: the body is known to end
-   * with it.
+   * Called with a piece of the body, never empty: the content of one read in one piece, except for long chunks. `last`: the body is known
+   * to end with it.
    */
   onBody(chunk: Buffer, last: boolean): void
   /** Trailers of a chunked body, if there are any: name, value, name, value…; names in lower case. */
   onTrailers(fields: readonly string[]): void
   /** The response is complete. `persistent`: the connection may serve another request. */
   onEnd(persistent: boolean): void
-  /** A 101: from here on the connection speaks another protocol, of which `rest` has been read already. */
+  /** Called after a 101: from here on the connection speaks another protocol, of which `rest` has been read already. */
   onUpgrade(head: ResponseHead, rest: Buffer): void
 }
 
@@ -55,7 +55,7 @@ export class ResponseParser {
   #chunked: ChunkedReader | undefined
   #persistent = false
   readonly #interim = new InterimBytes()
-  /** An empty line here is that of the interim response before it. */
+  /** Whether an empty line here would be the one after an interim response. */
   #mayBeBlank = false
 
   /** Expects the response to a request of this method. */
@@ -67,7 +67,7 @@ export class ResponseParser {
     this.#mayBeBlank = false
   }
 
-  /** Not one byte of the response that is expected has arrived. */
+  /** Whether no byte of the expected response has arrived. */
   get untouched(): boolean {
     return this.#state === inHead && this.#partial.length === 0 && this.#interim.isZero
   }

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 
 /**
- * The addresses of a name, and for how many milliseconds they are valid. Empty if it has at most one IPv4 and one IPv6 address: these
- * are mostly of one machine, which may listen on one of them only, and Node connects to the one that answers.
+ * The addresses of a name, and for how many milliseconds they are valid. Empty if the name has at most one IPv4 and one IPv6 address:
+ * these mostly belong to one machine, which may listen on only one of them, and Node connects to the one that answers.
  */
 export type Addresses = { readonly addresses: readonly string[]; readonly forMs: number }
 

@@ -65,7 +65,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
     for (const server of this.#servers) server.retire(this.#now)
   }
 
-  /** All servers have ended. */
+  /** Whether all servers have ended. */
   get hasEnded(): boolean {
     return this.#all().every(({ hasEnded }) => hasEnded)
   }
@@ -79,8 +79,8 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
   }
 
   /**
-   * If no server is healthy, all that are not ejected are used: the health check itself may be broken. If all are ejected, all
-   * are used: the last one is never ejected, but a name may resolve to fewer servers later.
+   * Chooses a server. If none is healthy, all that are not ejected are used: the health check itself may be broken. If all are ejected,
+   * all are used: the last one is never ejected, but a name may resolve to fewer servers later.
    */
   #choose(mayUse: (server: Server) => boolean): Server | undefined {
     const nowMs = this.#now()

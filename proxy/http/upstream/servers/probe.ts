@@ -18,7 +18,7 @@ const MAX_BYTES = 65_536
 export type ProbeRequest = {
   /** The path to request; the path of the server's URL does not matter. */
   readonly path: string
-  /** `Host`; undefined: that of the URL. */
+  /** The `Host` header; undefined: that of the URL. */
   readonly host: string | undefined
 }
 
@@ -73,7 +73,7 @@ export function createProbe(
   }
 }
 
-/** If Node cannot connect to any of several addresses, its error has only a code. */
+/** The reason of an error. If Node cannot connect to any of several addresses, its error has only a code. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { message, code } = error as NodeJS.ErrnoException

@@ -12,7 +12,7 @@ export type ProberOptions = {
   readonly passes: number
   /** Told of each probe. */
   readonly onProbed: (hasPassed: boolean) => void
-  /** At least 0 and less than 1. */
+  /** A random number from 0 to below 1. */
   readonly random: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number

@@ -9,14 +9,14 @@ export type ServerReport = {
   readonly upstream: string
   /** Scheme, host and port. */
   readonly url: string
-  /** Which one of several that the host has. */
+  /** The IP address, if the host has several. */
   readonly address?: string
   readonly state: ServerState
 }
 
 export type ServersReport = {
   readonly counts: ServerCounts
-  /** Those that are out of use first, and at most a hundred. */
+  /** At most a hundred servers, those that are out of use first. */
   readonly listed: readonly ServerReport[]
 }
 

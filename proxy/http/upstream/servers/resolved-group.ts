@@ -18,7 +18,7 @@ export type ResolvedGroupOptions = {
   readonly now: () => number
 }
 
-/** When to look up again after a lookup has failed. The known addresses stay in use. */
+/** How long after a failed lookup the next one begins. The known addresses stay in use. */
 const AGAIN_MS = 5_000
 
 /**
@@ -69,7 +69,7 @@ export class ResolvedGroup implements UpstreamSender {
     this.#group.retire()
   }
 
-  /** All its servers have ended. */
+  /** Whether all servers have ended. */
   get hasEnded(): boolean {
     return this.#group.hasEnded
   }

@@ -65,7 +65,7 @@ export class Server {
     this.#onState = onState
   }
 
-  /** URL and address: the same as long as it is the same server. */
+  /** URL and address, which identify the server across lookups. */
   get id(): string {
     const { url, address } = this.place
     return `${url.protocol}//${url.host} ${address ?? ''}`

@@ -22,7 +22,7 @@ export class ClientShares {
     return this.#total
   }
 
-  /** From now on there are so many places. Those that are held stay held. */
+  /** Changes the number of places. Places that are held stay held. */
   resize(max: number): void {
     this.#max = max
   }

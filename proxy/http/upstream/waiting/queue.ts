@@ -3,7 +3,7 @@ import type { UpstreamFailure } from '../failure.ts'
 
 type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 
-/** To send the reply to one that fails takes a tenth of a millisecond over TLS. */
+/** Exchanges failed per turn of the event loop: sending the reply to one takes a tenth of a millisecond over TLS. */
 const MAX_FAILED_PER_TURN = 8
 
 /**
@@ -17,7 +17,7 @@ export class ExchangeQueue {
   /** The queue of each client, never empty, in the order in which the clients are served. */
   readonly #clients = new Map<string, Waiting[]>()
   #size = 0
-  /** More overdue exchanges are failed in later turns of the event loop. */
+  /** Whether overdue exchanges are left to be failed in later turns of the event loop. */
   #isFailing = false
 
   /**
@@ -73,7 +73,7 @@ export class ExchangeQueue {
     return this.#remove(({ exchange }) => test(exchange))
   }
 
-  /** Fails those that have waited too long, some in each turn of the event loop, so that others are served in between. */
+  /** Fails exchanges that have waited too long, a few in each turn of the event loop, so that others are served in between. */
   failOverdue(nowMs: number, failureOf: () => UpstreamFailure): void {
     if (!this.#isFailing) this.#failSome(nowMs, failureOf)
   }

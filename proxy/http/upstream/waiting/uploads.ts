@@ -18,7 +18,7 @@ export class Uploads {
     return this.#shares.allows(client)
   }
 
-  /** To be called when a request gets its connection. Counts it if some of its body has not arrived. */
+  /** Called when a request gets its connection. Counts it if some of its body has not arrived. */
   begin(exchange: UpstreamExchange): void {
     if (!exchange.bodyPending || this.#exchanges.has(exchange)) return
     this.#exchanges.add(exchange)

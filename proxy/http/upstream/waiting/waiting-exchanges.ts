@@ -30,12 +30,12 @@ export class WaitingExchanges {
     this.#onCheck = onCheck
   }
 
-  /** Those that wait for a connection. */
+  /** Number of exchanges that wait for a connection. */
   get size(): number {
     return this.#queue.size
   }
 
-  /** Those that wait for their turn to upload. */
+  /** Number of exchanges that wait for their turn to upload. */
   get uploads(): number {
     return this.#uploads.size
   }
