@@ -1,5 +1,5 @@
 import type { AccountOverrides } from './clients/lists/account-overrides.ts'
-import type { ClientRequest } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
 import type { Policy } from '../policy.ts'
 import type { AddressReader, ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import type { Geo } from '../request/addresses/geo/geo.ts'

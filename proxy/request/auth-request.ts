@@ -1,5 +1,5 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { ClientRequest } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
 import { readAuthority } from './authority.ts'
 import {
   countFields,

@@ -1,5 +1,6 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
+import type { ClientResponse } from '../http/message/client-response.ts'
 import { writeLocalHead } from '../http/fields/reply.ts'
 
 /** The `Allow` header: the usual methods that are forwarded. TRACE and CONNECT are not; other methods of Node's parser are, too. */

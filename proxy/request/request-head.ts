@@ -1,6 +1,6 @@
 import { METHODS } from '../../shared/node-http.ts'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { ClientRequest } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
 import { asksForOtherVersion, offersWebSocket } from '../http/fields/websocket-handshake.ts'
 import { ownCopy } from '../http/message/detach-buffer.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'

@@ -1,6 +1,7 @@
 import { errors } from '../../shared/error-replies.ts'
 import { writeLocalHead, type LocalReply } from '../http/fields/reply.ts'
-import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
+import type { ClientResponse } from '../http/message/client-response.ts'
 import type { ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import { formOf, readAuthRequest, type AuthRequestForm } from '../request/auth-request.ts'
 import type { RejectedHead, RequestHead } from '../request/request-head.ts'

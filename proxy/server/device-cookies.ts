@@ -1,5 +1,5 @@
 import { isTargetedCacheField } from '../http/forward/response-fields.ts'
-import type { ClientRequest } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
 import type { Charge } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { Peer } from '../request/addresses/client-address.ts'

@@ -1,7 +1,8 @@
 import { errors } from '../../shared/error-replies.ts'
 import { createExceptionLog } from '../../shared/exception-log.ts'
 import type { Log } from '../../shared/log.ts'
-import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
+import type { ClientResponse } from '../http/message/client-response.ts'
 import { sendError } from '../http/fields/reply.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 

@@ -7,7 +7,8 @@ import {
   type LocalReply,
   type LocalReplySource,
 } from '../http/fields/reply.ts'
-import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
+import type { ClientResponse } from '../http/message/client-response.ts'
 import { recordRefusal } from '../limits/clients/banning.ts'
 import type { AppliedBan } from '../limits/clients/client-entries.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'

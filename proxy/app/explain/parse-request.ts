@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { faultOf } from '../../http/connection/http1/faults.ts'
-import type { ClientRequest } from '../../http/message/messages.ts'
+import type { ClientRequest } from '../../http/message/client-request.ts'
 import { RequestParser } from '../../http/http1/parser/request-parser.ts'
 import { Http1Request } from '../../http/http1/request.ts'
 import { RequestSyntaxError } from '../../http/http1/parser/syntax-error.ts'

@@ -1,4 +1,4 @@
-import type { ClientRequest } from '../../http/message/messages.ts'
+import type { ClientRequest } from '../../http/message/client-request.ts'
 import type { ResponseHead } from '../../http/upstream/response/response-head.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 

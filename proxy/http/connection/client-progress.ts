@@ -1,4 +1,5 @@
-import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+import type { ClientRequest } from '../message/client-request.ts'
+import type { ClientResponse } from '../message/client-response.ts'
 
 /** An exchange that a slow client can delay. */
 export type PacedExchange = {

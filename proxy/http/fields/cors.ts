@@ -1,4 +1,4 @@
-import type { ClientRequest } from '../message/messages.ts'
+import type { ClientRequest } from '../message/client-request.ts'
 import { methodOverrideFields } from './header-roles.ts'
 
 /** Makes the headers of a local reply, by the request's `Origin`: name, value, name, value… */

@@ -1,4 +1,4 @@
-import type { ClientRequest } from '../message/messages.ts'
+import type { ClientRequest } from '../message/client-request.ts'
 
 /** The bytes that `Content-Length` declares; undefined without one. */
 export function declaredLength({ headers }: ClientRequest): number | undefined {

@@ -1,6 +1,7 @@
 import type { ErrorReply } from '../../../shared/error-replies.ts'
 import { fieldsOfFailedCall } from './grpc.ts'
-import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+import type { ClientRequest } from '../message/client-request.ts'
+import type { ClientResponse } from '../message/client-response.ts'
 
 /** Provides the headers to add to each local reply to a request. */
 export type LocalReplySource = {

@@ -1,7 +1,7 @@
 import type { RequestFieldClassifier } from './header-roles.ts'
 import { classifyResponseField } from './header-roles.ts'
 import { neverTrailerPrefixes, neverTrailers } from './removed-headers.ts'
-import type { ClientRequest } from '../message/messages.ts'
+import type { ClientRequest } from '../message/client-request.ts'
 
 /** Whether a field may be a trailer that a proxy passes on. */
 function mayBeTrailer(name: string): boolean {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { linesOf } from '../message/headers.ts'
-import type { ClientRequest } from '../message/messages.ts'
+import type { ClientRequest } from '../message/client-request.ts'
 
 // RFC 6455 section 4.1: 16 bytes in base64.
 const webSocketKey = /^[A-Za-z0-9+/]{22}==$/

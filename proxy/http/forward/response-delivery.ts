@@ -1,4 +1,4 @@
-import type { ClientResponse } from '../message/messages.ts'
+import type { ClientResponse } from '../message/client-response.ts'
 import type { UpstreamChannel } from '../upstream/exchange.ts'
 import { ResponseBody, type ReadAhead } from './body/response-body.ts'
 

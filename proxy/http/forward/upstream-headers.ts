@@ -1,7 +1,7 @@
 import { offersWebSocket } from '../fields/websocket-handshake.ts'
 import { connectionOptions, type RequestFieldClassifier } from '../fields/header-roles.ts'
 import { HeaderList, headerListOf, headerName, type HeaderName } from '../message/header-list.ts'
-import type { ClientRequest } from '../message/messages.ts'
+import type { ClientRequest } from '../message/client-request.ts'
 import { privateReference, type ReferenceNames } from './private-references.ts'
 
 /** Facts that the gateway itself knows about a request and sends to the backend. */

@@ -1,6 +1,6 @@
 import { declaredLength } from '../../http/fields/framing.ts'
 import { linesOf } from '../../http/message/headers.ts'
-import type { ClientRequest } from '../../http/message/messages.ts'
+import type { ClientRequest } from '../../http/message/client-request.ts'
 import type { Charge } from '../limiter.ts'
 import { requestedUnits, type Policy, type RequestedUnits } from '../../policy.ts'
 import type { Telemetry, UnreadReserve } from '../../telemetry/telemetry.ts'

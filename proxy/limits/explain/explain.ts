@@ -1,4 +1,4 @@
-import type { ClientRequest } from '../../http/message/messages.ts'
+import type { ClientRequest } from '../../http/message/client-request.ts'
 import type { ClientAddress, Peer } from '../../request/addresses/client-address.ts'
 import type { Target } from '../../request/target/target.ts'
 import { DEFAULT_UPSTREAM } from '../../telemetry/metrics/upstream-counters.ts'

@@ -1,4 +1,4 @@
-import type { ClientRequest } from '../../http/message/messages.ts'
+import type { ClientRequest } from '../../http/message/client-request.ts'
 import { unknownClient, type Peer } from '../../request/addresses/client-address.ts'
 import { readRequestHead, type HeadOptions } from '../../request/request-head.ts'
 import { MAX_BODY_BYTES } from '../costs/requested-charges.ts'

@@ -1,6 +1,6 @@
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { isPreflight } from '../../http/fields/cors.ts'
-import type { ClientRequest } from '../../http/message/messages.ts'
+import type { ClientRequest } from '../../http/message/client-request.ts'
 import { writePattern, type RoutePattern, type Rule } from '../../policy.ts'
 import type { RequestHead } from '../../request/request-head.ts'
 import { preflightRules } from '../rules/preflight-rules.ts'

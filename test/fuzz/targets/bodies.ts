@@ -1,5 +1,5 @@
-import { bodyValues, KeyBody, type BodyPart } from '../../../proxy/limits/keys/body/key-body.ts'
-import { BodyNames } from '../../../proxy/limits/keys/body/names/body-names.ts'
+import { bodyValues, KeyBody } from '../../../proxy/limits/keys/body/key-body.ts'
+import { BodyNames, type BodyPart } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import { fail } from '../pieces.ts'
 
 const part: BodyPart = { kind: 'body', name: 'email', path: ['email'] }

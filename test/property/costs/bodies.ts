@@ -1,6 +1,6 @@
 import { bodyKeysOf } from '../../../proxy/limits/keys/body/body-keys.ts'
-import { KeyBody, type BodyPart } from '../../../proxy/limits/keys/body/key-body.ts'
-import { BodyNames } from '../../../proxy/limits/keys/body/names/body-names.ts'
+import { KeyBody } from '../../../proxy/limits/keys/body/key-body.ts'
+import { BodyNames, type BodyPart } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import type { ByteReader, CostRow } from '../../support/cost/row.ts'
 
 /** More of a body is not read. */

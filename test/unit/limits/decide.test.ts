@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ClientRequest } from '../../../proxy/http/message/messages.ts'
+import type { ClientRequest } from '../../../proxy/http/message/client-request.ts'
 import { ClientEntries } from '../../../proxy/limits/clients/client-entries.ts'
 import type { ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
 import { decideRequest } from '../../../proxy/limits/decide.ts'

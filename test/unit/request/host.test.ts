@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ClientRequest } from '../../../proxy/http/message/messages.ts'
+import type { ClientRequest } from '../../../proxy/http/message/client-request.ts'
 import { readHost } from '../../../proxy/request/request-head.ts'
 
 function hostOf(version: string, ...rawHeaders: string[]): string | undefined {

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import type { ClientRequest } from '../../message/messages.ts'
+import type { ClientRequest } from '../../message/client-request.ts'
 import type { UpstreamChannel } from '../../upstream/exchange.ts'
 import type { HeldBody } from './held-body.ts'
 

@@ -1,5 +1,5 @@
 import { detachBuffer } from '../../message/detach-buffer.ts'
-import type { ClientRequest } from '../../message/messages.ts'
+import type { ClientRequest } from '../../message/client-request.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 
 /** Bytes of held bodies, of all clients together and of one client. */

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import { declaredLength } from '../../fields/framing.ts'
-import type { ClientRequest } from '../../message/messages.ts'
+import type { ClientRequest } from '../../message/client-request.ts'
 import { detachBuffer } from '../../message/detach-buffer.ts'
 import type { UpstreamChannel, UpstreamRequest } from '../../upstream/exchange.ts'
 import { BodyTransfer, type TransferredBody } from './body-transfer.ts'

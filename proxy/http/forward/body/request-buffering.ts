@@ -1,5 +1,5 @@
 import { declaredLength } from '../../fields/framing.ts'
-import type { ClientRequest } from '../../message/messages.ts'
+import type { ClientRequest } from '../../message/client-request.ts'
 
 /**
  * How long to wait for a body before its request is sent to the backend: until it is `whole`, or only for the bytes that arrive in the

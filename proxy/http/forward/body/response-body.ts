@@ -1,5 +1,5 @@
 import { ByteQueue } from '../../message/byte-queue.ts'
-import type { ClientResponse } from '../../message/messages.ts'
+import type { ClientResponse } from '../../message/client-response.ts'
 
 /** Limits for responses that are buffered for slow clients. */
 export type ReadAhead = {

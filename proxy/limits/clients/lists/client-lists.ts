@@ -1,5 +1,5 @@
 import { doAtOnce, type Steps } from '../../../../shared/steps.ts'
-import type { ClientRequest } from '../../../http/message/messages.ts'
+import type { ClientRequest } from '../../../http/message/client-request.ts'
 import type { ListEntry, ListFile, Policy, Rule } from '../../../policy.ts'
 import { createAddressSetInSteps } from '../../../request/addresses/address-set.ts'
 import type { ClientAddress } from '../../../request/addresses/client-address.ts'

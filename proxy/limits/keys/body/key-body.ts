@@ -1,5 +1,5 @@
 import { linesOf } from '../../../http/message/headers.ts'
-import type { ClientRequest } from '../../../http/message/messages.ts'
+import type { ClientRequest } from '../../../http/message/client-request.ts'
 import { decodedText } from '../../../request/values/lenient-text.ts'
 import { unescapedBytes } from '../../../request/values/unescaped.ts'
 import { comparableRareText, comparableTexts } from '../../../request/values/comparable-text.ts'
@@ -11,8 +11,6 @@ import { UnusualBytes } from './unusual-bytes.ts'
 import type { BodyNames, BodyPart } from './names/body-names.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { mayBePacked, unpack } from './unpacked.ts'
-
-export type { BodyPart } from './names/body-names.ts'
 
 /** Bytes of a value that are looked at: to decode more of one that overlaps with others would keep others waiting. */
 const MAX_TEXT = 2048

@@ -1,6 +1,7 @@
 import { partName, type PartitionPart, type SinglePart } from '../../../policy/partition.ts'
 import { alwaysThere, maxReadings, type ReadPart } from '../partition-key.ts'
-import type { BodyPart, KeyBody } from './key-body.ts'
+import type { KeyBody } from './key-body.ts'
+import type { BodyPart } from './names/body-names.ts'
 import { MemberValues, type Counted, type Values } from './member-values.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 

@@ -1,6 +1,7 @@
 import type { Policy } from '../../../policy.ts'
 import { partName, type SinglePart } from '../../../policy/partition.ts'
-import type { BodyPart, KeyBody } from '../body/key-body.ts'
+import type { KeyBody } from '../body/key-body.ts'
+import type { BodyPart } from '../body/names/body-names.ts'
 import { readPart, type KeySource } from '../part-values.ts'
 import { maxReadings, partitionKeysOf } from '../partition-key.ts'
 import { pathOf } from './sign-in-target.ts'

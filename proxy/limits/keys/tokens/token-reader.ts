@@ -1,6 +1,6 @@
 import { linesOf } from '../../../http/message/headers.ts'
 import { findTokens, MAX_TOKENS, type SpelledToken } from '../../../http/fields/json-web-tokens.ts'
-import type { ClientRequest } from '../../../http/message/messages.ts'
+import type { ClientRequest } from '../../../http/message/client-request.ts'
 import type { Policy } from '../../../policy.ts'
 import { singleParts } from '../../../policy/partition.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { HeldBody, HeldBodyMemory } from '../../../../proxy/http/forward/body/held-body.ts'
-import type { ClientRequest } from '../../../../proxy/http/message/messages.ts'
+import type { ClientRequest } from '../../../../proxy/http/message/client-request.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
