@@ -63,7 +63,7 @@ function decideWithClaims(
   return decideWithBody(asked, head, { claims, applying }, body, table)
 }
 
-/** Those of the applying policies whose conditions the request meets. */
+/** Returns the applying policies whose conditions the request meets. */
 function policiesWithMetConditions(
   { request, clientAddress: client, applying }: AskedRequest,
   { target, host }: RequestHead,

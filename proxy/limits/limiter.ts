@@ -8,7 +8,7 @@ export type Charge = {
   readonly partitionKey: string
   /** Units to reserve, from 1 to the quota; as many as `reservedUnits` says of the policy where it is left out. */
   readonly units?: number
-  /** Under a policy with `device`. */
+  /** The device, under a policy with `device`. */
   readonly device?: DeviceOfCharge
   /** The client is one that only few backends take the request for. */
   readonly isExtra?: boolean
@@ -28,7 +28,7 @@ export type PolicyState = {
   readonly resetMs: number
   /** The policy does not have the plan that was set for the client. */
   readonly isPlanUnknown?: true
-  /** To be settled; only under policies of which `isReserved` holds, and where something was reserved. */
+  /** The reservation to settle; only under policies for which `isReserved` holds, and if something was reserved. */
   readonly reservation?: Reservation
 }
 
@@ -38,13 +38,13 @@ export type Reservation = {
   readonly units: number
   /** Counted in this process while the store was away. */
   readonly isLocal: boolean
-  /** Where it was counted; only the counters that made it can read it. */
+  /** Identifies where the charge was counted; only the counters that made it can read it. */
   readonly ticket: Ticket
 }
 
 /**
- * In which window, at which time or as which request in flight a reservation was counted, so that it can be told from
- * others of the same client: a number of this process's counters, a text of others.
+ * Identifies the window, time or request in flight that a reservation was counted in, to tell it from others of the same client: a number
+ * in this process's counters, a text in others.
  */
 export type Ticket = number | string
 
@@ -73,7 +73,7 @@ export type Decision =
 export type Turn = {
   /** Calls back when its turn has come, with the milliseconds waited. */
   wait(onTurn: (waitedMs: number) => void): void
-  /** The client has left: its turn becomes that of the next. */
+  /** Gives up the turn of a client that has disconnected to the next one. */
   leave(): void
 }
 
@@ -88,9 +88,9 @@ export type Limiter = {
    */
   decide(charges: readonly Charge[]): Decision | Promise<Decision>
   /**
-   * Settles a reservation, once: units reserved beyond the real cost are refunded to the window that they were taken from, if
-   * that has not ended; missing units are charged to the running window. Nobody waits for it. If the store does not hear of
-   * it, the reservation stays counted until its window ends, or its gateway is taken for dead.
+   * Settles a reservation, once: units reserved beyond the real cost are refunded to the window that they were taken from, if that has
+   * not ended; missing units are charged to the running window. It returns before that is done. If the store does not get it, the
+   * reservation stays counted until its window ends, or its gateway is considered dead.
    *
    * @param costUnits what the request has cost, a whole number from 0; of no meaning under `concurrency`
    */
@@ -98,8 +98,8 @@ export type Limiter = {
 }
 
 /**
- * The charges that states are of. They are in the same order, and some charges have no state: all those of a policy that
- * allowed the request without counting it.
+ * Returns the charge of each state. They are in the same order, but some charges have no state: those of a policy that allowed the
+ * request without counting it.
  *
  * @returns as many as there are states
  */

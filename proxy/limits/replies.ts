@@ -17,16 +17,16 @@ export type Refusal = {
   readonly status: number
   readonly contentType: string
   readonly body: Buffer
-  /** For clients that prefer HTML. */
+  /** The page for clients that prefer HTML. */
   readonly html: Buffer | undefined
   /** Name, value, name, value… to add. */
   readonly headers: readonly string[]
 }
 
 export type Refusals = {
-  /** Of rules without one of their own. */
+  /** The refusal of rules without one of their own. */
   readonly everyRule: Refusal | undefined
-  /** By the name of the rule. */
+  /** By rule name. */
   readonly ofRules: ReadonlyMap<string, Refusal>
 }
 
@@ -104,7 +104,7 @@ type LimitHeaderFormat = 'ietf' | 'x-ratelimit'
 export type LimitHeaders = (states: readonly PolicyState[]) => string[]
 
 /**
- * Makes the headers in each of these formats; none without a format.
+ * Makes the headers in the given formats; none without a format.
  *
  * @param hasBodyRules some policies may count by what the body says, and clients are told nothing of these: a stranger would be told how
  *   many others try an account
@@ -198,7 +198,7 @@ type Constants = {
   readonly item: string
   readonly calendar: CalendarWindows | undefined
   readonly isInFlight: boolean
-  /** Of `refusesOver`. */
+  /** The result of `refusesOver`. */
   readonly refuses: boolean
 }
 
@@ -249,8 +249,8 @@ export function statesAfter(states: readonly PolicyState[], durationMs: number):
 }
 
 /**
- * One state for each policy. If a request counted for several clients under one, that of the client with least left,
- * the one that the policy refuses first. Clients may have other quotas under a policy: its name tells it.
+ * Reduces states to one for each policy. If a request counted for several clients under one, that of the client with the least left,
+ * which the policy refuses first. Clients may have other quotas under a policy, which its name tells.
  *
  * @param states in the order of the charges: those of a policy side by side
  */
@@ -271,7 +271,7 @@ function isTighter(state: PolicyState, than: PolicyState): boolean {
   return state.remaining === than.remaining ? state.resetMs > than.resetMs : state.remaining < than.remaining
 }
 
-/** A duration as response headers tell it. At least 1: a client told to wait 0 seconds asks again at once. */
+/** A duration in seconds for response headers, at least 1: a client told to wait 0 seconds asks again at once. */
 function wholeSeconds(durationMs: number): string {
   return String(Math.max(1, Math.ceil(durationMs / 1000)))
 }

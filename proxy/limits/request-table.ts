@@ -43,13 +43,13 @@ export type TableSettings = {
   readonly denyList: readonly ListEntry[]
   /** Required where a rule has `device`. */
   readonly deviceSecret?: readonly string[] | undefined
-  /** Undefined without CORS. */
+  /** The CORS settings; undefined without CORS. */
   readonly cors?: object | undefined
   readonly maxTargetBytes: number
   readonly maxHeaderCount: number
   readonly upstreamUrl: URL
   readonly routes: readonly UpstreamRoute[] | undefined
-  /** What no route matches goes to `upstreamUrl`. */
+  /** Whether requests that no route matches go to `upstreamUrl`. */
   readonly hasFallback: boolean
 }
 

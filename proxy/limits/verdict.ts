@@ -19,20 +19,20 @@ export type DecisionTable = {
   readonly rules: RuleTable
   /** The same for preflights, where others than `rules` apply to them. */
   readonly preflightRules: RuleTable | undefined
-  /** Undefined if no list names anybody. */
+  /** The client lists; undefined if none names a client. */
   readonly clientLists: ClientLists | undefined
-  /** Undefined if no override names an account. */
+  /** The overrides of accounts; undefined if there are none. */
   readonly accountOverrides: AccountOverrides | undefined
-  /** Undefined if no rule has any. */
+  /** The conditions; undefined if no rule has any. */
   readonly conditions?: Conditions | undefined
   readonly addresses: AddressReader
-  /** Undefined without databases of countries and systems. */
+  /** Countries and autonomous systems; undefined without databases. */
   readonly geo?: Geo | undefined
   /** Bans and overrides that were set at run time. */
   readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
-  /** Undefined if no rule counts by tokens. */
+  /** The token reader; undefined if no rule counts by tokens. */
   readonly tokens: TokenReader | undefined
-  /** Undefined if no rule has `device`. */
+  /** The known devices; undefined if no rule has `device`. */
   readonly devices: Devices | undefined
   /** A rule reads the body of requests, for its key or its devices. */
   readonly hasBodyRules: boolean
@@ -45,15 +45,15 @@ export type DecisionTable = {
 }
 
 /**
- * A request to decide about. `decideRequest` writes here what it has read, as soon as it knows: the logs need it even if the
- * client disconnects during the decision.
+ * A request to decide about. `decideRequest` writes what it has read here, as soon as it knows: the logs need it even if the client
+ * disconnects during the decision.
  */
 export type AskedRequest = {
   readonly request: ClientRequest
   readonly peer: Peer
   /** The client has disconnected: the request is not counted any more. */
   readonly isFinished: boolean
-  /** Another proxy forwards it if it is allowed, so the gateway cannot answer it in place of the backend. */
+  /** Whether another proxy forwards the request if it is allowed, so that the gateway cannot answer in place of the backend. */
   readonly isForwardedByAnother?: boolean
   readHead(): RequestHead | RejectedHead
   /**
@@ -70,13 +70,15 @@ export type AskedRequest = {
   /** Called before the limiter decides. */
   onAsk?(charges: readonly Charge[]): void
   clientAddress: ClientAddress
-  /** Undefined if it was rejected. */
+  /** The request's head; undefined if the request was rejected. */
   head: RequestHead | undefined
   /** Policies of the rules that match. */
   matched: readonly Policy[]
-  /** Of these, the ones that apply to the client: without exemptions, and with the overrides of the table. Conditions are read later. */
+  /**
+   * The matching policies that apply to the client: without exemptions, and with the overrides of the table. Conditions are read later.
+   */
   applying: readonly Policy[]
-  /** With the overrides that were set at run time, once no ban was found. */
+  /** The charges with the overrides that were set at run time, once no ban was found. */
   charges: readonly Charge[]
 }
 

@@ -15,28 +15,30 @@ export type OptionalField =
 
 /** The fields that a rule may have under an algorithm, and what they mean. */
 export type AlgorithmRule = {
-  /** The effect, for the description of the setting `algorithm`. Undefined if a field of its own chooses the algorithm. */
+  /** The effect, for the description of the setting `algorithm`; undefined if a field of its own chooses the algorithm. */
   readonly summary?: string
   /** The field that chooses it, in place of `algorithm`, and that holds the quota. */
   readonly ownField?: 'concurrency'
   /** Whether another field chooses it. */
   isChosen?(written: WrittenQuota): boolean
-  /** The largest quota. `when` says in mistakes why it is no larger; undefined if it is that of every rule. */
+  /**
+   * The maximum quota. `when` is the reason that the message about a larger one gives; undefined if the maximum is that of every rule.
+   */
   readonly maxQuota: number
   readonly when?: string
-  /** Why a rule cannot have these fields. */
+  /** For each excluded field, the reason why a rule cannot have it. */
   readonly excludes: Readonly<Partial<Record<OptionalField, string>>>
   /** Whether the rule may have `burst`. */
   readonly takesBurst: boolean
-  /** Another mistake in the quota. */
+  /** Finds a mistake in the quota that the other members do not describe. */
   findMistake?(
     written: WrittenQuota,
   ): { readonly field: 'requests' | 'window' | 'burst'; readonly message: string } | undefined
-  /** What a written quota comes to. */
+  /** Converts a written quota to the fields of a policy. */
   toQuota(written: WrittenQuota): Pick<Policy, 'quota' | 'windowMs' | 'calendar' | 'averageWindowMs'>
-  /** What else changes in a policy where a client has another quota than the rule. */
+  /** Returns the further fields that change in the policy of a client whose quota differs from the rule's. */
   ofOtherQuota?(policy: Policy): Partial<Policy>
-  /** Why a valid policy may be more expensive than it seems. */
+  /** Returns why a valid policy may be more expensive than it seems. */
   warning?(policy: Policy): string | undefined
 }
 

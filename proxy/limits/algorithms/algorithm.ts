@@ -4,7 +4,7 @@ import type { RedisCounts } from './redis-counts.ts'
 
 /** A way of counting requests: everything that is particular to it. `registry.ts` has all of them. */
 export type Algorithm = {
-  /** As `Policy.algorithm` and the setting `algorithm` have it. */
+  /** The value of `Policy.algorithm` and of the setting `algorithm`. */
   readonly name: string
   /**
    * Whether a request counts while it is in flight, rather than in a window. It is settled when it is over, whatever it has cost, and

@@ -6,9 +6,9 @@ import type { PendingSlot } from './slots/slot-pool.ts'
 export type CounterReading = { readonly used: number; readonly resetMs: number } | undefined
 
 /**
- * The counts of an algorithm in the memory of this process. Times are milliseconds of one monotonic clock, whose sums and
- * differences with window lengths are exact. `table` stands for the policy of the charge: policies that are counted together,
- * such as a rule's and those of its overrides, have the same one.
+ * The counts of an algorithm in the memory of this process. Times are milliseconds of one monotonic clock, whose sums and differences
+ * with window lengths are exact. `table` identifies the policy of the charge: policies that are counted together, such as a rule's and
+ * those of its overrides, share one.
  */
 export type MemoryCounts = {
   /** Whether so many units more would be over the quota. Counts nothing. */

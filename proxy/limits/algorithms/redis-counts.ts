@@ -11,9 +11,9 @@ export type RedisCounts = {
   /** The commands that its Lua calls. */
   readonly commands: {
     readonly always: readonly RedisCommand[]
-    /** For policies whose charges are reserved. */
+    /** Commands for policies whose charges are reserved. */
     readonly reserving?: readonly RedisCommand[]
-    /** In a cluster. */
+    /** Further commands in a cluster. */
     readonly cluster?: readonly RedisCommand[]
   }
   readonly lua: AlgorithmLua
@@ -30,10 +30,7 @@ export type RedisCounts = {
   addedValues(pending: Pick<PendingSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
 }
 
-/**
- * A command, and arguments after the key with which it can be tried: on a key that holds the string `0`, it may fail only with
- * WRONGTYPE.
- */
+/** A command, and arguments after the key to test it with: on a key that holds the string `0` it must succeed, or fail with WRONGTYPE. */
 export type RedisCommand = readonly [name: string, ...tried: string[]]
 
 /**

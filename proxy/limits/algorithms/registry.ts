@@ -7,7 +7,7 @@ import { fixed } from './fixed/fixed.ts'
 import { sliding } from './sliding/sliding.ts'
 import { tokenBucket } from './token-bucket/token-bucket.ts'
 
-/** All algorithms, in the order in which settings and documentation name them. */
+/** The algorithms, in the order in which settings and documentation name them. */
 export const algorithms: readonly Algorithm[] = [fixed, calendar, sliding, tokenBucket, concurrency]
 
 /** The algorithm of a rule that names none. */

@@ -4,7 +4,7 @@ import type { BanPolicy } from '../../policy.ts'
 import { BoundedMemory } from './bounded-memory.ts'
 import { banLengthMs } from './client-entry.ts'
 
-/** `windowMs`: that of the policy; refusals count for this time from the first one. */
+/** The ban, and the policy's window: refusals count for `windowMs` from the first one. */
 export type BanTerms = { readonly ban: BanPolicy; readonly windowMs: number }
 
 /** How long a client that was just banned is not counted: a ban is known everywhere within a second. */
@@ -22,7 +22,7 @@ const NAMES = ['refusals', 'bans', 'once'] as const
 type CountsByName<Kind extends Counts = Counts> = { readonly [name in (typeof NAMES)[number]]: Kind }
 
 export type BanCountsOptions = BanTerms & {
-  /** Where replicas count together; undefined: in this process. */
+  /** The Redis in which replicas count together; undefined: in this process. */
   readonly redis: RedisClient | undefined
   /** The prefix of keys in Redis, which a colon follows. */
   readonly keyStart: string
@@ -122,7 +122,7 @@ export class BanCounts {
     return times
   }
 
-  /** The counts in Redis, or those of this process while one of its servers is away or too much is pending. */
+  /** Chooses the counts in Redis or, while one of its servers is away or too much is pending, those of this process. */
   #countsFor(partitionKey: string): CountsByName {
     if (!this.#shared || this.#pending > MAX_PENDING) return this.#local
     const areAnswering = NAMES.every((name) => this.#isAnswering(`${this.#keyStart}:${name}:${partitionKey}`))
@@ -130,7 +130,7 @@ export class BanCounts {
   }
 }
 
-/** More points than these are refused, and the client is banned. `duration` is in seconds. */
+/** Options of the counter: the client is banned when it exceeds `points`. `duration` is in seconds. */
 function refusalOptions({ ban, windowMs }: BanTerms): { readonly points: number; readonly duration: number } {
   return { points: ban.after - 1, duration: Math.ceil(windowMs / 1000) }
 }

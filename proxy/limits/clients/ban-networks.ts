@@ -1,7 +1,7 @@
 import { formatAddress, networkOf, parseAddressRange } from '../../request/addresses/ip-address.ts'
 import type { Ban, EntryId } from './client-entry.ts'
 
-/** The IPv6 network of one site (RFC 6177): 65,536 networks of 64 bits, and each counts as a client. */
+/** The prefix length of one site's IPv6 network (RFC 6177): it has 65,536 networks of 64 bits, each of which counts as a client. */
 const SITE_BITS = 48
 
 /**
@@ -27,7 +27,7 @@ export class BanNetworks {
     if (ids?.size === 0) this.#ids.delete(network)
   }
 
-  /** Those in the same network; undefined if the ban is of no IPv6 address, of a whole site, or an operator's. */
+  /** The bans in the same network; undefined if the ban is not of an IPv6 address, or is of a whole site, or an operator's. */
   idsBeside(ban: Ban): ReadonlySet<EntryId> | undefined {
     const network = networkOfBan(ban)
     return network === undefined ? undefined : this.#ids.get(network)

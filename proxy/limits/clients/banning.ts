@@ -13,14 +13,14 @@ import type { EntryStore } from './entry-store.ts'
 export type BanningOptions = {
   readonly store: Pick<EntryStore, 'extend'>
   readonly policies: readonly Policy[]
-  /** Where replicas count together; undefined: in this process. */
+  /** The Redis in which replicas count together; undefined: in this process. */
   readonly redis: RedisClient | undefined
-  /** Of `keyPrefixOf`. */
+  /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
   /** Whether there is any use in asking for a key. */
   readonly isAnswering: (key: string) => boolean
   readonly telemetry: Pick<Telemetry, 'clientBanned'>
-  /** Without it no line has an address. */
+  /** Whether addresses of clients may be in log lines. */
   readonly logAddresses: boolean
   /** Called with each ban that this process has made. */
   readonly onBan?: TellOfBan | undefined
@@ -39,9 +39,9 @@ export class Banning {
   /** A client that makes up keys is banned under each of them. */
   readonly #mayLog: () => boolean
   readonly #logException: ReturnType<typeof createExceptionLog>
-  /** By name, those of the table that is in effect. */
+  /** The policies of the current table that have bans, by name. */
   #withBans: ReadonlyMap<string, WithBan>
-  /** By name of the policy, from its first refusal on. */
+  /** By policy name, from its first refusal on. */
   readonly #counts = new Map<string, Promise<BanCounts>>()
   #toldFullAtMs = -Infinity
 

@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 
-/** Clients that are counted at once. Beyond that the one that was counted longest ago is forgotten. */
+/** Maximum number of clients that are counted. The least recently counted one is evicted. */
 const MAX_CLIENTS = 10_000
 
 type Count = { points: number; readonly endsAtMs: number }
@@ -11,7 +11,7 @@ type Count = { points: number; readonly endsAtMs: number }
  */
 export class BoundedMemory extends RateLimiterMemory {
   readonly #now: () => number
-  /** In the order of their last uses. */
+  /** The counts, the least recently used first. */
   readonly #counts = new Map<string, Count>()
 
   /**

@@ -23,14 +23,14 @@ import { EntryMap } from './entry-map.ts'
 /** A ban that applies to a request. `policy` is the one under which the client is banned; undefined for all of them. */
 export type AppliedBan = {
   readonly policy: Policy | undefined
-  /** Of the client, where it is banned by what a rule counts by; else it is banned by its address. */
+  /** The banned partition key; undefined if the client is banned by its address. */
   readonly partitionKey?: string
   readonly leftMs: number
 }
 
 /**
- * This process's copy of the bans and overrides that are set at run time. Looked at for each request, so it is plain maps:
- * without entries, a request pays for three comparisons of numbers.
+ * This process's copy of the bans and overrides that are set at run time. It is read for each request, so it is plain maps: without
+ * entries, a request pays for three comparisons of numbers.
  */
 export class ClientEntries {
   readonly #networks = new BanNetworks()
@@ -57,7 +57,7 @@ export class ClientEntries {
     return leftMs > 0 ? { policy: undefined, leftMs } : undefined
   }
 
-  /** The ban of a client by one of the keys that its request counts under: under all rules, or under one of its own. */
+  /** Finds a ban by one of the keys that the request counts under: for all rules, or for one. */
   findKeyBan(charges: readonly Charge[]): AppliedBan | undefined {
     if (this.#bans.size === 0) return undefined
     const nowMs = this.#now()
@@ -129,8 +129,8 @@ export class ClientEntries {
   }
 
   /**
-   * Takes out a hundredth of the table, so that the next bans find room at once: of the rules that have most bans, those that end
-   * soonest. Clients that make up keys under one rule cannot end the bans of one that has fewer. Returns which.
+   * Evicts a hundredth of the table, so that the next bans find room at once, from the rules with the most bans, the ones that end
+   * soonest. Clients that make up keys under one rule cannot end the bans of one that has fewer. Returns the evicted entries.
    */
   evictBans(): readonly EntryId[] {
     return this.#evict(
@@ -171,7 +171,7 @@ export class ClientEntries {
     return this.#bans.leftMs(id, nowMs) || this.#overrides.leftMs(id, nowMs)
   }
 
-  /** Those that end last come first. */
+  /** Lists entries of one kind, the ones that end last first. */
   list<Kind extends ClientEntry['kind']>(kind: Kind): TimedEntry<Extract<ClientEntry, { kind: Kind }>>[]
   list(kind: ClientEntry['kind']): TimedEntry[] {
     const nowMs = this.#now()
@@ -179,7 +179,7 @@ export class ClientEntries {
     return entries.sort((a, b) => b.leftMs - a.leftMs)
   }
 
-  /** Both kinds. */
+  /** Lists the entries of both kinds. */
   all(): TimedEntry[] {
     return [...this.list('ban'), ...this.list('override')]
   }
@@ -198,5 +198,5 @@ export class ClientEntries {
   }
 }
 
-/** Bans that are evicted from a full table at once, as each eviction looks through all of it. */
+/** Bans that are evicted at a time from a full table, as each eviction scans all of it. */
 const EVICTED_AT_ONCE = MAX_RULE_BANS / 100

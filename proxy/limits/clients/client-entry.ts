@@ -9,13 +9,13 @@ export type Ban = {
   readonly kind: 'ban'
   /** The name of the rule under which the client is banned; undefined: under all. */
   readonly policy?: string
-  /** Under all: what the key is made of (`partsOf`), as the same value of something else is another client. */
+  /** For a ban under all rules, the parts of the key (`partsOf`): the same value of other parts is another client. */
   readonly parts?: string
   readonly partitionKey: string
   readonly by: 'rule' | 'operator'
   /** The operator's words. */
   readonly reason?: string
-  /** Of a rule's ban: which one in a row it is, from 1. */
+  /** For a rule's ban, its number in the current series, from 1. */
   readonly times?: number
 }
 
@@ -26,7 +26,7 @@ export type ClientOverride = {
   readonly kind: 'override'
   readonly policy: string
   readonly partitionKey: string
-  /** In place of the rule's own. */
+  /** The quota that replaces the rule's. */
   readonly requests: number
   /** A name for a client whose key is a hash. */
   readonly label?: string
@@ -42,7 +42,7 @@ export type TimedEntry<Entry extends ClientEntry = ClientEntry> = {
 /** Tells entries apart: one of each kind for a client under a rule. Names of rules have no blank and no `*` in them. */
 export type EntryId = string
 
-/** Maximum number of bans, and of overrides, at a time. */
+/** Maximum number of bans, and of overrides. */
 export const MAX_ENTRIES = 10_000
 /** Maximum number of bans at which rules add more: the rest is reserved for operators. */
 export const MAX_RULE_BANS = 9_000
@@ -139,8 +139,8 @@ export function policiesOfEntry(id: EntryId, policies: readonly Policy[]): reado
 }
 
 /**
- * The name of a client in log lines and webhooks: its address, or the hash of its other key. Undefined if it must not be reported:
- * without `logAddresses` an address, and a hash that may be of one.
+ * The name of a client in log lines and webhooks: its address, or the hash of its other key. Undefined if it must not be logged: without
+ * `logAddresses` that is an address, and a hash that may be of one.
  *
  * @param policies under which the client has the key; none if they are not known
  */

@@ -22,7 +22,7 @@ export type ClientTable = {
   readonly entries: ClientEntries
   readonly refused: Banning['refused']
   readonly operations: EntryOperations
-  /** Those of the current table, without their overrides. */
+  /** The policies of the current table, without overrides. */
   readPolicies(): readonly Policy[]
   /** Call it when another table of limits takes effect, with its policies, without their overrides. */
   usePolicies(policies: readonly Policy[]): void
@@ -52,13 +52,13 @@ export type ClientTableOptions = {
   readonly log: Log
 }
 
-/** Where Redis keeps the table, and this process copies it. */
+/** The Redis in which the table is kept, from which this process copies it. */
 export type SharedBy = {
   readonly redis: RedisClient
   readonly keyPrefix: string
   /** Whether there is any use in asking for this key. */
   readonly isAnswering: (key: string) => boolean
-  /** For each question. */
+  /** Milliseconds for each command. */
   readonly timeoutMs: number
 }
 

@@ -20,7 +20,7 @@ export class EntryMap<Entry extends ClientEntry> {
     return this.size >= most
   }
 
-  /** Those of these entries that end soonest. */
+  /** Returns the `count` entries that end soonest. */
   soonest(count: number, among: Iterable<EntryId>): readonly EntryId[] {
     const ends = Array.from(among, (id) => [id, this.#entries.get(id)?.endsAtMs ?? -Infinity] as const)
     return ends

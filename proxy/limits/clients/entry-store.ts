@@ -16,8 +16,8 @@ export type EntryStore = {
   /** Adds or replaces an entry. */
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   /**
-   * Adds an entry, or makes it last longer; one that lasts longer already stays. If there are too many bans by rules, those that end
-   * soonest make room. A ban takes effect in this process at once, and is written to the store when that answers.
+   * Adds an entry, or extends it; one that lasts longer already stays. If there are too many bans by rules, the ones that end soonest are
+   * evicted. A ban takes effect in this process at once, and is written to the store when that answers.
    */
   extend(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   remove(id: EntryId): Promise<EntryOutcome>

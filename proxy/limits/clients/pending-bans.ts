@@ -4,7 +4,7 @@ export type PendingBan = { readonly entry: ClientEntry; readonly endsAtMs: numbe
 
 /** Bans that were made while Redis was away, until they are written there: at most as many as there can be. */
 export class PendingBans {
-  /** In the order in which they were made. */
+  /** The bans in the order in which they were made. */
   readonly #bans = new Map<EntryId, PendingBan>()
   readonly #now: () => number
 
@@ -13,7 +13,7 @@ export class PendingBans {
     this.#now = now
   }
 
-  /** If there are too many, those that have ended are removed first, then the oldest. */
+  /** Adds a ban. If there are too many, those that have ended are removed first, then the oldest. */
   add(entry: ClientEntry, forMs: number): void {
     const nowMs = this.#now()
     if (this.#bans.size >= MAX_RULE_BANS) this.#removeEnded(nowMs)

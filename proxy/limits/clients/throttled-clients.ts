@@ -13,16 +13,16 @@ export type ThrottledClient = {
   readonly refusals: number
   /** Milliseconds until more is left. */
   readonly resetMs: number
-  /** Under a shadow: none of its requests was refused. */
+  /** Whether the policy is a shadow: none of the client's requests was refused. */
   readonly isShadow: boolean
 }
 
 export type ThrottledClients = {
   /** Takes note of a decision, if it found a client over a limit. `charges` are those that were decided. */
   record(charges: readonly Charge[], decision: Decision): void
-  /** Those that are refused before those under a shadow, and of both the most refusals first. */
+  /** Lists the clients that are refused before those under a shadow, and among both the most refused first. */
   list(policyName: string | undefined, limit: number): ThrottledClient[]
-  /** Under the policy of this name, or under all. */
+  /** Forgets the client under the policy of this name, or under all. */
   forget(policyName: string | undefined, partitionKey: string): void
   /** Forgets all clients of policies that have none of these names. */
   keepPolicies(names: ReadonlySet<string>): void
@@ -97,7 +97,7 @@ export function createThrottledClients(maxEntries: number, now: () => number): T
   }
 }
 
-/** Those that are refused before those under a shadow, and of both the most refusals first. */
+/** Orders clients that are refused before those under a shadow, and among both the most refused first. */
 function byRefusals(a: ThrottledClient, b: ThrottledClient): number {
   return Number(a.isShadow) - Number(b.isShadow) || b.refusals - a.refusals
 }
@@ -123,7 +123,7 @@ export function sumThrottled(clients: readonly ThrottledClient[], limit: number)
 
 type Entry = { refusals: number; endsAtMs: number; isShadow: boolean; readonly label?: string }
 
-/** In a window after the one that was noted, counting begins anew. */
+/** Counts a refusal; in a window after the noted one, counting begins anew. */
 function addRefusal(
   entry: Entry,
   { endsAtMs, nowMs, isShadow }: { endsAtMs: number; nowMs: number; isShadow: boolean },

@@ -6,24 +6,24 @@ import { ClientEntries } from './client-entries.ts'
 import type { ClientEntry, EntryId } from './client-entry.ts'
 import { observeEntries, type ClientTable } from './client-table.ts'
 
-/** From the primary process: an entry, or that it is gone. */
+/** The primary process's message with an entry, or that it was removed. */
 type EntryMessage = {
   readonly clients: 'entry'
   readonly id: EntryId
   readonly entry?: ClientEntry
   readonly leftMs: number
 }
-/** From a worker: a refusal to be counted, or that it has begun to listen. */
+/** A worker's message with a refusal to count, or that it listens. */
 type RefusalMessage = { readonly clients: 'refused'; readonly policy: string; readonly partitionKey: string }
 type HelloMessage = { readonly clients: 'hello' }
 
 /**
- * While the primary process does not read its messages, a worker sends it no more than one refusal in this time, as clients decide how
- * many there are, and all would be buffered here. Refusals that are left out only delay a ban; the log has their number.
+ * Milliseconds between two refusals that a worker sends while the primary process does not read its messages: clients decide how many
+ * there are, and all would be buffered here. A refusal that is left out only delays a ban; the log has their number.
  */
 const PAUSE_MS = 1000
 
-/** In a worker, where the primary process has the table: a copy. Operators ask the primary process. */
+/** Makes a worker's copy of the table in the primary process, which operators ask. */
 export function createWorkerClientTable(
   port: LimiterPort,
   {
@@ -96,7 +96,7 @@ function reportRefusals(port: LimiterPort, now: () => number, log: Pick<Log, 'wa
 }
 
 /**
- * In the primary process: counts the refusals of a worker, and gives it the table once it listens.
+ * Counts the refusals of a worker in the primary process, and sends it the table once it listens.
  *
  * @param policyNamed of those of the current rules
  */

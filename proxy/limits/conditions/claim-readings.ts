@@ -13,7 +13,7 @@ export type ClaimSource = {
   readonly nowMs: number
 }
 
-/** What backends may read of a claim. */
+/** Returns what backends may read of a claim. */
 export function readClaim(name: string, source: ClaimSource): Readings {
   const { claims } = source
   if (claims === undefined) return absent

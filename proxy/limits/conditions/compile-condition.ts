@@ -98,7 +98,7 @@ function compileAddresses(
   return (address) => ranges.has(address) || lists.some((list) => list.has(address))
 }
 
-/** Some backends, such as Go's, tell hosts apart by letter case and by dots at the end, and serve another site for them. */
+/** Matches hosts. Some backends, such as Go's, tell hosts apart by letter case and by trailing dots, and serve another site for them. */
 function compileHosts(patterns: readonly string[]): CompiledCondition {
   const exact = new Set(patterns.filter((pattern) => !pattern.startsWith('*')))
   const endings = patterns.filter((pattern) => pattern.startsWith('*')).map((pattern) => pattern.slice(1))

@@ -5,7 +5,7 @@ import { compileCondition, type CompiledCondition } from './compile-condition.ts
 import { ConditionReaders, type ConditionSource } from './condition-readers.ts'
 
 export type ConditionOptions = {
-  /** Those that conditions name. */
+  /** The address lists that conditions name. */
   readonly files: AddressLists
   /** Milliseconds of the wall clock, which tokens go by. */
   readonly wallNow: () => number
@@ -14,7 +14,7 @@ export type ConditionOptions = {
 /** `when` and `unless` of all rules, compiled once. */
 export type Conditions = {
   /**
-   * Those of the policies whose rule applies to a request: each condition of `when` may hold, and none of `unless` certainly does. A
+   * Returns the policies whose rule applies to a request: each condition of `when` may hold, and none of `unless` certainly does. A
    * condition that several rules have is read once.
    */
   applying(policies: readonly Policy[], source: ConditionSource): readonly Policy[]
@@ -37,7 +37,11 @@ type Shared = {
 /** The conditions of a rule: in the order of the table, and with the cheap ones first. */
 type OfPolicy = { readonly written: readonly Shared[]; readonly byCost: readonly Shared[] }
 
-/** The conditions of all rules, compiled at once. @internal exported for its test */
+/**
+ * Compiles the conditions of all rules.
+ *
+ * @internal exported for its test
+ */
 export function compileConditions(rules: readonly Rule[], options: ConditionOptions): Conditions | undefined {
   return doAtOnce(compileConditionsInSteps(rules, options))
 }

@@ -39,10 +39,10 @@ function beginsWithWord(text: string): boolean {
 }
 
 /**
- * What backends may read of a header. The gateway forwards the headers that conditions name as one line, without others that some
+ * What backends may read of a header. The gateway forwards the headers that conditions name as one line, and drops those that some
  * backends take for them, such as `X_Api_Key`: so of several lines a backend may read one, or all of them together.
  *
- * - A header without anything but blanks and punctuation is there to some backends, and absent to others.
+ * - A header of nothing but blanks and punctuation is present to some backends, and absent to others.
  * - Values may be read in pieces, between commas and semicolons, with and without quotes.
  */
 class HeaderReadings implements Readings {
@@ -104,7 +104,7 @@ class HeaderReadings implements Readings {
     return (this.#lower ??= this.#trimmed.toLowerCase())
   }
 
-  /** With quotes, and without them. */
+  /** The values in lower case, with quotes and without. */
   #foldedTexts(): readonly string[] {
     if (this.#texts) return this.#texts
     const folded = withSingleBlanks(this.#lowerCase())
@@ -113,7 +113,7 @@ class HeaderReadings implements Readings {
   }
 }
 
-/** How values of a header are compared with those of the table. */
+/** Returns how values of a header are compared with those of the table. */
 export function comparisonOfHeader(name: string, ignoresCase: boolean): Comparison {
   return {
     sentAs: bytesOf,
@@ -128,13 +128,13 @@ const isEmpty = /^[\s",;'\x85\xa0]*$/
 const hasEmptyPiece = /^[\s"']*,|,[\s"']*(?:,|$)/
 const plain = /^[!#-&(-+\--:<-~]*$/
 const separator = /[,;]/
-/** To PHP a type of content ends at a space, too. */
+/** PHP ends a content type at a space, too. */
 const separatorOfTypes = /[,; ]/
 /** Above these a value is not taken apart. */
 const MAX_LENGTH = 4096
 const MAX_PIECES = 32
 
-/** What counts as the same value, in lower case: also numbers, UUIDs, and tokens in other spellings. Undefined for too many. */
+/** Spellings of the same value, in lower case: numbers, UUIDs, and tokens too. Undefined if there are too many. */
 function formsOf(name: string, text: string): readonly string[] | undefined {
   const lower = folded(text)
   if (isPlainWord(lower)) return name === 'authorization' ? [lower, `bearer ${lower}`] : [lower]

@@ -5,7 +5,7 @@ import { nameTest } from '../../request/values/value-names.ts'
 import { maxReadings } from '../keys/partition-key.ts'
 import { SimplePairs } from './simple-pairs.ts'
 
-/** To some backends a text ends there, to others it goes on. */
+/** A NUL, which ends the text for some backends only. */
 export const hasNul = /\0|%(?:25)*00|%(?:25)*u0000/i
 const unclear = new RegExp(`${hasNul.source}|${malformedEscape.source}`, 'i')
 
@@ -13,27 +13,27 @@ const unclear = new RegExp(`${hasNul.source}|${malformedEscape.source}`, 'i')
 export type Pairs = {
   /** The header or the target. */
   readonly text: string
-  /** No backend finds any name. */
+  /** Whether no backend finds a name. */
   readonly isEmpty: boolean
-  /** Undefined if a backend may find names and values elsewhere, too. */
+  /** The pairs if every backend finds the same ones; undefined if one may find others. */
   readonly simple: SimplePairs | undefined
-  /** All that stands by exactly a name, undefined if the text is not of ordinary characters alone. */
+  /** The values of exactly this name; undefined if the text has other than ordinary characters. */
   exact(name: string): readonly string[] | undefined
-  /** What some backend may read. */
+  /** The values that some backend may read. */
   find(name: string): readonly string[]
   /** How often some backend may find the name, with or without a value. */
   countNames(name: string): number
-  /** Whether a malformed escape or a NUL may be in what some backend takes for the name or its value: what it then reads is not known. */
+  /** Whether the name or its value may hold a malformed escape or a NUL for some backend, so that what it reads is unknown. */
   mayBeUnclear(name: string): boolean
 }
 
-/** With more parameters, some parsers ignore the rest: `qs` after 1,000, and PHP likewise. */
+/** Maximum number of parameters: some parsers ignore the rest, `qs` and PHP after 1,000. */
 const MAX_PAIRS = 200
 
 const ordinaryCookies = /^(?:[!#-'*+.^-z|~\w-]+=[!#-+\--:<-[\]-~]*(?:; ?|$))+$/
 const cookieName = /[\s;,&"'\\[\]{}()<>\x80-\xff]+/
 
-/** Reads names of one text, for all conditions on it. */
+/** Parses one text once, for all conditions on it. */
 export type ReadPairs = (text: string) => Pairs
 
 export function createCookiesReader(): ReadPairs {
@@ -139,7 +139,7 @@ function keepLast(read: ReadPairs): ReadPairs {
 
 const mayHideQuery = /[%&]/
 
-/** Undefined if there are so many that some parser does not read all. */
+/** The values of exactly this name; undefined if there are so many pairs that some parser does not read all. */
 function exactPairs(pairs: readonly string[], name: string): readonly string[] | undefined {
   if (pairs.length > MAX_PAIRS) return undefined
   const beginning = `${name}=`
@@ -151,7 +151,7 @@ function isNameOf(piece: string, name: string): boolean {
   return nameTest(name)(equals === -1 ? piece : piece.slice(0, equals))
 }
 
-/** Of a pair without a value it does not matter. */
+/** Whether the name of a pair with a value is unclear. */
 function hasUnclearName(pair: string): boolean {
   const equals = pair.indexOf('=')
   return equals !== -1 && unclear.test(pair.slice(0, equals))

@@ -9,9 +9,9 @@ import { absent, type Readings } from './readings.ts'
 import { bytesOf, type Comparison } from './text-tests.ts'
 
 /**
- * What backends may read of a cookie or a query parameter. It is certain only where every parser reads the same: in a header or a
- * query of ordinary characters, in which the name stands once, as the table has it, with a value. Otherwise a quote that opens
- * before it, another spelling of the name, or a thousand parameters before it could hide it from some backend.
+ * What backends may read of a cookie or a query parameter. It is certain only where every parser reads the same: in a header or a query
+ * of ordinary characters that has the name once, spelled as in the table, with a value. Otherwise a quote that opens before it, another
+ * spelling of the name, or a thousand parameters before it could hide it from some backend.
  */
 class ParameterReadings implements Readings {
   readonly #name: string
@@ -56,7 +56,7 @@ class ParameterReadings implements Readings {
     return this.#lacksName() ? [] : this.#readAll().possible()
   }
 
-  /** Every backend reads the value, which is not empty. */
+  /** Whether every backend reads the value, which is not empty. */
   #isCertain(): boolean {
     const { simple } = this.#pairs
     if (this.#at === -1 || !this.#wanted || !simple || !this.likely()) return false
@@ -101,7 +101,7 @@ function readAll(pairs: Pairs, name: string): Readings {
   }
 }
 
-/** Some backends trim decoded values, and take blank ones for absent. */
+/** A blank value: some backends trim decoded values, and take blank ones for absent. */
 const blankText = /^[\s",;']*$/
 
 function formsOf(text: string, isQuoted: boolean): readonly string[] {

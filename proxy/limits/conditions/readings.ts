@@ -1,18 +1,18 @@
 /**
- * What backends may read by one name, of a request: they differ, so a condition on it holds for no backend, for some, or for every one.
- * Each answer is made when it is asked for, as most conditions need few of them.
+ * What backends may read by one name in a request: they differ, so a condition on it holds for no backend, for some, or for every one.
+ * Each answer is computed when it is asked for, as most conditions need few of them.
  *
- * A client gains by a rule that does not apply. So a condition of `when` is met if it holds for some backend, and one of `unless` only
- * if it holds for every one.
+ * A client gains by a rule that does not apply. So a condition of `when` is met if it holds for some backend, and one of `unless` only if
+ * it holds for every one.
  */
 export type Readings = {
-  /** No backend finds anything. */
+  /** Whether no backend finds anything. */
   isAbsent(): boolean
-  /** Every backend finds something. */
+  /** Whether every backend finds something. */
   isPresent(): boolean
   /** A text that some backend reads, as sent or in lower case, where that takes no decoding. */
   likely(isLower: boolean): string | undefined
-  /** Whether every backend reads a text, as sent, of which this is so. */
+  /** Whether the text that every backend reads, as sent, passes the test. */
   certainly(isSame: (text: string) => boolean): boolean
   /**
    * Pieces that some backend may take of the text as sent, which is a list or has parameters: each must begin with a prefix, or contain a

@@ -1,10 +1,13 @@
 const separators = { cookies: ';', query: '&' } as const
-/** No escapes, quotes, brackets or other separators, nor anything that some decoder changes, such as `j:7`, a cookie of JSON. */
+/**
+ * Characters that all parsers read alike: no escapes, quotes, brackets or other separators, nor anything that some decoder changes, such
+ * as `j:7`, a JSON cookie.
+ */
 const simple = {
   cookies: /^(?:[\w.-]+=(?!j:)[\w.:/*~@!-]*(?:; ?|$))+$/,
   query: /^(?:[\w.-]+=[\w.:*~@!-]*(?:&|$))+$/,
 } as const
-/** Of a longer text some parsers ignore the rest. */
+/** Maximum length: some parsers ignore the rest of a longer text. */
 const MAX_LENGTH = 2048
 
 /**
@@ -27,20 +30,20 @@ export class SimplePairs {
     this.#separatorCode = this.#separator.charCodeAt(0)
   }
 
-  /** Every parser finds the same names and values in the text. */
+  /** Whether every parser finds the same names and values in the text. */
   isSimple(): boolean {
     return (this.#isSimple ??= this.#text.length <= MAX_LENGTH && simple[this.#kind].test(this.#text))
   }
 
   /**
-   * Where the name stands as the table has it, at the beginning of the text or after a separator: some backend finds it there, whatever
-   * else there is. -1 where it does not.
+   * The place of the name, spelled as in the table, at the beginning of the text or after a separator; -1 if there is none. Some backend
+   * finds it there, whatever else the text has.
    */
   find({ beginning }: WantedName): number {
     return this.#find(this.#text, beginning, 0)
   }
 
-  /** The value after a name, which some backend reads as it is. */
+  /** The value after a name, as some backend reads it. */
   valueAt(at: number, { beginning }: WantedName): string {
     const start = at + beginning.length
     const next = this.#text.indexOf(this.#separator, start)
@@ -64,7 +67,7 @@ export class SimplePairs {
     return this.#find(this.#comparable, comparable, from)
   }
 
-  /** Where a name begins. */
+  /** Returns the place at which a name begins, or -1. */
   #find(text: string, name: string, from: number): number {
     let at = text.indexOf(name, from)
     while (at > 0 && !this.#isSeparator(text.charCodeAt(at - 1))) at = text.indexOf(name, at + 1)
@@ -83,7 +86,7 @@ const BLANK = 0x20
  */
 export type WantedName = { readonly beginning: string; readonly comparable: string }
 
-/** Undefined for a name that is not so simple. */
+/** Returns undefined for a name that is not simple. */
 export function wantedName(name: string): WantedName | undefined {
   if (!/^[\w.-]+$/.test(name)) return undefined
   return { beginning: `${name}=`, comparable: `${withoutDots(name.toLowerCase())}=` }

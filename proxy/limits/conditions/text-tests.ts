@@ -6,7 +6,7 @@ import { isPlainWord } from './plain-words.ts'
 export type Comparison = {
   /** A text of the table as the request would have it. */
   sentAs(text: string): string
-  /** Every spelling, in lower case, that `possible` has for a text. */
+  /** Returns every spelling, in lower case, that `possible` has for a text. */
   formsOf(text: string): readonly string[]
   /** The one in which the beginning or a part of a text is looked for, in lower case. */
   partOf(text: string): string

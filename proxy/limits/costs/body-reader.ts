@@ -3,10 +3,10 @@ import { tokensOf } from './estimate.ts'
 import { EventNumbers } from './event-numbers.ts'
 import { JsonNumbers } from './json-numbers.ts'
 
-/** Why the body of a response is not read: it is neither JSON nor server-sent events, or has a content coding. */
+/** The reason why the body of a response is not read: it is neither JSON nor server-sent events, or has a content coding. */
 export type UnreadBody = 'type' | 'encoding'
 
-/** Reads the body of a response as it passes by: what it says of its cost, and how many tokens it may have. */
+/** Reads the body of a response as it is forwarded: the cost that it states, and an estimate of its tokens. */
 export type BodyReader = {
   push(chunk: Buffer): void
   /** The number at a path, a whole number from 0; undefined if the bytes read so far do not have one. */
@@ -21,8 +21,8 @@ export type BodyReader = {
 }
 
 /**
- * For a body of JSON, or of server-sent events with JSON in their data: of several events the last one that has a number counts. Takes
- * the same memory for any length.
+ * Makes a reader for JSON, or for server-sent events with JSON in their data: the last event that has a number counts. Uses constant
+ * memory.
  *
  * @param paths names of members, joined by dots
  * @param fields of the response: name in lower case, value, name, value…

@@ -6,7 +6,7 @@ const BYTES_PER_TOKEN = 3
 
 /** Bytes of the first event of a stream that can be there without any text. */
 const FRAME_BYTES = 512
-/** Maximum pieces of an event to compare with those of the event before. Further pieces are taken for text. */
+/** Maximum pieces of an event to compare with those of the event before. Further pieces count as text. */
 const MAX_PIECES = 64
 
 /** Estimated tokens of a text. */

@@ -7,14 +7,14 @@ import { JsonNumbers } from './json-numbers.ts'
  */
 const MAX_END_BYTES = 64
 
-/** Where in a line the next byte stands. */
+/** States of a line, by the place of the next byte. */
 const inName = 0
 const inData = 1
 const inOther = 2
 
 /**
- * Finds numbers in the JSON of server-sent events of any length, as they arrive in pieces: for each path that of the last event that
- * has one. The text of an event is that of its `data` lines (HTML Living Standard, section 9.2.6).
+ * Finds numbers in the JSON of server-sent events of any length, as they arrive in pieces: for each path, that of the last event that has
+ * one. The text of an event is that of its `data` lines (HTML Living Standard, section 9.2.6).
  */
 export class EventNumbers {
   readonly #paths: readonly string[]

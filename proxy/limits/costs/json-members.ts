@@ -34,7 +34,7 @@ export function findMember(text: string, path: readonly string[]): Found {
   let depth = 0
   /** How many of the open objects are on the path, the outermost first. */
   let onPath = 0
-  /** The next value is that of a member of the path, or the whole text. */
+  /** Whether the next value is that of a member of the path, or the whole text. */
   let expects = true
   let unusual = 0
   let found: Found | undefined

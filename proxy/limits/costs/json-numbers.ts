@@ -9,7 +9,7 @@ const closingBracket = 0x5d
 const openingBrace = 0x7b
 const closingBrace = 0x7d
 
-/** A name of one of the paths, and the names below it. */
+/** A node of the trie of the paths: a name, and the names below it. */
 type PathNode = {
   readonly name: Buffer
   readonly members: Map<string, PathNode>
@@ -54,7 +54,7 @@ export class JsonNumbers {
   #nameBytes = 0
   #nameHasEscapes = false
   #number = ''
-  /** Of the number that is being read. */
+  /** The index of the path whose number is being read. */
   #place = 0
   #hasEnded = false
   #isBroken = false
@@ -75,13 +75,13 @@ export class JsonNumbers {
     return this.#hasEnded && !this.#isBroken
   }
 
-  /** Not below 0, rounded up to a whole number; undefined if there is no such number at the path, so far. */
+  /** The number at the path, not below 0 and rounded up; undefined if there has been none so far. */
   valueAt(path: string): number | undefined {
     const value = this.#values[this.#placesByPath.get(path) ?? -1] ?? NaN
     return value >= 0 ? Math.min(Math.ceil(value), Number.MAX_SAFE_INTEGER) + 0 : undefined
   }
 
-  /** Another text begins. */
+  /** Begins another text. */
   reset(): void {
     this.#values.fill(NaN)
     this.#state = between

@@ -15,7 +15,7 @@ export function areRequested(charges: readonly Charge[]): boolean {
 }
 
 /**
- * Why the body of a request is not read, as its head says: it has none (`missing`), or one that a backend could read
+ * The reason why the head tells that the body of a request need not be read: it has none (`missing`), or one that a backend could read
  * otherwise than as JSON. Undefined if it has to be read.
  */
 export function whyUnread(request: ClientRequest): UnreadReserve | undefined {
@@ -96,7 +96,10 @@ function largestAt(json: string, { paths }: RequestedUnits): number | UnreadRese
   return largest ?? 'missing'
 }
 
-/** To backends null is not a number. Below 1 is not a valid number here, since many of them take 0 and less for no limit. */
+/**
+ * The units at a path. Null is not a number to backends. A number below 1 is not valid here, since many of them take 0 and less for no
+ * limit.
+ */
 function unitsAt(json: string, path: readonly string[]): number | UnreadReserve {
   const found = findMember(json, path)
   if (found.kind === 'absent') return 'missing'

@@ -64,7 +64,7 @@ export class Settlement {
     return this.#inFlight.length > 0
   }
 
-  /** Whether the body of the response is to say what the request has cost. */
+  /** Whether the cost is read from the body of the response. */
   get readsBody(): boolean {
     return this.#open.some(({ charge }) => readsResponseBody(charge.policy))
   }
@@ -98,7 +98,7 @@ export class Settlement {
     this.#body?.push(chunk)
   }
 
-  /** All of the response has come, however long the client takes to read it. */
+  /** Called when all of the response has come, however long the client takes to read it. */
   onEnd(): void {
     for (const reservation of this.#waiting.splice(0)) this.#settleByBody(reservation, false)
     this.#body = undefined

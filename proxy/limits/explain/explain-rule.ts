@@ -15,13 +15,13 @@ export type ExplainedRule = {
   readonly counts: boolean
   /** Whether it nearly counts the request. */
   readonly near: boolean
-  /** Why it does not count it, or with which of its overrides. */
+  /** The reason why the rule does not count the request, or which override applies. */
   readonly why?: string
-  /** Which of the rule's `overrides` in the file has the client, from 1. */
+  /** The number of the rule's override in the file that applies to the client, from 1. */
   readonly override?: number
   /** The plan of the client, if the rule has plans, and its token names one of them. */
   readonly plan?: string
-  /** Why the request counts by the client's address, also or only, under a rule that counts by its body. */
+  /** The reason why the request counts by the client's address, too or only, under a rule that counts by its body. */
   readonly unread?: UnreadKey
   /** The names of its counters. Several where backends would not read the same client. */
   readonly keys: readonly string[]
@@ -31,7 +31,7 @@ export type ExplainedRule = {
   readonly calendar?: CalendarWindow
   readonly algorithm: Policy['algorithm']
   readonly mode: Policy['mode']
-  /** What becomes of requests over the limit, where they are not refused. */
+  /** What happens to requests over the limit, if they are not refused. */
   readonly over?: OverPolicy
   /** The queue of the process that answers is full for this client. */
   readonly waitingFull?: true
@@ -45,7 +45,7 @@ type RuleContext = {
   readonly head: RequestHead
   readonly keySource: KeySource
   readonly runTime?: RunTimeState | undefined
-  /** By name of the rule. */
+  /** By rule name. */
   readonly unread: ReadonlyMap<string, UnreadKey>
 }
 
@@ -108,7 +108,7 @@ function whyNotCounted(
   return near(`the request has no ${absent.join(', no ')}`)
 }
 
-/** What the charges of a rule add to its description: plan, override, waiting, and what could not be read. */
+/** Describes the charges of a rule: plan, override, waiting, and what could not be read. */
 function describeCharges(
   policy: Policy,
   charges: readonly Charge[],

@@ -25,19 +25,16 @@ export type Explanation = {
    * `banned`: refused for a ban that was set at run time. `limited`: some rule counts it. `forwarded`: none does.
    */
   readonly outcome: 'rejected' | 'answered' | 'denied' | 'banned' | 'limited' | 'forwarded'
-  /** Of a request that is answered before it is counted. */
+  /** The status of a request that is answered before it is counted. */
   readonly status?: number
   readonly why?: string
   readonly ban?: ExplainedBan
-  /** Without the query, which may hold secrets; null if the request was rejected. */
+  /** The path without the query, which may hold secrets; null if the request was rejected. */
   readonly path: string | null
   /** The readings of the path that rules match: how backends may read it. */
   readonly readings: readonly string[]
   readonly host: string | null
-  /**
-   * Where it goes if it is let pass: the name of a route, or `default` for `upstream`. Null if no route matches, or nothing
-   * was read.
-   */
+  /** The route that takes the request if it is allowed, or `default` for `upstream`; null if no route matches, or nothing was read. */
   readonly upstream: string | null
   readonly client: ExplainedClient
   readonly rules: readonly ExplainedRule[]
@@ -59,9 +56,9 @@ export type Asked = {
   readonly request: ClientRequest
   /** The request is a WebSocket handshake that is taken up. */
   readonly upgrades: boolean
-  /** Undefined if the request has none. */
+  /** The body; undefined if the request has none. */
   readonly body?: Buffer | undefined
-  /** Of a running gateway. */
+  /** The state of a running gateway. */
   readonly runTime?: RunTimeState | undefined
 }
 
@@ -100,7 +97,7 @@ export async function explain(asked: Asked): Promise<Explanation> {
   }
 }
 
-/** Of a file the line is looked for, which takes as long as reading it. */
+/** Returns which entry denies the client. In a file its line is searched, which takes as long as reading the file. */
 async function whyDenied({ list, location }: Denial, { clientAddress }: AskedRequest): Promise<string> {
   if (location === undefined)
     return list === 'crowdsec' ? 'CrowdSec has banned the client' : 'denyList contains the client'

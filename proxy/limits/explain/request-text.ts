@@ -23,8 +23,8 @@ export function isHeaderName(text: string): boolean {
 }
 
 /**
- * The HTTP/1.1 request line and headers, one character a byte. `Host`, if missing, is the one that an HTTP/1.0 request without one gets;
- * the `Content-Type` of a body, if missing, that of JSON or of a form, whichever the body looks like.
+ * Writes the HTTP/1.1 request line and headers, one character a byte. A missing `Host` becomes the one that an HTTP/1.0 request without
+ * one gets; a missing `Content-Type` of a body becomes that of JSON or of a form, whichever the body looks like.
  *
  * @param defaultHost that of the backend
  */

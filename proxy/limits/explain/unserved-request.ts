@@ -32,7 +32,7 @@ export function createUnservedRequest(
   }
 }
 
-/** As much of a body as rules read. */
+/** Returns the part of a body that rules read. */
 export function readPartOf(body: Buffer): SentBody {
   if (body.length === 0) return { unread: 'missing' }
   return { bytes: body.subarray(0, MAX_BODY_BYTES), isWhole: body.length <= MAX_BODY_BYTES }

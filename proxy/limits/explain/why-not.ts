@@ -10,7 +10,7 @@ import { compileRules } from '../rules/rule-table.ts'
 export type Unmet = 'method' | 'path' | 'host' | 'except'
 
 export type WhyNot = {
-  /** Each of them alone, if it were met, would make the rule match; without one, those that are not met. */
+  /** Criteria each of which, if it alone were met, would make the rule match; if there is none, the ones that are not met. */
   readonly unmet: readonly Unmet[]
   /** Whether the rule nearly matches: one thing alone is not met, and a path that is not is similar. */
   readonly isNear: boolean
@@ -28,7 +28,7 @@ const widened: Readonly<Record<Unmet, (rule: Rule) => Rule>> = {
 }
 const all = Object.keys(widened) as Unmet[]
 
-/** Why a rule does not match a request: found by what the real table says of the rule with one thing widened at a time. */
+/** Explains why a rule does not match a request, by asking the real table about the rule with one criterion widened at a time. */
 export function whyNot(rule: Rule, request: ClientRequest, head: RequestHead, withCors: boolean): WhyNot {
   const { method, headers } = request
   const matches = (changed: Rule): boolean =>

@@ -50,7 +50,7 @@ function isByAddress({ partition }: Policy): boolean {
 
 const noCharges: readonly Charge[] = []
 
-/** Why a request is rejected for which `chargesOf` is undefined. */
+/** The rejection of a request for which `chargesOf` returns undefined. */
 export const ambiguousKey = {
   reason: 'ambiguous-key',
   reply: errors.badRequest,

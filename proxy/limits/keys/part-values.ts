@@ -20,16 +20,16 @@ import { credentialKeys, tokenKeys } from './credentials/credential-keys.ts'
 /** The parts of a request that can identify its client. */
 export type KeySource = {
   readonly client: ClientAddress
-  /** As forwarded. */
+  /** The host as it is forwarded. */
   readonly host: string
   readonly target: Target
-  /** Undefined without databases of countries and systems. */
+  /** Countries and autonomous systems; undefined without databases. */
   readonly geo?: Geo | undefined
-  /** Of the request's tokens that are verified; undefined if it has none. */
+  /** The request's verified tokens; undefined if it has none. */
   readonly claims: ReadClaims | undefined
   readonly headers: IncomingHttpHeaders
   readonly addresses: Pick<AddressReader, 'readClientField'>
-  /** Undefined if no rule counts by it. */
+  /** The body; undefined if no rule counts by it. */
   readonly body?: KeyBody | undefined
 }
 
@@ -112,7 +112,7 @@ export function headerValues(
   return number === undefined || number === text ? tokenKeys(sent) : [number, ...others]
 }
 
-/** As `tokenKeys`, of a value in lower case: anything after the payload of a JSON Web Token does not count. */
+/** Does what `tokenKeys` does for values in lower case: everything after the payload of a JSON Web Token is ignored. */
 export function withoutSignatures(values: readonly string[]): readonly string[] {
   if (!values.some((value) => value.startsWith('ey'))) return values
   return [...new Set(values.map((value) => lowerCaseToken.exec(value)?.[0] ?? value))]

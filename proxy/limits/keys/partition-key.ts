@@ -102,7 +102,7 @@ export function presentParts(parts: readonly SinglePart[], readPart: ReadPart): 
   return sent.length > 0 ? sent : parts.filter((part) => alwaysThere.has(part.kind)).slice(0, 1)
 }
 
-/** With the name of the part before it, so that the value of a header cannot pass for an address. */
+/** Returns the values of the first part that has one, with its name, so that a header cannot pass for an address. */
 function readFirst(parts: readonly SinglePart[], readPart: ReadPart): readonly string[] {
   return presentParts(parts, readPart).flatMap((part) =>
     readPart(part).map((value) => `${partName(part)}=${value}`),

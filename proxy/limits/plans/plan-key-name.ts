@@ -4,8 +4,8 @@ import { partName } from '../../policy/partition.ts'
 const names = new WeakMap<object, string>()
 
 /**
- * The key by which clients have their plan, such as `header:x-api-key`: parts with a comma between them, those of `first` with `|`. The
- * same value of another key is another client: a plan set for `jwt:sub` is not for anybody to claim in a header.
+ * The name of the key by which clients have their plan, such as `header:x-api-key`: parts joined by a comma, those of `first` by `|`. The
+ * same value of another key is another client: a plan set for `jwt:sub` must not be claimed by a header.
  */
 export function planKeyName({ partition }: Pick<Policy, 'partition'>): string {
   const known = names.get(partition)

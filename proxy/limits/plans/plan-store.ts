@@ -6,7 +6,7 @@
  */
 export type PlanOutcome = 'done' | 'absent' | 'full' | 'unavailable' | 'uncertain'
 
-/** Whose plan it is: the client's under rules that count by this key. `keyName` is that of `planKeyName`. */
+/** The client that has a plan, under rules that count by this key. `keyName` comes from `planKeyName`. */
 export type PlanOwner = { readonly partitionKey: string; readonly keyName: string }
 
 /**
@@ -18,7 +18,7 @@ export type PlanStore = {
   get(owner: PlanOwner): Promise<StoredPlan | 'unavailable'>
   /** @param plan undefined removes it: then `absent` means that there was none */
   set(owner: PlanOwner, plan: string | undefined): Promise<PlanOutcome>
-  /** Some of the clients with a plan. `isAll`: there are no others. */
+  /** Lists clients with a plan. `isAll`: there are no others. */
   list(limit: number): Promise<PlanList | 'unavailable'>
 }
 
@@ -30,10 +30,10 @@ export type PlanList = {
   readonly isAll: boolean
 }
 
-/** In the answer of a store, in place of the name of a plan that the policy does not have. For no plan the name is empty. */
+/** Stands in a store's answer for a plan that the policy does not have. Without a plan, the name is empty. */
 export const UNKNOWN_PLAN = '?'
 
-/** For a process that has no plans: operators ask another one. */
+/** The store of a process that keeps no plans: operators ask another one. */
 export const noPlans: PlanStore = {
   get: () => Promise.resolve('unavailable'),
   set: () => Promise.resolve('unavailable'),

@@ -71,7 +71,7 @@ export function createMemoryPlans(maxPlans = MAX_PLANS_IN_MEMORY): MemoryPlans {
   }
 }
 
-/** No partition key has a blank. */
+/** The key of an entry: no partition key has a blank. */
 function entryOf({ partitionKey, keyName }: PlanOwner): string {
   return `${partitionKey} ${keyName}`
 }

@@ -1,6 +1,6 @@
 import type { Rule, RuleCondition } from '../../policy.ts'
 
-/** All conditions of a rule. */
+/** Returns the conditions of a rule. */
 export function conditionsOf({ when = [], unless = [] }: Rule): readonly RuleCondition[] {
   return when.length + unless.length === 0 ? none : [...when, ...unless]
 }

@@ -29,8 +29,8 @@ export function* continueRules(
 }
 
 /**
- * The same if another process has determined the revised policies. Those policies get a revision, by which that process tells
- * them from those of requests that have begun before.
+ * Does the same when another process has determined the revised policies. These get a revision, by which that process tells them from
+ * those of requests that have begun before.
  */
 export function* reviseRules(
   running: readonly Rule[],

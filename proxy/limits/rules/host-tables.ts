@@ -13,8 +13,7 @@ export type HostTables<Table> = {
 const below = '*.'
 
 /**
- * Sorts rules by the hosts that they are for, once, so that finding those of a host depends on the labels in its name and
- * not on how many hosts there are.
+ * Sorts rules by their hosts once, so that finding those of a host depends on the labels in its name and not on how many hosts there are.
  *
  * @param rules each for one host at least: names of `comparableHost`, or `*.` and such a name
  * @param compile makes the value of a host from all its rules, in their order

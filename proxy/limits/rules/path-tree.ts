@@ -10,16 +10,16 @@ import { readMatchPaths } from '../../request/target/match-path.ts'
 export type PathTree<Value> = {
   readonly literals: Map<string, PathTree<Value>>
   any: PathTree<Value> | undefined
-  /** Of the pattern that ends here. */
+  /** The value of the pattern that ends here. */
   ending: Value | undefined
-  /** Of the pattern that goes on with `*`, which may also stand for nothing: `/api/*` is the whole of `/api`. */
+  /** The value of the pattern that continues with `*`, which may match nothing: `/api/*` matches `/api`. */
   beginning: Value | undefined
 }
 
 const anySegment = Symbol(':name')
 const anyRest = Symbol('*')
 
-/** A pattern's segments in the form in which `readMatchPaths` gives those of a path. */
+/** A pattern's segments, written as `readMatchPaths` writes those of a path. */
 export type PathPattern = readonly (string | typeof anySegment | typeof anyRest)[]
 
 /**

@@ -2,7 +2,7 @@ import { numberValues } from '../../request/values/number-values.ts'
 import { readMatchPaths, type MatchPaths } from '../../request/target/match-path.ts'
 import { matchesSegments, readPattern, type PathPattern } from './path-tree.ts'
 
-/** A pattern, and which segment of a path that it matches is the one that is looked for. */
+/** A pattern, and the index of the segment that is looked for in matching paths. */
 type PlacedName = { readonly pattern: PathPattern; readonly place: number }
 
 /**
@@ -54,7 +54,7 @@ export function pathValueOf(text: string): string {
   return value ?? ''
 }
 
-/** Of a match path, an empty name at the end included. */
+/** The segments of a match path, including an empty one at the end. */
 function segmentsOf(reading: string): string[] {
   if (reading === '/') return []
   return (reading.endsWith('/') ? reading.slice(1, -1) : reading.slice(1)).split('/')

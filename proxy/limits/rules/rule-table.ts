@@ -37,17 +37,17 @@ type Mark = {
   /** The rule's place in the table. */
   readonly order: number
   readonly policy: Policy
-  /** The rule does not match what the pattern matches. */
+  /** Whether the pattern is an exception: the rule does not match what it matches. */
   readonly isException: boolean
   /** Upper-case; undefined is every method. */
   readonly methods: ReadonlySet<string> | undefined
 }
 
-/** What the rules say of one path. Lists are in the table's order. */
+/** The rules of one path. Lists are in the table's order. */
 type PathRules = {
   /** @param method letter case is ignored */
   forMethod(method: string): readonly Policy[]
-  /** Of the rules that match under some method. */
+  /** Returns the policies that match under some method. */
   forSomeMethod(): readonly Policy[]
 }
 
@@ -56,7 +56,7 @@ type Leaf = { readonly number: number; readonly marks: Mark[]; pathRules: PathRu
 
 const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
 
-/** Never throws: the settings check that each pattern can match. */
+/** Compiles rules; never throws, as the settings check that each pattern can match. */
 export function compileRules(rules: readonly Rule[]): RuleTable {
   return doAtOnce(compileRulesInSteps(rules))
 }
@@ -115,7 +115,7 @@ function* compilePaths(rules: readonly Rule[], uniqueInTableOrder: UniqueInTable
   }
 }
 
-/** The rules that were found for the readings of one request, by the patterns that match. */
+/** The rules found so far for the readings of one request, by the patterns that match. */
 type MadePathRules = Map<string, PathRules>
 
 type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
@@ -140,7 +140,7 @@ function* compilePathRules(
     yield
   }
 
-  /** What an empty name at the end adds to the rules of the path itself; `noPathRules` where no pattern takes it. */
+  /** Returns the rules that an empty segment at the end adds to those of the path itself; `noPathRules` if no pattern takes it. */
   const findWithEmptyName = (matchPath: string, path: string, made?: MadePathRules): PathRules => {
     const found = findLeaves(path)
     const added = findLeaves(matchPath).filter((leaf) => !found.includes(leaf))
@@ -208,14 +208,17 @@ function madeOnce(made: MadePathRules | undefined, key: string, make: () => Path
   return pathRules
 }
 
-/** A value other than a single method may be read as any method: a list, of which backends take the first or the last, or nonsense. */
+/**
+ * The policies of an overridden method. A value other than a single method may be read as any: a list, of which backends take the first
+ * or the last, or nonsense.
+ */
 function matchOverride(pathRules: PathRules, override: string | string[]): readonly Policy[] {
   return typeof override === 'string' && methodToken.test(override)
     ? pathRules.forMethod(override)
     : pathRules.forSomeMethod()
 }
 
-/** One at a time, as each is asked for: to read a pattern takes time, and a rule may have thousands. */
+/** Yields marks one at a time, as each is asked for: reading a pattern takes time, and a rule may have thousands. */
 function* placeMarks(rules: readonly Rule[]): Generator<PlacedMark> {
   for (const [order, { policy, match, except }] of rules.entries()) {
     const place = ({ methods, path }: RoutePattern, isException: boolean): PlacedMark => {
@@ -239,7 +242,7 @@ const none: readonly Policy[] = Object.freeze([])
 
 const noPathRules: PathRules = { forMethod: () => none, forSomeMethod: () => none }
 
-/** For one request, of the marks of all patterns that match its path: answers when asked. */
+/** The rules of the marks of all patterns that match a request's path, computed when asked for. */
 function lazyPathRules(marks: readonly Mark[]): PathRules {
   const ordered = sortMarks(marks)
   let compiled: PathRules | undefined

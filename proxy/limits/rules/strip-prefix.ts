@@ -4,7 +4,7 @@ import { createPathTree, findInTree, readRoutePattern, valueAt } from './path-tr
 
 /** The rest of a target, and the prefix removed from it. */
 export type Stripped = {
-  /** As the pattern writes it: `/v1`. */
+  /** The prefix as the pattern writes it: `/v1`. */
   readonly prefix: string
   /** Path and query for the request line of the backend. */
   readonly target: string
@@ -16,12 +16,12 @@ export type StripPrefix = (
 ) => Stripped | undefined
 
 /**
- * Takes the literal prefix of a pattern off the paths that match it: under `/v1/*`, `/v1/x` is `/x` to the backend. The rest stays
- * as it was sent.
+ * Makes a function that removes the literal prefix of a pattern from the paths that match it: under `/v1/*`, `/v1/x` is `/x` to the
+ * backend. The rest stays as it was sent.
  *
- * Rules have read the whole path, in every way in which a backend may read it. That they have read what the backend gets is
- * certain only if each reading of the rest, with the prefix before it, is one of the whole. So a path that climbs above its root in a
- * reading of the rest is refused, as it is in the whole path: `/v1/..;/x`.
+ * Rules have read the whole path, in every way in which a backend may read it. They have certainly read what the backend gets only if
+ * each reading of the rest, with the prefix before it, is one of the whole. So a path that climbs above its root in a reading of the rest
+ * is refused, as it is in the whole path: `/v1/..;/x`.
  *
  * @param paths the patterns of a route; of those that match, the one with the longest prefix counts
  */

@@ -6,32 +6,32 @@ import { createPathTree, findInTree, readRoutePattern, valueAt } from './path-tr
 
 /** An entry of `routes:`. */
 export type UpstreamRoute = {
-  /** In metrics and logs. */
+  /** The name in metrics and logs. */
   readonly name: string
-  /** As those of a rule; without it, every host. */
+  /** Hosts, written as in a rule; without them, every host. */
   readonly hosts?: readonly string[]
-  /** Patterns as those of a rule, without a method; without it, every path. */
+  /** Path patterns, written as in a rule without a method; without them, every path. */
   readonly paths?: readonly string[]
   /** Base URLs of the servers, each without a final slash. They have the same path. Never empty. */
   readonly upstream: readonly string[]
   readonly balance: Balance
   /** How the servers are probed; without it they are not. */
   readonly health?: RouteHealth
-  /** `Host` for the servers; without it, that of the request. */
+  /** The `Host` for the servers; without it, that of the request. */
   readonly upstreamHost?: string
   /** Headers that the servers get: name, value, name, value… with names in lower case. */
   readonly requestHeaders?: readonly string[]
-  /** Only requests that the `over` of a rule sends here take it. */
+  /** Whether only requests that the `over` of a rule sends here take the route. */
   readonly onlyOver?: true
   /** The literal prefix of the pattern is taken off. There are `paths` then, and each has one. */
   readonly stripPrefix?: true
-  /** PEM certificates of the authorities of the servers' certificates, in place of those of `UPSTREAM_CA_FILE`. */
+  /** PEM certificates of the authorities that sign the servers' certificates, in place of those of `UPSTREAM_CA_FILE`. */
   readonly authorities?: string
 }
 
 /** The field `health` of a route. */
 export type RouteHealth = {
-  /** On the server, whatever path its URL has. */
+  /** The path on the server, whatever path its URL has. */
   readonly path: string
   readonly everyMs: number
   /** Probes in a row that fail before a server is not used. */

@@ -6,12 +6,12 @@ import type { AskedBatch, DecisionHooks, RemoteCounters } from './remote-counter
 import { readDecision, readPlanNames, readTickets } from './store-replies.ts'
 
 /**
- * Batches the requests of one turn of the event loop into one round trip to the store, or those that arrive while it is busy, with
- * a timeout from when the first of them arrived. A batch is never sent twice: the store may have counted it. If there are several
+ * Batches the requests of one turn of the event loop into one round trip to the store, or those that arrive while it is busy, with a
+ * timeout that starts when the first of them arrived. A batch is never sent twice: the store may have counted it. If there are several
  * servers, each has batches of its own.
  *
- * A request is added to the batch of its server's queue (`decide`), which is sent at the end of the turn (`#send`) and then awaited
- * until the reply arrives (`#receive`), an error (`#fail`), or the deadline (`#expire`): the first of them finishes it.
+ * A request is added to the batch of its server's queue (`decide`), which is sent at the end of the turn (`#send`) and then awaited until
+ * the reply arrives (`#receive`), an error (`#fail`), or the deadline (`#expire`): the first of them finishes it.
  */
 export class Batching<Lane = undefined> {
   readonly #counters: RemoteCounters<Lane>
@@ -258,7 +258,7 @@ type Settle = (decision: Decision) => void
 /** The requests for one server. */
 type Queue<Lane> = {
   readonly lane: Lane | undefined
-  /** It is being filled. */
+  /** The batch that is being filled. */
   next: Batch<Lane>
   unanswered: number
   isScheduled: boolean

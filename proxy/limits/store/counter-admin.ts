@@ -5,9 +5,8 @@ import type { PlanStore } from '../plans/plan-store.ts'
 
 /**
  * The state of one client under one policy.
- *
- * - `store`: by the counters that decide, in Redis or embedded.
- * - `local`: by this process's own, which decide while Redis is away, or by what it knows of a client that it refuses without asking.
+ * - `store`: from the counters that decide, in Redis or embedded.
+ * - `local`: from this process's own counters, which decide while Redis is away, or its cache of a client that it refuses without asking.
  * - `none`: Redis is away, and the policy does not count meanwhile.
  */
 export type CounterState = {
@@ -22,7 +21,7 @@ export type CounterState = {
 /**
  * - `done`: the counters are gone, and every replica drops within a second what it has cached about them.
  * - `unavailable`: the store does not answer. Nothing was reset.
- * - `uncertain`: the store was asked and has not confirmed all of it. To be repeated; a reset can be.
+ * - `uncertain`: the store was asked and has not confirmed all of it. Repeat it; that does no harm.
  */
 export type ResetOutcome = 'done' | 'unavailable' | 'uncertain'
 

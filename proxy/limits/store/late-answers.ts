@@ -11,11 +11,11 @@ export type LateAnswer = {
   readonly leftMs: number
   /** The instant at which it was counted, where the reply says it. */
   readonly countedAt: unknown
-  /** Where to find the reservation; undefined if nothing is reserved under the policy. */
+  /** The ticket of the reservation; undefined if nothing is reserved under the policy. */
   readonly ticket: Ticket | undefined
   /**
-   * What became of the charge meanwhile. `admitted`: it was let through without being counted, so that what the store has counted
-   * is right. `counted`: it was let through and counted in this process as well. `refused`: it must be counted nowhere.
+   * How the charge was decided meanwhile. `admitted`: without being counted, so that the store's count is right. `counted`: admitted and
+   * counted in this process as well. `refused`: it must not be counted anywhere.
    */
   readonly meanwhile: 'admitted' | 'counted' | 'refused'
 }

@@ -12,7 +12,7 @@ type Entry = {
   readonly states: readonly PolicyState[]
   /** The partition keys of the states; undefined if there is only one. */
   readonly keys: readonly string[] | undefined
-  /** Where the states may be of the policies of plans: those that were asked about. */
+  /** The policies that were asked about, if the states may belong to the policies of plans. */
   readonly asked: readonly Policy[] | undefined
 }
 
@@ -26,7 +26,7 @@ export class OverLimitCache {
   readonly #known: TwoGenerations<Policy, Entry>
   readonly #now: () => number
   readonly #wallNow: () => number
-  /** When a client was last forgotten. A refusal that was requested before may not know yet of the reset that led to it. */
+  /** When a client was last forgotten. A refusal that was requested before that may be older than the reset that led to it. */
   #forgottenAtMs = -Infinity
 
   /**
@@ -127,7 +127,10 @@ function mayPassSooner(policy: Policy): boolean {
   return isReserved(policy) || policy.cost !== undefined || readsPlan
 }
 
-/** Another request of the same client may match other policies, whose states are not known here. */
+/**
+ * Whether the entry is about the policies of these charges: another request of the same client may match others, whose states are not
+ * known here.
+ */
 function isAbout({ states, asked }: Entry, charges: readonly Charge[]): boolean {
   if (states.length !== charges.length) return false
   if (asked) return asked.every((policy, index) => policy === charges[index]?.policy)
@@ -144,7 +147,7 @@ function policiesOfOthers({ keys }: Entry, charges: readonly Charge[]): Readonly
   return others
 }
 
-/** Leaves out the states of these policies, and of plans: `chargesOfStates` finds the charges of the rest by their policies. */
+/** Returns the states without those of these policies and of plans: `chargesOfStates` finds the charges of the rest by their policies. */
 function statesWithout(
   others: ReadonlySet<Policy>,
   states: readonly PolicyState[],

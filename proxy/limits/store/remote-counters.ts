@@ -7,8 +7,8 @@ export type RemoteCounters<Lane = undefined> = {
   /** Maximum number of charges in one batch. */
   readonly batchSize: number
   /**
-   * With so many batches unanswered, new requests wait for an answer and share the next batch, unless that is full. So batches
-   * grow as the store gets slower, and cost it less for each request. Without a maximum, no request waits.
+   * Maximum unanswered batches; beyond it, new requests share the next batch, unless that is full. So batches grow as the store gets
+   * slower, and cost it less for each request. Without a maximum, no request waits.
    */
   readonly maxUnanswered?: number
   /** Whether there are several servers: `laneOf` says which one decides a request, if one alone can. Others are asked one by one. */
@@ -53,7 +53,7 @@ export type DecisionHooks<Lane = undefined> = {
   answered(durationMs: number, batch: AskedBatch<Lane>): void
   /** The batch failed, was not sent or timed out, or the store could not decide; `reason` says which. */
   failed(reason: string, batch: AskedBatch<Lane>): void
-  /** The store answered, but the key of one of these policies does not hold a counter. */
+  /** Called when the store answered, but the key of one of these policies does not hold a counter. */
   counterBroken(policies: readonly Policy[], reason: string): void
   /** Decides without the store. `uncertain`: the store may have counted the request. */
   decideWithout(charges: readonly Charge[], uncertain: boolean): Decision

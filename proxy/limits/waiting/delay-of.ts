@@ -5,8 +5,8 @@ import type { PolicyState } from '../limiter.ts'
 const MIN_DELAY_MS = 0.01
 
 /**
- * How long a request that was counted has to wait for its turn; 0 if it passes at once. It took more than the bucket held, so `resetMs` is
- * the time until the bucket has got back the missing units, and then one more.
+ * How long a counted request has to wait for its turn, in milliseconds; 0 if it passes at once. It took more than the bucket held, so
+ * `resetMs` is the time until the bucket has refilled the missing units, and then one more.
  */
 export function delayMsOf({ policy, exceeded, remaining, resetMs }: PolicyState): number {
   if (exceeded || remaining > 0 || policy.mode === 'shadow' || maxDelayMs(policy) === 0) return 0

@@ -46,7 +46,7 @@ export class Places {
     if (taken.total === 0) this.#rules.delete(rule)
   }
 
-  /** Of the rules under which requests wait. */
+  /** Returns the use of the rules under which requests wait. */
   readUse(): TableUse {
     let size = 0
     let capacity = 0

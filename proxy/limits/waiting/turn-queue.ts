@@ -1,11 +1,11 @@
 import type { Limiter, Reservation } from '../limiter.ts'
 import { LinkedList, type Linked } from './linked-list.ts'
 
-/** When a request may go on, on the clock of the queue, and its reservation. */
+/** When a request may continue, on the clock of the queue, and its reservation. */
 export type Slot = { readonly dueMs: number; readonly reservation: Reservation }
 
 export type Waiter = {
-  /** Not before this, as another rule says. */
+  /** The earliest time at which the request may continue, because of another rule. */
   readonly notBeforeMs: number
   readonly onTurn: () => void
 }
@@ -17,7 +17,7 @@ type Run = {
   readonly slots: LinkedList<Slot>
 }
 
-/** Where a request waits. */
+/** The place of a waiting request. */
 type Place = { readonly run: Linked<Run>; readonly waiter: Linked<Waiter> }
 
 /**
@@ -32,7 +32,7 @@ export class TurnQueue {
   readonly #limiter: Pick<Limiter, 'settle'>
   readonly #now: () => number
   readonly #onEmpty: () => void
-  /** In order; none of them is empty. */
+  /** The runs in order, each with at least one request. */
   readonly #runs = new LinkedList<Run>()
   readonly #places = new Map<Waiter, Place>()
   #timer: NodeJS.Timeout | undefined

@@ -13,8 +13,8 @@ export type CalendarWindows = {
   /** Milliseconds from the start of its window to its end. */
   lengthMs(epochMs: number): number
   /**
-   * The borders around an instant, for a clock that may differ from the one that it was read from: the start of the window
-   * before, of this one, of the next one and of the one after it, in milliseconds, separated by spaces.
+   * The borders around an instant, for a clock that may differ from the one that it was read from: the starts of the previous window, of
+   * this one, and of the next two, in milliseconds, separated by spaces.
    */
   bordersAround(epochMs: number): string
 }
@@ -100,7 +100,7 @@ function hourStart(zone: Zone, epochMs: number): number {
   return Math.min(beforeMs, changeMs)
 }
 
-/** When local clocks with this offset show, or showed, the whole hour before. */
+/** Returns when local clocks with this offset showed, or would have shown, the last whole hour. */
 function wholeHour(epochMs: number, offset: number): number {
   return Math.floor((epochMs + offset) / HOUR_MS) * HOUR_MS - offset
 }

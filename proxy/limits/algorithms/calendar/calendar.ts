@@ -6,7 +6,7 @@ import { calendarInRedis } from './redis.ts'
 
 export const calendarUnits = ['hour', 'day', 'week', 'month'] as const satisfies readonly CalendarUnit[]
 
-/** Of the longest usual one: the last day of daylight saving time has an hour more. */
+/** Usual lengths: the last day of daylight saving time has an hour more. */
 const lengthsMs: Readonly<Record<CalendarUnit, number>> = {
   hour: 3_600_000,
   day: 86_400_000,
@@ -14,7 +14,7 @@ const lengthsMs: Readonly<Record<CalendarUnit, number>> = {
   month: 31 * 86_400_000,
 }
 
-/** A window begins and ends for all clients at once, with the hour, day, week or month of a time zone. */
+/** Windows that begin and end for all clients at once, with the hour, day, week or month of a time zone. */
 export const calendar: Algorithm = {
   name: 'calendar',
   countsInFlight: false,

@@ -2,7 +2,8 @@ import type { WindowClock } from '../fixed/counts.ts'
 import { windowFrom } from './calendar-windows.ts'
 
 /**
- * Windows end at the calendar's borders, by the time of day: even if the machine's clock was set in between, or the machine was asleep.
+ * A clock whose windows end at the calendar's borders, by the time of day, even if the machine's clock was set meanwhile or the machine
+ * was asleep.
  *
  * @param wallNow the time of day, in milliseconds since 1970
  */

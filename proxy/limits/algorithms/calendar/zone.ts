@@ -1,6 +1,6 @@
 /** The local time of a time zone. Instants and local times are milliseconds; local ones are as if the zone were UTC. */
 export type Zone = {
-  /** What local clocks show at an instant, minus the instant. */
+  /** Returns what local clocks show at an instant, minus the instant, in milliseconds. */
   offsetAt(epochMs: number): number
   /** The first instant at which local clocks show this time or, where they skip it, a later one. */
   firstAt(localMs: number): number
@@ -8,7 +8,7 @@ export type Zone = {
   findChange(fromMs: number, toMs: number): number
 }
 
-/** More than any zone's offset, or two of them differ by. */
+/** Exceeds any zone's offset, and the difference between any two of them. */
 const MAX_OFFSET_MS = 26 * 3_600_000
 
 /**

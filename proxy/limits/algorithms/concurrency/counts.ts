@@ -11,7 +11,7 @@ export const TRY_AGAIN_MS = 1000
  * @param capacity is shown as the size of the table, and not enforced
  */
 export function createInFlightCounts(capacity: number): MemoryCounts & Required<Pick<MemoryCounts, 'add'>> {
-  /** By table. */
+  /** Requests in flight by table and client. */
   const tables = new Map<number, Map<string, number>>()
   let size = 0
 
@@ -67,7 +67,7 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
   }
 }
 
-/** Nothing waits here to be added to the shared counters, and requests in flight are forgotten by nobody. */
+/** Slots that have nothing pending sync: no process forgets its own requests in flight. */
 function slotsOf(tables: Map<number, Map<string, number>>): ClientSlots {
   return {
     pendingSize: 0,

@@ -7,12 +7,12 @@ import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 
 const MAX_COUNT = 0xffff_ffff
 
-/** Says when windows end. `timeMs` is its own time, in milliseconds: that of the monotonic clock, or the time of day. */
+/** Knows when windows end. `timeMs` is in milliseconds of the clock's own time: monotonic, or the time of day. */
 export type WindowClock = {
-  /** All windows of a policy end at once. Else each goes on for as long as it was given when it began. */
+  /** Whether all windows of a policy end at once. If not, each lasts as long as was set when it began. */
   readonly endsForAll: boolean
   readTime(nowMs: number): number
-  /** When a window ends that begins now or, with `endsForAll`, that is running. */
+  /** Returns when a window ends that begins now or, with `endsForAll`, that is running. */
   windowEnd(policy: Policy, timeMs: number): number
   /** The same instant on the monotonic clock. */
   toMonotonic(timeMs: number): number
@@ -41,7 +41,7 @@ class Windows {
     this.slots = new SlotPool(maxKeys, seed, new Uint32Array(maxKeys), { endsAtMs }, shardOf)
   }
 
-  /** When the window ends, by its own clock. */
+  /** When the window of the slot ends, by the counter's own clock. */
   endOf(slot: number): number {
     return this.#ends[slot] ?? 0
   }

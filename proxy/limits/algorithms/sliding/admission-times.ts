@@ -5,11 +5,10 @@ import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 import { TimestampQueues } from './timestamp-queues.ts'
 
 /**
- * For each client the times of its requests that were admitted in the last window. The numbers of clients and of times are
- * bounded.
+ * The times of the requests of each client that were admitted in the last window. The numbers of clients and of times are bounded.
  *
  * A client's slot has ended when the last of its times has left the window: clients of one table end in the order of their latest
- * admitted requests. When there is no room for a client, or for a time, the client that ends first is evicted, of the table with the
+ * admitted requests. When there is no room for a client, or for a time, the client that ends first is evicted, from the table with the
  * most clients or times.
  *
  * A time is in the window for exactly `windowMs`, the end excluded.
@@ -18,7 +17,7 @@ export class AdmissionTimes {
   /** The pending sync of a slot is a number of its newest times. */
   readonly slots: SlotPool
   readonly #times: TimestampQueues
-  /** By table: how many times its slots hold. */
+  /** By table: the number of times in its slots. */
   readonly #timesOfTable: number[] = []
   readonly #tablesByTimes = new LargestTables((table) =>
     this.slots.stateOf(table, this.#timesOfTable[table] ?? 0),
@@ -64,7 +63,7 @@ export class AdmissionTimes {
     return this.#times.count(slot)
   }
 
-  /** When the oldest of the slot's times leaves the window; it holds one at least. */
+  /** Returns when the oldest of the slot's times leaves the window; the slot must hold one. */
   leavesAtMs(slot: number, windowMs: number): number {
     return this.#times.first(slot) + windowMs
   }

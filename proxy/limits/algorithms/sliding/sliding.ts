@@ -12,11 +12,11 @@ const TIMES_PER_KEY = 12
  */
 const MAX_SLIDING_QUOTA = 100_000
 
-/** From so many requests on, a sliding window takes more than 100 kB for one client. */
+/** From this quota on, a sliding window takes more than 100 kB for one client. */
 const MANY_TIMES = 10_000
 const BYTES_OF_A_TIME = 10
 
-/** Never more requests than the quota in any span of the window's length: each counts until exactly that long after it. */
+/** Allows at most the quota in any span of the window's length: each request counts until exactly that long after it. */
 export const sliding: Algorithm = {
   name: 'sliding',
   countsInFlight: false,

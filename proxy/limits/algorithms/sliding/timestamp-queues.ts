@@ -7,13 +7,13 @@
  */
 export class TimestampQueues {
   readonly #times: Float64Array
-  /** By chunk: the next one of the same queue, or of those that are free, plus 1. Arrays are used from 0 up. */
+  /** By chunk: the next chunk of the same queue, or of the free list, plus 1. Arrays are used from 0 up. */
   readonly #nextChunk: Int32Array
   readonly #chunkCount: number
-  /** By queue: its first and its last chunk. They mean something only while it holds times. */
+  /** By queue: its first and its last chunk, valid only while it holds times. */
   readonly #firstChunk: Int32Array
   readonly #lastChunk: Int32Array
-  /** By queue: where in the first chunk it begins. */
+  /** By queue: the offset in the first chunk at which it begins. */
   readonly #start: Uint8Array
   readonly #counts: Uint32Array
   /** Chunks from here on have never been used. */

@@ -7,11 +7,11 @@ import { NONE } from './key-index.ts'
  */
 export class EndHeap {
   readonly #endsAtMs: (slot: number) => number
-  /** No slot is before the one at half its place. */
+  /** A binary heap: the slot at place `i` ends no earlier than the one at `i / 2`. */
   readonly #heap: Int32Array
   /** By slot: one more than its place in the heap, 0 if it is not in it. */
   readonly #places: Int32Array
-  /** By slot: no later than it ends. */
+  /** By slot: an end that is not later than the real one. */
   readonly #knownEnds: Float64Array
   #size = 0
 

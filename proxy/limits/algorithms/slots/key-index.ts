@@ -125,7 +125,7 @@ export class KeyIndex {
 
 export const NONE = -1
 
-/** One byte for the length, the others for what partition keys are: an address, a /64, or a hash of header values. */
+/** Bytes of a cell: one for the length, the others for a typical partition key: an address, a /64, or a hash of header values. */
 const CELL_BYTES = 32
 const LONG_KEY = 255
 

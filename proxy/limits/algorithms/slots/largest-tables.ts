@@ -10,13 +10,13 @@ export type TableState = { readonly room: number; readonly endsAtMs: number }
  */
 export class LargestTables {
   readonly #read: (table: number) => TableState
-  /** No table is before the one at half its place. */
+  /** A binary heap: the table at place `i` takes no more than the one at `i / 2`. */
   readonly #heap: number[] = []
   /** By table: its place in the heap, undefined if it is not in it. */
   readonly #places: (number | undefined)[] = []
-  /** By table: no less than the room that it takes. */
+  /** By table: room that is not less than the real one. */
   readonly #rooms: number[] = []
-  /** By table: no later than its first slot ends. */
+  /** By table: an end that is not later than that of its first slot. */
   readonly #ends: number[] = []
 
   constructor(read: (table: number) => TableState) {

@@ -15,7 +15,7 @@ export type SlotList = {
  * free. A slot is taken, linked, unlinked and given back in constant time, and nothing is allocated for it.
  */
 export class SlotLists {
-  /** In the order in which they were added. */
+  /** The lists, in the order in which they were added. */
   readonly all: SlotList[] = []
   readonly #capacity: number
   /** The next slot of the same list: of the table, or of free slots. */

@@ -5,16 +5,16 @@ import { SlotLists, type SlotList } from './slot-lists.ts'
 /** The data of an algorithm in the slots of a pool. */
 export type SlotContent = {
   /**
-   * From when on the slot counts nothing, so that it can be used for another client. It changes only while the slot is in no list.
+   * Returns when the slot counts nothing any more and can be used for another client. It changes only while the slot is in no list.
    *
    * @param windowMs of the slot's table
    */
   readonly endsAtMs: (slot: number, windowMs: number) => number
-  /** Frees what the slot holds elsewhere. Called before it is given to another client. */
+  /** Frees what the slot holds elsewhere, before it is given to another client. */
   readonly clear?: (slot: number) => void
   /**
-   * A slot in a list that has ended, or `NONE`. Needed where slots do not end nearly in the order in which they were last put into the list
-   * of their table: without it only the first one of a list is looked at.
+   * Returns a slot in a list that has ended, or `NONE`. Needed where slots do not end nearly in the order in which they were last put
+   * into the list of their table: without it only the first slot of a list is checked.
    *
    * @param maxReads how many slots it may read: it returns `NONE` if it has found none until then
    */
@@ -37,7 +37,7 @@ const MAX_READS_TO_EVICT = 1000
 export type PendingSlot = {
   readonly table: number
   readonly key: string
-  /** From when on it counts nothing. */
+  /** When the slot counts nothing any more. */
   readonly endsAtMs: number
   readonly counted: readonly number[]
 }
@@ -60,15 +60,15 @@ export class SlotPool {
   readonly #pendingAmounts: Uint32Array | Float64Array
   readonly #listOfTable: (SlotList | undefined)[] = []
   readonly #shardOf: ((key: string) => number) | undefined
-  /** By slot with numbers pending sync, where there are shards. */
+  /** By slot: the shard of its pending numbers, where there are shards. */
   readonly #shards: Uint16Array
   /** How many slots with numbers pending sync each shard has, of those that have any. */
   readonly #pendingOfShards = new Map<number, number>()
   #turn = 0
   #evictions = 0
-  /** By number of slots. */
+  /** The tables, the one with the most slots first. */
   readonly #longest = new LargestTables((table) => this.stateOf(table, this.#listOfTable[table]?.size ?? 0))
-  /** All tables take the same room here: the first one is the one whose first slot ends first. */
+  /** The tables, the one whose first slot ends first: all are given the same room here. */
   readonly #firstToEnd = new LargestTables((table) => this.stateOf(table, 1))
   #pendingSize = 0
   #pendingCursor = 0
@@ -169,7 +169,7 @@ export class SlotPool {
     this.#firstToEnd.updateRoom(table, 1)
   }
 
-  /** As `LargestTables` reads it, of a table that takes this room if there is a slot to evict. */
+  /** The state of a table for `LargestTables`, with this room if it has a slot to evict. */
   stateOf(table: number, room: number): TableState {
     const list = this.#listOfTable[table]
     if (!list || list.first === NONE) return { room: 0, endsAtMs: Infinity }
@@ -209,7 +209,7 @@ export class SlotPool {
     return left
   }
 
-  /** How much of what the slot holds is still to be added to the shared counters. */
+  /** The amount in the slot that is pending sync with the shared counters. */
   pendingAmount(slot: number): number {
     return this.#pendingAmounts[slot] ?? 0
   }
@@ -280,7 +280,7 @@ export class SlotPool {
     return list
   }
 
-  /** Of this list, or of all with `findEnded`. Returns the number of reclaimed slots, at most 2; there may be more to reclaim. */
+  /** Reclaims ended slots of this list, or of all lists with `findEnded`. Returns how many, at most 2; there may be more to reclaim. */
   #reclaim(list: SlotList | undefined, nowMs: number, maxReads = MAX_READS_IN_PASSING): number {
     for (let reclaimed = 0; reclaimed < 2; reclaimed++) {
       const slot = this.#content.findEnded?.(nowMs, maxReads) ?? this.#findEndedFirst(list, nowMs)

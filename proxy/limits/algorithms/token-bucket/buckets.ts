@@ -4,21 +4,20 @@ import { NONE } from '../slots/key-index.ts'
 import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 
 /**
- * For each client the debt of its token bucket: how long it takes until it is full again. It shrinks as time passes, so that
- * an instant goes with it.
+ * The debt of each client's token bucket: the time until it is full again, and when it was that. It shrinks as time passes.
  *
- * A bucket is full, and its slot has ended, when the debt has run out: after one unit's time for a client that sends little, and after the
- * policy's window, or more, for one that sends much.
+ * A bucket is full, and its slot has ended, when the debt has run out: after one unit's time for a client that sends little, and after
+ * the policy's window, or more, for one that sends much.
  */
 export class Buckets {
   /** The pending sync of a slot is a part of its debt. */
   readonly slots: SlotPool
   readonly #debtsMs: Float64Array
-  /** By slot: when the debt was that. */
+  /** By slot: the instant of the debt. */
   readonly #changedAtMs: Float64Array
-  /** By slot: since when the bucket has not been full. */
+  /** By slot: the instant since which the bucket has not been full. */
   readonly #sinceMs: Float64Array
-  /** By slot: the units refunded since then. */
+  /** By slot: the units refunded since then, as the time they take to refill. */
   readonly #givenBackMs: Float64Array
   /** The slots in lists. */
   readonly #ends: EndHeap
@@ -63,7 +62,7 @@ export class Buckets {
     return this.#givenBackMs[slot] ?? 0
   }
 
-  /** Takes out of a bucket, full or not, what it needs so long to get back. Returns its slot. */
+  /** Takes from a bucket, full or not, an amount given as the time it takes to refill. Returns the bucket's slot. */
   take(table: number, key: string, windowMs: number, amountMs: number, nowMs: number): number {
     let slot = this.find(table, key, nowMs)
     if (slot === NONE) {

@@ -8,7 +8,7 @@ import { bucketInRedis } from './redis.ts'
 const MAX_REFILL_DAYS = 365
 const DAY_MS = 86_400_000
 
-/** The quota at once, and one unit more each time that the window's share of one has passed. */
+/** Allows the quota at once, then one unit for each fraction of the window that one unit takes. */
 export const tokenBucket: Algorithm = {
   name: 'token-bucket',
   countsInFlight: false,

@@ -5,7 +5,7 @@ import type { Decision } from './decision.ts'
 import type { DecisionChange } from './decision-table.ts'
 import { readDecisionStream, type CrowdsecSettings } from './local-api.ts'
 
-/** Then all decisions are read anew, so that no difference that was lost stays lost. */
+/** How often all decisions are read anew, in case an update was lost. */
 const SYNC_EVERY_MS = 3_600_000
 const DECISIONS_IN_CHANGE = 500
 
@@ -33,7 +33,7 @@ export class DecisionPoller {
   #isInSync = false
   /** When the last poll began that read all decisions. */
   #syncedMs = -Infinity
-  /** Of the last poll, if it failed. */
+  /** The error of the last poll, if it failed. */
   #failure: string | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -54,7 +54,7 @@ export class DecisionPoller {
     clearTimeout(this.#timer)
   }
 
-  /** Never rejects. */
+  /** Polls once, and never rejects. */
   async #pollAgain(): Promise<void> {
     // What the log or the metrics throw must not end the polling.
     await this.#poll().catch(() => undefined)

@@ -29,7 +29,7 @@ type Shards = readonly Map<Key, number>[]
 
 /** Decisions by their network, each with the time at which it ends. */
 class Networks {
-  /** By the length of the prefix. */
+  /** The networks by prefix length. */
   readonly #byBits = new Map<number, Shards>()
   size = 0
   ignored = 0
@@ -79,7 +79,7 @@ class Networks {
 export class DecisionTable implements AddressList {
   readonly #now: () => number
   #active = new Networks()
-  /** While all decisions are being read. */
+  /** The new table while all decisions are being read. */
   #next: Networks | undefined
   #isComplete = false
 

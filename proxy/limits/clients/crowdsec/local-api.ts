@@ -5,9 +5,9 @@ import { StreamReader, type StreamList } from './stream-reader.ts'
 
 /** `crowdsec` of the settings. */
 export type CrowdsecSettings = {
-  /** Of the local API, without `/v1`. */
+  /** The URL of the local API, without `/v1`. */
   readonly url: string
-  /** With the key of a bouncer. Read for each poll, so that it can be replaced. */
+  /** The file with the key of a bouncer, read for each poll so that it can be replaced. */
   readonly keyFile: string
   readonly everyMs: number
 }

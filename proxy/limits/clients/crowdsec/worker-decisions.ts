@@ -4,10 +4,10 @@ import type { LimiterPort } from '../../store/workers/worker-messages.ts'
 import type { Decision } from './decision.ts'
 import { DecisionTable, type DecisionChange } from './decision-table.ts'
 
-/** From a worker: it listens. */
+/** A worker's message that it listens. */
 type Hello = { readonly crowdsec: 'hello' }
 
-/** In a worker, where the primary process polls: a copy. */
+/** Makes a worker's copy of the decisions that the primary process polls. */
 export function createWorkerDecisions(
   port: LimiterPort,
   now: () => number,
@@ -32,8 +32,9 @@ export function createWorkerDecisions(
 const DECISIONS_IN_MESSAGE = 500
 
 /**
- * In the primary process: gives workers all decisions when they begin to listen and whenever all were read anew, and between that the
- * differences. In order, and in turns: without Redis this process counts for its workers meanwhile.
+ * Sends the decisions from the primary process to its workers: all of them when a worker begins to listen and whenever all were read
+ * anew, and the differences in between. They are sent in order, a part in each turn: without Redis this process counts for its workers
+ * meanwhile.
  */
 export class DecisionBroadcast {
   readonly #table: Pick<DecisionTable, 'all'>

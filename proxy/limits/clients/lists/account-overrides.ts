@@ -3,7 +3,7 @@ import type { Charge } from '../../limiter.ts'
 
 /** The rules' `overrides` for accounts, compiled once. */
 export type AccountOverrides = {
-  /** The charges, with the policy of the first override that names their account. A device has that of its account. */
+  /** Replaces the policy of each charge by that of the first override that names its account. A device shares its account's. */
   apply(charges: readonly Charge[]): readonly Charge[]
 }
 

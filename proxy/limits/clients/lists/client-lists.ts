@@ -25,8 +25,8 @@ export type ClientLists = {
   /** Whether a request is exempt from all rules and bans. */
   allows(client: ClientAddress, request: WithLines): boolean
   /**
-   * Those of the policies that apply: neither `allowList` nor the list of their own rule has the client. If an override
-   * of a rule names the client, its policy takes the place of the rule's.
+   * Returns the policies that apply: neither `allowList` nor the list of their own rule has the client. If an override of a rule names
+   * the client, its policy replaces the rule's.
    */
   applying(policies: readonly Policy[], client: ClientAddress, request: WithLines): readonly Policy[]
 }
@@ -112,8 +112,8 @@ export function* compileClientListsInSteps(lists: WrittenLists, files: AddressLi
 }
 
 /**
- * The policy of the first override that names the client, or the rule's own. Nobody gains by a guess: where a backend may read
- * another client with fewer requests, the fewest count, and nobody gets more by credentials that may not be what the backend reads.
+ * The policy of the first override that names the client, or the rule's own. Where a backend may read another client with fewer requests,
+ * the lower quota applies, and credentials raise it only if the backend certainly reads them.
  */
 function policyFor(
   policy: Policy,
@@ -195,7 +195,7 @@ function createAddressParser(): typeof parseAddress {
   }
 }
 
-/** One at a time, as each is asked for. */
+/** Parses entries one at a time, as each is asked for. */
 function* readRanges(entries: readonly ListEntry[]): Generator<AddressRange> {
   for (const entry of entries) {
     if (entry.kind !== 'ip') continue

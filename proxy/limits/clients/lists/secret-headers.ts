@@ -21,7 +21,7 @@ const nothing: FoundSecrets = new Set()
  */
 export class SecretHeaders {
   readonly #read: ReadSecrets
-  /** By name, the digests in hex. */
+  /** By header name, the SHA-256 digests in hex. */
   readonly #digests = new Map<string, Set<string>>()
   /** The result for a request, by its raw headers: several lists ask one after another. */
   readonly #found = new WeakMap<readonly string[], FoundSecrets>()
@@ -75,7 +75,9 @@ export class SecretHeaders {
   }
 }
 
-/** Only a single line counts: of several it is unknown which one the backend takes, and nobody is let through by a guess. */
+/**
+ * Returns the value if there is a single line: of several it is unknown which one the backend takes, and an exemption is never a guess.
+ */
 export function readOnlyLine(lines: readonly string[], name: string): Iterable<string> {
   const [line] = lines
   if (lines.length !== 1 || line === undefined) return []

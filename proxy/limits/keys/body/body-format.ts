@@ -4,20 +4,20 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** How the head of a request describes its body. */
 export type BodyFormat = {
-  /** Undefined for a type that is not read, and where several are named. */
+  /** The format; undefined for a type that is not read, and if several are named. */
   readonly kind: 'json' | 'form' | 'multipart' | undefined
-  /** Of all lines together. */
+  /** The values of all lines together. */
   readonly contentType: string
-  /** Some line names a charset other than UTF-8. */
+  /** Whether some line names a charset other than UTF-8. */
   readonly hasOtherCharset: boolean
-  /** Some line names a charset in which only ASCII is read: anything else could be anybody's name. */
+  /** Whether some line names a charset in which only ASCII is read: other bytes could be any name. */
   readonly hasLegacyCharset: boolean
   readonly hasUtf16: boolean
-  /** Some line names a charset in which no values are read: they could be anybody's. */
+  /** Whether some line names a charset in which no values are read: they could be any name. */
   readonly hasUnknownCharset: boolean
-  /** Of `Content-Encoding`, but for `identity`, in the order in which they were applied. */
+  /** The values of `Content-Encoding` other than `identity`, in the order in which they were applied. */
   readonly codings: readonly string[]
-  /** What backends could read otherwise, as the head says. */
+  /** The reason why backends could read the body otherwise, judged by the head. */
   readonly unread: UnreadKey | undefined
 }
 

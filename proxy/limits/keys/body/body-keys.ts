@@ -6,13 +6,13 @@ import { counted, type Values } from './member-values.ts'
 import { readEntry } from './read-entry.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
-/** For whom a request counts under a policy whose key is in the body. */
+/** The partition keys of a request under a policy whose key is in the body. */
 export type BodyKeys = {
-  /** By partition key how many of the requests in a batch count for it; 1 each without a batch. */
+  /** By partition key, the number of requests of a batch that count for it; 1 without a batch. */
   readonly requests: ReadonlyMap<string, number>
-  /** Those of these keys for which only few backends take the request. */
+  /** The keys that only few backends find in the request. */
   readonly extra: ReadonlySet<string>
-  /** Why it counts, also or only, by the client's address. */
+  /** The reason why the request counts by the client's address, too or only. */
   readonly unread: UnreadKey | undefined
 }
 
@@ -20,9 +20,9 @@ export type BodyKeys = {
 const MAX_KEYS = 100
 
 /**
- * The keys of a request under a policy with a `body` part, in the form of those of `partitionKeysOf`. Each element of a batch is a
- * request of its own. One that does not say for whom it counts does so for `address`; and so does, besides what it says, a body that
- * could be read otherwise.
+ * Returns the keys of a request under a policy with a `body` part, in the format of `partitionKeysOf`. Each element of a batch is a
+ * request of its own. One that names no key counts for `address`; a body that could be read otherwise counts for it as well as for its
+ * own keys.
  *
  * @returns undefined if it would count for too many: a value can be read in more than `maxReadings` ways, there are more than
  *   `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has a device and the body is not read as a whole, or an account is too

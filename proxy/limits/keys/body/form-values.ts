@@ -45,12 +45,12 @@ class FieldSearch {
   readonly #text: string
   readonly #names: FormNames
   readonly #semicolons: NextCharacter
-  /** In fields, and again in the pieces between semicolons: each is asked from left to right. */
+  /** The next `=` in fields, and in the pieces between semicolons: each is searched from left to right. */
   readonly #equals: NextCharacter
   readonly #equalsInPieces: NextCharacter
-  /** By name the values that were found. */
+  /** By name, the values that were found. */
   readonly #known: readonly Set<string>[]
-  /** By value how some readers decode it. */
+  /** By value, the decodings of some readers. */
   readonly #readings = new Map<string, readonly string[]>()
   readonly #bytes = new UnusualBytes()
   #unusual = 0
@@ -65,7 +65,7 @@ class FieldSearch {
     this.#equalsInPieces = new NextCharacter(text, equalsSign)
   }
 
-  /** Reads a field, and what it is to whom a semicolon separates fields. */
+  /** Reads a field, and its pieces for readers that take semicolons for separators. */
   readField(start: number, end: number): void {
     this.#readPair(start, end, this.#equals)
     let to = this.#semicolons.from(start)
@@ -141,7 +141,7 @@ const nobody: Meant = []
 const beyondAscii = /[\x80-\xff]/
 const escapedBeyondAscii = /%(?:25)*[89a-f]/i
 
-/** As much as is compared of any value. */
+/** Characters of a value that are compared. */
 const MAX_TEXT = 2048
 
 /** The text as some readers decode it, but for the escapes that are left in it. */
@@ -152,8 +152,8 @@ function otherReadings(text: string): readonly string[] {
 }
 
 /**
- * To WebOb an escape has one digit where a blank or the next escape follows, or the text ends: `%4%31` is `\x041`. Bytes are looked at,
- * as a regular expression takes ten times as long for a thousand escapes.
+ * Decodes escapes of one digit, as WebOb does where a blank or the next escape follows, or the text ends: `%4%31` is `\x041`. It reads
+ * bytes, as a regular expression takes ten times as long for a thousand escapes.
  */
 function withoutShortEscapes(text: string): string {
   if (!text.includes('%')) return text
@@ -171,7 +171,7 @@ function withoutShortEscapes(text: string): string {
   return end === bytes.length ? text : bytes.toString('latin1', 0, end)
 }
 
-/** Returns 0 unless an escape of one digit begins there. */
+/** The length of an escape of one digit at this place, or 0. */
 function shortEscapeLength(bytes: Buffer, at: number): 0 | 2 | 3 {
   const [first, second] = [bytes[at + 1], bytes[at + 2]]
   if (isBlank(first)) return digitOf(second) === noDigit ? 0 : 3

@@ -4,13 +4,13 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 export type FoundValue = {
   /** A character for each byte, without the escapes of its format. */
   readonly text: string
-  /** Which element of a batch it is in, from 0; 0 where the body is no batch. */
+  /** The index of the element of a batch, from 0; 0 without a batch. */
   readonly element: number
   /** Values of the same item are alternatives: a backend takes one of them. */
   readonly item: number
-  /** It has the escapes of a form, or of a query or a cookie. */
+  /** Whether the value has the escapes of a form, a query or a cookie. */
   readonly isEscaped?: boolean
-  /** What few backends make of another value of the item: it adds charges, and changes nothing else. */
+  /** Whether only few backends read this in place of another value of the item: it adds charges, and changes nothing else. */
   readonly isExtra?: boolean
 }
 
@@ -19,11 +19,11 @@ export type Findings = {
   readonly values: readonly FoundValue[]
   /** How many elements a batch has that could be requests; 1 for anything else. */
   readonly elements: number
-  /** What may be read otherwise. */
+  /** The reason why the body may be read otherwise. */
   readonly unread: UnreadKey | undefined
-  /** Some values were left out, since there are too many. */
+  /** Whether values were left out because there are too many. */
   readonly isCut: boolean
-  /** Some values are too long to be cleaned: WordPress may take them for any account. */
+  /** Whether some values are too long to be cleaned: WordPress may take them for any account. */
   readonly hasUncleaned?: boolean
 }
 
@@ -47,7 +47,7 @@ export class FoundLists {
     this.#left = names
   }
 
-  /** There are too many values of each name, or too much to look at. */
+  /** Whether there are too many values of each name, or too much to scan. */
   get isCut(): boolean {
     return this.#left === 0
   }
@@ -98,7 +98,7 @@ export class FoundLists {
   }
 }
 
-/** The values of one reading of a text that another reading of it has not had yet: each occurrence is taken once. */
+/** The values of one reading of a text that another reading has not had yet: each occurrence is taken once. */
 export class RemainingTexts {
   readonly #left = new Map<string, number>()
 

@@ -108,7 +108,7 @@ export class KeyBody {
   }
 }
 
-/** Of URLs and JSON; in UTF-16 a text of ASCII has NULs. */
+/** Removes the escapes of URLs and JSON, and the NULs of ASCII in UTF-16. */
 function withoutEscapes(text: string): string {
   const decoded = unescapedBytes(text.replaceAll('\0', ''), false).toString('latin1')
   return decoded
@@ -122,7 +122,7 @@ function withoutCodings(rawHeaders: readonly string[]): string[] {
 
 const nothing: Findings = { values: [], elements: 1, unread: 'missing', isCut: false }
 
-/** What a text may stand for: what backends usually take it for, and besides what few do. */
+/** The readings of a text: those of most backends, and the extra ones of few. */
 export type Readings = { readonly usual: readonly string[]; readonly extra: readonly string[] }
 
 const tooMany: Readings = { usual: tooManyValues, extra: [] }
@@ -147,7 +147,7 @@ function bodyReadings(sent: string, isNumber: boolean): Readings {
   return { usual: [...usual], extra: [...extra] }
 }
 
-/** All of these, the usual ones first. */
+/** Returns the readings, the usual ones first. */
 export function bodyValues(sent: string, isNumber: boolean): readonly string[] {
   const { usual, extra } = bodyReadings(sent, isNumber)
   return [...usual, ...extra]

@@ -3,14 +3,14 @@ import { maxReadings } from '../partition-key.ts'
 /** How many requests of a batch count for a client. */
 export type Counted = {
   readonly requests: number
-  /** Only few backends take any of them for this client. */
+  /** Whether only few backends take any of the requests for this client. */
   readonly isExtra: boolean
 }
 
 /** By value, or by the text of a key. */
 export type Values = Map<string, Counted>
 
-/** Both together. */
+/** Adds up the counts of one value. */
 export function counted(before: Counted | undefined, { requests, isExtra }: Counted): Counted {
   if (!before) return { requests, isExtra }
   return { requests: before.requests + requests, isExtra: before.isExtra && isExtra }
@@ -23,7 +23,7 @@ const MAX_DISTINCT = 128
 
 /** The values of a member, each of which counts once in an item. */
 export class MemberValues {
-  /** Of the elements of a batch that have the member. */
+  /** By index of the batch's elements that have the member. */
   readonly byElement = new Map<number, Values>()
   readonly #prefix: string
   readonly #usual = new Set<string>()
@@ -38,7 +38,7 @@ export class MemberValues {
     this.#prefix = prefix
   }
 
-  /** There are more of them than are counted. */
+  /** Whether there are more values than are counted. */
   get isCut(): boolean {
     return (
       this.#usualOfItem.size > maxReadings ||

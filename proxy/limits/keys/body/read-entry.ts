@@ -8,14 +8,14 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 /** The values of an entry of a key, for each element of a batch. */
 export type ReadEntry = {
   readonly elements: number
-  /** Each value of the element counts once in each item that has it. */
+  /** Returns the values of an element; each counts once in each item that has it. */
   readonly valuesOf: (element: number) => Values
   readonly unread: UnreadKey | undefined
-  /** There are more values than are counted. */
+  /** Whether there are more values than are counted. */
   readonly isCut: boolean
-  /** A value is too long to be cleaned: it may be of any account. */
+  /** Whether a value is too long to be cleaned: it may be any account. */
   readonly hasUncleaned?: boolean
-  /** Not in the request, and not in its body either: the policy does not apply. */
+  /** Whether the key is neither in the request nor in its body: the policy does not apply. */
   readonly isAbsent: boolean
 }
 
@@ -78,7 +78,7 @@ function readFirst(
   }
 }
 
-/** With the name of the part before it, as in the keys of `partitionKeysOf`. */
+/** Returns the values, each with the name of the part before it, as in `partitionKeysOf`. */
 function namedValues(part: SinglePart, readPart: ReadPart): string[] {
   return readPart(part).map((value) => `${partName(part)}=${value}`)
 }

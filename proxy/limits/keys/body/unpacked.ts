@@ -7,12 +7,12 @@ import {
   zstdDecompressSync,
 } from 'node:zlib'
 
-/** As much as is read of any body. */
+/** Maximum bytes that are read of a body. */
 const MAX_UNPACKED_BYTES = 64 * 1024
 /**
- * Of a short packed body less is read: 35 bytes can unpack to 64 KiB that take more than a millisecond to read, as often as a client can
- * send them. With this, 35 bytes take at most half of one, and 400 one. Hundreds of similar events in JSON are packed to a 20th by gzip and
- * to a 50th by brotli or zstd, and are read; a list of thousands of zeros is not.
+ * Maximum bytes that are read of a short packed body: 35 bytes can unpack to 64 KiB that take more than a millisecond to read, as often
+ * as a client can send them. With this, 35 bytes take at most half of one, and 400 one. Hundreds of similar events in JSON are packed to
+ * a 20th by gzip and to a 50th by brotli or zstd, and are read; a list of thousands of zeros is not.
  */
 const MAX_UNPACKED_OF_SHORT = 4 * 1024
 const MAX_RATIO = 64
@@ -61,9 +61,8 @@ export function unpack(bytes: Buffer, codings: readonly string[]): Buffer | unde
 }
 
 /**
- * What the names of codings have in them that some server, proxy or framework takes off, or a backend with a library could: a backend may
- * look for `gzip` anywhere in the field. Any other name, such as `utf-8`, `none` or `aws-chunked`, is a mistake that backends ignore or
- * refuse.
+ * Names of codings that some server, proxy or framework decodes, or a backend with a library could, at any place: a backend may look for
+ * `gzip` anywhere in the field. Any other name, such as `utf-8`, `none` or `aws-chunked`, is a mistake that backends ignore or refuse.
  */
 const packing =
   /zip|gz|flate|zlib|br|zst|compress|lz|xz|bz|7z|pack|snappy|sdch|dcb|dcz|exi|aes|crypt|base64|quoted-printable/

@@ -1,6 +1,9 @@
 /** Bytes of values, beyond ASCII or with escapes, that are taken apart in a body: the longest addresses of a hundred clients. */
 const MAX_UNUSUAL_BYTES = 32 * 1024
-/** Such values, however short: a body has room for two thousand spellings of one account, and may name a hundred accounts. */
+/**
+ * Maximum number of such values, however short: a body has room for two thousand spellings of one account, and may name a hundred
+ * accounts.
+ */
 const MAX_UNUSUAL_VALUES = 128
 /** A longer value is no address. */
 const MAX_ADDRESS_LENGTH = 320
@@ -25,7 +28,7 @@ export class UnusualBytes {
     )
   }
 
-  /** Counts what a value has become longer by. */
+  /** Adds the bytes by which a value has grown. */
   add(length: number): void {
     this.#bytes += length
   }

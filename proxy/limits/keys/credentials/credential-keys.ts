@@ -11,10 +11,10 @@ import { canonicalCredentials, tokenParameter } from './credentials.ts'
 const splitters = [/[\t \x85\xa0]+/, / /, /[\t ]+/, /[\t \xa0]+/]
 const plain = /^[!-~]+(?: [!-~]+)?$/
 const parameter = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+=(?!=*$)/
-/** Of Digest, OAuth 1, Hawk, HTTP signatures and AWS. */
+/** Parameters of Digest, OAuth 1, Hawk, HTTP signatures and AWS. */
 const usualParameter =
   /^(?:algorithm|app|charset|cnonce|created|credential|dlg|expires|ext|hash|headers|id|keyid|mac|nc|nonce|oauth_\w+|opaque|qop|realm|response|signature|signedheaders|ts|uri|userhash|username)=/i
-/** As issuers write it. */
+/** A JSON Web Token as issuers write it. */
 const usualToken = /^[\w-]+\.[\w-]+\.[\w-]*$/
 const schemes = new Set(['basic', 'bearer', 'jwt', 'token'])
 const punctuation = new Set([',', ';', '"', "'"])
@@ -66,8 +66,9 @@ function keysOf(value: string): readonly string[] {
 const none: readonly string[] = []
 
 /**
- * The keys of another header with a token or a key in it: of a JSON Web Token its header and payload, else the value, of which
- * only the letters and digits count where it is a long word. Decoders skip the rest, and no two keys of that length differ in it alone.
+ * The keys of another header with a token or an API key in it: the header and payload of a JSON Web Token, else the value, of which only
+ * the letters and digits count if it is a long word. Decoders skip the other characters, and no two keys of that length differ in them
+ * alone.
  */
 export function tokenKeys(value: string): readonly string[] {
   const trimmed = withoutBlanksAround(value)
@@ -98,7 +99,7 @@ function addWord(keys: Set<string>, word: string): void {
   if (bare !== '' && findTokens(bare).length === 0) keys.add(`Bearer ${comparableWord(bare)}`)
 }
 
-/** No regular expression: it would start again at each character of the end. */
+/** Trims punctuation, without a regular expression: it would start again at each character of the end. */
 function withoutPunctuationAround(word: string): string {
   let start = 0
   let end = word.length
@@ -124,7 +125,7 @@ function parameterOf(value: string): string | undefined {
   return /^(?:token|bearer)[\t \x85\xa0]/i.test(value) ? tokenParameter.exec(value)?.[1] : undefined
 }
 
-/** Each word that some backend takes for the token; `value` as sent. */
+/** Returns each word that some backend takes for the token; `value` as sent. */
 function wordsOf(value: string, words: readonly string[]): ReadonlySet<string> {
   const taken = new Set<string>()
   for (const splitter of splitters)

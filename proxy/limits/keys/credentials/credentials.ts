@@ -21,7 +21,10 @@ const usualSpellings = new Map(
 /** The schemes that a token may be sent with. */
 export const usualSchemes: readonly string[] = ['Bearer', 'Token', 'Basic', ...usualSpellings.values()]
 
-/** Not allowed in a request, but taken for blanks by some programs: Python's `str` does so with U+0085 and U+00A0. */
+/**
+ * Blanks, including characters that a request must not have but some programs take for blanks: Python's `str` does so with U+0085 and
+ * U+00A0.
+ */
 export const blanks = /[\t \x85\xa0]+/
 const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^\t \x85\xa0][^]*)/
 const token68 = /^[A-Za-z0-9\-._~+/]+=*$/

@@ -59,7 +59,7 @@ function* withEachScheme(word: string): Generator<string> {
   for (const scheme of usualSchemes) yield `${scheme} ${word}`
 }
 
-/** In both alphabets of base64, with its padding and without. */
+/** Spells the word in both alphabets of base64, with padding and without. */
 function spellingsOfWord(word: string): ReadonlySet<string> {
   const alphabets = [word, word.replaceAll('-', '+').replaceAll('_', '/')]
   return new Set(alphabets.flatMap((text) => [text, text.padEnd(Math.ceil(text.length / 4) * 4, '=')]))

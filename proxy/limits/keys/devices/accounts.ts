@@ -14,11 +14,11 @@ type Spelled = {
 }
 
 /**
- * The accounts that a request names under a policy, by their partition keys, each as it is spelled.
+ * The accounts that a request names under a policy, by partition key, each with its spelling.
  *
- * A partition key stands for all spellings that some backend takes for one, such as those in other letter case. To a stricter
- * backend these are several accounts, and somebody could own one of them in order to get devices for another. So a device is
- * of a spelling; and where two spellings have the same key, the account is of neither.
+ * A partition key covers all spellings that some backend takes for one account, such as those in other letter case. To a stricter backend
+ * these are several accounts, and somebody could own one of them in order to get devices for another. So a device belongs to a spelling;
+ * and where two spellings have the same key, the account has neither.
  *
  * @returns none for keys in which an address stands for the account, which the request does not name; and none at all where a spelling has
  *   no key, as one of blanks has none: the backend may take that account, of which nothing counts, for the one that is meant
@@ -40,7 +40,7 @@ export function spelledAccounts(policy: Policy, source: KeySource): ReadonlyMap<
   return accounts
 }
 
-/** One spelling of each part, in every combination; of `first` one part at a time. */
+/** Combines one spelling of each part; of `first` only one part at a time has values. */
 function combinations({ partition }: Policy, source: KeySource): readonly (readonly Spelled[])[] {
   let found: Spelled[][] = [[]]
   for (const part of partition) {
@@ -53,7 +53,7 @@ function combinations({ partition }: Policy, source: KeySource): readonly (reado
   return found.length > maxReadings ? [] : found.filter(({ length }) => length > 0)
 }
 
-/** What the key has of a part if the request had this spelling of it only. */
+/** Returns what the key would have of a part if the request had this spelling only. */
 function valuesIn(part: SinglePart, spelled: readonly Spelled[], source: KeySource): readonly string[] {
   if (!namesAccount(part)) return readPart(part, source)
   return spelled.find((one) => one.part === part)?.readValues() ?? []
@@ -87,7 +87,7 @@ function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
 }
 
 /**
- * Each value at the part's name, as it is without the escapes of JSON. To a backend that reads both, `ann+a` in JSON and in a form are two
+ * Returns each value of the member, without the escapes of JSON. To a backend that reads both, `ann+a` in JSON and in a form are two
  * accounts, and somebody could own the first one.
  */
 function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
@@ -103,7 +103,10 @@ function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
   }))
 }
 
-/** Each parameter of the query whose name could be the part's, alone in a query of its own; also one of blanks, which has no values. */
+/**
+ * Returns each parameter of the query whose name could be the part's, alone in a query of its own, including one of blanks, which has no
+ * values.
+ */
 function spelledParameters(part: SinglePart & { readonly name: string }, source: KeySource): Spelled[] {
   const { target } = source
   const path = pathOf(target.forwardTarget)
@@ -118,8 +121,8 @@ function spelledParameters(part: SinglePart & { readonly name: string }, source:
   })
 }
 
-/** Without a value. */
+/** A parameter without a value. */
 const isEmpty = /^[^=]*=?$/
 
-/** No sign-in has so many: its client counts by account. */
+/** Maximum number of parameters; a client with more counts by account, as no sign-in has so many. */
 const MAX_PARAMETERS = 32

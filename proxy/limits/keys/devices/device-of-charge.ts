@@ -2,7 +2,7 @@ import type { DeviceOutcome } from '../../../telemetry/telemetry.ts'
 
 /** How a request that counts under a policy with `device` names its account, and whether its device is known there. */
 export type DeviceOfCharge = {
-  /** The partition key of the account. That of the charge is another where the device is known. */
+  /** The partition key of the account, which differs from the charge's if the device is known. */
   readonly accountKey: string
   /**
    * Method, host and path of the request, and the account as it was spelled; undefined if that is ambiguous, where the request names no

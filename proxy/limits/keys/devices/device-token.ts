@@ -5,17 +5,17 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 //
 //   4 bytes: seconds since 1970 · 16 bytes: the random id of the device · 32 bytes: HMAC-SHA256
 
-/** What a token is valid for. A token of one account says nothing about another, nor about another rule. */
+/** What a token is valid for. A token of one account is not valid for another, nor for another rule. */
 export type TokenSubject = {
   /** Name of the rule. */
   readonly rule: string
-  /** Of the account under the rule. */
+  /** The partition key of the account under the rule. */
   readonly partitionKey: string
   /** Method, host and path, and the account as it was spelled. Accounts that share a partition key can be different to the backend. */
   readonly account: string
 }
 
-/** When a token was made, in seconds since 1970, and which device it is of. */
+/** A device token: when it was made, in seconds since 1970, and the id of its device. */
 export type DeviceToken = { readonly seconds: number; readonly id: Buffer; readonly mac: Buffer }
 
 const ID_AT = 4

@@ -20,7 +20,7 @@ type Answer = {
   readonly onIssued?: (policy: Policy) => void
 }
 
-/** What the cookies of a request have under a policy. */
+/** The device cookies of a request under a policy. */
 type SentTokens = { readonly areSent: boolean; readonly usable: readonly SentToken[] }
 
 /** Clocks of gateways may differ by so much. */
@@ -37,16 +37,16 @@ type Recognition = {
   readonly source: KeySource
   /** The backend may show its form in answer, with the status of a sign-in that worked. */
   readonly mayNotBeSignIn: boolean
-  /** Those that tokens are valid for; new ones are for the first. */
+  /** The accounts that tokens are valid for; new tokens are for the first. */
   readonly signInTargets: readonly string[]
   comparisonsLeft: number
   readonly accounts: Map<Policy, ReadonlyMap<string, string>>
-  /** By name of the policy the token by which each of its charges is known, but for extra ones. */
+  /** By policy name, the token that identifies the device of each charge, extra ones excepted. */
   readonly found: Map<string, (SentToken | undefined)[]>
   readonly tokens: Map<DevicePolicy, SentTokens>
 }
 
-/** A cookie for a response: the texts of its new tokens, and of those that they replace. */
+/** A cookie for a response: its new tokens, and the ones that they replace. */
 type NewCookie = { device: DevicePolicy; readonly made: string[]; readonly replaced: Set<string> }
 
 /** Knows devices by tokens in cookies, and remembers none: gateways with the same secrets know the same devices. */
@@ -132,7 +132,7 @@ export class Devices {
     }
   }
 
-  /** Of a client that only few backends find: it has the device of the others, if all of them have one. */
+  /** Recognizes the device of an extra client, which only few backends find: it has the device of the others, if all of them have one. */
   #recognizeExtra(charge: Charge, recognition: Recognition): Charge {
     const { policy, partitionKey } = charge
     if (!policy.device) return charge
@@ -172,7 +172,7 @@ export class Devices {
     })
   }
 
-  /** By name: of several policies with the same cookie it has the tokens of all, and lasts as long as the longest. */
+  /** The new cookies by name. If several policies share a cookie, it has the tokens of all, and lasts as long as the longest. */
   #newCookies(charges: readonly Charge[], { status, onIssued }: Answer): Map<string, NewCookie> {
     const byName = new Map<string, NewCookie>()
     for (const charge of charges) {

@@ -6,8 +6,8 @@ import type { KeySource } from '../part-values.ts'
 const methodHeaders: ReadonlySet<string> = new Set(methodOverrideFields)
 
 /**
- * Whether a backend may take another method than that of the request, such as `GET`: it then shows its form, with 200, whatever account and
- * password are sent along. The body may have one that is not read.
+ * Whether a backend may take another method than that of the request, such as `GET`: it then shows its form, with 200, whatever account
+ * and password are sent along. A body that is not read may say so too.
  */
 export function mayOverrideMethod(
   { headers, body }: Pick<KeySource, 'headers' | 'body'>,

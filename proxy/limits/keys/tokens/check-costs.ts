@@ -3,7 +3,7 @@ const MIN_RSA_BITS = 2048
 const SMALL_RSA_BITS = 3072
 const MAX_LARGE_RSA_EXPONENT_BITS = 64
 
-/** Members of a JSON Web Key (RFC 7517 section 4, RFC 7518 section 6): texts, but for those of a malformed key. */
+/** Members of a JSON Web Key (RFC 7517 section 4, RFC 7518 section 6): texts, unless the key is malformed. */
 type Key = {
   readonly kty?: unknown
   readonly crv?: unknown
@@ -14,7 +14,7 @@ type Key = {
   readonly alg?: unknown
   readonly key_ops?: unknown
   readonly ext?: unknown
-  /** Of a private key. */
+  /** The private exponent, or key. */
   readonly d?: unknown
 }
 
@@ -24,7 +24,7 @@ const MAX_KEYS = 8
 /** CPU time that the signature checks of a token take at most. One check takes it with RSA of 12,952 bits or more, or a long exponent. */
 const MAX_CHECKS_US = 2000
 
-/** Tokens of a request that may take a check each, whatever its CPU time: an access token and an ID token of one issuer. */
+/** Maximum tokens of a request that may take a check each, whatever its CPU time: an access token and an ID token of one issuer. */
 const MAX_SINGLE_CHECKS = 2
 
 /** CPU time of one check by OpenSSL 3.5 on a core of an AMD EPYC, rounded up. */
@@ -38,7 +38,7 @@ const microseconds: Readonly<Record<string, number>> = {
   EdDSA: 150,
   Ed25519: 150,
 }
-/** Of RSA with 2048 bits and the exponent 65537; it grows with the square of the former, and with the length of the exponent. */
+/** RSA with 2048 bits and the exponent 65537; the time grows with the square of the former, and with the length of the exponent. */
 const RSA_US = 50
 const USUAL_EXPONENT = Buffer.from([1, 0, 1])
 /** Bits of an exponent for which a check takes at most as long as with 65537, whose bits are all 0 but for two. */
@@ -57,7 +57,7 @@ function exponentFactor({ e }: Pick<Key, 'e'>): number {
 }
 
 /**
- * Whether the tokens of a request take too many signature checks, or too much CPU time.
+ * Whether checking the tokens of a request takes too many signature checks, or too much CPU time.
  *
  * @param costsUs of each token those of its checks
  */

@@ -1,6 +1,6 @@
-/** What conditions need of a verified token. Times are milliseconds of the wall clock. */
+/** The parts of a verified token that conditions need. Times are milliseconds of the wall clock. */
 export type ClaimDetails = {
-  /** By the names of claims: a text, a number, true and false as text; of a list all of these in it. */
+  /** By claim name, its values as text: a string, a number, a boolean, or each of these in a list. */
   readonly values: ReadonlyMap<string, readonly string[]>
   /** Names of claims with more or longer values than are kept. */
   readonly incomplete: ReadonlySet<string>
@@ -8,7 +8,7 @@ export type ClaimDetails = {
   readonly untilMs: number
 }
 
-/** Of each claim; ten thousand tokens are remembered. */
+/** Maximum values of a claim; ten thousand tokens are remembered. */
 const MAX_VALUES = 64
 const MAX_VALUE_LENGTH = 256
 

@@ -4,7 +4,7 @@ import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { findUntriedKeys } from './check-costs.ts'
 
 const REFRESH_MS = 300_000
-/** After a failure, and then twice as long after each further one: at a start the issuer may be only starting too. */
+/** Milliseconds before the first retry; doubled after each further failure. At a start the issuer may be only starting too. */
 const FIRST_RETRY_MS = 1_000
 const MAX_RETRY_MS = 10_000
 /** A client can name unknown keys as often as it likes. */
@@ -23,7 +23,7 @@ export class KeySet {
   #text: string | undefined
   #loading: Promise<void> | undefined
   #startedAtMs = -Infinity
-  /** In a row. */
+  /** Failures in a row. */
   #failures = 0
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
@@ -75,7 +75,7 @@ export class KeySet {
     return this.#loading
   }
 
-  /** Until the next attempt. */
+  /** Milliseconds until the next attempt. */
   #delayMs(): number {
     if (this.#failures === 0) return REFRESH_MS
     return Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), MAX_RETRY_MS)

@@ -35,7 +35,7 @@ const ASYMMETRIC = [
 ]
 const SYMMETRIC = ['HS256', 'HS384', 'HS512']
 
-/** A token that was verified, by its header and payload: it may come again with its signature in another spelling. */
+/** A verified token, by its header and payload: it may come again with its signature in another spelling. */
 type Verified = { readonly signature: string; readonly claims: Claims; readonly endsAtMs: number }
 
 export type TokenVerifierOptions = {
@@ -48,7 +48,7 @@ export type TokenVerifierOptions = {
   readonly claims: readonly string[]
   /** The names of those in conditions; of a token no more is kept. */
   readonly conditionClaims?: readonly string[]
-  /** Of the table of verified tokens. */
+  /** Maximum number of verified tokens that are remembered. */
   readonly capacity: number
   readonly telemetry: Pick<Telemetry, 'tokenRead'>
   /** Milliseconds of the wall clock. */
@@ -80,7 +80,7 @@ export class TokenVerifier {
   }
 
   /**
-   * What a token says; undefined if it cannot be verified. At once where the token was seen a moment ago, else a promise,
+   * Returns the claims of a token, undefined if it cannot be verified: at once if the token was seen a moment ago, else as a promise,
    * which never rejects. A token that comes while it is being verified is not verified again.
    */
   claimsOf(token: SentToken): Claims | undefined | Promise<Claims | undefined> {
@@ -117,7 +117,7 @@ export class TokenVerifier {
     return { size: this.#verified.size, capacity: this.#options.capacity, evictions: this.#evictions }
   }
 
-  /** If the key set has changed since, drops the tokens that the previous one has verified. */
+  /** Returns the current keys, and drops the tokens that the previous key set has verified. */
   #currentKeys(): KeyChooser | undefined {
     const { keySet, isSecret } = this.#options
     const text = keySet.current()
@@ -142,7 +142,7 @@ export class TokenVerifier {
     return signature.startsWith(known.signature) ? known.claims : undefined
   }
 
-  /** In microseconds, of each check. */
+  /** Microseconds of CPU time for each check of the token. */
   async #costsOfChecks(token: SentToken): Promise<number[]> {
     const choose = this.#currentKeys()
     if (choose === undefined || this.#findVerified(token)) return []

@@ -6,14 +6,14 @@ import { singleParts } from '../../../policy/partition.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'
 
 /**
- * What verified tokens of a request say, each once; `too-many`: more than are looked at, or more signatures than are checked, so
- * that there is no telling which of them the backend takes.
+ * The claims of a request's verified tokens, each once. `too-many`: there are more tokens than are read, or more signatures than are
+ * checked, so that it is unknown which of them the backend takes.
  */
 export type ReadClaims = readonly Claims[] | 'too-many'
 
-/** Reads the tokens of a request, where a rule counts by what they say. */
+/** Reads the tokens of a request if a rule counts by their claims. */
 export type TokenReader = {
-  /** Undefined if no policy needs them, or if none can be verified. */
+  /** Returns undefined if no policy needs tokens, or if none can be verified. */
   read(
     policies: readonly Policy[],
     request: Pick<ClientRequest, 'rawHeaders'>,

@@ -27,11 +27,11 @@ export type Tokens = {
 
 /** Verified tokens that are remembered: a few megabytes. */
 const VERIFIED_TOKENS = 10_000
-/** Of those that operators ask about. */
+/** Maximum tokens of operators' questions that are remembered. */
 const ASKED_TOKENS = 10
 
 /**
- * Begins to load the keys, or goes on with those of `running` where they are from the same place.
+ * Begins to load the keys, or continues with those of `running` if they have the same source.
  *
  * @param options.now milliseconds of a monotonic clock
  * @param options.wallNow milliseconds of the wall clock, which tokens go by

@@ -4,7 +4,7 @@ import { areTooManyChecks, checkCostUs, isUnusable, keysIn, modulusBytes } from 
 /** A key that verifies a signature. */
 export type VerificationKey = {
   readonly key: Uint8Array | Awaited<ReturnType<ReturnType<typeof createLocalJWKSet>>>
-  /** Of its signatures, in characters of base64url without padding. */
+  /** The length of its signatures in base64url without padding. */
   readonly signatureLength: number
   /** Microseconds of CPU time for the check of a signature. */
   readonly checkUs: number
@@ -38,9 +38,9 @@ export function chooseSecret(secret: string): KeyChooser {
 }
 
 /**
- * Of a key set those whose `kid` is that of the token. Both may lack one (RFC 7517 section 4.5, RFC 7515 section 4.1.4): where a
- * token names no key, each that fits its algorithm is tried, and where none has that name, those without a name: as many as
- * one request may take checks of signatures.
+ * Chooses the keys whose `kid` is that of the token from a key set. Both may lack one (RFC 7517 section 4.5, RFC 7515 section 4.1.4): if
+ * a token names no key, each that fits its algorithm is tried, and if no key has that name, those without a name: as many as one request
+ * may take signature checks.
  *
  * @returns undefined if the text is not a key set, or has no key that is an object
  */
@@ -66,7 +66,7 @@ export function chooseFrom(keySet: string): KeyChooser | undefined {
 
 type KeyFinder = { readonly jwk: JWK; readonly find: ReturnType<typeof createLocalJWKSet> }
 
-/** Nothing for what the library does not take for a key. */
+/** Returns nothing for a key that the library does not accept. */
 function findersOf(jwk: JWK): KeyFinder[] {
   try {
     return [{ jwk, find: createLocalJWKSet({ keys: [jwk] }) }]

@@ -4,7 +4,7 @@ import { RecentUse } from './recent-use.ts'
 /** A lease in the hands of this process. */
 export type HeldLease = {
   readonly lease: Lease
-  /** By this process's clock: when its units stop being used, and the earliest time at which its window can end. */
+  /** When the units stop being used, and the earliest time at which their window can end, by this process's clock. */
   readonly endsAtMs: number
   readonly windowEndsAtMs: number
   /** Units that no request has used. */
@@ -37,7 +37,7 @@ export class HeldUnits {
     return held
   }
 
-  /** Takes all the units from one lease, which is of one window; undefined if none has so many. */
+  /** Takes all the units from one lease, which belongs to one window; undefined if no lease has so many. */
   take(units: number, nowMs: number): TakenUnits | undefined {
     for (const held of this.#leases) {
       if (held.unused < units || held.endsAtMs <= nowMs) continue

@@ -14,8 +14,8 @@ export type LeaseStore = {
    */
   take(charge: Charge, wanted: () => WantedUnits): Promise<Lease>
   /**
-   * Gives back units that were not used, once. Nobody waits for it. Units that the store does not hear of within `MAX_LEASE_AGE_MS`
-   * of the lease stay counted, as do those of a client that was reset since.
+   * Gives back unused units, once, and returns before that is done. Units that the store does not get within `MAX_LEASE_AGE_MS` of the
+   * lease stay counted, as do those of a client that was reset since.
    */
   giveBack(charge: Charge, lease: Lease, units: number): void
   /** Sends all pending requests for units, and all units to give back, because the connection is about to close. */
@@ -33,9 +33,9 @@ export type Lease = {
   readonly remaining: number
   /** Milliseconds until the window ends. */
   readonly leftMs: number
-  /** As that of a reservation. */
+  /** The ticket, as for a reservation. */
   readonly ticket: string
-  /** By the clock of the store, in microseconds. */
+  /** When the units were taken, in microseconds of the store's clock. */
   readonly takenAtUs: string
 }
 

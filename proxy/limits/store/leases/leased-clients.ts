@@ -6,15 +6,15 @@ import { HeldUnits } from './held-units.ts'
 /** A client under a policy with `lease` whose requests are being admitted. */
 export type LeasedClient = {
   readonly held: HeldUnits
-  /** Its policy is the one that the units are counted under: with a stored plan, that of the plan. */
+  /** The charge with the policy that the units are counted under: with a stored plan, that of the plan. */
   charge: Charge
   /** The policy does not have the plan that was read for it. */
   isPlanUnknown: boolean
-  /** When the store last said under which policy it counts. */
+  /** When the store last reported the policy that it counts under. */
   observedAtMs: number
   /** A lease was requested and has not arrived. */
   isTaking: boolean
-  /** No lease is requested before this time. */
+  /** The earliest time at which a lease is requested. */
   notBeforeMs: number
   /** The table of limits has changed, or this process ends. */
   isGone: boolean

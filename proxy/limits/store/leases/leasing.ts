@@ -29,7 +29,7 @@ export class Leasing {
     this.#now = options.now
   }
 
-  /** As `Limiter`. */
+  /** Implements `Limiter.decide`. */
   decide(charges: readonly Charge[]): Decision | Promise<Decision> {
     const divided = this.#divide(charges)
     if (divided.rest.length === 0) return this.#decided(charges, divided, { outcome: 'allowed', states: [] })

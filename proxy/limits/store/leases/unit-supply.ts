@@ -31,9 +31,9 @@ export type UnitSupplyOptions = {
 }
 
 /**
- * The units that this process has taken ahead from the shared counters, by client. What the shared counters say about clients (`observe`)
- * shows which are worth a lease; requests take units from it (`take`), and then either `use` them or have them put back (`putBack`).
- * Each use may ask for the next lease. Units that are left when a lease ends are given back by a sweep.
+ * The units that this process has taken ahead from the shared counters, by client. The states that the shared counters report (`observe`)
+ * show which clients are worth a lease; requests take units from it (`take`), and then either `use` them or return them (`putBack`). Each
+ * use may ask for the next lease. Units that are left when a lease ends are given back by a sweep.
  */
 export class UnitSupply {
   readonly #store: LeaseStore
@@ -65,13 +65,13 @@ export class UnitSupply {
     this.#recordUse(client, units, this.#now())
   }
 
-  /** It does not pass. */
+  /** Returns the units of a request that does not pass. */
   putBack({ client, held, units }: TakenFromClient): void {
     held.unused += units
     if (held.isOver) this.#giveBack(client, [held])
   }
 
-  /** What the shared counters say about the clients of charges that they have let pass. */
+  /** Records the states of clients whose charges the shared counters have allowed. */
   observe(charges: readonly Charge[], states: readonly PolicyState[]): void {
     const nowMs = this.#now()
     const counted = chargesOfStates(charges, states)
@@ -152,7 +152,7 @@ export class UnitSupply {
     this.#giveBack(client, client.held.removeEnded(this.#now()))
   }
 
-  /** While there is any client: gives back the units of leases that have ended, and forgets clients that are idle. */
+  /** Schedules the sweep while there is any client: it gives back the units of leases that have ended, and forgets idle clients. */
   #sweepLater(): void {
     this.#isSweeping = true
     this.#later(() => {

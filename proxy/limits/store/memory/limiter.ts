@@ -9,20 +9,20 @@ import type { MemoryPlans } from '../../plans/stored-plans.ts'
 import { PolicyTables, type Place } from './policy-tables.ts'
 
 export type MemoryLimiter = {
-  /** As `Limiter`, and always at once. */
+  /** Does what `Limiter.decide` does, always at once. */
   decide(charges: readonly Charge[]): Decision
-  /** As `decide`, and records what it counts as still to be added to the shared counters. */
+  /** Does what `decide` does, and marks what it counts as pending sync with the shared counters. */
   readonly decidePendingSync: (charges: readonly Charge[]) => Decision
   /** The same, and all states have reservations, so that the counted units can be given back. */
   readonly reservePendingSync: (charges: readonly Charge[]) => Decision
-  /** As `Limiter`. Counts that `takePending` has returned stay counted. */
+  /** Implements `Limiter.settle`. Counts that `takePending` has returned stay counted. */
   settle(reservation: Reservation, costUnits: number): void
   /** Counts a request in flight that the shared counters have let through, so that it is known while they are away. */
   addInFlight(charge: Charge): void
   removeInFlight(charge: Charge): void
   /**
-   * Returns the counts pending sync with the shared counters, of at most `limit` counters and times of sliding windows, each
-   * once. Fewer than that if there is nothing left.
+   * Returns the counts pending sync with the shared counters, of at most `limit` counters and times of sliding windows, each once.
+   * Returns fewer only if there are no more.
    *
    * @param isAsked whether those of this shard are returned; without it all are
    */
@@ -32,8 +32,8 @@ export type MemoryLimiter = {
   /** The shards with counts pending sync. */
   pendingShards(): ReadonlySet<number>
   /**
-   * The local count of one request of the client is in the shared counters already: removes it from the pending sync. Returns false
-   * where it has been handed out, and where its cost may still change.
+   * Removes one request of the client, which the shared counters have, from the pending sync. Returns false if it was handed out, or its
+   * cost may still change.
    */
   takeBackPending(charge: Charge): boolean
   /** The count of a client; counts nothing. */
@@ -41,7 +41,7 @@ export type MemoryLimiter = {
   /** Forgets the counts of a client under the policy of this name, or under all; not its requests in flight. */
   forget(policyName: string | undefined, partitionKey: string): void
   /**
-   * The table of limits has changed: frees counts under policies that are not in it, by their name, window and algorithm, except
+   * Follows a change of the table of limits: frees counts under policies that are not in it, by their name, window and algorithm, except
    * those pending sync with the shared counters.
    *
    * @param policies of all rules, those of overrides included

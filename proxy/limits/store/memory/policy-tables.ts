@@ -5,7 +5,7 @@ import type { Algorithm } from '../../algorithms/algorithm.ts'
 import type { MemoryCounts, MemoryOptions } from '../../algorithms/memory-counts.ts'
 import { algorithmOf } from '../../algorithms/registry.ts'
 
-/** Where the clients of a policy are counted. */
+/** The table in which the clients of a policy are counted. */
 export type Place = { readonly counts: MemoryCounts; readonly table: number; readonly refuses: boolean }
 
 /**
@@ -19,13 +19,13 @@ export class PolicyTables {
   readonly #allCounts: MemoryCounts[] = []
   readonly #places = new Map<Policy, Place>()
   readonly #policies: (Policy | undefined)[] = []
-  /** By `countedAs`. */
+  /** By the result of `countedAs`. */
   readonly #tableByCounts = new Map<string, number>()
   /** The counts of all algorithms that policies have needed. */
   readonly allCounts: readonly MemoryCounts[] = this.#allCounts
-  /** Of the policies that have been asked for since the table of limits changed. */
+  /** The tables of the policies that have been asked for since the table of limits changed. */
   readonly places: ReadonlyMap<Policy, Place> = this.#places
-  /** By table: of the policies that share it the one with the largest quota; undefined for one to be used again. */
+  /** By table: of the policies that share it, the one with the largest quota; undefined for a table that can be reused. */
   readonly policies: readonly (Policy | undefined)[] = this.#policies
 
   constructor(options: MemoryOptions) {
@@ -42,7 +42,7 @@ export class PolicyTables {
     return place
   }
 
-  /** As `useTable` of the limiter. */
+  /** Implements `MemoryLimiter.useTable`. */
   *change(next: readonly Policy[]): Steps<void> {
     const largest = new Map<string, Policy>()
     for (const policy of next) {
@@ -84,7 +84,7 @@ export class PolicyTables {
     return counts
   }
 
-  /** In one pass over all counters, however many tables are dropped. */
+  /** Drops tables in one pass over all counters, however many they are. */
   #drop(dropped: ReadonlySet<number>): void {
     const left = this.#allCounts.map(({ slots }) => slots.dropTables(dropped))
     for (const [counts, table] of this.#tableByCounts) {
@@ -96,8 +96,8 @@ export class PolicyTables {
 }
 
 /**
- * Policies of which this is the same are counted together: what a rule says of some clients only with what it says of the
- * others, and what it says now with what it said before its table was changed.
+ * A text that policies share if they are counted together: those of a rule's overrides with the rule, and those of a rule with its
+ * earlier ones, before the table was changed.
  */
 function countedAs({ name, algorithm, calendar, windowMs, sharedWindowMs = windowMs }: Policy): string {
   return `${algorithm} ${calendar?.unit ?? sharedWindowMs} ${name}`

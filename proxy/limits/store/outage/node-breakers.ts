@@ -13,7 +13,7 @@ const SERVED_ELSEWHERE =
   'Redis available: other nodes have taken over the slots of a node whose circuit breaker was open'
 const REFUSES = 'Redis is connected but refuses a required command'
 
-/** Of a node that has failed since it last answered. */
+/** The state of a node that has failed since it last answered. */
 type State = { readonly breaker: CircuitBreaker; openedAtMs: number; reason: string }
 
 export type NodeBreakerOptions = {

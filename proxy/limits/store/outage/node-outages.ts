@@ -13,7 +13,7 @@ export type NodeOutageOptions = {
   readonly nodes: RedisNodes
   /** Asks the nodes. */
   readonly shared: RedisLimiter
-  /** Has the pending counts of requests admitted while nodes were away. */
+  /** The limiter that has the pending counts of requests admitted while nodes were away. */
   readonly local: MemoryLimiter
   /**
    * Forgets the local counts of clients that were reset meanwhile, before the others are added to a node. `isReached` says whether
@@ -63,7 +63,7 @@ export class NodeOutages {
     this.#stopHearing = nodes.onMoved(() => this.#moved())
   }
 
-  /** These nodes have answered. */
+  /** Records that these nodes have answered. */
   answered(nodes: Iterable<string>): void {
     for (const node of nodes) {
       this.breakers.succeeded(node)
@@ -71,7 +71,7 @@ export class NodeOutages {
     }
   }
 
-  /** These nodes have not answered, or with an error. */
+  /** Records that these nodes have not answered, or with an error. */
   failed(reason: string, nodes: Iterable<string>): void {
     for (const node of nodes) {
       this.breakers.failed(node, reason)

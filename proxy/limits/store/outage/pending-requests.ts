@@ -7,13 +7,13 @@ import type { AddOnce } from '../redis/settling/add-once.ts'
 /** Counters and times added in one command: some milliseconds of Redis's time at most. */
 const COUNTERS_IN_COMMAND = 500
 
-/** Sent and not confirmed. It keeps its id, so that it cannot be added twice. In a cluster it is of one client. */
+/** A part that was sent and not confirmed. It keeps its id, so that it cannot be added twice. In a cluster it belongs to one client. */
 type SentPart = { readonly id: string; readonly partitionKey: string; charges: readonly PendingCharge[] }
 
 export type PendingRequestsOptions = {
   readonly redis: RedisClient
   readonly nodes: RedisNodes
-  /** Has the pending counts, and hands each out once. */
+  /** The limiter that has the pending counts, and hands each out once. */
   readonly local: Pick<MemoryLimiter, 'hasPending' | 'takePending' | 'pendingShards'>
   readonly addOnce: AddOnce
   /**

@@ -14,9 +14,9 @@ import { decideWithoutStore } from './store-fallback.ts'
 
 export type RedisWithFallbackOptions = {
   readonly redis: RedisClient
-  /** Of `keyPrefixOf`. */
+  /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
-  /** After which a decision is made without Redis. */
+  /** Milliseconds after which a decision is made without Redis. */
   readonly timeoutMs: number
   /** Maximum number of counters in this process while Redis is away. */
   readonly maxKeys: number
@@ -63,12 +63,12 @@ export class RedisWithFallback {
     this.#breakers = this.#outages.breakers
   }
 
-  /** As `Limiter`. */
+  /** Implements `Limiter.decide`. */
   decide(charges: readonly Charge[]): Decision | Promise<Decision> {
     return this.#breakers.isAnyOpen ? this.#decideWhileOpen(charges) : this.shared.decide(charges)
   }
 
-  /** As `Limiter`. */
+  /** Implements `Limiter.settle`. */
   settle(reservation: Reservation, costUnits: number): void {
     const { isLocal, units, charge } = reservation
     const isMore = costUnits > units && !countsInFlight(charge.policy)

@@ -9,8 +9,8 @@ import type { PlanOwner } from '../../plans/plan-store.ts'
 const FORMAT = '1'
 
 /**
- * What all keys of a gateway begin with: `sluice:1`, or `sluice:<namespace>:1`. Gateways with different namespaces share
- * nothing. A namespace begins with a letter, so that none looks like the number of a format.
+ * The prefix of all keys of a gateway: `sluice:1`, or `sluice:<namespace>:1`. Gateways with different namespaces share nothing. A
+ * namespace begins with a letter, so that it cannot look like the number of a format.
  */
 export function keyPrefixOf(namespace: string | undefined): string {
   return namespace === undefined ? `sluice:${FORMAT}` : `sluice:${namespace}:${FORMAT}`
@@ -21,15 +21,15 @@ export type RedisPolicy = {
   readonly algorithm: Algorithm
   readonly keyStart: string
   readonly keySuffix: string
-  /** What the key of the client's plan ends with. */
+  /** The end of the key of a client's plan. */
   readonly planKeySuffix: string
   /** Whether charges come with units, or the name of a request in flight. */
   readonly takesUnits: boolean
-  /** For `PolicyArguments`. */
+  /** The arguments for `PolicyArguments`. */
   readonly described: readonly string[]
-  /** For scripts of plain fixed windows; undefined if the policy needs more than that script has. */
+  /** The arguments for scripts of plain fixed windows; undefined if the policy needs more than that script has. */
   readonly plain: readonly string[] | undefined
-  /** For `PolicyArguments`: the plans, where that of a client is read with its counter; else undefined. */
+  /** The plans for `PolicyArguments` if a client's plan is read with its counter; else undefined. */
   readonly plans: string | undefined
 }
 
@@ -74,7 +74,7 @@ export function describePolicy(policy: Policy, keyPrefix: string, wallNow = Date
 }
 
 /**
- * As `describePolicy`, which is called once for each policy.
+ * Makes a function that calls `describePolicy` once for each policy.
  *
  * @param wallNow the time of day, in milliseconds since 1970
  * @param described called with each that is new

@@ -30,8 +30,8 @@ import { createSettling, type Settling } from './settling/settling.ts'
 export const CHARGES_IN_COMMAND = 256
 
 /**
- * Enough that Redis is never idle for want of a command. Requests that wait for an answer share a command, which is cheaper. With a
- * maximum of one, requests would wait half a round trip where the network is slow.
+ * Maximum unanswered commands: enough that Redis is never idle for want of one. Requests that wait for an answer share a command, which
+ * is cheaper. With one, requests would wait half a round trip where the network is slow.
  *
  * @internal exported for `bench/capacity`
  */
@@ -39,14 +39,17 @@ export const MAX_UNANSWERED = 3
 
 const ADD_TIMEOUT_MS = 1000
 
-/** In a cluster, or where others hold leases, a refusal can be due to units that are about to be given back: it is cached so long only. */
+/**
+ * Milliseconds for which a refusal is cached in a cluster, or where others hold leases: it can be due to units that are about to be given
+ * back.
+ */
 const UNSETTLED_FOR_MS = 250
 
 /** Called with what Redis answers. Nodes are named as in `RedisNodes`. */
 export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' | 'reserved'> & {
-  /** These nodes have answered. */
+  /** Called when these nodes have answered. */
   answered(durationMs: number, nodes: ReadonlySet<string>): void
-  /** As in `DecisionHooks`, and which nodes have not answered, or failed. */
+  /** Called as in `DecisionHooks`, with the nodes that have not answered, or failed. */
   failed(reason: string, nodes: ReadonlySet<string>): void
   /** Redis has let a request through that is now in flight (1), or such a request is over (-1). */
   inFlight?(charge: Charge, change: 1 | -1): void
@@ -55,15 +58,15 @@ export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' |
    * added to Redis.
    */
   countedTwice?(charge: Charge): boolean
-  /** As in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
+  /** Called as in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
   refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
 }
 
 export type RedisLimiterOptions = {
   readonly redis: RedisClient
-  /** Of `keyPrefixOf`. */
+  /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
-  /** After which a decision is made without Redis. */
+  /** Milliseconds after which a decision is made without Redis. */
   readonly timeoutMs: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -83,7 +86,7 @@ export type RedisLimiterOptions = {
 export class RedisLimiter {
   /** Adds requests that were admitted without Redis. */
   readonly addOnce: AddOnce
-  /** Of policies with `lease`. */
+  /** The leases of policies with `lease`. */
   readonly leaseStore: LeaseStore
   readonly #redis: RedisClient
   readonly #nodes: RedisNodes
@@ -134,12 +137,12 @@ export class RedisLimiter {
     })
   }
 
-  /** As `Limiter`, for the counts in Redis. */
+  /** Implements `Limiter.decide` with the counts in Redis. */
   decide(charges: readonly Charge[]): Promise<Decision> {
     return this.#batching.decide(charges)
   }
 
-  /** As `Limiter`, for the counts in Redis. */
+  /** Implements `Limiter.settle` with the counts in Redis. */
   settle(reservation: Reservation, costUnits: number): void {
     const { charge, units, ticket } = reservation
     if (countsInFlight(charge.policy)) {
@@ -160,12 +163,12 @@ export class RedisLimiter {
     return this.#inFlight.renew(({ partitionKey }) => this.#nodes.ofClient(partitionKey) === node)
   }
 
-  /** As in `Probes`. */
+  /** Implements `Probes.probe`. */
   probe(node: string): Promise<boolean> {
     return this.#probes.probe(node)
   }
 
-  /** As in `Probes`. */
+  /** Implements `Probes.findRefusal`. */
   findRefusal(node: string): Promise<Refusal | undefined> {
     return this.#probes.findRefusal(node)
   }

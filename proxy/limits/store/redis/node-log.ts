@@ -5,7 +5,7 @@ const COLLECT_MS = 1000
 
 type Level = 'info' | 'warn'
 
-/** Of a line; the node is empty, or undefined, where Redis has no nodes. */
+/** The fields of a line; the node is empty, or undefined, if Redis is not a cluster. */
 type NodeLine = { readonly node: string | undefined; readonly fields: Readonly<Record<string, unknown>> }
 
 type Line = {
@@ -16,8 +16,8 @@ type Line = {
 }
 
 /**
- * The log of what happens to nodes of a cluster: where it happens to many within a second, one line of each message for the first of them,
- * and others with the number of the rest, however often it happens to each. The last line about a node says how it is.
+ * Logs events of a cluster's nodes. If one happens to many nodes within a second, there is one line of each message for the first of
+ * them, and others with the number of the rest, however often it happens to each. The last line about a node tells its current state.
  */
 export class NodeLog {
   readonly #log: Log

@@ -11,7 +11,7 @@ export type RedisNodes = {
   readonly names: () => ReadonlySet<string>
   readonly ofClient: (partitionKey: string) => string
   readonly ofKey: (key: string) => string
-  /** In a cluster the hash slot of a client's counters. */
+  /** The hash slot of a client's counters in a cluster. */
   readonly slotOfClient: (partitionKey: string) => number
   readonly ofSlot: (slot: number) => string
   /** Whether counters are on this node. */

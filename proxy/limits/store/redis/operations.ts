@@ -34,9 +34,9 @@ const COUNTERS_IN_COMMAND = 256
 
 export type RedisOperationsOptions = {
   readonly redis: RedisClient
-  /** Of `keyPrefixOf`. */
+  /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
-  /** Of `operatorTimeoutMs`. */
+  /** The result of `operatorTimeoutMs`. */
   readonly timeoutMs: number
   /** The time of day, in milliseconds since 1970. */
   readonly wallNow?: (() => number) | undefined
@@ -185,7 +185,7 @@ function isCounted({ policy }: Charge): boolean {
   return !countsInFlight(policy)
 }
 
-/** The counters of each command are of one client, and so on one node. */
+/** Splits charges into commands: the counters of each are of one client, and so on one node. */
 function inCommands(charges: readonly Charge[]): Charge[][] {
   const commands: Charge[][] = []
   for (const part of Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()) {

@@ -5,19 +5,19 @@ import { errorCodeOf, reasonOf } from './errors.ts'
 import { planKeyOf, planOwnerOf } from './keys.ts'
 import type { RedisClient, RedisNode } from './run-script.ts'
 
-/** Keys that one step of a listing looks at, and the steps of one: some milliseconds of Redis's time in all. */
+/** Keys that one step of a listing reads, and the steps of one: some milliseconds of Redis's time in all. */
 const KEYS_IN_STEP = 1000
 const MAX_STEPS = 100
 
 export type RedisPlansOptions = {
   readonly redis: RedisClient
-  /** Of `keyPrefixOf`. */
+  /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
   /** Whether there is any use in asking for a key. */
   readonly isAnswering: (key: string) => boolean
   /** Whether there is any use in asking all nodes. */
   readonly areAllAnswering: () => boolean
-  /** For each answer. */
+  /** Milliseconds for each answer. */
   readonly timeoutMs: number
   readonly log: Log
 }
@@ -100,7 +100,7 @@ export class RedisPlans implements PlanStore {
     return false
   }
 
-  /** Undefined if the key holds something else. */
+  /** Resolves to undefined if the key holds something else. */
   async #readText(key: string): Promise<string | null | undefined> {
     try {
       return await this.#options.redis.get(key)

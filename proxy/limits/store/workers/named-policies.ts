@@ -6,10 +6,10 @@ import { MAY_NOT_WAIT, nameOf } from './worker-messages.ts'
 /** How long requests may go on that began under a table that has been replaced; what they settle later is not heard. */
 const RETIRED_FOR_MS = 3_600_000
 
-/** All policies that a worker may name: those of the current table, and for an hour those of the tables before it. */
+/** The policies that a worker may name: those of the current table, and for an hour those of the tables before it. */
 export class NamedPolicies {
   readonly #byName: Map<string, Policy>
-  /** Those that a new table does not have, and since when: requests that began before still name them. */
+  /** Policies that the current table does not have, and since when: requests that began before still name them. */
   readonly #retired = new Map<string, number>()
 
   constructor(policies: readonly Policy[]) {

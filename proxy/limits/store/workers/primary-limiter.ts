@@ -89,7 +89,7 @@ type InFlightRecord = {
   has(name: Policy['name']): boolean
 }
 
-/** The requests of one worker that are in flight under limits of concurrency. */
+/** Records the requests of one worker that are in flight under limits of concurrency. */
 function createInFlightRecord(): InFlightRecord {
   const records = new Map<string, { readonly reservation: Reservation; count: number }>()
   const keyOf = ({ charge }: Reservation): string => `${nameOf(charge.policy)} ${charge.partitionKey}`
@@ -131,9 +131,9 @@ export function tellReset(port: LimiterPort, policyName: string | undefined, par
 
 type RequestAnswer = {
   readonly values: readonly (number | string)[]
-  /** For each charge: the name of the client's plan, if the policy reads it where it counts, and the client has one. */
+  /** By charge: the name of the client's plan, if the policy reads it where it counts, and the client has one. */
   readonly plans: readonly string[]
-  /** For each charge. */
+  /** By charge. */
   readonly reservations: readonly (Reservation | undefined)[]
 }
 

@@ -30,12 +30,12 @@ type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly c
 export class IpcLimiter {
   readonly #port: LimiterPort
   readonly #batching: Batching
-  /** By id, the questions that are not answered. */
+  /** The unanswered questions by id. */
   readonly #asked = new Map<number, Asked>()
   /** The charges in all of these. */
   #unansweredCharges = 0
   #lastId = 0
-  /** Of this turn of the event loop, sent as it ends. */
+  /** The settlements of this turn of the event loop, sent as it ends. */
   #settlements: Settlement[] = []
 
   /**
@@ -68,12 +68,12 @@ export class IpcLimiter {
     })
   }
 
-  /** As `Limiter`. */
+  /** Implements `Limiter.decide`. */
   decide(charges: readonly Charge[]): Promise<Decision> {
     return this.#batching.decide(charges)
   }
 
-  /** As `Limiter`. */
+  /** Implements `Limiter.settle`. */
   settle({ charge, units, ticket }: Reservation, costUnits: number): void {
     const { policy, partitionKey } = charge
     if (this.#settlements.push([nameOf(policy), partitionKey, units, ticket, costUnits]) === 1)
@@ -121,7 +121,7 @@ export class IpcLimiter {
   }
 }
 
-/** In a worker: hears of clients that were reset. */
+/** Calls back in a worker with clients that were reset. */
 export function onResetMessage(
   port: LimiterPort,
   onReset: (policyName: string | undefined, partitionKey: string) => void,

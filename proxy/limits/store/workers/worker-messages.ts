@@ -9,7 +9,7 @@ export type LimiterPort = {
    * @returns false while messages are buffered in this process because the other does not read them
    */
   send(message: object): boolean | undefined
-  /** Calls back with each message that arrives, also those of other users of the channel. */
+  /** Calls back with each message that arrives, including those of other users of the channel. */
   listen(receive: (message: unknown) => void): void
 }
 
@@ -23,7 +23,7 @@ export type Question = {
   readonly requests: readonly (readonly string[])[]
 }
 
-/** What a worker's requests have cost, in the order in which they ended. */
+/** The costs of a worker's requests, in the order in which they ended. */
 export type Settlements = { readonly limiter: 'settle'; readonly settled: readonly Settlement[] }
 
 /** Policy name, partition key, reserved units, ticket, cost in units. */

@@ -16,10 +16,10 @@ const closingBrace = 0x7d
 /** The text ends within a string. */
 const CUT = -2
 
-/** Of an object, which has no next item. */
+/** The place of an object's next item, as it has no items. */
 const NO_ARRAY = -1
 
-/** What may come next. */
+/** What the grammar allows next. */
 type Expected = 'value' | 'value or end' | 'name or end' | 'name' | 'colon' | 'comma or end' | 'nothing'
 
 /**
@@ -41,13 +41,13 @@ class JsonWalk {
   readonly #text: string
   readonly #names: JsonStates
   readonly #found: FoundLists
-  /** Of each open object or array its state, and the place of its next item, or `NO_ARRAY`. */
+  /** The state of each open object or array, and the index of its next item, or `NO_ARRAY`. */
   readonly #states: JsonState[] = []
   readonly #places: number[] = []
   #expected: Expected = 'value'
-  /** Of the next value. */
+  /** The state of the next value. */
   #state: JsonState
-  /** Of each set of names how many items of arrays it has had. */
+  /** By set of names, the number of array items so far. */
   readonly #items: number[]
   #element = 0
   #elements = 1
@@ -255,7 +255,7 @@ function inUnicode(bytes: string): string {
 
 const isAscii = /^[\0-\x7f]*$/
 
-/** A number as it was sent, and as it is to whom all numbers have 64 bits. */
+/** A number as it was sent, and as 64-bit floating point has it. */
 export function wordTexts(word: string): readonly string[] {
   const converted = String(Number(word))
   const texts = converted === word || converted === 'NaN' ? [word] : [word, converted]

@@ -15,10 +15,10 @@ const openingBrace = 0x7b
 const closingBrace = 0x7d
 
 /**
- * What lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a colon, trailing
- * commas, several texts in a row, or other text after them (Json.NET, Gson, JSON5, Go's decoder). Whatever looks like a
- * member is one, at any depth, since such parsers do not agree on the nesting. Each counts by itself. Of paths only the last name is
- * looked for.
+ * Finds what lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a colon,
+ * trailing commas, several texts in a row, or other text after them (Json.NET, Gson, JSON5, Go's decoder). Whatever looks like a member
+ * is one, at any depth, since such parsers do not agree on the nesting. Each counts by itself. Only the last name of a path is looked
+ * for.
  *
  * @param text a character for each byte
  * @param where the separators of members; of a text that is valid JSON, those outside its strings are its own
@@ -185,7 +185,7 @@ const asterisk = 0x2a
 const numberSign = 0x23
 const blank = 0x20
 
-/** With a space for each comment. A string is taken whole: a comment cannot begin in it. */
+/** Replaces each comment by a space. A string is skipped: a comment cannot begin in it. */
 function withoutComments(text: string): string {
   if (!mayHaveComments.test(text)) return text
   const plain = Buffer.allocUnsafe(text.length)
@@ -240,13 +240,13 @@ function table(pattern: RegExp): readonly boolean[] {
 // By code.
 const isBlank = table(/[ \t\r\n\f\v]/)
 const isQuote = table(/["'`]/)
-/** What ends a word without quotes, to Gson. */
+/** Characters that end an unquoted word for Gson. */
 const endsWord = table(/[/\\;#={}[\]:,\s"'`&]/)
 
-/** What no name ends with. */
+/** Characters that cannot be the last of a name. */
 const isNoName = table(/[{}[\],:=&;]/)
 
-/** What a text with escapes may say, a character for each byte. */
+/** Returns the possible readings of a text with escapes, one character a byte. */
 function readingsOf(content: string): ReadonlySet<string> {
   const readings = [decoded(content, false)]
   // `\n` is a line feed, to some; to others, the letter after a backslash.

@@ -9,9 +9,9 @@ import { FEW_NAMES, namesIn } from '../names/part-names.ts'
 import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts'
 
 /**
- * The values of fields in a `multipart/form-data` body, as some backend could read them. Parts are found by their
- * `Content-Disposition`, wherever it stands and whatever the boundary is: parsers differ in which of several boundaries they take, and in
- * how lines end. A part with a file name counts like any other.
+ * Reads the values of fields in a `multipart/form-data` body, as some backend could read them. Parts are found by their
+ * `Content-Disposition`, at any place and for any boundary: parsers differ in which of several boundaries they take, and in how lines
+ * end. A part with a file name counts like any other.
  *
  * @param text a character for each byte
  * @param contentType the header of the request; undefined if it is not that of such a body
@@ -29,7 +29,10 @@ export function readMultipartValues(
   return search.found.findings(1, (name) => (isUsual ? search.unread[name] : 'syntax'))
 }
 
-/** All that a parser may take for the boundary: a quoted one, or the text up to a semicolon, of each parameter of that name. */
+/**
+ * Returns every text that a parser may take for the boundary: a quoted one, or the text up to a semicolon, of each parameter of that
+ * name.
+ */
 function boundariesOf(contentType: string): readonly string[] {
   const found = [...contentType.matchAll(/boundary\s*=\s*("[^"]*"?|[^;]*)/gi)].flatMap(([, sent = '']) => [
     sent.replaceAll('"', '').trim(),
@@ -41,7 +44,7 @@ function boundariesOf(contentType: string): readonly string[] {
 
 const MAX_BOUNDARIES = 4
 
-/** With one boundary, lines that end as they should, and an end: such a body is read by all parsers alike. */
+/** Whether the body has one boundary, ends lines with CRLF, and is complete: all parsers read such a body alike. */
 function isSound(text: string, [boundary, ...others]: readonly string[]): boolean {
   return (
     boundary !== undefined &&
@@ -51,7 +54,7 @@ function isSound(text: string, [boundary, ...others]: readonly string[]): boolea
   )
 }
 
-/** To Werkzeug blanks of any kind, and line ends before them, may be after the name of a header. */
+/** Werkzeug allows blanks of any kind, and line ends before them, after the name of a header. */
 const disposition = /content-disposition[^\x21-\x7e]*:/gi
 const headerEnd = /\r?\n(?![ \t])|\r(?![\n \t])|$/g
 const crlfBlank = '\r\n\r\n'
@@ -59,20 +62,20 @@ const blankLine = /\r?\n\r?\n|\r\r/g
 
 class PartSearch {
   readonly found: FoundLists
-  /** Of each name. */
+  /** By name, the reason why it may be read otherwise. */
   readonly unread: (UnreadKey | undefined)[] = []
   readonly #text: string
   readonly #names: FormNames
   #parts = 0
-  /** Of each name how many parts have it. */
+  /** By name, the number of parts that have it. */
   readonly #meant: number[]
   #unusual = 0
-  /** Of heads and contents that have been looked at, which overlap only in hostile bodies. */
+  /** Bytes of heads and contents that have been scanned, which overlap only in hostile bodies. */
   #bytes = 0
   /** The part that was read last is the field `_charset_`. */
   #isCharsetField = false
   #isBeyondAscii: boolean | undefined
-  /** For content after the first blank line, and for content after another one: each is asked from left to right. */
+  /** Ends of the content after the first blank line, and after later ones: each is searched from left to right. */
   readonly #ends: readonly (readonly NextPlace[])[]
   readonly #lastLine: number
   readonly #blanks: NextPlace
@@ -133,7 +136,10 @@ class PartSearch {
     }
   }
 
-  /** Where the content after a line of a head may begin: after the first blank line; to Rack, after the first that ends in CRLF. */
+  /**
+   * Returns where the content after a line of a head may begin: after the first blank line or, for Rack, after the first that ends in
+   * CRLF.
+   */
   #contentPlaces(lineEnd: number): readonly ContentPlace[] {
     const any = this.#blanks.from(lineEnd)
     // Without a blank line, PHP takes the text after the last line end for the content.
@@ -181,7 +187,10 @@ class PartSearch {
     return meant
   }
 
-  /** The charset of all parts (RFC 7578 section 4.6) to aiohttp and Jetty: in any but UTF-8 only ASCII says what it seems to. */
+  /**
+   * Reads the charset of all parts (RFC 7578 section 4.6), which aiohttp and Jetty use: in any other than UTF-8 only ASCII is
+   * unambiguous.
+   */
   #readCharset(starts: readonly number[]): void {
     const contents = starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i]))
     for (const content of contents) {
@@ -240,7 +249,7 @@ const withoutColon = /\r\n[^\s:][^:\r\n]*\r/
 const longLine = new RegExp(`(?:^|\\n)[^\\n]{${MAX_LINE}}`)
 
 const charsetField = '_charset_'
-/** Of the name of one: longer names are of none. */
+/** Maximum length of a charset's name. */
 const MAX_CHARSET = 64
 
 function mayBeCharsetField(name: string): boolean {
@@ -249,7 +258,7 @@ function mayBeCharsetField(name: string): boolean {
 
 const nobody: ReadonlySet<number> = new Set()
 
-/** Parts that are looked at: of all names, and of the name that is wanted; and bytes of the content of one. */
+/** Parts that are read, of all names together and of the wanted name, and bytes of one part's content. */
 const MAX_PARTS = 1024
 const MAX_MEANT = 128
 const MAX_CONTENT = 4096

@@ -1,24 +1,24 @@
 import { latin1Names, utf8Names } from '../../../../request/values/charsets.ts'
 import type { UnreadKey } from '../../../../telemetry/telemetry.ts'
 
-/** From one place in a text to another. */
+/** A range of a text, the end excluded. */
 export type Range = { readonly start: number; readonly end: number }
 
-/** What the head of a part says of its content. */
+/** What the head of a part says about its content. */
 export type PartHead = {
   readonly mayBeWide: boolean
-  /** Some charset that it names is not UTF-8: readers differ in which of several they take. */
+  /** Whether a charset other than UTF-8 is named: readers differ in which of several they take. */
   readonly mayBeLatin1: boolean
   readonly isBase64: boolean
   readonly isQuoted: boolean
   readonly unread: UnreadKey | undefined
-  /** It names a charset that is not read: to some framework its content could be anybody's name. */
+  /** Whether a charset is named that is not read: some framework could read any name from the content. */
   readonly hasUnknownCharset: boolean
 }
 
 /**
- * The heads of the parts that mean a name: from the boundary before, or, where there is none, from the content of the last such part.
- * Nothing of a text is looked through more than once or twice.
+ * The heads of the parts with a wanted name: each begins at the boundary before it or, without one, at the content of the last such part.
+ * Each byte of a text is scanned once or twice.
  */
 export class PartHeads {
   readonly #text: string
@@ -26,7 +26,7 @@ export class PartHeads {
   /** The last one found, and the next one; -1 for none. */
   #lastBoundary = -1
   #nextBoundary: number
-  /** Of each name where the content of the last part with it begins. */
+  /** By name, where the content of the last part with it begins. */
   readonly #behindLast: number[] = []
   #words: Words | undefined
   readonly #known = new Map<number, PartHead>()
@@ -91,7 +91,7 @@ function charsetOf(names: string): RegExp {
   return new RegExp(`charset\\s*=\\s*["']?(?:${names})["']?[ \\t]*(?=[;\\r\\n]|$)`, 'gi')
 }
 
-/** What heads may say, wherever it stands in the text. */
+/** Finds the words of heads at any place in the text. */
 function wordsIn(text: string): Words {
   return {
     charset: new Places(text, /charset/gi),
@@ -104,7 +104,7 @@ function wordsIn(text: string): Words {
   }
 }
 
-/** All places of a pattern. */
+/** The places of a pattern in a text. */
 class Places {
   readonly #starts: number[] = []
   readonly #ends: number[] = []

@@ -1,6 +1,6 @@
 import type { PartHead } from './part-heads.ts'
 
-/** What a content may say, as its head tells. */
+/** Returns the possible texts of a content, according to its head. */
 export function textsOf(content: string, head: PartHead): string[] {
   const texts = bytesOf(content, head)
   if (head.mayBeLatin1) texts.push(...texts.filter(isBeyondAscii).map(utf8OfLatin1))
@@ -8,7 +8,7 @@ export function textsOf(content: string, head: PartHead): string[] {
   return texts
 }
 
-/** As it was sent, and as its transfer encoding has it. */
+/** Returns the content as it was sent, and with its transfer encoding decoded. */
 function bytesOf(content: string, { isBase64, isQuoted }: PartHead): string[] {
   const texts = [content]
   if (isBase64) {
@@ -24,7 +24,7 @@ function isBeyondAscii(text: string): boolean {
   return /[\x80-\xff]/.test(text)
 }
 
-/** What a text says to whom its bytes are characters of Latin-1. */
+/** Encodes Latin-1 text as UTF-8, as backends do that take the bytes for Latin-1. */
 function utf8OfLatin1(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
@@ -40,7 +40,7 @@ export function isDamagedBase64(content: string): boolean {
   return !cleanBase64.test(content)
 }
 
-/** What a text says to whom it is UTF-16, in either order of bytes. */
+/** Decodes a text as UTF-16, in either byte order. */
 function wideTexts(text: string): string[] {
   const bytes = Buffer.from(text, 'latin1')
   const even = bytes.subarray(0, bytes.length - (bytes.length % 2))

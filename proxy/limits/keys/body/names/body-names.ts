@@ -7,7 +7,7 @@ import { NameTrie } from './name-trie.ts'
 
 export type BodyPart = SinglePart & { readonly kind: 'body' }
 
-/** The field by which Rack, Laravel, Symfony and Express take another method than that of the request. */
+/** The form field by which Rack, Laravel, Symfony and Express override the method of a request. */
 export const methodField: BodyPart = { kind: 'body', name: '_method', path: ['_method'] }
 
 /**
@@ -50,7 +50,7 @@ export class BodyNames {
 /** The last name of each path, for readers of texts in which nesting cannot be told. */
 export type LastNames = {
   readonly trie: NameTrie
-  /** By place in the trie where a name ends: the paths that end with this name. */
+  /** By state of the trie at which a name ends: the paths that end with this name. */
   readonly paths: readonly (readonly number[])[]
   readonly lengths: readonly number[]
   readonly maxLength: number
@@ -75,7 +75,7 @@ type Known = { names?: BodyNames; readonly after: WeakMap<object, Known> }
  * choose which of them apply: of 20 rules, one of a million sets, each of some kilobytes.
  */
 const MAX_SETS = 256
-/** By the keys of policies, one after the other. */
+/** The names of the policies, by their keys in sequence. */
 let known: Known = { after: new WeakMap() }
 let sets = 0
 

@@ -4,8 +4,7 @@ export const NOTHING = 0
 export const SEVERAL = 1
 
 /**
- * What a character is where names are compared by letters and digits only, in any case: as `foldedName` has it of a text, for each
- * character by itself.
+ * Folds a character for comparisons by letters and digits only, in any case: does for one character what `foldedName` does for a text.
  *
  * @returns the code of a letter or a digit, `NOTHING` or `SEVERAL`
  */
@@ -48,7 +47,7 @@ export function foldedLetters(name: string): string {
 const CACHED = 0x2_0000
 const UNKNOWN = 0
 const KNOWN_AS_NOTHING = 2
-/** By code; made once somebody sends such a character. Each is looked at once: a body may have thousands of different ones. */
+/** By code; created when somebody sends such a character. Each character is folded once: a body may have thousands of different ones. */
 let known: Uint16Array | undefined
 
 const ascii: readonly number[] = Array.from({ length: 0x80 }, (_, code) => codeOf(foldedText(code)))

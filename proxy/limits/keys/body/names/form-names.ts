@@ -1,7 +1,7 @@
 import { foldedCode, foldedText, NOTHING, SEVERAL } from './folded-letters.ts'
 import { DEAD, NameTrie, ROOT } from './name-trie.ts'
 
-/** What a name of a form may be: the rules that it may be meant by. */
+/** The rules whose name a form's name may stand for. */
 export type Meant = readonly number[]
 
 /**
@@ -13,7 +13,7 @@ export class FormNames {
   readonly #paths: readonly (readonly string[])[]
   /** The paths without what separates their names. */
   readonly #whole: NameTrie
-  /** By end of `#whole`. */
+  /** By final state of `#whole`. */
   readonly #wholeRules: readonly Meant[]
   readonly #first: PieceState
   readonly #states = new Map<string, PieceState>()
@@ -130,7 +130,7 @@ export class FormNames {
     this.#isEmpty = this.#isIndex = true
   }
 
-  /** Whatever follows, the name is meant by the same rules. */
+  /** Whether the rules are known, whatever follows in the name. */
   #isDecided(): boolean {
     return this.#wholePlace === DEAD && (this.#piece.isOver || (this.#piecePlace === DEAD && !this.#isIndex))
   }
@@ -183,15 +183,15 @@ const openingBracket = 0x5b
 const closingBracket = 0x5d
 const dot = 0x2e
 
-/** How far the pieces of a name lead on the paths of the rules; made as it is needed, as there are as many as paths have beginnings. */
+/** How far the pieces of a name match the paths of the rules; created as needed, as there are as many as paths have prefixes. */
 type PieceState = {
-  /** Of each rule the names of its path that pieces have been equal to; `OFF` once a piece was equal to none. */
+  /** By rule, how many names of its path the pieces have matched; `OFF` once a piece did not match. */
   readonly levels: readonly number[]
   /** Rules whose path has come to its end: the rest of the name is in their value. */
   readonly found: Meant
-  /** No rule goes on. */
+  /** Whether no rule can match any more. */
   readonly isOver: boolean
-  /** Of the next pieces. */
+  /** The names that the next piece may match. */
   readonly names: readonly string[]
   readonly trie: NameTrie
   /** The state after each of the names, by its index from 1; at 0 the state after any other name. */
@@ -218,7 +218,7 @@ function isSeparator(code: number): boolean {
   return code === openingBracket || code === closingBracket || code === dot || code === 0
 }
 
-/** By code of ASCII: 0 for what means nothing in a name. */
+/** By ASCII code; 0 for characters that are ignored in a name. */
 const DIGIT = 1
 const LETTER = 2
 const SEPARATOR = 4

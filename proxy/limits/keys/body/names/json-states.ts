@@ -6,15 +6,15 @@ const OFF = -1
 const isIndex = /^\d+$/
 
 /**
- * Where a place in a JSON text is on the ways of several rules to their members. There are as many states as the names of the rules have
- * beginnings, made as they are needed.
+ * The position in a JSON text relative to the paths of several rules. There are as many states as the paths have prefixes, created as
+ * needed.
  */
 export class JsonState {
-  /** On no way at all. */
+  /** Whether no path leads through here. */
   readonly isOff: boolean
   /** The rules whose value is here. */
   readonly found: readonly number[]
-  /** Which rules have a way through here, as the number of a set of them. */
+  /** The rules whose path leads through here, as the number of a set. */
   readonly set: number
   readonly #levels: readonly number[]
   readonly #states: JsonStates
@@ -23,7 +23,7 @@ export class JsonState {
   /** The state after each name in the trie; under `undefined`, the state after any other name. */
   readonly #after = new Map<string | undefined, JsonState>()
   #candidates: readonly string[] = []
-  /** By place, of those that a rule names, and of any other. */
+  /** By index for those that a rule names, and one for any other. */
   readonly #items = new Map<number | undefined, JsonState>()
 
   constructor(levels: readonly number[], states: JsonStates) {
@@ -103,13 +103,13 @@ const proto = 'proto'
 
 /** The states that the paths of some rules have in JSON. */
 export class JsonStates {
-  /** Of each rule the names that lead to its member, in the form of `foldedLetters`. */
+  /** By rule, the names that lead to its member, as `foldedLetters` writes them. */
   readonly paths: readonly (readonly string[])[]
-  /** Of items that rules name. */
+  /** Indexes that rules name. */
   readonly places: ReadonlySet<number>
-  /** Of a text that has not begun. */
+  /** The state before a text. */
   readonly first: JsonState
-  /** By number: the rules in it. */
+  /** By number, the rules of the set. */
   readonly sets: (readonly number[])[] = []
   readonly #states = new Map<string, JsonState>()
   readonly #sets = new Map<string, number>()

@@ -12,22 +12,22 @@ export const DEAD = 0
 
 const NO_SYMBOL = 0xffff
 
-/** Which escapes a name may have: those of JSON, or those of JavaScript, too, of which the broken ones are the characters themselves. */
+/** The escapes that a name may have: those of JSON, or those of JavaScript, of which malformed ones are literal characters. */
 export type Escapes = 'json' | 'javascript'
 
 /**
  * Several names, told apart letter by letter, so that a thousand of them cost what one does. They have the form of `foldedLetters`.
  */
 export class NameTrie {
-  /** By place: which of the names ends there, or undefined. */
+  /** By state: the index of the name that ends there, or undefined. */
   readonly ends: readonly (number | undefined)[]
   readonly #next: Int32Array
   readonly #symbols: ReadonlyMap<number, number>
-  /** By code of ASCII, and of its characters as they are compared; `NO_SYMBOL` for those that are nothing. */
+  /** By ASCII code: the symbol that the character is compared as; `NO_SYMBOL` for ignored ones. */
   readonly #asciiSymbols: Uint16Array
   readonly #foldedSymbols: Uint16Array
   readonly #width: number
-  /** Some name has a letter beyond the basic plane: nobody but who looks for it takes such a letter for another one. */
+  /** Whether some name has a letter beyond the basic plane; if none has, such a letter in a text ends the search. */
   readonly #hasPairs: boolean
 
   /** @param names each once */
@@ -76,7 +76,8 @@ export class NameTrie {
   }
 
   /**
-   * Where the name that stands there leads: its letters and digits, without escapes. Nothing is copied, as there may be thousands.
+   * Follows the name at this place of a text by its letters and digits, without escapes, and returns the state. Nothing is copied, as
+   * there may be thousands.
    *
    * @param text a character for each byte of UTF-8
    */
@@ -191,7 +192,7 @@ class EscapedUnits {
   }
 }
 
-/** By continuation bytes, the least character that UTF-8 writes with so many. */
+/** By number of continuation bytes, the minimum code point that UTF-8 encodes with them. */
 const least = [0, 0x80, 0x800, 0x1_0000]
 
 /** A hexadecimal number; negative for any other text. */

@@ -1,14 +1,14 @@
 import { withoutEncodedWords } from '../multipart/part-texts.ts'
 
-/** So many are compared with each other, as most of them are the same. */
+/** Up to this many names are compared with each other, as most of them are the same. */
 export const FEW_NAMES = 8
 
 /** Characters of names in several pieces, each with those before it. */
 const MAX_CONTINUED = 4096
-/** Readings of the names in the head of one part. */
+/** Maximum readings of the names in the head of one part. */
 const MAX_NAMES = 256
 
-/** One name, as most clients write it, and nothing after it in which there could be another. */
+/** A header with one name, as most clients write it, after which there cannot be another. */
 const usualHeader =
   /^content-disposition[ \t]*:[ \t]*form-data;[ \t]*name=("?)([\w.[\]-]+)\1(\r\n[^;"'=?\\]*)?$/i
 

@@ -14,7 +14,7 @@ const MAX_BYTES = 4 * 1024
 const ROUNDS = 2
 
 /**
- * Cleans the accounts of one body as WordPress does before it looks them up (`sanitize_user`): without tags, escapes such as `%41` and
+ * Cleans the accounts of one body as WordPress does before it looks them up (`sanitize_user`): removes tags, escapes such as `%41` and
  * entities such as `&x;`, in any number.
  */
 export class TextCleaner {
@@ -22,7 +22,7 @@ export class TextCleaner {
   #bytesLeft = MAX_BYTES
 
   /**
-   * What a reader has found, and after each value the names that WordPress takes it for.
+   * Adds to each value found by a reader the names that WordPress cleans it to.
    *
    * @param findings values with a character for each byte; of forms with their escapes
    */
@@ -101,7 +101,7 @@ const ampersand = 0x26
 const semicolon = 0x3b
 
 const octet = /%[\da-f]{2}/gi
-/** Of PCRE, in bytes. */
+/** Blanks of PCRE, in bytes. */
 const blanks = /[\t-\r ]+/g
 
 function cleanedOnce(text: string): string {
@@ -110,7 +110,7 @@ function cleanedOnce(text: string): string {
   return spaced.slice(spaced.startsWith(' ') ? 1 : 0, spaced.endsWith(' ') ? -1 : undefined)
 }
 
-/** As `/&.+?;/g` of PCRE: from each `&` to the next semicolon in its line that is not just behind it. */
+/** Replaces `/&.+?;/g` of PCRE: from each `&` to the next semicolon in its line that does not follow directly. */
 function withoutEntities(text: string): string {
   const ampersands = new NextCharacter(text, ampersand)
   const semicolons = new NextCharacter(text, semicolon)
@@ -136,7 +136,7 @@ function inLetters(text: string, characters: RegExp, letters: ReadonlyMap<string
   return text.replace(characters, (found) => letters.get(found) ?? found)
 }
 
-/** With `%e1` for `%é1`, and `%ae` for `%æ`: WordPress removes accents before escapes. */
+/** Replaces accented letters that continue an escape, `%é1` by `%e1` and `%æ` by `%ae`: WordPress removes accents before escapes. */
 function inHexLetters(text: string): string {
   return text.includes('%') ? inLetters(inNfc(text), hexCharacter, hexLetters) : text
 }
@@ -151,7 +151,7 @@ const beyondAscii = /[\x80-\xff]/
 
 /** Characters, as bytes of UTF-8, for which WordPress writes other letters than collations of Unicode do (`remove_accents`). */
 const usual = byBytes({ '£': '', ĸ: 'k', ŉ: 'n', Ŋ: 'n', ŋ: 'n', ɑ: 'a', '€': 'e' })
-/** Those for which it does so in names that are no UTF-8, in Latin-1 and Windows-1252. */
+/** Accents of names that are not UTF-8, in Latin-1 and Windows-1252. */
 const legacy = byBytes({
   '\u0080': 'e',
   '\u0083': 'f',
@@ -168,7 +168,7 @@ const legacy = byBytes({
   Ð: 'dh',
   ð: 'dh',
 })
-/** Those for which it does so in one language each: in German, in Danish, and in Serbian and Bosnian. */
+/** Accents that depend on the language: German, Danish, and Serbian or Bosnian. */
 const languages = [
   byBytes({ Ä: 'ae', ä: 'ae', Ö: 'oe', ö: 'oe', Ü: 'ue', ü: 'ue' }),
   byBytes({ Ø: 'oe', ø: 'oe', Å: 'aa', å: 'aa' }),
@@ -204,7 +204,7 @@ function codesFrom(first: number, last: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i)
 }
 
-/** By a round. */
+/** Characters that a round may change. */
 const mayBeChanged = new RegExp(`[<&%\\0-\\x20]|${[...usual.keys()].join('|')}`)
 /** The bytes of those characters, too. */
 const mayBeUncleanText = new RegExp(

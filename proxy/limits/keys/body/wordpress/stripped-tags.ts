@@ -25,7 +25,7 @@ export function withoutTags(text: string): string {
   return new TagStripper(withoutScripts(text)).strip()
 }
 
-/** What `/<(script|style)[^>]*?>.*?<\/\1>/gis` does not match, which would take quadratic time for scripts without an end. */
+/** Removes the matches of `/<(script|style)[^>]*?>.*?<\/\1>/gis`, which itself would take quadratic time for scripts without an end. */
 function withoutScripts(text: string): string {
   const lower = text.toLowerCase()
   const opening = /<(script|style)/g
@@ -48,23 +48,23 @@ function withoutScripts(text: string): string {
   return kept + text.slice(start)
 }
 
-/** What `strip_tags` is in; in `code` after `<?`, in a `declaration` after `<!`. */
+/** The state of `strip_tags`: `code` after `<?`, a `declaration` after `<!`. */
 type State = 'text' | 'tag' | 'code' | 'declaration' | 'comment'
 
 const none = 0
 
-/** As PHP's `strip_tags`, of which some rules look odd: what it remembers goes from one tag to the next. */
+/** Does what PHP's `strip_tags` does, including its odd rules: some state survives from one tag to the next. */
 class TagStripper {
   readonly #text: string
   readonly #lower: string
   #at = 0
   /** The one that is open. */
   #quote = none
-  /** In code the quote that was read last, unless it was there twice. */
+  /** The quote that was read last in code, unless it was there twice. */
   #lastQuote = none
-  /** Of `<` in a tag. */
+  /** The depth of `<` in a tag. */
   #depth = 0
-  /** In code, fewer than 0 too. */
+  /** The depth of parentheses in code, which may be negative. */
   #parentheses = 0
   #isXml = false
 
@@ -87,14 +87,14 @@ class TagStripper {
     return kept.toString('latin1', 0, length)
   }
 
-  /** Before a blank, `<` is text. */
+  /** Whether a `<` opens a tag: before a blank it is text. */
   #opensTag(code: number): boolean {
     if (code !== lessThan || this.#isBlankNext()) return false
     this.#lastQuote = none
     return true
   }
 
-  /** In text: a NUL, or a `>` that is left of the tags before a comment. */
+  /** Whether a character of text is dropped: a NUL, or a `>` that remains of the tags before a comment. */
   #isDropped(code: number): boolean {
     return code === 0 || (code === greaterThan && !this.#isOutside())
   }
@@ -179,7 +179,7 @@ class TagStripper {
     }
   }
 
-  /** Of a `>` whether it is not in quotes, nor the end of a tag in another one. */
+  /** Whether a `>` is neither in quotes nor the end of a tag inside another one. */
   #isOutside(): boolean {
     if (this.#depth === 0) return this.#quote === none
     this.#depth--

@@ -98,7 +98,7 @@ export class Probes {
   }
 }
 
-/** Key and arguments of `decideScript` for a request of one unit: a million are allowed in a second. */
+/** Key and arguments with which `decideScript` decides a test request for one unit of a million a second. */
 function testRequest(key: string, { name, takesUnits }: Algorithm): string[] {
   const policy = [name, 'enforce', '1000000', '1000', takesUnits ? 'units' : 'one']
   const charge = takesUnits ? ['1', '1'] : ['1']

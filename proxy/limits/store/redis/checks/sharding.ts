@@ -4,11 +4,11 @@ import { errorCodeOf, reasonOf } from '../errors.ts'
 import { script, type RedisClient } from '../run-script.ts'
 
 export type ShardingCheck = {
-  /** Why counters cannot be shared at this address; undefined if nothing speaks against it. Never rejects. */
+  /** Returns why counters cannot be shared at this address; undefined if no reason was found. Never rejects. */
   find(): Promise<string | undefined>
 }
 
-/** With two servers of very unequal shares, a tenth and nine, all of these are on one of them once in thirty cases. */
+/** Keys that are tried: if two servers have a tenth and nine tenths of them, all of these are on one of them once in thirty cases. */
 const KEYS_TRIED = 32
 
 /** The keys are deleted as they are looked for: this is for those that nobody looks for any more. */

@@ -5,7 +5,7 @@ import { runScript, script, type RedisClient, type RedisNode } from '../run-scri
 
 const LOOK_EVERY_MS = 10_000
 
-/** So long without a gateway, and it does not matter any more whether counters were lost meanwhile. */
+/** After this long without a gateway it does not matter any more whether counters were lost meanwhile. */
 const MARK_KEPT_MS = 86_400_000
 
 const MAY_EVICT =
@@ -15,7 +15,7 @@ const EMPTIED = 'Redis has lost all counters: it was flushed, has evicted keys, 
 
 type StoreWatchOptions = {
   readonly redis: RedisClient
-  /** Of `keyPrefixOf`. */
+  /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
   /** Whether there is any use in asking. */
   readonly isAnswering: () => boolean

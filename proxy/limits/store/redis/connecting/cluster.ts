@@ -113,8 +113,9 @@ function passOverUnlessReady(node: Redis, isOtherReady: () => boolean): void {
 type Asked = (error: Error | null | undefined, reply: unknown) => void
 
 /**
- * In the reply to CLUSTER SLOTS an empty host, or none, is the host that was asked: a node that no other has met does not know its
- * address, and with `cluster-preferred-endpoint-type unknown-endpoint` nodes do not tell it. The library leaves such nodes out.
+ * Fills in hosts in the reply to CLUSTER SLOTS: an empty or missing one means the host that was asked. A node that no other has met does
+ * not know its address, and with `cluster-preferred-endpoint-type unknown-endpoint` nodes do not tell it. The library leaves such nodes
+ * out.
  *
  * @param connection asks by `cluster` with a callback
  */

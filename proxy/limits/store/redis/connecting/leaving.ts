@@ -15,8 +15,8 @@ export function leaveReplica(redis: RedisClient, reason: string): void {
 const left = new WeakSet<RedisClient>()
 
 /**
- * Whether the connection is not being given up already. Each time that ioredis is told to, its socket gets another listener and
- * another timer, and there is an error reply for each command that was under way.
+ * Whether the connection is not being given up already. Each time that ioredis is told to, its socket gets another listener and another
+ * timer, and each command in flight an error reply.
  */
 export function isFirstToLeave(redis: RedisClient): boolean {
   if (left.has(redis)) return false
@@ -33,7 +33,7 @@ export function onReplica(redis: RedisClient, heard: (reason: string) => void): 
 export type Leaving = {
   /** A reply shows that this connection leads to a replica. Counts once for each connection. */
   left(): void
-  /** There is another connection. */
+  /** Called when there is another connection. */
   connected(): void
   /** Whether one was left so recently that this one probably leads to the same server. */
   isRecent(): boolean
@@ -41,10 +41,10 @@ export type Leaving = {
   delayMs(): number
 }
 
-/** The first connection after a failover mostly leads to the new master: it comes at once. */
+/** Milliseconds before the first reconnection, which after a failover mostly leads to the new master. */
 const FIRST_DELAY_MS = 50
 const MAX_DELAY_MS = 800
-/** After so long without a replica, counting begins anew. */
+/** After this long without a replica, counting begins anew. */
 const FORGOTTEN_AFTER_MS = 10_000
 
 /** @param now milliseconds of a monotonic clock */

@@ -34,7 +34,7 @@ export function sentinelLoginOptions({ tls }: RedisAddress, credentials: RedisCr
   return { sentinelUsername, sentinelPassword, ...(tls ? { sentinelTLS: tlsOptions(credentials) } : {}) }
 }
 
-/** Node verifies certificate and name unless it is told not to. */
+/** TLS options. Node verifies certificate and name by default. */
 export function tlsOptions({ ca, cert, key }: RedisCredentials) {
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
 }

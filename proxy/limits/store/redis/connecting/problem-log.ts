@@ -2,7 +2,10 @@ import type { Log } from '../../../../../shared/log.ts'
 import { reasonOf } from '../errors.ts'
 import type { ClusterProblems } from './cluster.ts'
 
-/** More in one outage than there are kinds of failures: then the reasons hold something that changes each time. */
+/**
+ * Maximum reasons that are logged in one outage, more than there are kinds of failures: beyond it, the reasons contain something that
+ * changes each time.
+ */
 const MAX_REASONS = 20
 
 export type ProblemLog = ClusterProblems & {
@@ -10,7 +13,7 @@ export type ProblemLog = ClusterProblems & {
   readonly tellOfReplica: (reason: string) => void
 }
 
-/** One line for each new reason why there is no connection, up to 20 in an outage, and one when there is. */
+/** Logs one line for each new reason why there is no connection, up to 20 in an outage, and one when there is. */
 export function createProblemLog(redis: string, log: Pick<Log, 'info' | 'warn'>): ProblemLog {
   /** By kind of reason, the node that it was first seen at; undefined without a cluster. */
   const told = new Map<string, string | undefined>()

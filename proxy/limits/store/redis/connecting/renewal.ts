@@ -48,7 +48,7 @@ export function createRenewal(address: RedisAddress, readCredentials: ReadCreden
   }
 }
 
-/** When to connect anew to the sentinel that announces failovers, by a client of its own. The library calls it on its options. */
+/** Returns when to reconnect to the sentinel that announces failovers, on a client of its own. The library calls it on its options. */
 export function renewSentinelLogin(address: RedisAddress, readCredentials: ReadCredentials) {
   return function (this: RedisOptions, attempt: number): number {
     const credentials = readCredentials()

@@ -18,7 +18,7 @@ type Place = { readonly host?: string | undefined; readonly port?: number | unde
 type Dialling = { connectToSentinel(sentinel: Place, options?: RedisOptions): Redis }
 
 export function createSentinelReasons(): SentinelReasons {
-  /** Why each could not be asked, by host and port, since the last one that has named the master. */
+  /** By host and port, why each sentinel could not be asked since one last named the master. */
   const reasons = new Map<string, string>()
   /** The outcome of the last connection to each. */
   const problems = new Map<string, string>()
@@ -62,7 +62,7 @@ export function createSentinelReasons(): SentinelReasons {
   }
 }
 
-/** As the library words it, and then what the sentinel has said. */
+/** The library's wording, and then the sentinel's reply. */
 const FAILED =
   /^(?:failed to connect to|connected to) sentinel (\S+) (?:because (.*)|successfully, but got an invalid reply: null)$/s
 const CLOSED = 'Connection is closed.'

@@ -1,4 +1,4 @@
-/** What `REDIS_URL` has after its `?`. */
+/** The options after the `?` of `REDIS_URL`. */
 export type RedisUrlOptions = {
   /** PEM files for TLS: authorities to trust in place of the usual ones, the client certificate, and its key. */
   readonly ca: string | undefined
@@ -15,7 +15,7 @@ export type RedisAddress = {
   readonly tls: boolean
   /** The server, the sentinels, or some nodes of the cluster. Never empty. */
   readonly hosts: readonly RedisHost[]
-  /** What Sentinel calls the master; undefined without Sentinel. */
+  /** The master's name for Sentinel; undefined without Sentinel. */
   readonly masterName: string | undefined
   readonly username: string | undefined
   readonly password: string | undefined
@@ -29,7 +29,7 @@ const FORMS =
   'redis://host:6379/0, rediss:// for TLS, redis+sentinel://host:26379,host:26379/master or ' +
   'redis+cluster://host:6379,host:6379'
 
-/** To some readers the login goes up to the last `@`, to others the host ends at the first `?`: these differ in the host. */
+/** A URL whose host is ambiguous: some parsers end the login at the last `@`, others end the host at the first `?`. */
 const behindQuestion = /^[^?]*\?.*@/
 
 /**

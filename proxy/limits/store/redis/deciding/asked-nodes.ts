@@ -4,7 +4,7 @@ import { isMoving, isOfOneCounter } from '../errors.ts'
 import { nodesOf, onlyNode, type RedisNodes } from '../nodes.ts'
 import type { RedisNode } from '../run-script.ts'
 
-/** Which nodes of a cluster batches are asked of, so that one that does not answer is told from the others. */
+/** Records which nodes of a cluster batches were sent to, to tell one that does not answer from the others. */
 export type AskedNodes = {
   /**
    * Remembers that a part of a request waits for its node, until `reply` is settled. The node counts as failing if `reply` rejects, unless
@@ -23,7 +23,7 @@ export type AskedNodes = {
 
 type Requests = AskedBatch['requests']
 
-/** By unanswered part its node; and the nodes that have rejected a part, or could not decide it. */
+/** The node of each unanswered part; and the nodes that have rejected a part, or could not decide it. */
 type Followed = {
   readonly unanswered: Map<readonly Charge[], string>
   readonly rejecting: Set<string>

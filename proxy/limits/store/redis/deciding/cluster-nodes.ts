@@ -3,9 +3,11 @@ import { errorCodeOf } from '../errors.ts'
 import { inOneWrite, type RedisCluster, type RedisNode } from '../run-script.ts'
 
 /**
- * Which node of a cluster decides a request: that of its counters, if one has them all. Requests of one node share a command, whose
- * keys are arguments, as those that a command declares have to be in one slot. The node says of each request whether it has the
- * counters: where a slot has moved or is moving, the request is asked by itself, as the library follows redirections of one slot.
+ * Knows which node of a cluster decides a request: that of its counters, if one has them all.
+ *
+ * Requests of one node share a command, whose keys are arguments, as keys that a command declares must be in one slot. The node tells for
+ * each request whether it has the counters: if a slot has moved or is moving, the request is asked by itself, as the library follows
+ * redirections of one slot.
  */
 export function createClusterLanes(cluster: RedisCluster, keyOfCharge: (charge: Charge) => string) {
   const nodes = new Map<string, RedisNode>()
@@ -46,7 +48,7 @@ export function createClusterLanes(cluster: RedisCluster, keyOfCharge: (charge: 
   }
 }
 
-/** The hash slot of a key: CRC16 of what its first braces hold, or of all of it. */
+/** The hash slot of a key: CRC16 of the text in its first braces, or of all of it. */
 export function slotOf(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)

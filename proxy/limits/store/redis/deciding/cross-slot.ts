@@ -8,8 +8,8 @@ import { isMoving } from '../errors.ts'
 
 export type ClusterNodes = {
   /**
-   * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, with
-   * the time that was counted in front of the tickets, where a window slides.
+   * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, with the time of
+   * counting before the tickets of sliding windows.
    */
   readonly askNode: (charges: readonly Charge[]) => Promise<readonly unknown[]>
   /**
@@ -109,7 +109,7 @@ async function askPart(part: readonly Charge[], nodes: ClusterNodes): Promise<re
   }
 }
 
-/** The plan first, as it may be on the other node than the counter. */
+/** Asks for the plan first, as it may be on another node than the counter. */
 async function askInTwo(charge: Charge, { askNode, readPlan }: ClusterNodes): Promise<readonly unknown[]> {
   const plan = await readPlan(charge)
   const chosen = withStoredPlan(charge, plan)
@@ -119,7 +119,9 @@ async function askInTwo(charge: Charge, { askNode, readPlan }: ClusterNodes): Pr
   return [...reply, ...(reply.length === 2 ? [0] : []), [plan]]
 }
 
-/** The answers to all questions, or the first error: then what the others count, sooner or later, is given back. */
+/**
+ * Resolves to the answers to all questions, or rejects with the first error: what the others count, sooner or later, is then given back.
+ */
 async function allOrNone(
   asked: readonly Promise<readonly Answer[]>[],
   nodes: ClusterNodes,
@@ -144,7 +146,7 @@ function giveAllBack(answer: Answer, { giveBack }: ClusterNodes): Promise<unknow
   })
 }
 
-/** What a node has counted for the charge at this place; undefined if it has not. */
+/** What a node has counted for the charge at this index; undefined if nothing. */
 function countedAt({ part, reply }: Answer, at: number): Counted | undefined {
   const asked = part[at]
   const charge = asked && withStoredPlan(asked, planAt({ part, reply }, at))

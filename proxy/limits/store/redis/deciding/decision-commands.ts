@@ -13,7 +13,7 @@ import { PolicyArguments } from '../scripts/policy-arguments.ts'
 import { settleScript } from '../scripts/settle.ts'
 import type { Counted } from './cross-slot.ts'
 
-/** What the commands are sent over, and made with. */
+/** The connection and scripts of the commands. */
 export type CommandContext = {
   readonly redis: RedisClient
   readonly describe: (policy: Policy) => RedisPolicy
@@ -44,7 +44,7 @@ export async function sendDecision(
   return readReply(reply)
 }
 
-/** Takes back what a charge has counted. Rejects where Redis does not confirm it: then it may stay counted. */
+/** Takes back what a charge has counted. Rejects if Redis does not confirm it: then it may stay counted. */
 export function takeBack(
   { redis, describe }: CommandContext,
   { charge, leftMs, countedAt, ticket }: Counted,

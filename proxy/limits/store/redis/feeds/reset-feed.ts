@@ -7,12 +7,12 @@ import { createPoll, type Poll } from './poll.ts'
 const RESETS_KEPT = 1000
 const RESETS_KEPT_MS = 3_600_000
 
-/** With more policies than this, an entry names none, which means all. This bounds the size of the list. */
+/** Maximum policies that an entry names; one for more names none, which means all. This bounds the size of the list. */
 const POLICIES_NAMED = 50
 
 type ResetFeedOptions = {
   readonly redis: RedisClient
-  /** Of `keyPrefixOf`: resets are read by gateways of the same namespace. */
+  /** The prefix of keys in Redis (`keyPrefixOf`): gateways of the same namespace share resets. */
   readonly keyPrefix: string
   /** Whether there is any use in asking for this key. */
   readonly isAnswering: (key: string) => boolean
@@ -144,7 +144,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1
 `)
 
-/** Undefined if the text is not the entry of a gateway. */
+/** Parses an entry; undefined if a gateway did not write it. */
 function readEntry(text: string): Entry | undefined {
   try {
     const entry: unknown = JSON.parse(text)

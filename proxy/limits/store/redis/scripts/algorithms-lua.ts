@@ -5,7 +5,7 @@ import { script, type RedisScript } from '../run-script.ts'
 
 type LuaPart = Exclude<keyof AlgorithmLua, 'common'>
 
-/** What `AlgorithmLua` describes: how the algorithms' Lua calls Redis and reads its clock. */
+/** Defines what `AlgorithmLua` describes: how the algorithms' Lua calls Redis and reads its clock. */
 const toolsLua = `
 local call = redis.pcall
 -- The error of the first command of \`must\` that the user has no right to.

@@ -13,12 +13,12 @@ export type DecisionCommand = {
   readonly script: RedisScript
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** The script's reply as `RemoteCounters.ask` has it. It may be the same array. */
+  /** Converts the script's reply to that of `RemoteCounters.ask`. It may return the same array. */
   readonly readReply: (reply: unknown[]) => readonly unknown[]
 }
 
 /**
- * The command that decides these requests: that of plain fixed windows where all their charges are such, as mostly.
+ * The command that decides these requests: the one for plain fixed windows if all their charges are such, as mostly.
  *
  * @param nextName for each request in flight, as `InFlightRequests` has it
  */
@@ -53,7 +53,7 @@ function plainCommandOf(
   return { keys, readReply: (reply) => inMilliseconds(reply, keys.length), ...plain.toCommand() }
 }
 
-/** Of requests that are one unit of one fixed window each, some with the plans of clients. */
+/** The command for requests that are one unit of one fixed window each, some with the plans of clients. */
 function singleByPlansCommandOf(
   requests: readonly (readonly Charge[])[],
   describe: (policy: Policy) => RedisPolicy,
@@ -89,7 +89,7 @@ function anyCommandOf(
 ): DecisionCommand {
   const keys: string[] = []
   const planKeys: string[] = []
-  /** Of the charges that read one. */
+  /** The plans of the charges that read one. */
   const plansOfCharges: string[] = []
   const policies = new PolicyArguments()
   const asked: string[] = []

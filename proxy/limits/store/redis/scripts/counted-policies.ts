@@ -52,7 +52,7 @@ export class CountedPolicies {
     }))
   }
 
-  /** To be called ahead of each command that decides requests: Redis gets a new script before the command. */
+  /** Call before each command that decides requests: Redis gets a new script ahead of the command. */
   use(script: RedisScript): void {
     if (this.#used.has(script)) return
     this.#used.add(script)
@@ -70,7 +70,7 @@ export class CountedPolicies {
     this.#reserves.set(algorithm, this.#reserves.get(algorithm) || takesMore)
   }
 
-  /** All that are needed: those that decide in a cluster with undeclared keys too. */
+  /** The scripts that are needed, in a cluster including those that decide with undeclared keys. */
   #scripts(): RedisScript[] {
     return [
       ...this.#used,

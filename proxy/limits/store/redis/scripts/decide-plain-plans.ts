@@ -9,7 +9,7 @@ import { createWrittenScripts } from './written-scripts.ts'
  * more parts than characters in the plans of a policy, and the product of this and `MAX_QUOTA` is an exact number.
  */
 const PLACES = 2 ** 14
-/** In the place of that of a plan which the policy does not have. */
+/** The place that stands for a plan which the policy does not have. */
 const UNKNOWN_PLACE = PLACES - 1
 
 /** A remaining quota of -1, with the place of the plan. */
@@ -123,7 +123,7 @@ function quotasLua(plans: string): string {
   ).join(', ')
 }
 
-/** The script for requests of the policy which is described so, without those of others. */
+/** The script for requests of the policy that is described so, and no others. */
 function ownScriptOf(plain: readonly string[], plans: string): RedisScript {
   return scriptOf(plain.slice(0, 2).join(', '), plans)
 }

@@ -102,8 +102,8 @@ export function decideScript(used: ReadonlySet<Algorithm>): RedisScript {
 }
 
 /**
- * The same where policies read the plans of clients. KEYS and ARGV are those of `planLua`; the places of the plans are at the end of the
- * reply.
+ * Makes the script for policies that read the plans of clients. KEYS and ARGV are those of `planLua`; the places of the plans are at the
+ * end of the reply.
  */
 export function decideByPlansScript(used: ReadonlySet<Algorithm>): RedisScript {
   return decideByPlansWith(used.size === 1 ? used : new Set(algorithms))

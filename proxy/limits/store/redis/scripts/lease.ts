@@ -7,8 +7,8 @@ import { policiesLua } from './policy-arguments.ts'
 const lending = algorithms.filter(lendsUnits)
 
 /**
- * The units of a counter that were leased last stand at a second key, for a reset: a text of three numbers, which second it is of
- * Redis's clock, the units leased in it, and those leased in the second before. It keeps those of the last `MAX_LEASE_AGE_MS` for certain.
+ * Lua for the recently leased units of a counter, which a second key holds for a reset: a text of three numbers, a second of Redis's
+ * clock, the units leased in it, and those leased in the second before. It certainly covers the last `MAX_LEASE_AGE_MS`.
  */
 const leasedLua = `
 local function readSecond()

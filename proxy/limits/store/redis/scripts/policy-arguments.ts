@@ -12,7 +12,7 @@ export class PolicyArguments {
   readonly #numbers = new Map<RedisPolicy, string>()
   /** The arguments of each, and its plans. */
   readonly #described: { readonly policy: readonly string[]; readonly plans: string }[] = []
-  /** Of all these policies. */
+  /** The algorithms of these policies. */
   readonly algorithms = new Set<Algorithm>()
 
   /** How the other arguments name the policy: by its number, from 1. */

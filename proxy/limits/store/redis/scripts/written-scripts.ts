@@ -1,6 +1,6 @@
 import { script, type RedisScript } from '../run-script.ts'
 
-/** Each takes some kilobytes, in Redis too. */
+/** Maximum number of scripts: each takes some kilobytes, in Redis too. */
 const MAX_SCRIPTS = 100
 
 /**

@@ -20,7 +20,7 @@ export class InFlightRequests {
   readonly #isAnswering: (charge: Charge) => boolean
   readonly #namePrefix = randomBytes(6).toString('base64url')
   #lastName = 0
-  /** By their names. */
+  /** By request name. */
   readonly #charges = new Map<string, Charge>()
   #timer: NodeJS.Timeout | undefined
 
@@ -40,7 +40,7 @@ export class InFlightRequests {
     return `${this.#namePrefix}${(++this.#lastName).toString(36)}`
   }
 
-  /** From now on the request is in flight. */
+  /** Adds a request that is in flight from now on. */
   add(name: string, charge: Charge): void {
     this.#charges.set(name, charge)
     this.#renewLater()
@@ -51,7 +51,7 @@ export class InFlightRequests {
     return this.#charges.delete(name)
   }
 
-  /** Renews those of these charges now. A renewal that fails is retried before the requests count as over, and rejects nothing. */
+  /** Renews the requests of these charges now. A renewal that fails is retried before the requests count as over, and rejects nothing. */
   async renew(isAsked: (charge: Charge) => boolean): Promise<void> {
     const names = [...this.#charges.keys()]
     try {

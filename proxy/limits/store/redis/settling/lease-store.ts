@@ -12,14 +12,14 @@ const LEASES_IN_COMMAND = 128
 const REPLIED = 5
 
 /**
- * Takes units ahead from the counters in Redis, and gives them back: those of a turn of the event loop in one command. In a cluster each
+ * Takes units ahead from the counters in Redis, and gives them back, those of a turn of the event loop in one command. In a cluster each
  * is a command of its own, as a command reaches one node only.
  */
 export class RedisLeaseStore implements LeaseStore {
   readonly isAnswering: LeaseStore['isAnswering']
   readonly #redis: RedisClient
   readonly #describe: (charge: Charge) => RedisPolicy
-  /** Those of this turn. */
+  /** The leases wanted in this turn. */
   #wanted: Wanted[] = []
   #unused: Unused[] = []
 
