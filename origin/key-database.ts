@@ -130,7 +130,7 @@ function schemaVersion(database: KeyDatabase): number {
   return Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
 }
 
-/** Not `mkdirSync` with `recursive`, which never returns in a directory where none can be created, such as `/proc`. */
+/** Creates a directory and its parents. `mkdirSync` with `recursive` never returns where none can be created, such as in `/proc`. */
 function makeDirectory(path: string): void {
   if (existsSync(path)) return
   makeDirectory(dirname(path))

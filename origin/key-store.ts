@@ -34,9 +34,9 @@ export type KeyStore = {
   findEnvironment(key: string): Environment | undefined
   /** Creates a key, and the project and its environment of that type if they are missing. */
   createKey(projectName: string, type: EnvironmentType): NewKey
-  /** As `createKey`, but only if there has never been a key; of several processes, one creates it. */
+  /** Creates a key only if there has never been one; of several processes, one creates it. */
   createFirstKey(projectName: string, type: EnvironmentType): NewKey | undefined
-  /** Every key, revoked ones too, oldest first. */
+  /** Lists every key, including revoked ones, oldest first. */
   listKeys(): KeyRecord[]
   /** Revokes a key permanently. A key that is already revoked keeps its time. */
   revokeKey(id: string): Revocation | undefined

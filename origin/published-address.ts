@@ -8,8 +8,8 @@ const everyAddress: ReadonlySet<string> = new Set(['', '0.0.0.0', '::', '127.0.0
 const asWritten = text('PORT or ADDRESS:PORT', () => true)
 
 /**
- * What compose is told to publish, as the base URL of that, for somebody on the same machine. If no URL can be made of it,
- * undefined: compose itself refuses invalid values, and the service must not.
+ * The base URL of the address that compose publishes, for somebody on the same machine. Undefined if no URL can be made of it: compose
+ * itself refuses invalid values, and the service must not.
  */
 export const publishedAddress: Kind<string | undefined> = {
   ...asWritten,

@@ -21,7 +21,7 @@ const allow = { allow: allowedMethods }
 const challenge = { 'www-authenticate': 'ApiKey header="x-api-key"' }
 const healthy = Buffer.from('{"status":"ok"}')
 
-/** All routes of the origin. Request bodies are ignored: Node reads and drops them. */
+/** Makes the routes of the origin. Request bodies are ignored: Node reads and drops them. */
 export function createRoutes({ keys, log, makeRequestId }: RoutesDeps): RequestListener {
   const routes = new Map<string, Route>([
     ['/api/v1/me', (request, response) => answerMe(keys, request, response)],

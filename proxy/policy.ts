@@ -8,7 +8,7 @@ export type Policy = {
   readonly name: string
   /** Units a client may use in one window; under `concurrency`, requests in flight. A request is one unit, unless `cost` says otherwise. */
   readonly quota: number
-  /** Under `concurrency` always the same: for how long a request counts without a sign of life. */
+  /** The window in milliseconds. Under `concurrency` it is constant: the time for which a request counts without being renewed. */
   readonly windowMs: number
   /** A window of the calendar: from border to border, so that `windowMs` is only how long the longest usual one is. */
   readonly calendar?: CalendarWindow
@@ -20,35 +20,35 @@ export type Policy = {
   readonly onStoreError: 'local' | 'open' | 'closed'
   /** The parts of the partition key, which identifies a client, in order. Never empty. */
   readonly partition: readonly PartitionPart[]
-  /** Only requests whose response has one of these status codes count. Others are given back. */
+  /** If set, only requests whose response has one of these status codes count. Others are given back. */
   readonly countStatus?: readonly StatusRange[]
   /** Set if a request does not always cost one unit. */
   readonly cost?: Cost
-  /** After so many refusals in a window a client is banned. */
+  /** The ban of a client after a number of refusals in a window. */
   readonly ban?: BanPolicy
   /** Devices that have signed in to an account count apart from all others. */
   readonly device?: DevicePolicy
-  /** Of a token bucket with a burst of its own: the window of its average. */
+  /** For a token bucket with a `burst` of its own, the window of its average. */
   readonly averageWindowMs?: number
   /** Units are taken ahead from Redis and used without asking it: as many at a time, or as suits the traffic. */
   readonly lease?: 'auto' | number
-  /** What becomes of requests over the quota; without it they are refused. */
+  /** What happens to requests over the quota; without it they are refused. */
   readonly over?: OverPolicy
-  /** No place to wait is left: a request that would have to wait is refused. */
+  /** False if no place to wait is left: a request that would have to wait is refused. */
   readonly mayWait?: false
-  /** Other quotas, by the plan of a client. */
+  /** The other quotas, by the plan of a client. */
   readonly plans?: Plans
-  /** For the clients of one of these: its name. */
+  /** The name of the plan, for the policy of its clients. */
   readonly plan?: string
   /** Index of the override that this policy is of, from 0; undefined for the rule itself. */
   readonly override?: number
   /** Whether an operator has set the quota, for a client, at run time. */
   readonly isSetAtRunTime?: true
-  /** For an override: the label of its clients. */
+  /** The label of the clients, for an override. */
   readonly label?: string
-  /** Of an override: the window of its rule, by which their common counters are named, where its own is another. */
+  /** For an override, the window of its rule if it differs: it names the counters that both share. */
   readonly sharedWindowMs?: number
-  /** In a worker, of a policy that was changed while it ran: which change it was. */
+  /** In a worker, the number of the change that a policy was part of while the worker ran. */
   readonly revision?: number
 }
 
@@ -82,7 +82,7 @@ export type DevicePolicy = {
 
 /**
  * - `route`: the name of the route that requests over the quota are sent to
- * - `delayMs`: how long they may wait for their turn; `waiting`: how many may do so at once in a process
+ * - `delayMs`: how long they may wait for their turn; `waiting`: how many may wait at once in a process
  */
 export type OverPolicy = { readonly route: string } | { readonly delayMs: number; readonly waiting: number }
 
@@ -118,15 +118,15 @@ export type StatusRange = { readonly first: number; readonly last: number }
 export type Cost = {
   /** Units reserved when a request is allowed: a whole number from 1 to the quota, or the number in its body. */
   readonly reserve: number | RequestedUnits
-  /** Where the units that it really cost are read; undefined: `reserve` is what it costs. */
+  /** Where the real cost is read; undefined: `reserve` is the cost. */
   readonly settle?: CostSource
-  /** If `settle` finds nothing, units are estimated from the bytes sent and received. Undefined: the reserved units count. */
+  /** Estimates the units from the bytes sent and received if `settle` finds nothing. Undefined: the reserved units count. */
   readonly otherwise?: 'estimate'
 }
 
-/** Where the JSON body of a request states units: the names of the members that lead to a number. */
+/** Where the JSON body of a request states units: the member names that lead to a number. */
 export type RequestedUnits = {
-  /** Of several the largest number counts. Never empty. */
+  /** The paths, at least one; the largest number counts. */
   readonly paths: readonly (readonly string[])[]
   /** Units if the request states none: from 1 to the quota; undefined: the whole quota, as for a body that cannot be read. */
   readonly otherwise?: number
@@ -147,7 +147,7 @@ export type SingleCostSource =
 export type CostSource =
   SingleCostSource | { readonly kind: 'first' | 'sum'; readonly of: readonly CostSource[] }
 
-/** All single sources that a source names. */
+/** Returns the single sources that a source names. */
 export function singleSources(source: CostSource): SingleCostSource[] {
   return 'of' in source ? source.of.flatMap(singleSources) : [source]
 }
@@ -186,13 +186,13 @@ export type Rule = {
   readonly except: readonly RoutePattern[]
   /** Conditions that must all hold for it to apply to a request. */
   readonly when?: readonly RuleCondition[]
-  /** Conditions none of which may hold. */
+  /** Conditions that must not hold. */
   readonly unless?: readonly RuleCondition[]
   /** Clients that the rule does not apply to. */
   readonly allowList?: readonly ListEntry[]
-  /** What it says of some clients only; for a client that several have, the first counts. */
+  /** Policies for some clients; for a client that several name, the first counts. */
   readonly overrides?: readonly Override[]
-  /** The response to its refused requests, if it differs from that of all rules. */
+  /** The response to the rule's refused requests, if it differs from that of all rules. */
   readonly refusal?: RefusalSource
 }
 
@@ -205,7 +205,7 @@ export type Override = {
   readonly policy: Policy
 }
 
-/** All policies of a table: of the rules, and of their overrides. */
+/** Returns the policies of the rules of a table, and of their overrides. */
 export function policiesOf(rules: readonly Rule[]): Policy[] {
   return rules.flatMap(({ policy, overrides = [] }) => [
     policy,

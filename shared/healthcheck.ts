@@ -1,8 +1,8 @@
 import { get } from './node-http.ts'
 
 /**
- * A container's health check: sets the exit status to 0 if the path answers 200 within two seconds, else
- * to 1, and prints what it found for `docker inspect`.
+ * Checks a container's health: sets the exit status to 0 if the path answers 200 within two seconds, else to 1, and prints the result for
+ * `docker inspect`.
  *
  * @param host as the server listens on it: to connect to the address of all interfaces is to connect to this machine
  */

@@ -31,7 +31,7 @@ class StdoutWriter implements LineWriter {
   // Accessing `process.stdout` makes a pipe or socket non-blocking, so that writing to a full one fails instead of blocking.
   readonly #fd = process.stdout.fd
   readonly #onDropped: (lines: number) => void
-  /** Whole lines, except that the first chunk may be the rest of one that was written in part. */
+  /** Whole lines, except that the first chunk may be the rest of a line that was partly written. */
   readonly #chunks: Buffer[] = []
   #lastLines = ''
   #lastBytes = 0

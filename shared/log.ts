@@ -37,13 +37,13 @@ function readable(stdout: DestinationStream, prettyFactory: typeof PrettyFactory
   return { write: (line) => stdout.write(format(line)) }
 }
 
-/** Characters of a text of an exception, which may quote what a client has sent. */
+/** Maximum characters of a text of an exception, which may quote input of a client. */
 const MAX_TEXT = 4096
 /** Members of an exception besides its message and its stack, such as `code` and `address`. */
 const MAX_MEMBERS = 16
 
 /**
- * An exception in a line of the log: its type, its message and stack with those of its causes, and its other members.
+ * Converts an exception for a log line: its type, its message and stack with those of its causes, and its other members.
  *
  * @internal exported for its test
  */

@@ -6,10 +6,9 @@ import { errors, type ErrorReply } from './error-replies.ts'
 const LINGER_MS = 1_000
 
 /**
- * Gives the errors that Node's server answers by itself the form of all others: it answers a request that it cannot read and an
- * unknown `Expect` without a body, and closes the connection of a CONNECT without any response.
- *
- * The server needs `requireHostHeader: false`; its handler checks `namesOneHost`.
+ * Gives the errors that Node's server answers by itself the format of all others: by default it answers a request that it cannot parse
+ * and an unknown `Expect` without a body, and closes the connection of a CONNECT without any response. The server needs
+ * `requireHostHeader: false`; its handler checks `namesOneHost`.
  *
  * @param allow the methods that a CONNECT is told of
  */

@@ -1,7 +1,8 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 
 /**
- * Runs a module in a thread that ends with it, so that this process serves meanwhile. A process that ends does not wait for it.
+ * Runs a module in a thread that ends with it, so that this process serves requests meanwhile. The exit of the process does not wait for
+ * the thread.
  *
  * @param module posts one message, the answer
  * @param options.task what it does, for errors: `reading the list`

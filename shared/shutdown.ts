@@ -7,19 +7,16 @@ export type Running = {
 }
 
 /**
- * One Ctrl+C can arrive twice: from the terminal, which signals the whole process group, and from `npm`, which forwards
- * the signal. Only a later one counts as a second signal.
+ * Milliseconds within which signals count as one: a Ctrl+C can arrive twice, from the terminal, which signals the whole process group,
+ * and from `npm`, which forwards the signal.
  */
 const SAME_SIGNAL_MS = 1000
-/**
- * After everything is closed the process exits by itself; a handle that keeps it running is a leak and is not waited
- * for.
- */
+/** Milliseconds to wait for the process to exit by itself after everything is closed; a handle that keeps it running is a leak. */
 const LINGER_MS = 1000
 
 /**
- * On SIGTERM or SIGINT, closes `running` and exits with status 0. A second signal, a second or more later, exits at
- * once with status 1, for an operator in a hurry, without waiting for the grace period.
+ * Closes `running` on SIGTERM or SIGINT, and exits with status 0. A second signal, a second or more later, exits at once with status 1,
+ * for an operator in a hurry, without waiting for the grace period.
  */
 export function closeOnSignal(running: Running, log: Log): void {
   let stopping = false

@@ -29,8 +29,8 @@ export function exitOnStartError(error: unknown): never {
 export type ListenSettings = { readonly host: string; readonly port: string }
 
 /**
- * Names the setting to change. Of a host that cannot be listened on also its value: somebody may not know that it is set, as conda and
- * some shells set `HOST`. An error that no setting is to blame for is returned as it is.
+ * Names the setting to change and, if a host cannot be listened on, its value: somebody may not know that it is set, as conda and some
+ * shells set `HOST`. Returns an error that no setting has caused unchanged.
  */
 export function nameListenSetting(error: Error, settings: ListenSettings, host: string | undefined): Error {
   const code = 'code' in error ? String(error.code) : ''
@@ -44,7 +44,7 @@ export function nameListenSetting(error: Error, settings: ListenSettings, host: 
   return new StartError(`cannot listen: ${settings.host} is ${showValue(host)}, which ${reason}`)
 }
 
-/** Of an error of `listen`; undefined for any other. */
+/** Describes an error of `listen`; undefined for any other. */
 function describeListenError(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined
   const code = String(error.code)

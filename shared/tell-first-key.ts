@@ -1,7 +1,9 @@
-/** What `npm start` sends to the origin when the gateway before it takes requests: the line with the first key works now. */
+/**
+ * The message that `npm start` sends to the origin when the gateway before it accepts requests: the line with the first key works now.
+ */
 export const tellFirstKey = 'tell the first key'
 
-/** Resolves when it is time to tell the first key: at once where nobody has started this process to tell it. */
+/** Resolves when the first key can be printed: at once if no parent process will send the message. */
 export function timeToTellFirstKey(process: NodeJS.Process): Promise<void> {
   if (!process.connected) return Promise.resolve()
   return new Promise((resolve) => {

@@ -65,9 +65,9 @@ export function collectGarbage(): void {
 }
 
 /**
- * Does that, and has the C library give back what it keeps of freed memory: buffers of 64 KiB are freed in between of what
- * stays, and glibc returns by itself only free memory at the end. Takes a few milliseconds more, up to 50. Where Node cannot
- * call the C library (before version 26.1), or it has no such function, nothing is given back beyond what V8 has.
+ * Does the same, and makes the C library return freed memory to the system: freed buffers of 64 KiB lie between ones that stay, and glibc
+ * by itself returns only free memory at the end of the heap. Takes a few milliseconds more, up to 50. If Node cannot call the C library
+ * (before version 26.1), or that has no such function, only V8's memory is returned.
  */
 export function returnMemory(): void {
   collectGarbage()

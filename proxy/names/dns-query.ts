@@ -13,9 +13,9 @@ export type AskDns = (
 ) => Promise<readonly { readonly address: string; readonly ttl: number }[]>
 
 /**
- * How long IPv4 addresses wait for those of IPv6, as there are name servers that do not answer questions about these. RFC 8305 section 3
- * waits 50 ms, each time anew; here an answer that comes late would move a backend back and forth. IPv6 addresses always wait for the
- * others: alone they would be all that is known of the backend, perhaps on a machine without IPv6.
+ * How long IPv4 addresses wait for those of IPv6, as some name servers do not answer questions about these. RFC 8305 section 3 waits 50
+ * ms, each time anew; here an answer that comes late would move a backend back and forth. IPv6 addresses always wait for the others:
+ * alone they would be the backend's only known ones, perhaps on a machine without IPv6.
  */
 const OTHER_FAMILY_MS = 1_000
 

@@ -25,7 +25,7 @@ export type FinderOptions = {
   readonly hasOtherSources: boolean
 }
 
-/** Of names in the hosts file, and of a source that is not DNS. */
+/** Validity of names in the hosts file, and of answers that are not from DNS. */
 const WITHOUT_TTL_MS = 5_000
 const MIN_MS = 1_000
 const MAX_MS = 30_000

@@ -1,6 +1,6 @@
 /**
- * A name that has no address, with the codes of `dns.lookup`: `ENOTFOUND`, the name does not exist or has no address;
- * `EAI_AGAIN`, there was no answer, which says nothing of the name.
+ * A name has no address, with the codes of `dns.lookup`: `ENOTFOUND`, the name does not exist or has no address; `EAI_AGAIN`, there was
+ * no answer, so nothing is known about the name.
  */
 export class NameError extends Error {
   override readonly name = 'NameError'

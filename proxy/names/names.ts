@@ -6,19 +6,19 @@ import { NameError } from './name-error.ts'
 /** A name without an address is looked up again after so long at the earliest. */
 const RETRY_MS = 1_000
 
-/** One whose last address is still used, after so long. */
+/** Milliseconds after which a name is looked up again whose last addresses are still used. */
 const RETRY_KNOWN_MS = 5_000
 
 /**
- * So much longer than its time an answer is used without asking: who renews it does so when its time is over (`ResolvedGroup`), and
- * connections that are opened meanwhile go on.
+ * How much longer than its TTL an answer is used without asking: `ResolvedGroup` renews it when the TTL ends, and connections that are
+ * opened meanwhile continue.
  */
 const RENEWAL_MS = 2_000
 
-/** So long a connection waits for an answer that is newer than the one that is known. */
+/** How long a connection waits for an answer that is newer than the known one. */
 const PATIENCE_MS = 100
 
-/** So long an answer is used while there is no other (RFC 8767 section 5 suggests one to three days). */
+/** How long an answer is used while there is no newer one (RFC 8767 section 5 suggests one to three days). */
 const STALE_MS = 86_400_000
 
 /** Names come from the settings, and from Redis where it announces nodes by name. Each takes some 500 bytes. */
@@ -27,11 +27,11 @@ const MAX_NAMES = 10_000
 type Entry = {
   found: Found | undefined
   failure: NameError | undefined
-  /** When it is looked up again. */
+  /** When the name is looked up again. */
   dueMs: number
   /** Until when `found` is used without a new answer. */
   usableUntilMs: number
-  /** Never rejects: the entry holds the result. */
+  /** The lookup in progress. Never rejects: the entry holds the result. */
   pending: Promise<void> | undefined
   pendingSinceMs: number
 }
@@ -72,7 +72,7 @@ export class Names {
   }
 
   /**
-   * An answer whose time is not over: the last one, or that of a lookup which this begins or joins.
+   * Resolves to an answer that is still valid: the last one, or that of a lookup which this starts or joins.
    *
    * @returns rejects with a NameError
    */
@@ -101,7 +101,7 @@ export class Names {
     return entry
   }
 
-  /** Resolves when the entry says what the connection is opened by. Undefined: it does already. */
+  /** Resolves when the entry has the addresses for the connection; undefined if it has them already. */
   #ready(name: string, entry: Entry): Promise<void> | undefined {
     const known = entry.found !== undefined && this.#now() < entry.usableUntilMs
     if (this.#now() < entry.dueMs + (known ? RENEWAL_MS : 0)) return undefined

@@ -2,7 +2,7 @@
 export type ResolverSettings = {
   /** Domains that are put after a name, in their order. */
   readonly search: readonly string[]
-  /** A name with so many dots is asked for as it is first. */
+  /** A name with at least this many dots is first asked for as it is. */
   readonly ndots: number
   /** How long a name server has to answer at first; twice as long the second time. */
   readonly timeoutMs: number
@@ -59,8 +59,8 @@ export function parseResolverSettings(
 }
 
 /**
- * The absolute names to query, one after the other until one has an address: with each search domain and as it is, the latter
- * first if it has `ndots` dots. A name with a final dot is absolute.
+ * The absolute names to query, in order until one has an address: with each search domain and as it is, the latter first if it has
+ * `ndots` dots. A name with a final dot is absolute.
  */
 export function candidatesOf(name: string, { search, ndots }: ResolverSettings): readonly string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)]

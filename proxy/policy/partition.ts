@@ -2,10 +2,10 @@
 export const plainParts = ['ip', 'country', 'asn', 'host', 'global'] as const
 
 /**
- * - `ip`: the client's address, or its network as `ipv6Prefix` has it
+ * - `ip`: the client's address, or its network of the length `ipv6Prefix`
  * - `network`: the network of the client's address, by the prefix lengths for IPv4 and IPv6
- * - `country`, `asn`: the country of the client's address, and its autonomous system; `unknown` for what the file does not have
- * - `host`: the host that the request is for
+ * - `country`, `asn`: the country of the client's address, and its autonomous system; `unknown` for addresses that are not in the file
+ * - `host`: the host of the request
  * - `global`: all clients together; never with other parts
  * - `header`: the value of a header, whose name is lower-case
  * - `cookie`, `query`: the value of a cookie or of a query parameter, whose name is as written
@@ -45,7 +45,7 @@ export function partName(part: SinglePart): string {
   return 'name' in part ? `${part.kind}:${part.name}` : part.kind
 }
 
-/** All single parts of a key. */
+/** Returns the single parts of a key. */
 export function singleParts(partition: readonly PartitionPart[]): readonly SinglePart[] {
   return partition.flatMap((part) => (part.kind === 'first' ? part.of : [part]))
 }

@@ -1,8 +1,8 @@
-/** What a rule allows clients by the name of their plan. Clients without one, or with a plan of another name, have the rule's own quota. */
+/** The quotas of a rule for clients by their plan. Clients without one, or with a plan of another name, have the rule's own quota. */
 export type Plans = {
   /** The claim of a verified token that names the plan; undefined if the plan is read with the client's counters. */
   readonly claim?: string
-  /** By the name of the plan. */
+  /** By plan name. */
   readonly quotas: Readonly<Record<string, number>>
 }
 
@@ -14,7 +14,7 @@ export function hasPlan({ plans }: { readonly plans?: Plans }, name: string): bo
   return plans !== undefined && Object.hasOwn(plans.quotas, name)
 }
 
-/** Where the plan of a client is read, in the syntax of the limits table. */
+/** The source of a client's plan, in the syntax of the limits table. */
 export function planSource({ claim }: Plans): string {
   return claim === undefined ? 'store' : `jwt:${claim}`
 }

@@ -18,7 +18,7 @@ export type AuthRequestForm = 'forward-auth' | 'auth-request' | 'ext-authz'
 
 const extAuthzPrefix = '/ext-authz'
 
-/** Headers that the proxy adds to those of the original request. */
+/** Maximum number of headers that the proxy adds to those of the original request. */
 export const ADDED_FIELDS = 16
 
 /** A mistake in the configuration of the proxy that asks. `why` names the header, for the log; the reply does not. */

@@ -5,7 +5,7 @@ const MAX_HOSTS = 256
 /** A name has 253 characters at most (RFC 1035 section 2.3.4), after it a dot and a port. */
 const MAX_HOST_LENGTH = 260
 
-/** A memory of what the hosts of recent requests were read as, which clients cannot fill with long texts. */
+/** Makes a bounded cache of the hosts that recent requests named, which clients cannot fill with long texts. */
 export function rememberHosts(): Remembered<string> {
   return new Remembered(MAX_HOSTS, MAX_HOST_LENGTH)
 }

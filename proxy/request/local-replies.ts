@@ -9,7 +9,7 @@ export const allow: readonly string[] = ['allow', 'GET, HEAD, POST, PUT, PATCH, 
 /** The fields that RFC 6455 section 4.4 requires in the reply to an unsupported version of WebSocket. */
 const otherVersion = ['connection', 'upgrade, close', 'upgrade', 'websocket', 'sec-websocket-version', '13']
 
-/** The fields, name, value, name, value…, that go with an error in addition to those of all errors. */
+/** The fields of an error, name, value, name, value…, in addition to those of all errors. */
 export function fieldsOf(reply: ErrorReply): readonly string[] {
   if (reply === errors.methodNotAllowed) return allow
   return reply === errors.upgradeRequired ? otherVersion : []

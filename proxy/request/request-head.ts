@@ -28,7 +28,7 @@ export type RequestHead = { readonly method: string; readonly target: Target; re
 export type RejectedHead = {
   readonly reason: Rejection
   readonly reply: ErrorReply
-  /** For the log: without anything of the request. */
+  /** The reason for the log, without anything of the request. */
   readonly why: string
   /** The path as forwarded, as far as it could be told. */
   readonly path: string
@@ -76,7 +76,7 @@ export function reject(reason: Rejection, reply: ErrorReply, why: string, path =
   return { reason, reply, why, path }
 }
 
-/** Does not count HTTP/2's pseudo-fields, and counts cookies that it carries in pieces as one field (RFC 9113 section 8.2.3). */
+/** Counts header fields without HTTP/2's pseudo-fields; cookies that HTTP/2 carries in pieces are one field (RFC 9113 section 8.2.3). */
 export function countFields(rawFields: readonly string[]): number {
   let count = 0
   let hasCookie = false
@@ -90,9 +90,8 @@ export function countFields(rawFields: readonly string[]): number {
 }
 
 /**
- * The one host that a request names, as it is forwarded, or undefined if the request must be refused (RFC 9112
- * section 3.2): none in HTTP/1.1, several, or one that is not a host. What an absolute-form target names takes the place of
- * `Host` (section 3.2.2).
+ * The one host that a request names, as it is forwarded, or undefined if the request must be refused (RFC 9112 section 3.2): HTTP/1.1
+ * without one, with several, or with one that is not a host. The host of an absolute-form target replaces that of `Host` (section 3.2.2).
  *
  * @param authority the one in an absolute-form target
  * @param fallback for HTTP/1.0, which need not name one
@@ -128,7 +127,7 @@ function isSameAuthority(one: string, other: string): boolean {
   return one === other || withoutUsualPort(one.toLowerCase()) === withoutUsualPort(other.toLowerCase())
 }
 
-/** Without the port of `http` or `https`: over a connection without TLS a request may be for either, if a proxy has taken TLS off. */
+/** Removes the port of `http` or `https`: over a connection without TLS a request may be for either, if a proxy has terminated TLS. */
 function withoutUsualPort(authority: string): string {
   return authority.replace(/:(?:80|443)?$/, '')
 }
@@ -168,7 +167,7 @@ export function localReply(
   return path === '*' || Number(maxForwards) === 0 ? 'options' : undefined
 }
 
-/** Why `localReply` is an error; for the log. */
+/** Why `localReply` is an error, for the log. */
 export function whyRejected(reply: ErrorReply): string {
   return reply === errors.badRequest ? 'Max-Forwards is not a number' : 'TRACE is not supported'
 }

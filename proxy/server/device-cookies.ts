@@ -48,7 +48,10 @@ function mayBeShared({ method }: ClientRequest, fields: readonly string[]): bool
   return !isPrivate
 }
 
-/** `private="Name"` is about a single header (RFC 9111 section 5.2.2.7), and 0 is that of `X-Accel-Expires`. */
+/**
+ * Whether the value forbids shared caches to store the response. `private="Name"` is about a single header (RFC 9111 section 5.2.2.7),
+ * and 0 is that of `X-Accel-Expires`.
+ */
 function forbidsSharing(value: string): boolean {
   return value
     .toLowerCase()

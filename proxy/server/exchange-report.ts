@@ -22,7 +22,7 @@ type ReportedRequest = Pick<AskedRequest, 'request' | 'head' | 'clientAddress'>
 export class ExchangeReport {
   readonly #options: ReportOptions
   readonly #startedMs: number
-  /** Undefined without tracing. */
+  /** The trace; undefined without tracing. */
   readonly trace: RequestTrace | undefined
   readonly #request: ReportedRequest
   requestId = ''

@@ -46,9 +46,9 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly peer: Peer
   readonly report: ExchangeReport
   readonly onUpgrade: OnUpgrade | undefined
-  /** Undefined for a request to the backend. */
+  /** The auth request; undefined for a request to the backend. */
   readonly #auth: AuthRequest | undefined
-  /** Undefined before the body is read for the decision, or the request is sent to the backend. */
+  /** The forwarded request; undefined before the body is read for the decision, or the request is sent to the backend. */
   #forwarded: ForwardedRequest | undefined
   /** Set while the request is delayed until its turn. */
   #turn: Turn | undefined
@@ -187,7 +187,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.#forwardedRequest().forward(this.head, overLimitRoute)
   }
 
-  /** While it waits for its turn, the request is not forwarded, and the wait does not count against the client in `SlowClients`. */
+  /** Waits for the request's turn. Until then it is not forwarded, and the wait does not count against the client in `SlowClients`. */
   #wait(turn: Turn, states: readonly PolicyState[]): void {
     this.#turn = turn
     this.report.delayStarted()

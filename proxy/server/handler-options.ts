@@ -31,13 +31,13 @@ export type RoutedUpstream = {
   readonly forwarder: ForwarderOptions
   /** Path prefix of the backend, without a trailing slash; empty for none. */
   readonly prefix: string
-  /** `Host` for the backend; undefined: that of the request. */
+  /** The `Host` for the backend; undefined: that of the request. */
   readonly upstreamHost: string | undefined
   /** Headers that the operator has set for the backend. */
   readonly setHeaders: HeaderList
-  /** Its responses are not those of the requested URL: no cache may store them. */
+  /** Whether caches must not store its responses, which are not those of the requested URL. */
   readonly isUncached?: true
-  /** Undefined if the whole path is forwarded. */
+  /** Removes the prefix of a path; undefined if the whole path is forwarded. */
   readonly stripPrefix: StripPrefix | undefined
 }
 
@@ -53,7 +53,7 @@ export type HandlerOptions = HeadOptions &
   PeerOptions &
   RefusalOptions &
   DecisionTable & {
-    /** Undefined if scripts of other origins must not read local replies. */
+    /** The CORS headers; undefined if scripts of other origins must not read local replies. */
     readonly corsHeaders: CorsHeaders | undefined
     /** Bans clients that are refused too often. */
     readonly banning: Pick<Banning, 'refused'>
@@ -67,7 +67,7 @@ export type HandlerOptions = HeadOptions &
     readonly slowClients: SlowClients
     /** The destination of `upstream`. */
     readonly forwarder: ForwarderOptions
-    /** Undefined if everything goes to `upstream`. */
+    /** The routes; undefined if everything goes to `upstream`. */
     readonly routes: RoutedUpstreams | undefined
     readonly classifyField: RequestFieldClassifier
     readonly telemetry: Telemetry
@@ -75,7 +75,7 @@ export type HandlerOptions = HeadOptions &
     readonly tracing: Tracing | undefined
     /** Called with an exception that a step of the request threw. */
     readonly onException: OnException
-    /** `Host` for `upstream`; undefined: that of the request. */
+    /** The `Host` for `upstream`; undefined: that of the request. */
     readonly sentHost: string | undefined
     /** Headers that the operator has set for `upstream`. */
     readonly setHeaders: HeaderList

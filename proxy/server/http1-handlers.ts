@@ -16,7 +16,7 @@ export type Http1Deps = {
   readonly handler: Handler
   /** Names of protocols that requests may switch to, besides WebSocket; in lower case. */
   readonly upgradeProtocols: readonly string[]
-  /** Undefined if handshakes are served like any request. */
+  /** The tunnels; undefined if handshakes are served like any request. */
   readonly tunnels: Tunnels | undefined
   readonly telemetry: Telemetry
   /** Called with exceptions that are thrown outside of the handler's steps. */

@@ -20,7 +20,7 @@ type Http2Deps = {
   readonly onException: OnException
   readonly peers: PeerOptions
   readonly slowClients: SlowClients
-  /** As for HTTP/1: a head that cannot be read is logged with the peer. */
+  /** Handles a fault as with HTTP/1: a head that cannot be parsed is logged with the peer. */
   readonly onFault: (found: Fault, peerAddress: string | undefined) => void
   readonly log: Log
 }

@@ -25,7 +25,7 @@ export type Access = LoggedRequest & {
   readonly durationMs: number
   /** Name of the route that it took; undefined for `upstream`, and where it was not forwarded. */
   readonly route: string | undefined
-  /** Name of the policy that sent the request to another route, as it is over the limit. */
+  /** The policy that sent the request to another route, as the request was over its limit. */
   readonly routedBy: string | undefined
   /** How long it waited for its turn, as it was over a limit; undefined if it did not. */
   readonly delayedMs: number | undefined
@@ -58,7 +58,7 @@ export function nameRequest(
   }
 }
 
-/** The client's key for a log line or a span, where it may be there. */
+/** The client's key for a log line or a span, if it may be there. */
 export function loggedCounter(
   { counter, isAddressInCounter }: Pick<LoggedRequest, 'counter' | 'isAddressInCounter'>,
   { logAddresses }: { readonly logAddresses: boolean },

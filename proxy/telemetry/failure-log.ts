@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/log.ts'
 import { paceLines } from './paced-lines.ts'
 
-/** Why a request failed at the backend; `kind` is one of `FailureKind`. */
+/** The failure of a request at the backend; `kind` is one of `FailureKind`. */
 type Failure = { readonly kind: string; readonly message: string; readonly cause?: unknown }
 
 /** The settings that decide how long, or how many, where that is why a request failed. */
@@ -32,8 +32,8 @@ const ofKinds: Readonly<Partial<Record<string, Lines>>> = {
 type TellFailure = (failure: Failure, requestId: string) => void
 
 /**
- * Logs requests that fail at a backend: the first of a kind at once, and then lines with the number of those that have followed and the
- * last one's id, as a client may be able to make all of its requests fail. Those that the shutdown aborts have a line each.
+ * Logs requests that fail at a backend: the first of a kind at once, then lines with the number of further ones and the last one's id, as
+ * a client may be able to make all of its requests fail. Those that the shutdown aborts have a line each.
  *
  * @returns the log of the failures of a backend, by its name
  */

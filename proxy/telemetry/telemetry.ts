@@ -27,18 +27,18 @@ export type Rejection =
   | 'other'
 
 /**
- * Why a request does not say how much to reserve for it: no number is there (`missing`), it is not JSON by its `Content-Type`
- * (`type`) or by its content (`json`), has a content coding, is too large to be looked at (`size`) or found no room in memory
- * (`memory`), has something other than a number from 1 there (`number`), or a name twice (`repeated`).
+ * Why a request does not state how much to reserve for it: there is no number (`missing`), it is not JSON by its `Content-Type` (`type`)
+ * or by its content (`json`), has a content coding, is too large to be read (`size`) or did not fit into memory (`memory`), has something
+ * other than a number from 1 there (`number`), or a name twice (`repeated`).
  */
 export type UnreadReserve =
   'missing' | 'type' | 'encoding' | 'size' | 'memory' | 'json' | 'number' | 'repeated'
 
 /**
- * Why the body of a request does not say for certain for whom it counts: there is no value (`missing`); its `Content-Type` is not one that
- * is read, or not that of its bytes (`type`), or names another charset than UTF-8 (`charset`); it has a content coding (`encoding`), is
- * longer than 64 KiB (`size`), found no room in memory (`memory`), is not valid in its format (`syntax`), or has an object or an
- * array in place of the value (`value`).
+ * Why the client that a request counts for is not certain from its body: there is no value (`missing`); its `Content-Type` is not one
+ * that is read, or does not fit its bytes (`type`), or names another charset than UTF-8 (`charset`); it has a content coding
+ * (`encoding`), is longer than 64 KiB (`size`), did not fit into memory (`memory`), is not valid in its format (`syntax`), or has an
+ * object or an array in place of the value (`value`).
  */
 export type UnreadKey = 'missing' | 'type' | 'charset' | 'encoding' | 'size' | 'memory' | 'syntax' | 'value'
 
@@ -86,7 +86,7 @@ export type ListUse = {
   readonly entries: number
   /** Whether it could be used when it was last read. */
   readonly isLastRight: boolean
-  /** When it was last read and could be used, in milliseconds of the wall clock. */
+  /** When the file could last be read and used, in milliseconds of the wall clock. */
   readonly lastRightAtMs: number
 }
 
@@ -98,7 +98,7 @@ export type ServersUse = {
 
 /** The reported state of one backend. */
 export type UpstreamTelemetry = {
-  /** A health check of one of its servers has ended. */
+  /** A health check of a server has completed. */
   upstreamProbed(hasPassed: boolean): void
   /** The backend's response head has arrived, `durationMs` after forwarding began, the wait for a connection included. */
   upstreamAnswered(durationMs: number): void
@@ -106,9 +106,9 @@ export type UpstreamTelemetry = {
 }
 
 /**
- * Everything that the request path reports about itself. Each call adds to a number and returns: it allocates nothing,
- * waits for nothing and never throws, so it may stand anywhere. Nothing a client sends passes through here, so nothing
- * a client sends can become a metric label. Durations are in milliseconds and may be fractions.
+ * The reports of the request path about itself. Each call adds to a number and returns: it allocates nothing, waits for nothing and never
+ * throws, so it may be called anywhere. It takes nothing that a client sends, so that cannot become a metric label. Durations are in
+ * milliseconds and may be fractions.
  */
 export type Telemetry = UpstreamTelemetry & {
   /** Reports the same, of the backend of a route. The backend of `upstream` is `default`. */
@@ -118,7 +118,7 @@ export type Telemetry = UpstreamTelemetry & {
    * before there was a response.
    */
   requestFinished(status: number, durationMs: number): void
-  /** Before `requestFinished`, if that follows: the request was rejected for its form, with an error of Sluice's own. */
+  /** The request was rejected for its form, with an error of Sluice's own. Called before `requestFinished`, if that follows. */
   requestRejected(reason: Rejection): void
   /** `allowList` kept a rule from a request, or all of them; `denyList` or a ban refused it. */
   listed(list: ClientListName): void
@@ -133,7 +133,7 @@ export type Telemetry = UpstreamTelemetry & {
   delayed(policy: Policy, durationMs: number): void
   /** Units of a policy with `lease` were taken ahead, used by requests without asking the store, or given back unused. */
   leaseChanged(policy: Policy, change: LeaseChange, units: number): void
-  /** Beside `decided`: the request was counted, and more than 80 % of what the policy allows the client is used. */
+  /** The request was counted, and has used more than 80 % of the client's quota. Called in addition to `decided`. */
   nearLimit(policy: Policy): void
   /** A response did not state the cost of its request, although the policy reads it: the reserved units, or an estimate, count. */
   costUnreadable(policy: Policy, reason: UnreadCost): void
@@ -145,7 +145,7 @@ export type Telemetry = UpstreamTelemetry & {
   deviceIssued(policy: Policy): void
   /** Once for each policy with plans that applies: the name of the client's plan, `none`, or `unknown` for a plan of another name. */
   planRead(policy: Policy, plan: string): void
-  /** A request counts by its client's address, also or only, under a policy that counts by what the body says. */
+  /** A request counts by its client's address, too or only, under a policy that counts by the body. */
   keyUnread(policy: Policy, reason: UnreadKey): void
   /** Once for each token that a rule counts by. */
   tokenRead(outcome: TokenOutcome): void
@@ -160,7 +160,7 @@ export type Telemetry = UpstreamTelemetry & {
   breakerChanged(state: 'closed' | 'open', node: string): void
   /** Redis has evicted so many keys, whosoever they were, since it was started. */
   storeEvicted(keys: number): void
-  /** An operator has reset what a client had used up. */
+  /** An operator has reset a client's counter. */
   clientReset(): void
   /** The policy's `ban` has banned a client. */
   clientBanned(policy: Policy): void
@@ -175,15 +175,14 @@ export type Telemetry = UpstreamTelemetry & {
   /** An exception that is a bug, answered with 500 or caught at the edge of the process. */
   errorCaught(place: ErrorPlace): void
   /**
-   * The tables of limits and routes have changed: new names are counted from 0, and of rules and routes that are gone
-   * nothing is told any more.
+   * The tables of limits and routes have changed: new names are counted from 0, and those of removed rules and routes are dropped.
    *
    * @param routes their names
    */
   tableChanged(policies: readonly Policy[], routes: readonly string[]): Steps<void>
   /** Called once for each table at start; `read` is called when metrics are asked for, and must be cheap. */
   observeTable(name: string, read: () => TableUse): void
-  /** As `observeTable`, of the lists of addresses. */
+  /** Does what `observeTable` does, for the lists of addresses. */
   observeLists(read: () => readonly ListUse[]): void
   /** Called once at start; `read` is called when metrics are asked for, and must be cheap. */
   observeServers(read: () => readonly ServersUse[]): void

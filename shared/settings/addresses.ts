@@ -33,7 +33,7 @@ export const upstreamBaseUrl: Kind<string> = {
   show: showUrl,
 }
 
-/** Nothing that `new URL` would silently mend or drop passes. */
+/** Whether the text is a base URL. Text that `new URL` would silently repair or drop is rejected. */
 function isBaseUrl(text: string): boolean {
   const [whole, path = '/'] = /^https?:\/\/[^\s/\\?#@]+(\/[^\s\\?#]*)?$/.exec(text) ?? []
   if (whole === undefined || !URL.canParse(text)) return false

@@ -5,7 +5,7 @@ export function withoutMark(text: string): string {
 
 const mark = Buffer.from('\u{feff}')
 
-/** As `withoutMark`, for bytes. */
+/** Does what `withoutMark` does, for bytes. */
 export function withoutMarkBytes(bytes: Buffer): Buffer {
   return bytes.subarray(0, mark.length).equals(mark) ? bytes.subarray(mark.length) : bytes
 }

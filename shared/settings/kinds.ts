@@ -9,7 +9,7 @@ export function text(needs: string, accepts: (text: string) => boolean): Kind<st
 /** The path of a file. A NUL can be in no path. */
 export const filePath = text('the path of a file', (path) => path !== '' && !path.includes('\0'))
 
-/** One of a few words. */
+/** Accepts one of a few words. */
 export function oneOf<Word extends string>(words: readonly Word[]): Kind<Word> {
   const needs = `one of ${words.join(', ')}`
   return { needs, schema: z.enum(words, `needs ${needs}`) }
@@ -32,7 +32,7 @@ export const flag: Kind<boolean> = {
   fromText: (text) => booleans.get(text) ?? text,
 }
 
-/** As `flag`, in any letter case, which OpenTelemetry's specification wants. */
+/** Accepts what `flag` accepts, in any letter case, as OpenTelemetry's specification demands. */
 export const flagInAnyCase: Kind<boolean> = {
   ...flag,
   fromText: (text) => booleans.get(text.toLowerCase()) ?? text,
@@ -48,7 +48,7 @@ export function wholeNumber(min: number, max: number): Kind<number> {
   return { needs, schema: z.int({ error }).min(min, { error }).max(max, { error }), fromText: numberFromText }
 }
 
-/** A variable's text as a number where it is a whole one, plainly written; else as it is. */
+/** Converts a variable's text to a number if it is a plainly written whole one; else returns it unchanged. */
 export function numberFromText(text: string): unknown {
   return /^-?(0|[1-9]\d*)$/.test(text) ? Number(text) : text
 }
@@ -99,7 +99,7 @@ export const longDuration = duration('1s', '365d', ['s', 'm', 'h', 'd'])
 const unitWords =
   /^(\d{1,12})?\s*(?:(ms|millis|milliseconds?)|(s|secs?|seconds?)|(m|mins?|minutes?)|(h|hrs?|hours?)|(d|days?)|(w|weeks?))\.?$/i
 
-/** `15 minutes`, `1 hour`, `day`: as it is written here. */
+/** A hint for durations such as `15 minutes`, `1 hour` or `day`: how it is written here. */
 function hintFor(text: string, units: readonly Unit[]): string {
   const found = unitWords.exec(text.trim())
   if (!found) return ''

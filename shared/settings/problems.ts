@@ -15,7 +15,7 @@ export type Source = {
   readonly placeOf: (path: readonly PropertyKey[]) => Place
   /** Shows the value that was given under a name, the first of the path. */
   readonly show: (name: string, value: unknown, path: readonly PropertyKey[]) => string
-  /** What to say of a field that the schema does not know, the last of the path, and which sibling fields were probably meant. */
+  /** Describes a field that the schema does not know, the last of the path, and names the sibling fields that were probably meant. */
   readonly problemOfUnknown: (
     path: readonly PropertyKey[],
   ) => Problem & { readonly meant?: readonly string[] }
@@ -26,8 +26,8 @@ export function problemAt({ label, line }: Place, text: string): Problem {
 }
 
 /**
- * Turns the schema's issues into problems that say the place, the value as given and what would be right. An issue whose
- * message begins with "needs" is about a value; any other message is a sentence of its own.
+ * Turns the schema's issues into problems with the place, the given value and the right form. An issue whose message begins with "needs"
+ * is about a value; any other message is a sentence of its own.
  */
 export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source): Problem[] {
   const all = issues.flatMap(innermost)
@@ -53,7 +53,7 @@ export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source):
 
 const missing = 'missing'
 
-/** Of a value that fits none of several forms, the issues within the form that it was plainly meant to have. */
+/** Returns, for a value that fits none of several forms, the issues within the form that it plainly is. */
 function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const isOther = (form: z.core.$ZodIssue[]): boolean =>
@@ -84,7 +84,7 @@ export function showValue(value: unknown): string {
   return 'a mapping'
 }
 
-/** Text of whatever length, cut to what a message can hold. */
+/** Truncates a text of any length to fit into a message. */
 export function shorten(text: string): string {
   return text.length > 120 ? `${text.slice(0, 120)}…` : text
 }

@@ -1,7 +1,7 @@
 import { constants, readFileSync, statSync, type Stats } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 
-/** More than any certificates, keys or responses need. */
+/** Maximum bytes, more than any certificates, keys or responses need. */
 const MAX_BYTES = 4 * 1024 * 1024
 
 /** Should the file become a pipe meanwhile, opening it does not wait for a writer. Windows has no such flag. */
@@ -18,7 +18,7 @@ export function readRegularFileSync(path: string, maxBytes = MAX_BYTES): Buffer 
   return readFileSync(path, { flag })
 }
 
-/** As `readRegularFileSync`, while requests are served. */
+/** Does what `readRegularFileSync` does, while requests are served. */
 export async function readRegularFile(path: string, maxBytes = MAX_BYTES): Promise<Buffer> {
   check(await stat(path), maxBytes)
   return readFile(path, { flag })

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { showValue } from './problems.ts'
 
-/** In place of a value that is a secret, or may be one. */
+/** Stands in messages for a value that is a secret, or may be one. */
 export const NOT_SHOWN = 'a value that is not shown'
 
 /**

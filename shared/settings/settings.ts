@@ -32,7 +32,7 @@ export function readSource<Schema extends z.ZodObject>(
 
 /** The values read for a settings table. */
 export type ReadSettings<Table extends SettingsTable> = {
-  /** Every setting but those with a problem; defaults included. */
+  /** Every setting without a problem, including defaults. */
   readonly values: Partial<SettingsOf<Table>>
   readonly problems: readonly Problem[]
   /** Where a setting was given, else the variable that would set it. */

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 
-/** One kind of value that people write in a variable or in a file: how to read it and how to speak of it. */
+/** One kind of value in a variable or in a file: how to read it and how messages describe it. */
 export type Kind<Value> = {
-  /** What would be right, as a message has it after "needs": `a whole number from 0 to 65535`. */
+  /** The right form, as a message has it after "needs": `a whole number from 0 to 65535`. */
   readonly needs: string
   /** Reads the value in the form that a file holds. Its issues say `needs …`. */
   readonly schema: z.ZodType<Value>
@@ -17,7 +17,7 @@ export type Setting<Value> = {
   readonly kind: Kind<Value>
   /** The default as a person would write it in a file; `undefined` without a default. */
   readonly initial: Written | undefined
-  /** What the setting does, for the reference and for editors. */
+  /** The effect of the setting, for the reference and for editors. */
   readonly meaning: string
   readonly environmentOnly: boolean
   /** A second name in the file. */

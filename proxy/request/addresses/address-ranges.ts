@@ -43,7 +43,7 @@ export function isPrivate(text: string): boolean {
   return address !== undefined && isInPrivateNetwork(address)
 }
 
-/** Of IPv6 perhaps with a zone, which does not matter here. */
+/** Parses an address. An IPv6 zone is ignored, as clients are not told apart by it. */
 function readAddress(text: string): IpAddress | undefined {
   const [address = ''] = text.split('%', 1)
   return isIP(text) === 0 ? undefined : parseAddress(address)

@@ -14,11 +14,11 @@ import {
 
 /** The client that a request comes from. */
 export type ClientAddress = {
-  /** Canonical text: IPv4 dotted, including that of a client behind NAT64, IPv6 as RFC 5952 has it, without a zone. */
+  /** The canonical text, without a zone: IPv4 dotted, including a client's behind NAT64, IPv6 as in RFC 5952. */
   readonly address: string
   /**
-   * What the client is counted by: the IPv4 address itself, or the network of an IPv6 address, such as `2001:db8::/64`.
-   * With a prefix of 128 bits, that is the IPv6 address itself.
+   * The key that the client counts under: its IPv4 address, or the network of its IPv6 address, such as `2001:db8::/64`. With a prefix of
+   * 128 bits, that is the IPv6 address itself.
    */
   readonly prefix: string
 }
@@ -77,7 +77,7 @@ const entryForms =
   /^(?:\[([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?)$/i
 
 export type AddressOptions = {
-  /** Where trusted proxies name their client, in lower case. Default `x-forwarded-for`. */
+  /** The header in which trusted proxies name their client, in lower case. Default `x-forwarded-for`. */
   readonly header?: string
   /** Leading bits of an IPv6 address that clients are counted by, 32 to 128. Default 64. */
   readonly ipv6Prefix?: number
@@ -193,7 +193,7 @@ export function peerOf(request: ClientRequest, options: PeerOptions): Peer | und
   return peer
 }
 
-/** What all requests of a connection share. */
+/** The socket that all requests of a connection share. */
 export function connectionOf(request: ClientRequest): Socket {
   return request.socket
 }

@@ -33,7 +33,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   return bits <= 128 ? { address, bits } : undefined
 }
 
-/** Reads an address or a CIDR of clients. Inside the prefix of NAT64 it is that of the IPv4 clients, as `withoutNat64` has them. */
+/** Parses an address or a CIDR of clients. Inside the prefix of NAT64 it becomes that of the IPv4 clients, as by `withoutNat64`. */
 export function parseClientRange(text: string): AddressRange | undefined {
   const range = parseAddressRange(text)
   if (!range || range.bits <= NAT64_BITS) return range
@@ -42,9 +42,9 @@ export function parseClientRange(text: string): AddressRange | undefined {
 }
 
 /**
- * The IPv4 address in an address of NAT64's well-known prefix, `64:ff9b::/96` (RFC 6052 section 2.1): translators give it to an IPv4
- * client. Every other address is returned as it is, also one with an IPv4 address that is not global, which no translator makes (section
- * 3.1): nobody becomes an address of this machine or of a private network.
+ * Returns the IPv4 address in an address of NAT64's well-known prefix, `64:ff9b::/96` (RFC 6052 section 2.1), which translators give to
+ * an IPv4 client. Returns every other address unchanged, including one with an IPv4 address that is not global, which no translator makes
+ * (section 3.1): nobody becomes an address of this machine or of a private network.
  */
 export function withoutNat64(address: IpAddress): IpAddress {
   if (address[0] !== 0x64 || !isInRange(address, nat64)) return address
@@ -201,7 +201,7 @@ function longestZeroRun(address: IpAddress): { start: number; length: number } {
 
 const NAT64_BITS = 96
 const nat64: AddressRange = { address: [0x64, 0xff9b, 0, 0, 0, 0, 0, 0], bits: NAT64_BITS }
-/** Of IPv4: this network, private, of carriers, loopback, of a link, and all from multicast on (RFC 6890). */
+/** IPv4 networks that are not global (RFC 6890): this network, private, carriers', loopback, link-local, and all from multicast on. */
 const notGlobal = [
   '0.0.0.0/8',
   '10.0.0.0/8',

@@ -6,13 +6,13 @@ import { formatAddress, parseAddress } from './ip-address.ts'
 const RENEW_MS = 60_000
 const RETRY_MS = 5_000
 
-/** For so long after its last answer a name keeps its addresses where its server does not answer. */
+/** Milliseconds after the last answer for which a name keeps its addresses while its server does not answer. */
 const KEEP_MS = 300_000
 
-/** Addresses of one name that are trusted. */
+/** Maximum addresses of one name that are trusted. */
 const MAX_ADDRESSES = 256
 
-/** The name has no address, says its server. Any other error is that of a lookup that did not come to an end. */
+/** Codes of a server's answer that the name has no address. Any other error means that the lookup did not complete. */
 const noSuchHost = new Set(['ENOTFOUND', 'ENODATA'])
 
 type Host = {
@@ -145,7 +145,7 @@ export class TrustedHosts {
   }
 }
 
-/** In the form in which peers are compared: without a zone, IPv4 dotted. */
+/** The form in which peers are compared: without a zone, IPv4 dotted. */
 function canonical(text: string): string[] {
   const address = parseAddress(text.split('%', 1)[0] ?? '')
   return address ? [formatAddress(address)] : []

@@ -3,7 +3,7 @@ import { isPrivate } from './address-ranges.ts'
 
 /** Requests of one peer before the warning: a few such headers prove nothing. */
 const enoughRequests = 100
-/** Peers whose requests are counted. Load balancers of one gateway are fewer. */
+/** Maximum number of peers whose requests are counted; one gateway has fewer load balancers. */
 const maxPeers = 64
 
 /**

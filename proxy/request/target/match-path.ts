@@ -11,13 +11,13 @@ export type MatchPaths = {
   /** The path as the most lenient backend reads it. No empty and no dot segments; no slash at the end but of `/`. */
   readonly matchPath: string
   /**
-   * What other backends make of the same path, where that differs. Mostly the shared empty list. `/users//` is `/users/`
-   * with an empty name at its end, which some routers take for `/users/:id`; an empty name in the middle is one too.
+   * The readings of other backends, where they differ; mostly the shared empty list. `/users//` is `/users/` with an empty name at its
+   * end, which some routers take for `/users/:id`; an empty name in the middle is one too.
    */
   readonly otherMatchPaths: readonly string[]
   /**
-   * Of these, paths that end before a dot of the last segment other than its last one. Rules match them, but a `:name` at their end has
-   * no value there: all names that begin with `anna.` would be one.
+   * Readings that end before a dot of the last segment other than its last one. Rules match them, but a `:name` at their end has no value
+   * there: all names that begin with `anna.` would be one.
    */
   readonly shortened?: ReadonlySet<string> | undefined
 }
@@ -48,7 +48,7 @@ const control = /[\0-\x1f\x7f]/
 const MAX_WORK = 1 << 18
 const MAX_WORK_OF_SHORTEST = 16 * 1024
 const MAX_WORK_PER_BYTE = 160
-/** Of a spelling and of a reading, in addition to their length. */
+/** Work units of a spelling and of a reading, in addition to their length. */
 const WORK_OF_SPELLING = 64
 const WORK_OF_READING = 16
 
@@ -143,7 +143,7 @@ function addReadings(found: Found, text: string): string | undefined {
 
 /** Adds how one server may read a path. */
 function addReadingsOfOne(found: Found, text: string): string | undefined {
-  /** With whether one may climb above the root. */
+  /** By spelling, whether one may climb above the root. */
   const spellings: SpelledTexts = new Map()
   addSpellings(text, found.spelled, (spelling, isRelative) => {
     found.workLeft -= WORK_OF_SPELLING + spelling.length
@@ -219,7 +219,7 @@ function addReading(found: Found, reading: string): void {
   found.shortened.delete(reading)
 }
 
-/** Of a path in which only a slash or an extension at the end can be read in several ways. Folded already. */
+/** Returns the readings of a path, already folded, in which only a slash or an extension at the end can be read in several ways. */
 export function plainMatchPaths(path: string, hasFormat: boolean): MatchPaths {
   if (path === '/') return { matchPath: path, otherMatchPaths: rootWithEmptyName, shortened: undefined }
   const isDirectory = path.endsWith('/')

@@ -5,7 +5,7 @@ const parameter = /;[^/]*/g
 const parameterOrEscaped = /(?:;|%3b)[^/]*/g
 const fromParameter = /;[^]*/
 const fromParameterOrEscaped = /(?:;|%3b)[^]*/
-/** With a scheme or without; browsers skip more slashes, RFC 3986 reads an empty host between them. */
+/** A host in a path, with a scheme or without; browsers skip more slashes, RFC 3986 reads an empty host between them. */
 const authorities = [/\/\/+[^/]*/, /\/[a-z][a-z0-9+.-]*:\/\/+[^/]*/, /\/[a-z][a-z0-9+.-]*:\/\/[^/]*/]
 
 type AddSpelling = (spelling: string, isRelative: boolean) => void
@@ -101,7 +101,7 @@ function addParameterReadings(text: string, isRelative: boolean, add: AddSpellin
   add(withoutLastParameters(text, fromParameterOrEscaped), isRelative)
 }
 
-/** Not one expression for the whole: it would begin anew at each of thousands of `;`. */
+/** Removes the last segments' parameters step by step: one expression would start again at each of thousands of `;`. */
 function withoutLastParameters(text: string, parameters: RegExp): string {
   const lastSegment = text.lastIndexOf('/') + 1
   return text.slice(0, lastSegment) + text.slice(lastSegment).replace(parameters, '')

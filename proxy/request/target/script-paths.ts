@@ -12,12 +12,12 @@ export function mayHaveScript(path: string): boolean {
   return (path.indexOf('.') < path.lastIndexOf('/') || path.includes('/index.')) && hasScript.test(path)
 }
 
-/** Of the scripts in one path, as many are considered. */
+/** Maximum scripts that are considered in one path. */
 const maxScripts = 4
 
 /**
- * Behind a script stands its PATH_INFO: `/login.php/x` is `/login.php`, and to a front controller `/index.php/x` is `/x`. The
- * index of a directory is the directory.
+ * Returns the paths to scripts. A script may be followed by its PATH_INFO: `/login.php/x` is `/login.php`, and to a front controller
+ * `/index.php/x` is `/x`. The index of a directory is the directory.
  *
  * @param names the segments of a path, without empty ones
  * @returns the segments of other paths that it may be
@@ -35,7 +35,7 @@ export function scriptPaths(names: readonly string[]): string[][] {
   return paths
 }
 
-/** At as many dots of a name, from the first on, an extension may begin, and at the last one. */
+/** Maximum extensions of a name: they begin at its first dots, and at the last one. */
 const MAX_EXTENSIONS = 8
 const none: readonly string[] = Object.freeze([])
 

@@ -12,9 +12,9 @@ import {
 } from './match-path.ts'
 import { mayHaveScript } from './script-paths.ts'
 
-/** What a request asks for: as it was sent but for dot segments, and in all ways in which it may be read. */
+/** The target of a request: as it was sent except for dot segments, and in all ways in which it may be read. */
 export type Target = MatchPaths & {
-  /** As forwarded: begins with `/`, without dot segments and the query; `*` for `OPTIONS *`. */
+  /** The path as it is forwarded: begins with `/`, without dot segments and the query; `*` for `OPTIONS *`. */
   readonly path: string
   /** Path and query for the backend's request line: visible ASCII only. */
   readonly forwardTarget: string
@@ -24,7 +24,7 @@ export type Target = MatchPaths & {
   readonly authority: string | undefined
 }
 
-/** What else a target depends on. */
+/** Further inputs of a target. */
 export type TargetOptions = {
   /** The headers of the request. */
   readonly headers: IncomingHttpHeaders
@@ -33,7 +33,7 @@ export type TargetOptions = {
 }
 
 const beyondVisibleAscii = /[^\x21-\x7e]/
-/** But for extensions, which depend on the method. */
+/** Characters of paths that have several readings; extensions depend on the method as well. */
 const notPlain = /[^a-zA-Z0-9\-_~!$'()*+,=:@./]|\/(?:[/.]|cgi-bin\/)|\.(?:\/|$)/i
 const url = /^\/+[a-z][a-z0-9+.-]*:[/\\]{2}/i
 const absoluteForm = /^https?:\/\/([^/?]*)/i
@@ -42,9 +42,9 @@ const escapedControl = /%(?:[01][0-9a-f]|7f)/i
 const noHeaders: TargetOptions = { headers: {} }
 
 /**
- * Reads a request target (RFC 9112 section 3.2). It stays as sent, byte for byte, but for dot segments in its path, which
- * are resolved; an absolute form is reduced to its path. The query stays as sent too, with its `?` even when it is empty; a
- * broken escape in it is the backend's to judge.
+ * Reads a request target (RFC 9112 section 3.2). It stays as sent, byte for byte, except that dot segments in its path are resolved, and
+ * an absolute form is reduced to its path. The query stays as sent too, with its `?` even when it is empty; a malformed escape in it is
+ * for the backend to judge.
  *
  * @param method as sent: `*` is a target of OPTIONS only, and CONNECT has none that can be forwarded
  * @param raw the target as it came, one character a byte
@@ -102,7 +102,7 @@ function isLegal(raw: string): boolean {
   return !beyondVisibleAscii.test(raw) && !raw.includes('#')
 }
 
-/** With GET and HEAD an extension names another file, unless the backend may take them for another method. */
+/** Whether an extension may be dropped. With GET and HEAD it names another file, unless the backend may take them for another method. */
 function hasFormat(method: string, { headers }: TargetOptions): boolean {
   if (method !== 'GET' && method !== 'HEAD') return true
   for (const name of methodOverrideFields) if (headers[name] !== undefined) return true

@@ -1,4 +1,4 @@
-/** Of one `Content-Type`, or of all lines of it together. */
+/** The charsets of one `Content-Type`, or of all lines of it together. */
 const mention = /charset/gi
 /** Names of UTF-8 and ASCII, with what programs write in place of them. */
 export const utf8Names = /utf[-_]?8(?:mb4)?|(?:us-)?ascii/
@@ -17,9 +17,9 @@ const ofAscii =
 
 /** Charsets that a `Content-Type` names. */
 export type NamedCharsets = {
-  /** Some that is not UTF-8, of which ASCII is a part. */
+  /** Whether a charset other than UTF-8 is named that has ASCII as a part. */
   readonly hasOther: boolean
-  /** Some but for UTF-8 and Latin-1, in which ASCII is written as itself: Windows-1252, KOI8-R, Shift JIS. */
+  /** Whether a charset other than UTF-8 and Latin-1 is named that writes ASCII as itself: Windows-1252, KOI8-R, Shift JIS. */
   readonly hasLegacy: boolean
   /**
    * Any other, but for UTF-16. In UTF-7, ISO-2022, EBCDIC or Python's `unicode_escape`, which frameworks decode,
@@ -46,11 +46,11 @@ export function charsetsIn(contentType: string): NamedCharsets {
   }
 }
 
-/** Of nearly all requests that have one: no charset, or UTF-8. */
+/** The type of nearly all requests that have one: without a charset, or with UTF-8. */
 const usualType = /^[\w/+.-]*(?:; ?charset=utf-8)?$/i
 const beyondAscii = /[\x80-\xff]|%(?:25)*[89a-f]|content-transfer-encoding/i
 
-/** Whether a text may have other characters than those of ASCII: as they are, in escapes, or in a part in base64. */
+/** Whether a text may have characters other than ASCII: literal, in escapes, or in a part in base64. */
 export function isBeyondAscii(text: string): boolean {
   return beyondAscii.test(text)
 }

@@ -148,7 +148,7 @@ const marks: Readonly<Record<string, string>> = {
   z: '\u1de6',
 }
 
-/** Others, each behind the letters that it is. */
+/** Further marks, each after the letters that it stands for. */
 const otherMarks = `
   ae\u1dd4 ao\u1dd5 av\u1dd6 ə\u1dea ʀ\u1de2 ʃ\u1def ɑ\u1de7 ɢ\u1ddb ɴ\u1de1 ʍ\u1ac0 ʟ\u1dde ᴍ\u1ddf ꝯ\u1dd2 ꞵ\u1de9
   ꬸ\u1dec а\u2df6 б\u2de0 в\u2de1 г\u2de2 д\u2de3 е\u2df7 є\ua674 ж\u2de4 з\u2de5 и\ua675 і\ua676 к\u2de6 л\u2de7
@@ -177,7 +177,7 @@ function wordsOf(text: string): string[] {
   return text.trim().split(/\s+/)
 }
 
-/** Each with its digit. */
+/** Pairs of a numeral and its digit. */
 function digitsOf(numeral: string): (readonly [string, string])[] {
   const [start = '', digits = ''] = numeral.split(':')
   const [first = 0, last = first] = digits.split('-').map(Number)
@@ -192,12 +192,12 @@ const others = [...usual.keys()]
 const otherLetter = new RegExp(`[${others.filter((other) => !isMark.test(other)).join('')}]`, 'gu')
 const markLetter = new RegExp(`[${others.filter((other) => isMark.test(other)).join('')}]`, 'gu')
 
-/** With `o` for `ø`. */
+/** Replaces letters such as `ø` by the usual ones, `o`. */
 export function withUsualLetters(text: string): string {
   return text.replace(otherLetter, (letter) => usual.get(letter) ?? letter)
 }
 
-/** With letters for marks that are letters, or the text itself. */
+/** Replaces marks that stand for letters by these; returns the text itself if there are none. */
 export function withMarksAsLetters(text: string): string {
   return text.replace(markLetter, (letter) => usual.get(letter) ?? letter)
 }

@@ -1,7 +1,7 @@
 import { withMarksAsLetters, withUsualLetters } from './comparable-letters.ts'
 import { plainDigits } from './number-values.ts'
 
-/** Of text that gets longer as it is taken apart; no name of an account has so many characters. */
+/** Maximum characters of a text that grows as it is decomposed; no name of an account has so many. */
 const MAX_CHARACTERS = 4096
 
 /**
@@ -23,7 +23,7 @@ export function comparableTexts(text: string): readonly string[] {
 }
 
 /**
- * What some databases compare besides, which have one character for all beyond the Basic Multilingual Plane: `𝒶nna` is `🍣nna` to them.
+ * The text for databases that have one character for all beyond the Basic Multilingual Plane: `𝒶nna` is `🍣nna` to them.
  *
  * @param text as of `comparableTexts`
  * @returns undefined for a text without such characters
@@ -56,7 +56,7 @@ function spaced(text: string): string {
 const rareCharacters = /[\u{10000}-\u{10ffff}\uFFFD]/gu
 const rareStandIn = '\u{20000}'
 const isPlain = /^(?:[!-~]| (?! ))*$/
-/** To WordPress, and to Rails with `squish`, one space. */
+/** Blanks that WordPress, and Rails with `squish`, replace by one space. */
 const blanks = /\s+/g
 const isAscii = /^[\0-\x7f]*$/
 const controls = /[\0-\x08\x0e-\x1f\x7f]/g
@@ -64,8 +64,8 @@ const controls = /[\0-\x08\x0e-\x1f\x7f]/g
 const iotaMark = '\u0345'
 /** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */
 const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\0-\x08\x0e-\x1f\x7f-\x9f\uFFFD]/gu
-/** Those of `unseenLetters` that NFKC makes a space with a mark: a second reading keeps the space. */
+/** Members of `unseenLetters` that NFKC turns into a space and a mark: a second reading keeps the space. */
 const marksOnBlanks = /[\ufc5e-\ufc63\ufe70\ufe72\ufe74\ufe76\ufe78\ufe7a\ufe7c\ufe7e]/
-/** Nothing to the collations of Unicode, though NFKD makes characters of some: marks of Arabic and others, alone or on a space. */
+/** Letters that Unicode's collations ignore, though NFKD makes characters of some: marks of Arabic and others, alone or on a space. */
 const unseenLetters =
   /[\u0640\u06de\u07fa\u0824\u0828\u180a\u1cd3\u1cf2\u1cf3\ufc5e-\ufc63\ufcf2-\ufcf4\ufe70-\ufe7f]/g

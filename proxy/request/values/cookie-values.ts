@@ -34,7 +34,7 @@ export function cookieValues(header: string, name: string, most: number, isNumbe
 }
 
 /**
- * Where the first cookie begins that some backend takes for the one with this name; undefined without any.
+ * The place of the first cookie that some backend takes for the one with this name; undefined if there is none.
  *
  * @param text cookies, or one of them
  */
@@ -66,7 +66,7 @@ const maxEscapedNames = 4
 
 type Ending = 'semicolon' | 'comma' | 'blank' | 'ampersand' | 'unusual'
 
-/** By the code of a character. */
+/** By character code. */
 const endings: readonly (Ending | undefined)[] = Array.from({ length: 256 }, (_, code) => {
   const character = String.fromCharCode(code)
   if (character === ';') return 'semicolon'
@@ -76,7 +76,7 @@ const endings: readonly (Ending | undefined)[] = Array.from({ length: 256 }, (_,
   return /[^!-~]|["[\\\]]/.test(character) ? 'unusual' : undefined
 })
 
-/** Of these the value is whole, of the others cut short. */
+/** Endings after a complete value; the others truncate it. */
 const endsWhole: ReadonlySet<Ending> = new Set(['semicolon', 'comma', 'blank'])
 /** A truncated value with neither a letter nor a digit names nobody, such as the `{` of JSON. */
 const isName = /[0-9A-Za-z]/
@@ -104,7 +104,7 @@ function startOfName(header: string, end: number): number {
   return start
 }
 
-/** Where the part of a name without unusual characters begins; `end` if there is no such part. */
+/** The place of the name's last part without unusual characters; `end` if there is no such part. */
 function startAfterUnusual(header: string, end: number, start: number): number {
   let at = end
   while (at > start && endings[header.charCodeAt(at - 1)] !== 'unusual') at -= 1
@@ -119,7 +119,9 @@ const upTo = {
   unusual: ['unusual'],
 } as const satisfies Readonly<Record<string, readonly Ending[]>>
 
-/** To the backends to which a cookie begins here, a value ends where each of these has come, at the latest, or at a semicolon. */
+/**
+ * The latest endings of a value for backends to which a cookie begins here: it ends at each of these at the latest, or at a semicolon.
+ */
 function latestEndings(header: string, start: number): readonly Ending[] {
   const at = skipBlanksBack(header, start)
   const before = at === 0 ? 'semicolon' : endings[header.charCodeAt(at - 1)]
@@ -180,7 +182,7 @@ function addWithoutBlanksBehind(values: DecodedValues, value: string): void {
   if (/[\x85\xa0]/.test(value.slice(end))) values.add(value)
 }
 
-/** After the closing quote, or the last escaped one if there is no other (WebOb); undefined without any. */
+/** The place after the closing quote, or after the last escaped one if there is no other (WebOb); undefined without any. */
 function endOfQuoted(header: string, start: number): number | undefined {
   let lastEscaped: number | undefined
   for (let at = start + 1; at < header.length; at++) {

@@ -31,7 +31,7 @@ export class DecodedValues {
     this.#reading = reading
   }
 
-  /** More values than the caller asked for. */
+  /** Whether there are more values than the caller asked for. */
   get isFull(): boolean {
     return this.#values.size > this.#most
   }

@@ -15,7 +15,7 @@ export function unescapedTexts(text: string): readonly string[] {
   ]
 }
 
-/** With a character for each byte. */
+/** Decodes escapes once, to one character a byte. */
 function decodedOnce(text: string): string {
   return text.replaceAll(/%([\da-f]{2})/gi, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),

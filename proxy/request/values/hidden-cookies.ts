@@ -35,7 +35,7 @@ export function hideCookies(names: readonly string[]): HiddenCookies {
   }
 }
 
-/** Undefined if nothing is left. */
+/** Returns undefined if nothing is left. */
 function withoutHidden(pair: string, isMeant: NameTest): string | undefined {
   const start = findCookie(pair, isMeant)
   if (start === undefined) return pair
@@ -47,7 +47,7 @@ function withoutHidden(pair: string, isMeant: NameTest): string | undefined {
 
 const separators = /^[,&\s]$/
 
-/** To browsers a cookie without a name, as in `Set-Cookie: =a=b`, is one whose text they send alone: `a=b`. */
+/** The name in a `Set-Cookie`. Browsers send a cookie without a name, as in `Set-Cookie: =a=b`, as its text alone: `a=b`. */
 function nameInSetCookie(value: string): string {
   const [pair = ''] = value.split(';', 1)
   const [, name = ''] = /^[\s=]*([^=]*)/.exec(pair) ?? []

@@ -21,7 +21,10 @@ export function jsonCookieText(sent: string): string | undefined {
   }
 }
 
-/** Undefined for values that are false in JavaScript, which cookie-parser leaves as they are. To some an array of one text is that text. */
+/**
+ * Returns undefined for values that are false in JavaScript, which cookie-parser leaves as they are. An array of one text becomes that
+ * text, as some backends do.
+ */
 function textOf(value: unknown): string | undefined {
   if (Array.isArray(value)) return value.join()
   if (typeof value === 'number') return value === 0 ? undefined : String(value)

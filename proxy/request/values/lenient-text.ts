@@ -30,7 +30,10 @@ export function decodedText(sent: string, isQuoted: boolean): string {
   return withoutBlanksAround(shown)
 }
 
-/** As `trim`, and without NULs (PHP, Java), control characters (Java) and further blanks of Python, Go and older versions of .NET. */
+/**
+ * Trims as `trim` does, and removes NULs (PHP, Java), control characters (Java) and further blanks of Python, Go and older versions of
+ * .NET.
+ */
 function withoutBlanksAround(text: string): string {
   let start = 0
   let end = text.length

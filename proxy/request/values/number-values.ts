@@ -26,7 +26,7 @@ export function numberValues(text: string, isNumber: boolean): readonly string[]
 }
 
 const isPlainNumber = /^(?:0|[1-9]\d*)$/
-/** With blanks that `trim` leaves, or digits of other scripts. */
+/** Characters of numbers with blanks that `trim` leaves, or digits of other scripts. */
 const mayBeWritten = /[^!-~]/
 const signed = /^([+-]?)(\.?\d[^]*)$/
 const decimal = /^([\d_]*)(\.\d*)?(e[+-]?\d+)?/
@@ -77,7 +77,7 @@ function addDecimal(values: Set<string>, digits: string, float: string | undefin
   if (converted > Number(MAX_INT64)) addLargest(values)
 }
 
-/** What PHP's `intval` makes of more than that; with a minus, one more. */
+/** The maximum of PHP's `intval`, which larger numbers become; with a minus, it is one more. */
 const MAX_INT64 = '9223372036854775807'
 
 function addLargest(values: Set<string>): void {
@@ -114,7 +114,7 @@ export function plainDigits(text: string): string {
 
 const isDigit = /\p{Nd}/u
 
-/** What Python's `int` takes for blanks too. */
+/** Trims the blanks of Python's `int`. */
 function withoutBlanksAround(text: string): string {
   let start = 0
   let end = text.length

@@ -9,9 +9,9 @@ const backslash = 0x5c
 const lowerU = 0x75
 
 /**
- * Takes out whatever some backend takes out: escapes (`%41`, `%u0041`), `+` for a space, and quotes with what a backslash
- * escapes in them. Each is repeated until nothing changes, in a few passes over the bytes: for thousands of escapes regular
- * expressions take ten times as long.
+ * Removes whatever some backend removes: escapes (`%41`, `%u0041`), `+` for a space, and quotes with what a backslash escapes in them.
+ * Each step is repeated until nothing changes, in a few passes over the bytes: for thousands of escapes regular expressions take ten
+ * times as long.
  *
  * @param sent a character for each byte
  * @param isQuoted `"` and `\` are not part of the text
@@ -125,7 +125,7 @@ function octalAt(bytes: Buffer, start: number): number {
   return value
 }
 
-/** At most three bytes for the six of `%u0041`. Lone surrogates become U+FFFD, as `Buffer.from` has it. */
+/** Writes a UTF-16 unit as UTF-8: at most three bytes for the six of `%u0041`. Lone surrogates become U+FFFD, as with `Buffer.from`. */
 function putUtf8(bytes: Buffer, at: number, unit: number): number {
   const code = unit >= 0xd800 && unit <= 0xdfff ? 0xfffd : unit
   if (code < 0x80) {

@@ -4,9 +4,9 @@ import { decodedText } from './lenient-text.ts'
 export type NameTest = (sent: string) => boolean
 
 /**
- * Compares the names of query parameters and cookies as lenient backends do: letter case is ignored (ASP.NET), escapes are
- * decoded, blanks and dots are `_` (PHP), and of `user[x]`, which is a member of `user`, the name is `user`. So it is of
- * `[user]` (qs), `]user`, `user]` and `[[user]]` (Rack 2).
+ * Compares the names of query parameters and cookies as lenient backends do: letter case is ignored (ASP.NET), escapes are decoded,
+ * blanks and dots become `_` (PHP), and `user[x]`, a member of `user`, has the name `user`. So have `[user]` (qs), `]user`, `user]` and
+ * `[[user]]` (Rack 2).
  *
  * @param name as the limits table has it
  */

@@ -4,8 +4,8 @@ import type { DecisionOutcome } from '../telemetry.ts'
 /** The activity of a process on the operators' page: a part of the metrics that costs little to read twice a second. */
 export type Activity = {
   /**
-   * By policy, since the process was started; without policies that have counted nothing, which are most of thousands. Pairs, as names may
-   * be those of any object's members.
+   * Decisions by policy since the process started, without policies that have counted nothing, which are most of thousands. They are
+   * pairs, as names may be those of any object's members.
    */
   readonly decisions: readonly (readonly [policy: string, Readonly<Record<DecisionOutcome, number>>])[]
   /** Finished requests by the first digit of the status; 0: the client left before. */

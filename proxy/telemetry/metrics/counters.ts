@@ -31,19 +31,19 @@ import {
 
 /** The counts that the request path has reported so far. Only the telemetry made with it writes to it. */
 export type Counters = {
-  /** By the first digit of the status, 0 for a client that left before the response. */
+  /** By the first digit of the status, 0 for a client that disconnected before the response. */
   readonly requests: Float64Array
   readonly rejections: Record<Rejection, number>
   readonly lists: Record<ClientListName, number>
-  /** By the list that refused them, of which the settings name a few. */
+  /** By the list that denied the requests, of which the settings name a few. */
   readonly denials: Map<string, number>
   readonly crowdsecPolls: Record<PollOutcome, number>
-  /** Of the last poll that was done, in milliseconds of the wall clock; 0 before. */
+  /** When the last poll completed, in milliseconds of the wall clock; 0 before the first. */
   crowdsecPolledAtMs: number
   readonly policies: PolicyCounters
   readonly tokens: Record<TokenOutcome, number>
   readonly keySets: Record<KeySetOutcome, number>
-  /** By the name of the route, `default` for `upstream`: names come from the table of routes only. */
+  /** By route, `default` for `upstream`: names come from the table of routes only. */
   readonly upstreams: Map<string, UpstreamCounters>
   readonly errors: Record<ErrorPlace, number>
   readonly requestDuration: DurationHistogram

@@ -29,7 +29,7 @@ export function single(value: number): MetricValue[] {
   return [{ labels: {}, value }]
 }
 
-/** One value for each value of the label: `by('kind', { refused: 3, reset: 0 })`. */
+/** Makes one value for each value of the label: `by('kind', { refused: 3, reset: 0 })`. */
 export function by(label: string, counted: Readonly<Record<string, number>>): MetricValue[] {
   return Object.entries(counted).map(([labelValue, value]) => ({ labels: { [label]: labelValue }, value }))
 }

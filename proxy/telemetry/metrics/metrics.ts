@@ -19,25 +19,25 @@ export type ConfigState = {
   readonly isLastRight: boolean
   /** The mistakes of the last read, each with its place, if it was not valid. */
   readonly mistakes?: readonly string[]
-  /** When it was last valid, in milliseconds of the wall clock. */
+  /** When the list was last valid, in milliseconds of the wall clock. */
   readonly lastRightAtMs: number
 }
 
 export type Metrics = {
-  /** For the request path to report to. */
+  /** The telemetry that the request path reports to. */
   readonly telemetry: Telemetry
-  /** All metrics of this process now: those of the request path and those of Node. */
+  /** Takes the metrics of this process: those of the request path and those of Node. */
   takeSnapshot(): Promise<MetricSnapshot>
   /** The few of them that the operators' page reads twice a second. */
   readActivity(): Activity
-  /** What the last forwarded request says of the backend. */
+  /** Returns the state of the backend after the last forwarded request. */
   upstreamState(): UpstreamState
 }
 
 /**
- * Counts for the request path, and names the counters. The names begin with `sluice_`, and those of Node are there without
- * it too; the reference is in `docs/operations.md`. Label values come from the settings (policies, routes, plans, the hash of the
- * table), from Redis (nodes of a cluster) and from this program; nothing comes from requests.
+ * Counts for the request path, and names the counters. The names begin with `sluice_`, those of Node come without it too; the reference
+ * is in `docs/operations.md`. Label values come from the settings (policies, routes, plans, the hash of the table), from Redis (nodes of
+ * a cluster) and from this program; none comes from requests.
  *
  * @param readNode the metrics of Node itself, from `watchProcess('sluice_')`
  */
@@ -47,7 +47,7 @@ export function createMetrics(options: {
   readonly limitsEnabled: boolean
   readonly version: string
   readonly readNode: () => Promise<MetricSnapshot>
-  /** In the process that reads the settings. */
+  /** Set in the process that reads the settings. */
   readonly readConfig?: () => ConfigState
 }): Metrics {
   const counters = createCounters(options.policies)

@@ -15,23 +15,23 @@ import { createDurationHistogram, type DurationHistogram } from './histogram.ts'
 /** Counts by the name of a policy, which comes from the limits table: never longer than that. */
 export type PolicyCounters = {
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
-  /** Requests that were counted, and used more than 80 % of what their client may. */
+  /** Counted requests that used more than 80 % of their client's quota. */
   readonly nearLimits: Map<string, number>
-  /** Of policies under which requests wait for their turn. */
+  /** By policy under which requests wait for their turn. */
   readonly delays: Map<string, DurationHistogram>
-  /** Of policies that ban. */
+  /** By policy that bans. */
   readonly bans: Map<string, number>
-  /** Of policies that read what a request costs. */
+  /** By policy that reads the cost of requests. */
   readonly unreadableCosts: Map<string, Record<UnreadCost, number>>
-  /** Of policies that read from the request how much to reserve. */
+  /** By policy that reads from the request how much to reserve. */
   readonly unreadReserves: Map<string, Record<UnreadReserve, number>>
-  /** Of policies with `device`. */
+  /** By policy with `device`. */
   readonly devices: Map<string, Record<DeviceOutcome | 'issued', number>>
   /** Requests that count by address, as their body does not say for whom. */
   readonly unreadKeys: Map<string, Record<UnreadKey, number>>
-  /** Of policies with plans, by the plan: its own, `none` and `unknown`. */
+  /** By policy with plans, and by plan: its own, `none` and `unknown`. */
   readonly plans: Map<string, Record<string, number>>
-  /** Of policies with `lease`: units. */
+  /** Units by policy with `lease`. */
   readonly leases: Map<string, Record<LeaseChange, number>>
 }
 
@@ -84,7 +84,7 @@ export function createPolicyCounters(): PolicyCounters {
   }
 }
 
-/** Adds those of policies that are not there yet, at 0. */
+/** Adds counters of policies that have none yet, at 0. */
 export function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
   for (const policy of policies) {
     const { name } = policy

@@ -58,7 +58,7 @@ export function describePolicies(policies: PolicyCounters): Metric[] {
   ]
 }
 
-/** One value for each policy and each value of the label. */
+/** Makes one value for each policy and each value of the label. */
 function byPolicy(
   label: string,
   counted: ReadonlyMap<string, Readonly<Record<string, number>>>,

@@ -1,6 +1,6 @@
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 
-/** One number of a metric. `metricName` is given where it differs from the metric's: the parts of a histogram. */
+/** One number of a metric. `metricName` is set if it differs from the metric's: the parts of a histogram. */
 export type MetricValue = {
   readonly metricName?: string
   readonly labels: Readonly<Partial<Record<string, string | number>>>
@@ -17,12 +17,12 @@ export type Metric = {
   readonly values: readonly MetricValue[]
 }
 
-/** All metrics of one process at one instant. */
+/** The metrics of one process at one instant. */
 export type MetricSnapshot = readonly Metric[]
 
 export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
-/** Of this process: the watching cannot be ended, and each more would cost time at every turn and collection. */
+/** The registry of this process: its observers cannot be removed, and each further set would cost time at every turn and collection. */
 let watched: Registry | undefined
 
 /**
@@ -63,7 +63,7 @@ export async function renderMetrics(snapshots: readonly MetricSnapshot[]): Promi
   return aggregate(snapshots).metrics()
 }
 
-/** The totals of processes that have exited: the sum of what they counted. Their gauges say nothing any more. */
+/** The totals of processes that have exited: the sum of their counters. Their gauges are dropped. */
 export async function sumCounters(snapshots: readonly MetricSnapshot[]): Promise<MetricSnapshot> {
   const sum = await takeSnapshot(aggregate(snapshots))
   return sum.filter((metric) => metric.type === 'counter' || metric.type === 'histogram')

@@ -22,7 +22,7 @@ export function describeTables({ tables }: Counters): Metric[] {
   ]
 }
 
-/** Of several processes that read a list, those that read it worst. */
+/** Describes lists; if several processes read a list, by the one with the worst result. */
 export function describeLists(counters: Counters): Metric[] {
   const { denials, addressLists } = counters
   const lists = addressLists()

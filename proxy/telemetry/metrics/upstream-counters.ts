@@ -7,7 +7,7 @@ export type UpstreamState = 'available' | 'unavailable' | 'unknown'
 export type UpstreamCounters = {
   readonly failures: Record<UpstreamFailure, number>
   readonly duration: DurationHistogram
-  /** From the first health check on. */
+  /** Set from the first health check on. */
   probes: { passed: number; failed: number } | undefined
   state: UpstreamState
 }

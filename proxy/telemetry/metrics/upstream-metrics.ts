@@ -3,7 +3,7 @@ import { by, counter, gauge, histogram } from './metric.ts'
 import type { Metric, MetricValue } from './prometheus.ts'
 import { DEFAULT_UPSTREAM, type UpstreamCounters, type UpstreamState } from './upstream-counters.ts'
 
-/** Without those that nothing is sent to: where all backends are those of routes, there is no `default`. */
+/** Returns the backends that requests are sent to: if all are those of routes, there is no `default`. */
 function usedUpstreams(counters: Counters): (readonly [string, UpstreamCounters])[] {
   const inUse = new Set(counters.servers().map(({ upstream }) => upstream))
   return [...counters.upstreams].filter(

@@ -28,7 +28,7 @@ export type TracingOptions = Omit<SpanOptions, 'tracer'> & {
   readonly sampler: SamplerName
   /** The part of the traces that is recorded, 0 to 1; of samplers by ratio. */
   readonly samplerArg: number
-  /** For so long spans are collected before they are sent together. */
+  /** Milliseconds for which spans are collected before they are sent together. */
   readonly delayMs: number
   readonly version: string
   readonly log: Log
@@ -36,7 +36,7 @@ export type TracingOptions = Omit<SpanOptions, 'tracer'> & {
 
 /** How long the end of the process waits for the collector. */
 const FLUSH_MS = 2_000
-/** At most one line in this time says that the collector takes no spans. */
+/** At most one line per this time says that the collector does not accept spans. */
 const PACED_MS = 60_000
 
 /**

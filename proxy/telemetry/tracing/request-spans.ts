@@ -18,7 +18,7 @@ export type SpanOptions = {
   readonly scheme: 'http' | 'https'
   /** Host name and port of `upstream`. A route may have several servers, of which one is chosen later. */
   readonly upstream: { readonly address: string; readonly port: number }
-  /** Without it no span names a client. */
+  /** Whether spans may name clients. */
   readonly logAddresses: boolean
 }
 

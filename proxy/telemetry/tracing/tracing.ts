@@ -5,7 +5,7 @@ import type { TableUse } from '../telemetry.ts'
 export type TracedRequest = {
   readonly method?: string | undefined
   readonly httpVersion: string
-  /** By lower-case names; `traceparent` and `tracestate` are read, nothing else. */
+  /** Headers by lower-case name; only `traceparent` and `tracestate` are read. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
@@ -35,7 +35,7 @@ export type RequestTrace = {
    * @param route the name of the route that it takes; undefined: it goes to `upstream`
    */
   forwarded(route: string | undefined): UpstreamTrace
-  /** Ends the span of the request, and those of its steps that have not ended. */
+  /** Ends the span of the request, and spans of its steps that have not ended. */
   finished(access: Access): void
 }
 

@@ -19,8 +19,8 @@ const whys: Readonly<Record<UnreadKey, string>> = {
 type Unread = { readonly policy: Policy; readonly reason: UnreadKey; readonly requestId: string }
 
 /**
- * Writes a line when requests count by address, since their body does not say for certain for whom they count, at most one a minute
- * for each policy and reason: the first at once, later ones with the number of requests since.
+ * Logs requests that count by address, since their body does not tell for certain for whom they count, at most one line a minute for each
+ * policy and reason: the first at once, later ones with the number of requests since.
  */
 export function createUnreadKeyLog(log: Log): (policy: Policy, reason: UnreadKey, requestId: string) => void {
   /** By policy and reason, so bounded by the number of rules. */

@@ -4,8 +4,8 @@ import { paceLines } from '../paced-lines.ts'
 const minPauseMs = 60_000
 
 /**
- * Writes a line when connections are closed for the responses that their clients do not read: the first at once, then one a
- * minute at most that says how many have followed.
+ * Logs connections that are closed because their clients do not read the responses: the first at once, then at most one line a minute
+ * with the number of further ones.
  *
  * @param settings.maxUnreadBytes of all clients together
  */

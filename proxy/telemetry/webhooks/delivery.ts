@@ -18,18 +18,18 @@ export type DeliveryOptions = {
   readonly capacity: number
   /** Milliseconds of the wall clock. */
   readonly wallNow: () => number
-  /** From 0 to 1. */
+  /** A random number from 0 to below 1. */
   readonly random: () => number
   readonly log: Log
 }
 
 /** Delivers messages to one receiver, in their order. */
 export type Delivery = {
-  /** Returns at once. If too many messages are pending, drops the oldest of them. */
+  /** Queues a message and returns at once. If too many are pending, the oldest is dropped. */
   push(message: Message): void
   readUse(): TableUse
   /**
-   * Resolves when no message is pending, or the one in flight has failed once more. Messages pushed after it are dropped. Never
+   * Resolves when no message is pending, or when the one in flight has failed once more. Messages pushed later are dropped. Never
    * rejects.
    */
   close(): Promise<void>
@@ -84,7 +84,7 @@ export function createDelivery(url: string, options: DeliveryOptions): Delivery 
   }
 }
 
-/** One attempt. Returns why it has failed. */
+/** Tries once. Returns why it has failed. */
 async function post(
   url: string,
   { id, body }: Message,

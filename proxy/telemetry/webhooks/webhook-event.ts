@@ -3,7 +3,7 @@ export const webhookEvents = ['ban', 'breaker', 'reload-failed'] as const
 
 export type WebhookEventName = (typeof webhookEvents)[number]
 
-/** Where to send which events. */
+/** A receiver, and the events that it gets. */
 export type Webhook = { readonly url: string; readonly events: readonly WebhookEventName[] }
 
 /**

@@ -6,18 +6,18 @@ export type SluiceOptions = {
   readonly upstream: string
   /** The table of limits, as `limits` in `sluice.yaml`. Default: the built-in table. */
   readonly limits?: SluiceYaml['limits']
-  /** Where limits take the time from: `createClock()`. Default: the time. Only for counters in memory. */
+  /** The clock of the limits, from `createClock()`. Default: the real time. Only for counters in memory. */
   readonly clock?: SluiceClock
-  /** Other settings by their names in `sluice.yaml`. Nothing is read from the environment or from a file. */
+  /** Further settings by their names in `sluice.yaml`. Nothing is read from the environment or from a file. */
   readonly settings?: Omit<SluiceYaml, 'upstream' | 'limits' | 'workers'>
 }
 
 /** A gateway in this process. */
 export type Sluice = AsyncDisposable & {
-  /** For clients: `http://127.0.0.1:PORT`, `https:` with a certificate. */
+  /** The URL for clients: `http://127.0.0.1:PORT`, `https:` with a certificate. */
   readonly url: string
   readonly port: number
-  /** Of the admin listener, with health, metrics and the operators' interface. */
+  /** The URL of the admin listener, with health, metrics and the operators' interface. */
   readonly adminUrl: string
   /**
    * Forgets all counters, bans and overrides.

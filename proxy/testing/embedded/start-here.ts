@@ -13,7 +13,7 @@ import { renderMetrics } from '../../telemetry/metrics/prometheus.ts'
 import type { Sluice, SluiceOptions } from './sluice.ts'
 import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
-/** For a test: on free ports of 127.0.0.1, silent, and gone at once. It counts exactly in Redis, however busy the machine is. */
+/** Defaults for tests: free ports of 127.0.0.1, no log, closed at once, and exact counts in Redis, however busy the machine is. */
 const defaults: SluiceYaml = {
   port: 0,
   host: '127.0.0.1',

@@ -4,7 +4,7 @@ export { createClock, type SluiceClock, type TestClock } from './clock.ts'
 export type { Sluice, SluiceOptions } from './sluice.ts'
 export type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
-/** As `engines` in package.json, which npm only warns of. */
+/** The oldest major version in `engines` of package.json, which npm only warns about. */
 const oldestMajor = 24
 
 /**

@@ -5,7 +5,7 @@ import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 const CLIENT_PORT = 8080
 const ADMIN_PORT = 9090
 const SETTINGS_FILE = '/app/sluice.yaml'
-/** What the engine calls the machine that it runs on. */
+/** The engine's name for the machine that it runs on. */
 const HOST = 'host.docker.internal'
 
 /** The address and token of the admin listener, from `getAdmin`: send `Authorization: Bearer <token>`. */
@@ -45,7 +45,7 @@ export class SluiceContainer extends GenericContainer {
     return this.withSettings({ redisUrl: asSeenInside(url) })
   }
 
-  /** Other settings, by their names in `sluice.yaml`. */
+  /** Adds settings by their names in `sluice.yaml`. */
   withSettings(settings: SluiceYaml): this {
     this.#settings = { ...this.#settings, ...settings }
     return this
@@ -71,7 +71,7 @@ export class StartedSluiceContainer extends AbstractStartedContainer {
     this.#token = token
   }
 
-  /** Where clients ask: `http://localhost:32768`. */
+  /** The URL for clients: `http://localhost:32768`. */
   getUrl(): string {
     return `http://${this.getHost()}:${this.getMappedPort(CLIENT_PORT)}`
   }

@@ -10,7 +10,7 @@ export type Database = {
   find(address: string): string | undefined
 }
 
-/** It is kept in memory whole; databases of countries and systems have some ten MiB. */
+/** Maximum size: the database is kept in memory; those of countries and autonomous systems have some ten MiB. */
 export const MAX_DATABASE_BYTES = 1024 ** 3
 /** Records that are kept decoded: a file has a few hundred countries, and 80,000 systems. */
 const MAX_DECODED = 10_000
@@ -110,7 +110,7 @@ function memberOf(value: unknown, name: string): unknown {
     : undefined
 }
 
-/** By the place of a record in the file. */
+/** Caches records by their place in the file. */
 function boundedCache() {
   const known = new Map<string | number, unknown>()
   return {

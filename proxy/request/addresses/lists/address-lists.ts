@@ -1,6 +1,6 @@
 import type { IpAddress } from '../ip-address.ts'
 
-/** A list of addresses from a file. What it has changes with the file, so it is asked for each request. */
+/** A list of addresses from a file. It changes with the file, so it is asked for each request. */
 export type AddressList = { has(address: IpAddress): boolean }
 
 /** The lists that were read, by the absolute paths of their files. */

@@ -1,19 +1,19 @@
 import { prefixMask, WORD_BITS } from './address-words.ts'
 
 /**
- * Networks of IPv6 in order, of which none contains another: the words of their first addresses, and the lengths of their prefixes. Plain
- * data, which a thread can hand over.
+ * IPv6 networks in order, of which none contains another: the words of their first addresses, and the lengths of their prefixes. Plain
+ * data, which a thread can transfer.
  */
 export type NetworkData = {
   readonly starts: Uint32Array<ArrayBuffer>
   readonly bits: Uint8Array<ArrayBuffer>
 }
 
-/** Networks of one width: with `width` 2 no prefix is longer than 64 bits, so that an address costs 9 bytes, and with 4 it costs 17. */
+/** Networks of one width: with `width` 2 no prefix is longer than 64 bits, and an address costs 9 bytes; with 4 it costs 17. */
 export class Ipv6Networks {
   readonly #data: NetworkData
   readonly #width: 2 | 4
-  /** One in `STRIDE` of the first addresses. They stay in the processor's cache, while most of the list does not. */
+  /** Every `STRIDE`th of the first addresses. They stay in the processor's cache, while most of the list does not. */
   readonly #sample: Uint32Array
 
   constructor(data: NetworkData, width: 2 | 4) {
@@ -39,7 +39,7 @@ export class Ipv6Networks {
     return (((starts[at + 3] ?? 0) ^ w3) & prefixMask(length - 3 * WORD_BITS)) === 0
   }
 
-  /** How many addresses of a table are not greater than this one, if that is so of all before `low` and of none from `high` on. */
+  /** Counts the addresses of a table that are not greater than this one; all before `low` are not, and all from `high` on are. */
   #countUpTo(
     table: Uint32Array,
     low: number,

@@ -27,6 +27,6 @@ export function warnOfNat64(file: string, { line, text }: BadLine): string {
   return `${file}:${line}: ${text} ${NOT_BEHIND_NAT64}`
 }
 
-/** Said of a network in a list, as it is written. */
+/** The message about such a network in a list. */
 export const NOT_BEHIND_NAT64 =
   'does not match clients behind NAT64, which are matched by their IPv4 addresses: list these'

@@ -1,13 +1,13 @@
 type Column = Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>
 
 /**
- * A column of numbers that grows in place. A large one has pages of the system of its own, so that nothing is copied when it grows, and
- * all of it goes back to the system when it is released. The C library's allocator keeps freed memory: with it, a list of 32 MB that was
- * reloaded left 200 MB behind. A small one is an ordinary array: a process can have no more than 65,530 mappings.
+ * A column of numbers that grows in place. A large one uses pages of its own, so that nothing is copied when it grows, and all of it
+ * returns to the system when it is released. The C library's allocator keeps freed memory: with it, a list of 32 MB that was reloaded
+ * left 200 MB behind. A small one is an ordinary array: a process can have no more than 65,530 mappings.
  */
 export class PagedTable<Values extends Column> {
   readonly #buffer: ArrayBuffer
-  /** Follows the length of the buffer. Made with a length of its own, a large one would be read five times as slowly. */
+  /** Follows the length of the buffer: an array created with a length of its own would be read five times as slowly if it is large. */
   readonly values: Values
 
   /**

@@ -10,10 +10,10 @@ type Words = Uint32Array<ArrayBuffer>
 /** Collects the entries of a list in any order, and sorts them. A million take a second: not for a process that serves. */
 export class RangeBuilder {
   readonly #maxEntries: number
-  /** Of an entry of IPv4: its first address, and the length of its prefix. */
+  /** IPv4 entries: the first address, and the length of the prefix. */
   readonly #ipv4: PagedTable<Words>
   #ipv4Count = 0
-  /** Of IPv6: the four words of its first address, and the length of its prefix. */
+  /** IPv6 entries: the four words of the first address, and the length of the prefix. */
   readonly #ipv6: PagedTable<Words>
   #ipv6Count = 0
 
@@ -132,7 +132,7 @@ const WORDS = 4
 const IPV4_BITS = 96
 const IPV4_FIELDS = 2
 const IPV6_FIELDS = WORDS + 1
-/** Of a network that needs half of an address. */
+/** The longest prefix that needs only half of an address. */
 const SHORT_BITS = 64
 
 const INDEX_LENGTH = 2 ** 16 + 1
@@ -164,7 +164,7 @@ function masked(word: number, bits: number): number {
   return (word & prefixMask(bits)) >>> 0
 }
 
-/** Whether the network of IPv6, whose prefix is no longer than that of the IPv4-mapped addresses, has all of these. */
+/** Whether an IPv6 network whose prefix is no longer than that of IPv4-mapped addresses contains all of these. */
 function containsIpv4(address: IpAddress, bits: number): boolean {
   const mapped = [0, 0, 0, 0, 0, 0xffff]
   return mapped.every((group, i) => {

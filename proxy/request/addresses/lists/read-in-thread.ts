@@ -11,7 +11,7 @@ export type ListAnswer = { readonly read: ReadList } | { readonly error: string 
 const MAX_DURATION_MS = 120_000
 /** The longest list takes half of it. The buffers that hold the entries are not part of the heap. */
 const MAX_HEAP_MB = 256
-/** Every line is a short text: a small young generation collects them as well, and takes less memory. */
+/** Megabytes of the young generation: every line is a short text, which a small one collects as well, in less memory. */
 const MAX_YOUNG_MB = 4
 
 /** Source or built. */

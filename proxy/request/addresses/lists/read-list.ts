@@ -25,7 +25,7 @@ export type ReadList =
       /** The first line whose entry has the address that was looked for. */
       readonly found?: number
     }
-  /** At most `MAX_BAD_LINES`; `more`: there are others. */
+  /** At most `MAX_BAD_LINES` lines; `more`: there are others. */
   | { readonly bad: readonly BadLine[]; readonly more: boolean }
   | { readonly tooMany: number }
 
@@ -79,12 +79,12 @@ export function readList(path: string, find?: IpAddress): ReadList {
   }
 }
 
-/** All addresses, or all of IPv4. */
+/** Whether the range is all addresses, or all of IPv4. */
 function isEverybody({ address, bits }: AddressRange): boolean {
   return bits === 0 || (bits === 96 && isIpv4(address))
 }
 
-/** Without its comment and the blanks around it. */
+/** The entry of a line, without a comment and the blanks around it. */
 function entryOf(text: string): string {
   const end = text.search(/[#;]/)
   return (end === -1 ? text : text.slice(0, end)).trim()

@@ -58,15 +58,15 @@ export type RangeData = {
   /** The first and the last address of each range of IPv4, in order. Entries that overlap or touch are one range. */
   readonly ipv4Starts: Uint32Array<ArrayBuffer>
   readonly ipv4Ends: Uint32Array<ArrayBuffer>
-  /** For each value of the first 16 bits, how many ranges begin before; empty for a short list. */
+  /** By the first 16 bits of an address, how many ranges begin before; empty for a short list. */
   readonly ipv4Index: Uint32Array<ArrayBuffer>
   /** Networks of IPv6 with a prefix of at most 64 bits. */
   readonly ipv6Short: NetworkData
-  /** With a longer one, outside of these. */
+  /** Networks with a longer prefix, outside of the others. */
   readonly ipv6Long: NetworkData
 }
 
-/** Of these data, for `postMessage`. */
+/** The buffers of these data, to transfer by `postMessage`. */
 export function buffersOf({
   ipv4Starts,
   ipv4Ends,
