@@ -93,8 +93,9 @@ export function createClientOperations(options: {
     plans: loggedPlans(counters.plans, whoIs, log),
     async reset(charges) {
       const outcome = await counters.reset(charges)
-      const [first, ...others] = charges
-      const what = first && others.length === 0 ? { policy: first.policy.name } : { policies: charges.length }
+      const [first] = charges
+      const policies = new Set(charges.map(({ policy }) => policy.name))
+      const what = first && policies.size === 1 ? { policy: first.policy.name } : { policies: policies.size }
       // All charges are of one client; only a rule that counts by something else has another key for it.
       const client = first && who(first.partitionKey, [first.policy])
       log.info({ ...client, ...what, outcome }, 'client reset by an operator')

@@ -73,8 +73,8 @@ class ClientApi {
     const outcome = await clients.reset(charges)
     if (outcome === 'unavailable') return errors.storeAway
     if (outcome === 'uncertain') return errors.resetUncertain
-    const counted = before.flatMap(({ policy, used }) => (used === 0 ? [] : policy.name))
-    return { reset: charges.map(({ policy }) => policy.name), counted }
+    const counted = before.filter(({ used }) => used !== 0)
+    return { reset: rulesOf(charges), counted: rulesOf(counted) }
   }
 
   async listLimited(query: URLSearchParams): Promise<unknown> {
@@ -108,6 +108,11 @@ class ClientApi {
       request,
     )
   }
+}
+
+/** Each once: a client whose value has several readings has as many counters under a rule. */
+function rulesOf(charges: readonly Pick<Charge, 'policy'>[]): readonly string[] {
+  return [...new Set(charges.map(({ policy }) => policy.name))]
 }
 
 /** The charges that the client would make, with its numbers of requests where an override of the table names it. */

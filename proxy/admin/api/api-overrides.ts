@@ -1,6 +1,7 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { algorithmOf } from '../../limits/algorithms/registry.ts'
 import { entryId, idOf, type ClientOverride, type TimedEntry } from '../../limits/clients/client-entry.ts'
+import type { Charge } from '../../limits/limiter.ts'
 import type { Policy } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
@@ -41,44 +42,45 @@ class OverrideApi {
     const read = await readBody('overridden', body)
     if ('error' in read) return read.error
     const { label, requests, for: forMs } = read.value
-    const charge = this.#chargeOf(read.value)
-    if (isError(charge)) return charge
-    const { policy, partitionKey } = charge
-    if (!isQuota(requests, policy)) return errors.requestsUnreadable
-    const entry: ClientOverride = {
+    const charges = this.#chargesOf(read.value)
+    if (isError(charges)) return charges
+    const entries = charges.map(({ policy, partitionKey }): ClientOverride => ({
       kind: 'override',
       policy: policy.name,
       partitionKey,
       requests,
       ...(label !== undefined && { label }),
+    }))
+    const [first] = entries
+    if (!first || !charges.every(({ policy }) => isQuota(requests, policy))) return errors.requestsUnreadable
+    for (const entry of entries) {
+      const failure = failureOf(await this.#options.entries.put(entry, forMs))
+      if (failure) return failure
     }
-    return (
-      failureOf(await this.#options.entries.put(entry, forMs)) ?? {
-        override: describeOverride({ id: idOf(entry), entry, leftMs: forMs }),
-      }
-    )
+    return { override: describeOverride({ id: idOf(first), entry: first, leftMs: forMs }) }
   }
 
   async remove(body: unknown): Promise<unknown> {
     const read = await readBody('overrideRemoved', body)
     if ('error' in read) return read.error
-    const charge = this.#chargeOf(read.value)
-    if (isError(charge)) return charge
-    const outcome = await this.#options.entries.remove(
-      entryId('override', charge.policy.name, charge.partitionKey),
-    )
-    return failureOf(outcome) ?? { removed: outcome === 'done' }
+    const charges = this.#chargesOf(read.value)
+    if (isError(charges)) return charges
+    let removed = false
+    for (const { policy, partitionKey } of charges) {
+      const outcome = await this.#options.entries.remove(entryId('override', policy.name, partitionKey))
+      const failure = failureOf(outcome)
+      if (failure) return failure
+      removed ||= outcome === 'done'
+    }
+    return { removed }
   }
 
-  /** The policy and the client's key under it. */
-  #chargeOf(fields: About): { policy: Policy; partitionKey: string } | ErrorReply {
+  /** At least one: a client whose value has several readings has as many keys. */
+  #chargesOf(fields: About): readonly Charge[] | ErrorReply {
     const { policies, addresses } = this.#options
     const policy = policyOf(fields, this.#byName)
     if (isError(policy)) return policy
-    if (!policy) return errors.noSuchPolicy
-    const charges = chargesOfClient(fields.client, policy, policies, addresses)
-    if (isError(charges)) return charges
-    return charges[0] ?? errors.clientPartsDiffer
+    return policy ? chargesOfClient(fields.client, policy, policies, addresses) : errors.noSuchPolicy
   }
 }
 

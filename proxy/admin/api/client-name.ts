@@ -2,10 +2,17 @@ import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { partsOf } from '../../limits/clients/client-entry.ts'
 import { headerValues, withoutSignatures } from '../../limits/keys/part-values.ts'
 import { bodyValues } from '../../limits/keys/body/key-body.ts'
-import { isHashedKey, keyOfAll, partitionKeysOf } from '../../limits/keys/partition-key.ts'
+import { namedBodyValues } from '../../limits/keys/named-body-values.ts'
+import { isHashedKey, keyOfAll, maxReadings, partitionKeysOf } from '../../limits/keys/partition-key.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import type { Policy } from '../../policy.ts'
-import { hasBodyKey, partName, singleParts, type PrefixLengths } from '../../policy/partition.ts'
+import {
+  hasBodyKey,
+  partName,
+  singleParts,
+  type PrefixLengths,
+  type SinglePart,
+} from '../../policy/partition.ts'
 import { readAuthority } from '../../request/authority.ts'
 import {
   unknownClient,
@@ -22,15 +29,15 @@ import {
   type AddressRange,
 } from '../../request/addresses/ip-address.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
-import { pathValueOf } from '../../limits/rules/path-values.ts'
+import { pathValuesOfName } from '../../limits/rules/path-values.ts'
 
 /** A client as an operator names it: the parts that rules count by, or what a list of limited clients calls it. */
 type ClientName =
   | { readonly key: string }
   | {
       readonly key?: undefined
-      /** By the lower-case names of parts, in the spelling that they count by. */
-      readonly values: ReadonlyMap<string, string>
+      /** By the lower-case names of parts, in each spelling that they count by; those in bodies as they are written. */
+      readonly values: ReadonlyMap<string, readonly string[]>
       /** The address or the network that is named as `ip`. */
       readonly range: AddressRange | undefined
     }
@@ -39,6 +46,7 @@ type ClientName =
  * Finds what an operator asks about: `client` is an object with a value for each part of the rule's `key`, such as
  * `{"ip": "192.0.2.7"}` or `{"ip": "2001:db8::1", "header:x-api-key": "…"}`, or `{"id": "h:…"}` as lists of limited
  * clients have it where a value is secret. A mere text is an address, or the one part that the policy counts by.
+ * A value that can be read in several ways counts for each of them, and all are meant.
  *
  * @param policy without one, all policies that the client can be counted under
  * @returns at least one charge, or the error to answer with
@@ -52,10 +60,12 @@ export function chargesOfClient(
   const name = readName(typeof client === 'string' ? { [onlyPartOf(policy)]: client } : client, addresses)
   if ('body' in name) return name
   const candidates = policy ? [policy] : policies
-  const charges = candidates.flatMap((candidate): Charge[] => {
-    const partitionKey = keyUnder(candidate, name, policy !== undefined)
-    return partitionKey === undefined ? [] : [{ policy: candidate, partitionKey }]
-  })
+  const charges = candidates.flatMap((candidate) =>
+    keysUnder(candidate, name, policy !== undefined).map((partitionKey): Charge => ({
+      policy: candidate,
+      partitionKey,
+    })),
+  )
   return charges.length > 0 ? charges : whyNobody(name)
 }
 
@@ -97,16 +107,15 @@ export function keysOfClient(
   if ('body' in name) return name
   if (name.key === undefined) {
     if (name.values.has('global')) return errors.clientGlobal
-    const address = name.values.get('ip')
+    const [address] = name.values.get('ip') ?? []
     if (address !== undefined && name.values.size === 1) return [{ partitionKey: address, parts: '' }]
   }
   const keys = new Map<string, NamedKey>()
-  for (const policy of policies) {
-    const partitionKey = keyUnder(policy, name, true)
-    if (partitionKey === undefined) continue
-    const parts = partsOf(policy, partitionKey)
-    keys.set(`${parts} ${partitionKey}`, { partitionKey, parts })
-  }
+  for (const policy of policies)
+    for (const partitionKey of keysUnder(policy, name, true)) {
+      const parts = partsOf(policy, partitionKey)
+      keys.set(`${parts} ${partitionKey}`, { partitionKey, parts })
+    }
   return keys.size > 0 ? [...keys.values()] : whyNobody(name)
 }
 
@@ -131,52 +140,53 @@ function readName(client: unknown, addresses: AddressReader): ClientName | Error
   if (typeof client !== 'object' || client === null || Array.isArray(client)) return errors.clientUnreadable
   const entries = Object.entries(client)
   if (entries.length === 0 || entries.length > 32) return errors.clientUnreadable
-  const values = new Map<string, string>()
+  const values = new Map<string, readonly string[]>()
   let range: AddressRange | undefined
   for (const [given, value] of entries) {
     const part = given.toLowerCase()
     if (part === 'id' && entries.length === 1 && typeof value === 'string' && isHashedKey(value))
       return { key: value }
     if (part === 'ip' && typeof value === 'string') range = parseClientRange(value)
-    const read = readValue(part, value, addresses)
+    const read = readValues(part, value, addresses)
     if (read === errors.clientIsNetwork && entries.length === 1) continue
-    if (typeof read !== 'string') return read
-    if (read === '' || values.has(part)) return errors.clientUnreadable
-    values.set(part, read)
+    if ('body' in read) return read
+    const readings = read.filter((reading) => reading !== '')
+    const isReadable = readings.length > 0 && readings.length <= maxReadings
+    if (!isReadable || values.has(part)) return errors.clientUnreadable
+    values.set(part, readings)
   }
   return { values, range }
 }
 
-/** The value of a part in the spelling that it counts by. */
-function readValue(part: string, value: unknown, addresses: AddressReader): string | ErrorReply {
-  if (part === 'global' && value === true) return part
+/** The value of a part in each spelling that it counts by. */
+function readValues(part: string, value: unknown, addresses: AddressReader): readonly string[] | ErrorReply {
+  if (part === 'global' && value === true) return [part]
   if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return errors.clientUnreadable
-  if (part === 'ip') return readAddress(value, addresses) ?? whyNoAddress(value)
-  if (part.startsWith('ip/')) return readNetwork(part, value) ?? errors.clientAddressUnreadable
-  if (part === 'country' || part === 'asn') return value.toUpperCase().replace('UNKNOWN', UNKNOWN)
-  if (part === 'host') return comparableHost(readAuthority(value) ?? '')
-  if (part.startsWith('jwt:')) return value
-  if (part.startsWith('path:')) return pathValueOf(value)
+  if (part === 'ip') return oneOr(whyNoAddress(value), readAddress(value, addresses))
+  if (part.startsWith('ip/')) return oneOr(errors.clientAddressUnreadable, readNetwork(part, value))
+  if (part === 'country' || part === 'asn') return [value.toUpperCase().replace('UNKNOWN', UNKNOWN)]
+  if (part === 'host') return [comparableHost(readAuthority(value) ?? '')]
+  if (part.startsWith('jwt:')) return [value]
+  if (part.startsWith('path:')) return pathValuesOfName(value)
   const bytes = asBytes(value)
-  if (part.startsWith('body:')) return firstOf(bodyValues(bytes, false))
+  // How it is read depends on the rule.
+  if (part.startsWith('body:')) return bodyValues(bytes, false).length > 0 ? [value] : []
   if (part.startsWith('query:'))
-    return firstOf(withoutSignatures(valuesOf(bytes, { isQuoted: false, isNumber: false })))
+    return withoutSignatures(valuesOf(bytes, { isQuoted: false, isNumber: false }))
   if (!fieldValue.test(bytes)) return errors.clientUnreadable
   if (part.startsWith('cookie:'))
-    return firstOf(withoutSignatures(valuesOf(bytes, { isQuoted: true, isNumber: false })))
-  // Of credentials in an unusual spelling the reading that comes first.
-  if (part.startsWith('header:')) return firstOf(headerValues(part.slice('header:'.length), bytes, addresses))
+    return withoutSignatures(valuesOf(bytes, { isQuoted: true, isNumber: false }))
+  if (part.startsWith('header:')) return headerValues(part.slice('header:'.length), bytes, addresses)
   return errors.clientUnreadable
+}
+
+function oneOr(error: ErrorReply, value: string | undefined): readonly string[] | ErrorReply {
+  return value === undefined ? error : [value]
 }
 
 /** As Node reads a header: a character for each byte that was sent. */
 function asBytes(value: string): string {
   return Buffer.from(value).toString('latin1')
-}
-
-/** A value as an operator writes it, which has exactly one reading. */
-function firstOf([value = '']: readonly string[]): string {
-  return value
 }
 
 function whyNoAddress(value: string): ErrorReply {
@@ -204,23 +214,42 @@ function networkIn({ address, bits }: AddressRange, lengths: PrefixLengths): str
 }
 
 /** @param isExact whether the client may have no parts that the policy does not count by */
-function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | undefined {
-  if (name.key !== undefined) return isHashed(policy) ? name.key : undefined
+function keysUnder(policy: Policy, name: ClientName, isExact: boolean): readonly string[] {
+  if (name.key !== undefined) return isHashed(policy) ? [name.key] : []
   const { values, range } = name
   // What could not be read in a body.
-  if (hasBodyKey(policy) && values.size === 1 && values.has('ip')) return values.get('ip')
+  if (hasBodyKey(policy) && values.size === 1 && values.has('ip')) return values.get('ip') ?? []
   const all = singleParts(policy.partition)
   const parts = new Set(all.map((part) => partName(part).toLowerCase()))
   const hasNetwork = all.some(({ kind }) => kind === 'network')
   if (hasNetwork) parts.add('ip')
-  else if (range && !values.has('ip')) return undefined
-  if (isExact && ![...values.keys()].every((part) => parts.has(part))) return undefined
-  const [key] = partitionKeysOf(policy, (part) => {
+  else if (range && !values.has('ip')) return []
+  if (isExact && ![...values.keys()].every((part) => parts.has(part))) return []
+  const read = all.map((part): readonly [SinglePart, readonly string[]] => {
     const ofNetwork = part.kind === 'network' && range ? networkIn(range, part) : undefined
-    const value = values.get(partName(part).toLowerCase()) ?? ofNetwork
-    return value === undefined ? [] : [value]
+    const written = values.get(partName(part).toLowerCase()) ?? (ofNetwork === undefined ? [] : [ofNetwork])
+    return [part, part.kind === 'body' ? written.flatMap((text) => namedBodyValues(part, text)) : written]
   })
-  return key
+  const keys = combinationsOf(read).flatMap((one) =>
+    partitionKeysOf(policy, (part) => one.get(partName(part)) ?? []),
+  )
+  return [...new Set(keys)]
+}
+
+/** As many clients as a request with a body may count for, extra ones included. */
+const MAX_COMBINATIONS = 200
+
+/** Each combination has one value of each part that has values. `partitionKeysOf` would leave out keys if there are more than eight. */
+function combinationsOf(
+  read: readonly (readonly [SinglePart, readonly string[]])[],
+): readonly ReadonlyMap<string, readonly string[]>[] {
+  let combinations: ReadonlyMap<string, readonly string[]>[] = [new Map()]
+  for (const [part, values] of read)
+    if (values.length > 0)
+      combinations = combinations
+        .flatMap((before) => values.map((value) => new Map(before).set(partName(part), [value])))
+        .slice(0, MAX_COMBINATIONS)
+  return combinations
 }
 
 /** Whether the policy's keys are hashes of values that may be secret. */

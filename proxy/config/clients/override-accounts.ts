@@ -1,4 +1,4 @@
-import { bodyValues } from '../../limits/keys/body/key-body.ts'
+import { namedBodyValues } from '../../limits/keys/named-body-values.ts'
 import { partitionKeysOf } from '../../limits/keys/partition-key.ts'
 import type { ListEntry, Policy } from '../../policy.ts'
 import { partName } from '../../policy/partition.ts'
@@ -51,6 +51,7 @@ function partsOf([only, ...others]: Key['partition']) {
 function keysOf({ partition }: Key, { part: name, value }: AccountEntry): readonly string[] {
   const part = partsOf(partition).find((each) => partName(each) === name)
   if (part?.kind !== 'body') return []
-  const values = bodyValues(Buffer.from(value).toString('latin1'), part.isNumber ?? false)
-  return values.flatMap((one) => partitionKeysOf({ partition }, (each) => (each === part ? [one] : [])))
+  return namedBodyValues(part, value).flatMap((one) =>
+    partitionKeysOf({ partition }, (each) => (each === part ? [one] : [])),
+  )
 }

@@ -38,20 +38,22 @@ export function createPathValues(
 }
 
 /**
- * The form that a segment of a path has as a value, for one that an operator has written, escaped or not.
+ * The forms that a segment of a path has as a value, for one that an operator has written, escaped or not.
  *
- * @returns empty where no segment of a path can be so
+ * @returns no values if no segment of a path can have this form
  */
-export function pathValueOf(text: string): string {
+export function pathValuesOfName(text: string): readonly string[] {
   const escaped = text
     .toWellFormed()
     .replace(/%(?![0-9a-f]{2})/gi, '%25')
     .replace(/[^\x21-\x7e]|[/?#\\]/gu, encodeURIComponent)
-  const read = readMatchPaths(`/${escaped}`, { hasFormat: false })
-  if (typeof read === 'string') return ''
-  const values = [read.matchPath, ...read.otherMatchPaths].map(segmentsOf)
-  const [value] = numberValues(values.find(({ length }) => length === 1)?.[0] ?? '', false)
-  return value ?? ''
+  // Parameters may follow a semicolon, unless it is escaped.
+  const readings = [escaped, escaped.replaceAll(';', '%3b')].flatMap((segment) => {
+    const read = readMatchPaths(`/${segment}`, { hasFormat: false })
+    return typeof read === 'string' ? [] : [read.matchPath, ...read.otherMatchPaths]
+  })
+  const values = readings.map(segmentsOf).flatMap((all) => (all.length === 1 ? all : []))
+  return [...new Set(values)].filter((value) => value !== '')
 }
 
 /** The segments of a match path, including an empty one at the end. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readTarget } from '../../../../proxy/request/target/target.ts'
-import { createPathValues, pathValueOf } from '../../../../proxy/limits/rules/path-values.ts'
+import { createPathValues, pathValuesOfName } from '../../../../proxy/limits/rules/path-values.ts'
 
 function valuesIn(path: string, name: string, ...patterns: string[]): readonly string[] {
   return valuesSentBy('GET', path, name, ...patterns)
@@ -67,14 +67,15 @@ describe('the value of a :name of a pattern', () => {
     expect(valuesIn('/a/b', 'id', '/users/:id')).toEqual(['']))
 
   test.each([
-    ['7', '7'],
-    ['Bob A', 'bob a'],
-    ['Bob%20A', 'bob a'],
-    ['café', 'café'],
-    ['100%', '100%25'],
-    ['group/project', 'group%2fproject'],
-    ['group%2Fproject', 'group%2fproject'],
-    ['..', ''],
-    ['', ''],
-  ])('an operator writes %j', (text, value) => expect(pathValueOf(text)).toBe(value))
+    ['7', ['7']],
+    ['Bob A', ['bob a']],
+    ['Bob%20A', ['bob a']],
+    ['café', ['café']],
+    ['100%', ['100%25']],
+    ['group/project', ['group%2fproject']],
+    ['group%2Fproject', ['group%2fproject']],
+    ['..', []],
+    ['', []],
+    ['a;b', ['a', 'a;b', 'a%3bb']],
+  ])('an operator writes %j', (text, values) => expect(pathValuesOfName(text)).toEqual(values))
 })
