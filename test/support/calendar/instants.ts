@@ -3,8 +3,8 @@ import type { CalendarUnit } from '../../../proxy/policy.ts'
 /**
  * Instants, and the window of the calendar that each is in: time zone, unit, instant, start, end. The borders are those of Python's
  * zoneinfo (`test/judges/calendar_borders.py`), for both changes of daylight saving time in 2025 in zones in which it is half an hour
- * (Lord Howe), or begins and ends at midnight (Beirut, Cairo, Santiago); leap days; weeks at the end of a year; São Paulo in 2018; and
- * the day that Apia skipped. No government can change them any more.
+ * (Lord Howe), or begins and ends at midnight (Beirut, Cairo, Santiago) or at a quarter to the hour (Chatham); leap days; weeks at the end
+ * of a year; São Paulo in 2018; and the day that Apia skipped. No government can change them any more.
  */
 // prettier-ignore
 export const instants: readonly (readonly [timezone: string, unit: CalendarUnit, at: string, start: string, end: string])[] = [
@@ -534,4 +534,14 @@ export const instants: readonly (readonly [timezone: string, unit: CalendarUnit,
   ['Pacific/Apia', 'month', '2011-12-30T10:00:00Z', '2011-12-01T10:00:00Z', '2011-12-31T10:00:00Z'],
   ['Asia/Kathmandu', 'hour', '2025-06-01T12:20:00Z', '2025-06-01T12:15:00Z', '2025-06-01T13:15:00Z'],
   ['Asia/Kathmandu', 'day', '2025-06-01T12:20:00Z', '2025-05-31T18:15:00Z', '2025-06-01T18:15:00Z'],
+  ['Pacific/Chatham', 'hour', '2025-04-05T14:00:00Z', '2025-04-05T13:15:00Z', '2025-04-05T14:15:00Z'],
+  ['Pacific/Chatham', 'hour', '2025-04-05T13:59:59.999Z', '2025-04-05T13:15:00Z', '2025-04-05T14:15:00Z'],
+  ['Pacific/Chatham', 'hour', '2025-04-05T14:14:59.999Z', '2025-04-05T13:15:00Z', '2025-04-05T14:15:00Z'],
+  ['Pacific/Chatham', 'hour', '2025-04-05T13:00:00Z', '2025-04-05T12:15:00Z', '2025-04-05T13:15:00Z'],
+  ['Pacific/Chatham', 'hour', '2025-04-05T14:15:00Z', '2025-04-05T14:15:00Z', '2025-04-05T15:15:00Z'],
+  ['Pacific/Chatham', 'hour', '2025-09-27T13:59:59.999Z', '2025-09-27T13:15:00Z', '2025-09-27T14:00:00Z'],
+  ['Pacific/Chatham', 'hour', '2025-09-27T14:00:00Z', '2025-09-27T14:00:00Z', '2025-09-27T14:15:00Z'],
+  ['Pacific/Chatham', 'hour', '2025-09-27T14:15:00Z', '2025-09-27T14:15:00Z', '2025-09-27T15:15:00Z'],
+  ['Pacific/Chatham', 'day', '2025-04-05T14:00:00Z', '2025-04-05T10:15:00Z', '2025-04-06T11:15:00Z'],
+  ['Pacific/Chatham', 'day', '2025-09-27T14:00:00Z', '2025-09-27T11:15:00Z', '2025-09-28T10:15:00Z'],
 ]

@@ -76,8 +76,8 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * An hour begins when local clocks show a whole hour, once more where they are set back by an hour. If they skip that, it begins when
- * they do. If they are set back or forward within an hour, as by half an hour on Lord Howe Island, that hour is longer or shorter.
+ * An hour begins when local clocks show a whole hour, or are set back to one. If they skip it, the hour begins when they do.
+ * Wherever else they are set, the hour that had begun goes on, as on Lord Howe Island, where they are set by half an hour.
  */
 function hourAt(zone: Zone, epochMs: number): Span {
   const offset = zone.offsetAt(epochMs)
@@ -96,8 +96,9 @@ function hourStart(zone: Zone, epochMs: number): number {
   const startMs = wholeHour(epochMs, offset)
   if (zone.offsetAt(startMs) === offset) return startMs
   const changeMs = zone.findChange(startMs, epochMs)
-  const beforeMs = startMs + offset - zone.offsetAt(changeMs - 1)
-  return Math.min(beforeMs, changeMs)
+  const offsetBefore = zone.offsetAt(changeMs - 1)
+  const isSkipped = startMs + offset >= changeMs + offsetBefore
+  return isSkipped ? changeMs : wholeHour(changeMs - 1, offsetBefore)
 }
 
 /** Returns when local clocks with this offset showed, or would have shown, the last whole hour. */
