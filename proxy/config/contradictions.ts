@@ -93,13 +93,14 @@ export function findContradictions(rule: Counting): Contradiction[] {
     add('timezone', `has no effect without window: ${calendarUnits.join(', ')}`)
   if (chosen.rule.ownField !== undefined) return found
   const reserved = cost === undefined ? 0 : statedReserve(cost)
-  if (overridden.some((most) => reserved > most))
+  const isTooSmall = (most: number): boolean => most > 0 && reserved > most
+  if (overridden.some(isTooSmall))
     add('overrides', `need requests of at least ${reserved} (cost), or no request could ever pass`)
-  if (planned.some((most) => reserved > most))
+  if (planned.some(isTooSmall))
     add('plans', `need requests of at least ${reserved} (cost), or no request could ever pass`)
   if (burst !== undefined && !chosen.rule.takesBurst) add('burst', `needs algorithm: ${namesWithBurst}`)
   const atOnce = requests === undefined ? burst : chosen.rule.toQuota(rule).quota
-  if (atOnce !== undefined && reserved > atOnce) {
+  if (atOnce !== undefined && isTooSmall(atOnce)) {
     const name = burst === undefined ? 'requests' : 'burst'
     add('cost', `needs to reserve at most ${atOnce} (${name}), or no request could ever pass`)
   }

@@ -2,7 +2,14 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { upstreamBaseUrl } from '../../shared/settings/addresses.ts'
-import { flag, numberFromText, oneOf, text } from '../../shared/settings/kinds.ts'
+import {
+  flag,
+  flagFromText,
+  needsUnquoted,
+  numberFromText,
+  oneOf,
+  text,
+} from '../../shared/settings/kinds.ts'
 import { showValue } from '../../shared/settings/problems.ts'
 import type { Kind } from '../../shared/settings/table.ts'
 import {
@@ -23,7 +30,7 @@ export const upstreamUrl: Kind<URL> = {
 
 const needsAccessLog = 'true, false (in the environment also 1 or 0) or refused'
 
-const accessLogError = `needs ${needsAccessLog}`
+const accessLogError = { error: needsUnquoted(needsAccessLog, flagFromText) }
 
 /** Which requests have a log line. */
 export const accessLog: Kind<boolean | 'refused'> = {
@@ -174,7 +181,7 @@ function listFromText(text: string): string[] {
 
 const maxWorkers = 1024
 const needsWorkers = `auto or a whole number from 1 to ${maxWorkers}`
-const workersError = `needs ${needsWorkers}`
+const workersError = { error: needsUnquoted(needsWorkers, numberFromText) }
 
 /** Number of processes; `auto` is the number of CPU cores available. */
 export const workers: Kind<number> = {

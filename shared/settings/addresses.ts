@@ -35,7 +35,7 @@ export const upstreamBaseUrl: Kind<string> = {
 
 /** Whether the text is a base URL. Text that `new URL` would silently repair or drop is rejected. */
 function isBaseUrl(text: string): boolean {
-  const [whole, path = '/'] = /^https?:\/\/[^\s/\\?#@]+(\/[^\s\\?#]*)?$/.exec(text) ?? []
+  const [whole, path = '/'] = /^https?:\/\/[^\s/\\?#@$]+(\/[^\s\\?#]*)?$/.exec(text) ?? []
   if (whole === undefined || !URL.canParse(text)) return false
   const { pathname, port } = new URL(text)
   return pathname === path && port !== '0'

@@ -3,7 +3,37 @@ import type { Kind } from './table.ts'
 
 /** A text that passes a test. */
 export function text(needs: string, accepts: (text: string) => boolean): Kind<string> {
-  return { needs, schema: z.string(`needs ${needs}`).refine(accepts, `needs ${needs}`) }
+  return { needs, schema: z.string({ error: needsText(needs, accepts) }).refine(accepts, `needs ${needs}`) }
+}
+
+/**
+ * What to say of a value that is no text. YAML reads `1` and `true` without quotes as a number and a boolean.
+ *
+ * @param accepts whether the text would be right
+ */
+export function needsText(
+  needs: string,
+  accepts: (text: string) => boolean,
+): (issue: { readonly input?: unknown }) => string {
+  return ({ input }) =>
+    (typeof input === 'number' || typeof input === 'boolean') && accepts(String(input))
+      ? `needs ${needs}, in quotes`
+      : `needs ${needs}`
+}
+
+/**
+ * What to say of a value that is not right.
+ *
+ * @param read reads a text as a variable has it; a text that it reads is one that was put in quotes in the file
+ */
+export function needsUnquoted(
+  needs: string,
+  read: (text: string) => unknown,
+): (issue: { readonly input?: unknown }) => string {
+  return ({ input }) =>
+    typeof input === 'string' && typeof read(input) !== 'string'
+      ? `needs ${needs}, not in quotes`
+      : `needs ${needs}`
 }
 
 /** The path of a file. A NUL can be in no path. */
@@ -25,11 +55,18 @@ const booleans = new Map<string, boolean>([
   ['false', false],
 ])
 
+/** A variable's text as a boolean where it is one; else as it is. */
+export function flagFromText(text: string): unknown {
+  return booleans.get(text) ?? text
+}
+
+const needsFlag = 'true or false (in the environment also 1 or 0)'
+
 /** Yes or no: `true` and `false` in a file, in the environment also `1` and `0`. */
 export const flag: Kind<boolean> = {
-  needs: 'true or false (in the environment also 1 or 0)',
-  schema: z.boolean('needs true or false (in the environment also 1 or 0)'),
-  fromText: (text) => booleans.get(text) ?? text,
+  needs: needsFlag,
+  schema: z.boolean({ error: needsUnquoted(needsFlag, flagFromText) }),
+  fromText: flagFromText,
 }
 
 /** Accepts what `flag` accepts, in any letter case, as OpenTelemetry's specification demands. */
@@ -41,10 +78,7 @@ export const flagInAnyCase: Kind<boolean> = {
 /** A whole number, bounds included. */
 export function wholeNumber(min: number, max: number): Kind<number> {
   const needs = `a whole number from ${min} to ${max}`
-  const error = ({ input }: { input?: unknown }): string =>
-    typeof input === 'string' && typeof numberFromText(input) === 'number'
-      ? `needs ${needs}, not in quotes`
-      : `needs ${needs}`
+  const error = needsUnquoted(needs, numberFromText)
   return { needs, schema: z.int({ error }).min(min, { error }).max(max, { error }), fromText: numberFromText }
 }
 
@@ -126,13 +160,19 @@ const unitsBytes = { k: 1024, m: 1024 ** 2, g: 1024 ** 3 } as const
 export function size(min = '0k', max?: string): Kind<number> {
   const range = max === undefined ? '' : ` from ${min} to ${max}`
   const needs = `a size${range}: a whole number of bytes, or one with the unit k, m or g`
-  const error = `needs ${needs}`
+  const error = needsUnquoted(needs, numberFromText)
+  const errorOfText = ({ input }: { readonly input?: unknown }): string => {
+    const [, count, unit] = /^(\d{1,6})\s*([kmg])(?:i?b)?$/i.exec(String(input)) ?? []
+    return unit === undefined
+      ? error({ input })
+      : `needs ${needs}, did you mean ${Number(count)}${unit.toLowerCase()}?`
+  }
   const most = max === undefined ? Number.MAX_SAFE_INTEGER : bytesOf(max)
-  const withUnit = z.string(error).regex(/^\d{1,6}[kmg]$/, error)
+  const withUnit = z.string({ error }).regex(/^\d{1,6}[kmg]$/, { error: errorOfText })
   const schema = z
-    .union([z.int(error).min(0, error), withUnit])
+    .union([z.int({ error }).min(0, { error }), withUnit])
     .transform((size) => (typeof size === 'number' ? size : bytesOf(size)))
-    .pipe(z.number().min(bytesOf(min), error).max(most, error))
+    .pipe(z.number().min(bytesOf(min), `needs ${needs}`).max(most, `needs ${needs}`))
   return { needs, schema, fromText: numberFromText }
 }
 

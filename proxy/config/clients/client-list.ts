@@ -23,7 +23,7 @@ const emptyHash = /^sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca4959
 
 const sha256 = z
   .string(needsHash)
-  .regex(/^sha256:[0-9a-f]{64}$/i, needsHash)
+  .regex(/^[sS][hH][aA]256:[0-9a-fA-F]{64}$/, needsHash)
   .refine((text) => !emptyHash.test(text), 'the hash is that of an empty text, which no header has')
   .transform((text) => text.slice('sha256:'.length).toLowerCase())
 
@@ -73,10 +73,14 @@ export const clientList = z
   .max(MAX_ENTRIES, `needs at most ${MAX_ENTRIES} entries`)
 
 const needsClient = 'needs one of ip: ADDRESS, header:NAME: sha256:HEX and body:NAME: ACCOUNT'
+const needsValue = ({ input }: { readonly input?: unknown }): string =>
+  typeof input === 'number' || typeof input === 'boolean'
+    ? 'needs an account, in quotes if it is a number'
+    : needsClient
 
 /** One client of an override: `{ ip: … }`, `{ 'header:NAME': sha256:… }` or `{ 'body:NAME': … }`. */
 const client = z
-  .record(z.string(), z.string(needsClient), needsClient)
+  .record(z.string(), z.string({ error: needsValue }), needsClient)
   .transform((written, context): OverrideClient => {
     const [[name, value] = ['', ''], ...others] = Object.entries(written)
     if (/^body:./.test(name) && others.length === 0) return { kind: 'account', part: name, value }

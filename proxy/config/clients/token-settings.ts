@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { needsText } from '../../../shared/settings/kinds.ts'
 import type { KeySetPlace } from '../../limits/keys/tokens/load-key-set.ts'
 import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
 
@@ -6,7 +7,7 @@ const needsPlace = 'needs exactly one of jwksUrl, jwksFile and secretFile'
 const needsUrl =
   'needs an https:// URL, or http:// on a network that nobody else can reach, without a user and a password'
 const path = z.string('needs the path of a file').min(1, 'needs the path of a file')
-const text = z.string('needs a text').min(1, 'needs a text')
+const text = z.string({ error: needsText('a text', (value) => value !== '') }).min(1, 'needs a text')
 
 export const tokenFields = {
   jwksUrl: z

@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
 import { z } from 'zod'
 import { errors } from '../../../shared/error-replies.ts'
-import { filePath, wholeNumber } from '../../../shared/settings/kinds.ts'
+import { filePath, needsText, wholeNumber } from '../../../shared/settings/kinds.ts'
 import type { RefusalSource } from '../../policy.ts'
 import { addReplyHeaderIssues } from './reply-headers.ts'
 
@@ -15,7 +15,7 @@ const typesOfFiles = new Map([
 const needsBody = 'needs text, or a mapping or list that is sent as JSON'
 const needsMediaType = 'needs a media type, such as text/plain; charset=utf-8'
 const needsHeaders = 'needs a mapping of names and values'
-const needsHeaderValue = 'needs text of visible ASCII characters and spaces'
+const needsHeaderValue = { error: needsText('text of visible ASCII characters and spaces', () => true) }
 
 /** The fields of a refusal, as written. */
 export const refusalFields = {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { filePath, flag, oneOf } from '../../../shared/settings/kinds.ts'
+import { filePath, flag, needsText, oneOf } from '../../../shared/settings/kinds.ts'
 import { upstreamBaseUrl } from '../../../shared/settings/addresses.ts'
 import { readAuthority } from '../../request/authority.ts'
 import { literalPrefix } from '../../limits/rules/strip-prefix.ts'
@@ -10,8 +10,12 @@ import { hostPattern } from './host-pattern.ts'
 import { pathPattern } from '../rules/route-pattern.ts'
 
 const routeName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-const needsName =
-  'needs 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit'
+const needsName = {
+  error: needsText(
+    '1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit',
+    (name) => routeName.test(name),
+  ),
+}
 
 /** The name of `upstream:` in metrics. */
 const DEFAULT_UPSTREAM = 'default'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { oneOf, wholeNumber } from '../../../shared/settings/kinds.ts'
+import { needsText, oneOf, text, wholeNumber } from '../../../shared/settings/kinds.ts'
 import { MAX_QUOTA, type Policy, type Rule } from '../../policy.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../../limits/algorithms/registry.ts'
 import { MAX_CONCURRENCY } from '../../limits/algorithms/concurrency/concurrency.ts'
@@ -27,8 +27,12 @@ import { needsWindow, ruleWindow } from './window.ts'
 /** A valid name of a rule. */
 export const ruleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
-const needsName =
-  'needs 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit'
+const needsName = {
+  error: needsText(
+    '1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit',
+    (name) => ruleName.test(name),
+  ),
+}
 
 /** The name of a rule as written, valid or not; undefined if it is not text. */
 export function writtenName(rule: unknown): string | undefined {
@@ -41,10 +45,10 @@ const named = algorithms.filter(({ rule }) => rule.summary !== undefined)
 
 const requestCount = wholeNumber(1, MAX_QUOTA)
 
-const needsLabel = 'needs 1 to 200 characters in one line'
-const label = z
-  .string(needsLabel)
-  .refine((text) => /^.{1,200}$/u.test(text) && !/\p{Cc}/u.test(text), needsLabel)
+const label = text(
+  '1 to 200 characters in one line',
+  (text) => /^.{1,200}$/u.test(text) && !/\p{Cc}/u.test(text),
+).schema
 
 /** The fields of a rule, as written. */
 export const ruleFields = {
@@ -209,7 +213,7 @@ function missing(field: keyof typeof ruleFields, needs: string) {
 }
 
 function hasAnyOf(rule: unknown, ...fields: (keyof typeof ruleFields)[]): boolean {
-  if (typeof rule !== 'object' || rule === null) return true
+  if (typeof rule !== 'object' || rule === null || Array.isArray(rule)) return true
   return fields.some((field) => field in rule && (rule as Record<string, unknown>)[field] !== undefined)
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { numberFromText, wholeNumber } from '../../../shared/settings/kinds.ts'
+import { needsUnquoted, numberFromText, wholeNumber } from '../../../shared/settings/kinds.ts'
 import { forwardProxyHeaders, hopByHop } from '../../http/fields/removed-headers.ts'
 import {
   MAX_QUOTA,
@@ -11,18 +11,18 @@ import {
   type StatusRange,
 } from '../../policy.ts'
 
-const needsStatus = 'needs a status code from 100 to 599, or a class such as 4xx'
+const needsStatus = {
+  error: needsUnquoted('a status code from 100 to 599, or a class such as 4xx', numberFromText),
+}
 
 /** A status code, or a class of them: `401`, `4xx`. */
 export const statusRange = z
   .union(
     [
       z.int(needsStatus).min(100, needsStatus).max(599, needsStatus),
-      z.string(needsStatus).regex(/^[1-5]xx$/i, needsStatus),
+      z.string(needsStatus).regex(/^[1-5][xX]{2}$/, needsStatus),
     ],
-    {
-      error: needsStatus,
-    },
+    needsStatus,
   )
   .transform((written): StatusRange => {
     if (typeof written === 'number') return { first: written, last: written }

@@ -23,7 +23,9 @@ describe('a value', () => {
     ['a: x${UNSET:-}', 'x'],
     ['a: ${PORT_NUMBER:-30}', 8081],
     ['a: $${HOST_NAME}', '${HOST_NAME}'],
-    ['a: ${not.a.name}', '${not.a.name}'],
+    ['a: $${not.a.name} costs $${5} or $$', '${not.a.name} costs ${5} or $$'],
+    ['a: ${UNSET:-$5}', '$5'],
+    ['a: ${UNSET:-$$}', '$$'],
     ['a: $HOST_NAME', '$HOST_NAME'],
     // One value, whatever is in it.
     ['a: ${LIST}', '[a, b]'],
@@ -55,4 +57,44 @@ test('settings and limits', () => {
   const rule = 'limits:\n  - name: a\n    match: GET /\n    requests: ${MANY:-7}\n    window: ${LONG:-1m}\n'
   const { settings } = loadWithFile(`port: \${P}\n${rule}`, { P: '81', LONG: '2m' })
   expect(settings).toMatchObject({ port: 81, rules: [{ policy: { quota: 7, windowMs: 120_000 } }] })
+})
+
+describe('conditions', () => {
+  const load = (condition: string, env = {}): unknown => {
+    const rule = `limits: [{ name: a, match: GET /, requests: 1, window: 1m, when: ${condition} }]`
+    const jwt = condition.includes('jwt') ? 'jwt: { jwksUrl: https://login.example.com/keys }' : ''
+    return loadWithFile(`${rule}\n${jwt}`, env).settings.rules[0]?.when
+  }
+
+  test.each([
+    ['1.10', '1.10'],
+    ['010', '010'],
+    ['0x1F', '0x1F'],
+    ['1e3', '1e3'],
+    ['12345678901234567890', '12345678901234567890'],
+    ['True', 'True'],
+    ['"${VERSION}"', '1.20'],
+    ['7', '7'],
+  ])('compare with %s as it is written', (written, text) => {
+    const anyOf = [{ kind: 'is', text }]
+    const env = { VERSION: '1.20' }
+    expect(load(`{ header: { x-v: ${written} } }`, env)).toMatchObject([{ kind: 'header', anyOf }])
+    expect(load(`{ cookie: { v: [${written}, a] } }`, env)).toMatchObject([
+      { kind: 'cookie', anyOf: [...anyOf, { kind: 'is', text: 'a' }] },
+    ])
+    expect(load(`[{ query: { v: ${written} } }]`, env)).toMatchObject([{ kind: 'query', anyOf }])
+    expect(load(`{ userAgent: ${written} }`, env)).toMatchObject([{ kind: 'userAgent', anyOf }])
+  })
+
+  test('compare with a variable as it is set', () => {
+    const rule = 'name: a, match: GET /, requests: 1, window: 1m'
+    const file = `limits:\n  - when:\n      header:\n        x-v: \${VERSION}\n    ${rule.replaceAll(', ', '\n    ')}\n`
+    const { settings } = loadWithFile(file, { VERSION: '1.20' })
+    expect(settings.rules[0]?.when).toMatchObject([{ kind: 'header', anyOf: [{ kind: 'is', text: '1.20' }] }])
+  })
+
+  test('compare a claim with the number or boolean that YAML reads', () => {
+    expect(load('{ jwt: { level: 1.0 } }')).toMatchObject([{ anyOf: [{ kind: 'is', text: '1' }] }])
+    expect(load('{ jwt: { staff: True } }')).toMatchObject([{ anyOf: [{ kind: 'is', text: 'true' }] }])
+  })
 })
