@@ -111,6 +111,22 @@ describe('a trusted proxy', () => {
   })
 })
 
+// A load balancer's TCP check connects and leaves. An open file for each of them would be held for `HEADERS_TIMEOUT`.
+test.each([
+  ['nothing', ''],
+  ['half a PROXY header', 'PROXY TCP4 203.0.113.7'],
+])('a trusted proxy that ends its direction after %s is disconnected at once', async (_, sent) => {
+  const patient = await startHosted({
+    UPSTREAM_URL: backend.url,
+    PROXY_PROTOCOL: '1',
+    TRUSTED_PROXIES: trusted,
+    HEADERS_TIMEOUT: '5m',
+  })
+  const socket = await open(trusted, patient.port, sent)
+  socket.end()
+  expect(await readAll(socket)).toBe('')
+})
+
 describe('anybody else', () => {
   test('is served without a header', async () => {
     expect(await exchange(stranger, request)).toMatch(/^HTTP\/1\.1 200 /)

@@ -5,7 +5,7 @@ import { ProxyHeaderError, ProxyHeaderReader } from './proxy-header.ts'
  * Reads the PROXY header at the beginning of a connection. The bytes after it can still be read from the socket.
  *
  * @returns the address that it names
- * @throws {ProxyHeaderError} if the header is missing, malformed or late, or the connection closes before it
+ * @throws {ProxyHeaderError} if the header is missing, malformed or late, or the client ends the connection before it
  */
 export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
@@ -13,6 +13,7 @@ export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<st
     const stop = (): void => {
       clearTimeout(timer)
       socket.off('readable', onReadable)
+      socket.off('end', onClose)
       socket.off('close', onClose)
       socket.off('error', onError)
     }
@@ -20,7 +21,7 @@ export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<st
       stop()
       reject(new ProxyHeaderError(reason))
     }
-    const onClose = (): void => fail('the connection closed before the PROXY header')
+    const onClose = (): void => fail('the connection ended before the PROXY header')
     // Each error is followed by `close`.
     const onError = (): void => undefined
     const onReadable = (): void => {
@@ -38,6 +39,8 @@ export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<st
     }
     const timer = setTimeout(() => fail('timed out waiting for the PROXY header'), timeoutMs)
     socket.on('readable', onReadable)
+    // Health checks of load balancers connect and end their direction: the socket does not close by itself then.
+    socket.on('end', onClose)
     socket.on('close', onClose)
     socket.on('error', onError)
   })
