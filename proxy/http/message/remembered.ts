@@ -13,22 +13,32 @@ const ADDED_OF_NEW = 8
  * sending new ones does not cost more, as adding a text costs as much as to parse it.
  */
 export class Remembered<Value> {
-  readonly #maxYounger: number
+  readonly #maxWeight: number
   readonly #maxTextLength: number
   readonly #usual: readonly (readonly [string, Value])[]
+  readonly #weigh: (text: string, value: Value) => number
   #younger: Map<string, Value>
   #older: ReadonlyMap<string, Value> = new Map()
+  /** Of the younger ones, without the usual ones. */
+  #weight = 0
   #skipped = 0
 
   /**
-   * @param maxTexts in addition to the usual ones, at least 2
+   * @param maxWeight of all texts with their results, in addition to the usual ones, at least 2
    * @param maxTextLength longer texts are not cached
    * @param usual texts that are always cached, with their results
+   * @param weigh default: each text is 1
    */
-  constructor(maxTexts: number, maxTextLength: number, usual: readonly (readonly [string, Value])[] = []) {
+  constructor(
+    maxWeight: number,
+    maxTextLength: number,
+    usual: readonly (readonly [string, Value])[] = [],
+    weigh: (text: string, value: Value) => number = () => 1,
+  ) {
     this.#usual = usual
+    this.#weigh = weigh
     this.#younger = new Map(usual)
-    this.#maxYounger = this.#younger.size + maxTexts / 2
+    this.#maxWeight = maxWeight / 2
     this.#maxTextLength = maxTextLength
   }
 
@@ -50,10 +60,13 @@ export class Remembered<Value> {
   }
 
   #set(text: string, value: Value): void {
-    if (this.#younger.size >= this.#maxYounger) {
+    const weight = this.#weigh(text, value)
+    if (this.#weight + weight > this.#maxWeight) {
       this.#older = this.#younger
       this.#younger = new Map(this.#usual)
+      this.#weight = 0
     }
+    this.#weight += weight
     this.#younger.set(text, value)
   }
 }

@@ -1,5 +1,5 @@
 import { beginsWithUrl, type Target } from '../../request/target/target.ts'
-import { readMatchPaths } from '../../request/target/match-path.ts'
+import { readRequestPath } from '../../request/target/recent-paths.ts'
 import { createPathTree, findInTree, readRoutePattern, valueAt } from './path-tree.ts'
 
 /** The rest of a target, and the prefix removed from it. */
@@ -37,7 +37,7 @@ export function createPrefixStripper(paths: readonly string[]): StripPrefix {
     const rest = path.slice(end) || '/'
     // Rules read the text after `//` as a host once.
     if (rest.startsWith('//') && path.lastIndexOf('//', end - 1) !== -1) return undefined
-    if (beginsWithUrl(rest) || typeof readMatchPaths(rest, { hasFormat: false }) === 'string')
+    if (beginsWithUrl(rest) || typeof readRequestPath(rest, { hasFormat: false }) === 'string')
       return undefined
     return { prefix, target: rest + forwardTarget.slice(path.length) }
   }

@@ -3,13 +3,8 @@ import { methodOverrideFields } from '../../http/fields/header-roles.ts'
 import { readAuthority } from '../authority.ts'
 import { comparable } from './comparable-path.ts'
 import { resolveDotSegments } from './dot-segments.ts'
-import {
-  controlCharacter,
-  noOtherMatchPaths,
-  plainMatchPaths,
-  readMatchPaths,
-  type MatchPaths,
-} from './match-path.ts'
+import { controlCharacter, noOtherMatchPaths, plainMatchPaths, type MatchPaths } from './match-path.ts'
+import { readRequestPath } from './recent-paths.ts'
 import { mayHaveScript } from './script-paths.ts'
 
 /** The target of a request: as it was sent except for dot segments, and in all ways in which it may be read. */
@@ -30,6 +25,8 @@ export type TargetOptions = {
   readonly headers: IncomingHttpHeaders
   /** Whether the backend gets the target as it was sent, since somebody else forwards it. */
   readonly isForwardedAsSent?: boolean
+  /** Default: one that remembers recent paths. */
+  readonly readPath?: typeof readRequestPath
 }
 
 const beyondVisibleAscii = /[^\x21-\x7e]/
@@ -134,7 +131,8 @@ function fromOriginForm(
   const path = resolveDotSegments(sent)
   if (beginsWithUrl(path)) return 'the path begins with a URL'
   const unresolved = options.isForwardedAsSent && path !== sent ? sent : undefined
-  const matchPaths = readMatchPaths(path, { hasFormat: hasFormat(method, options), unresolved })
+  const { readPath = readRequestPath } = options
+  const matchPaths = readPath(path, { hasFormat: hasFormat(method, options), unresolved })
   if (typeof matchPaths === 'string') return matchPaths
   const routePath = withSlashesMerged(comparable(path))
   return { path, forwardTarget: path + query, routePath, ...matchPaths, authority }

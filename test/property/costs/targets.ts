@@ -1,5 +1,11 @@
-import { readTarget } from '../../../proxy/request/target/target.ts'
+import { readMatchPaths } from '../../../proxy/request/target/match-path.ts'
+import { readTarget, type Target } from '../../../proxy/request/target/target.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
+
+/** What it costs to read a path that has not been read before. */
+function readNewTarget(raw: string): Target | string {
+  return readTarget('POST', raw, { headers: {}, readPath: readMatchPaths })
+}
 
 const common = {
   /** Half of `MAX_HEADER_SIZE`, unless it is set. */
@@ -28,7 +34,7 @@ const common = {
     ':',
     '.php',
   ],
-  open: openText((raw) => readTarget('POST', raw)),
+  open: openText(readNewTarget),
 }
 
 export const rows: readonly CostRow[] = [
@@ -75,6 +81,6 @@ export const rows: readonly CostRow[] = [
     ],
     wrap: (content) => content,
     // A gateway does not hold what it has read of one while it reads the next.
-    open: openText((raws) => raws.split(' ').map((raw) => typeof readTarget('POST', raw))),
+    open: openText((raws) => raws.split(' ').map((raw) => typeof readNewTarget(raw))),
   },
 ]

@@ -78,3 +78,17 @@ test('the cache ignores texts that are too long', () => {
   remembered.add('two', 2)
   expect([remembered.find('four'), remembered.find('two')]).toEqual([undefined, 2])
 })
+
+test('the cache never exceeds its weight', () => {
+  const weigh = (text: string): number => 1 + (Number(text) % 8)
+  const texts = fc.array(fc.integer({ min: 0, max: 40 }).map(String), { maxLength: 400 })
+  fc.assert(
+    fc.property(texts, (asked) => {
+      const remembered = new Remembered<true>(20, 2, [], weigh)
+      for (const text of asked) if (!remembered.find(text)) remembered.add(text, true)
+      const all = Array.from({ length: 41 }, (_, i) => String(i))
+      const found = all.filter((text) => remembered.find(text))
+      expect(found.reduce((sum, text) => sum + weigh(text), 0)).toBeLessThanOrEqual(20)
+    }),
+  )
+})
