@@ -11,7 +11,7 @@ export type AdminRefusal = {
   readonly fields: Readonly<Record<string, string>>
 }
 
-/** Checks a request to an operators' endpoint: undefined if it may pass, otherwise the refusal. */
+/** Checks a request to an operators' endpoint. Resolves to undefined if it may pass, otherwise to the refusal. */
 export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | undefined>
 
 /**

@@ -21,7 +21,7 @@ import type { Replicas } from './replicas/report.ts'
 
 /** The state of a client under a policy. */
 export type ClientState = CounterState & {
-  /** The quota, of which the client may have one of its own. */
+  /** The quota; the client may have one of its own. */
   readonly quota: number
   readonly bannedForMs?: number
   /** How long the quota is its own, set at run time. */
@@ -34,18 +34,21 @@ export type ClientState = CounterState & {
 
 /** Operations on clients for an operator, independent of the kind of gateway. None of these rejects. */
 export type ClientOperations = {
-  /** In the order of the charges; counts nothing. */
+  /** Reads the states in the order of the charges; counts nothing. */
   inspect(charges: readonly Charge[]): Promise<readonly ClientState[]>
   /** Bans and overrides. */
   readonly entries: EntryOperations
   reset(charges: readonly Charge[]): Promise<ResetOutcome>
   /** Plans that were set for clients. */
   readonly plans: PlanStore
-  /** Of this gateway, in the order of `byRefusals`. */
+  /** Lists the limited clients of this gateway, in the order of `byRefusals`. */
   listLimited(policyName: string | undefined, limit: number): Promise<readonly ThrottledClient[]>
   /** The reports of all replicas; undefined without Redis, or if it does not answer. */
   readReplicas(): Promise<Replicas | undefined>
-  /** Explains what the gateway would do with a request now, up to its counters. Undefined if no process answers. Counts nothing. */
+  /**
+   * Explains what the gateway would do with a request now, up to its counters. Resolves to undefined if no process answers. Counts
+   * nothing.
+   */
   explain(asked: AskedHead): Promise<Explanation | undefined>
 }
 
@@ -59,7 +62,7 @@ export function createClientOperations(options: {
   readonly limited: Pick<ThrottledClients, 'list'>
   readonly replicas?: Pick<ReplicaExchange, 'read'> | undefined
   readonly onReset: () => void
-  /** Without it no line has an address, or a hash that may be of one. */
+  /** Whether log lines may have an address, or a hash that may be of one. */
   readonly logAddresses: boolean
   readonly log: Log
 }): Omit<ClientOperations, 'explain'> {
@@ -164,7 +167,7 @@ export function withLabels(
 const said = { ban: 'client banned', override: 'limit of a client set' } as const
 const removed = { ban: 'ban lifted', override: 'limit of a client removed' } as const
 
-/** For the log. */
+/** The fields of an entry for the log. */
 function whatOf(entry: ClientEntry): object {
   return entry.kind === 'ban'
     ? { policy: entry.policy, reason: entry.reason }

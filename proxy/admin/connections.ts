@@ -57,7 +57,7 @@ export function limitConnections(server: Server, capacity: number): void {
 }
 
 /**
- * To be called for the request of an operator, who may keep the connection for longer than others.
+ * Call for the request of an operator, who may keep the connection for longer than others.
  *
  * @param proven by the token. Without a token anybody on this machine is an operator, and must not hold connections either
  */

@@ -13,7 +13,7 @@ export type HealthReport = {
   readonly servers?: ServerCounts
   /** The nodes of a Redis cluster whose circuit breakers are open, for operators only; missing without any. */
   readonly unavailableStoreNodes?: readonly string[]
-  /** Some of them, for operators only. */
+  /** Some of the servers, for operators only. */
   readonly listedServers?: readonly ServerReport[]
 }
 

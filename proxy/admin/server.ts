@@ -19,7 +19,7 @@ export type AdminDeps = {
   readonly readHealth: () => HealthReport | Promise<HealthReport>
   readonly readMetrics: () => Promise<string>
   readonly apiRoutes: ReadonlyMap<string, ApiRoute>
-  /** For `/api/events`, which does not exist without them. */
+  /** Events for `/api/events`, which does not exist without them. */
   readonly liveEvents?: LiveEvents
   readonly log: Log
 }
@@ -39,12 +39,12 @@ export const adminServerOptions: ServerOptions = {
 type Reply = {
   readonly status: number
   readonly contentType: string
-  /** Undefined with a status that has none. */
+  /** The body; undefined with a status that has none. */
   readonly body: string | Buffer | undefined
   readonly fields?: Readonly<Record<string, string>>
 }
 
-/** Sends what it has by itself; false if it does not, for an error in its place. */
+/** A path that sends its response by itself; `begin` returns false if an error must be sent in its place. */
 type Stream = { readonly begin: (request: IncomingMessage, response: ServerResponse) => boolean }
 
 type Answer = (

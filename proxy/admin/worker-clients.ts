@@ -39,7 +39,7 @@ export type ClientsAnswer =
   | { readonly of: 'put' | 'remove' | 'set-plan'; readonly outcome: EntryOutcome }
   | { readonly of: 'explain'; readonly explanation: Explanation | undefined }
 
-/** In a worker: answers questions about clients. */
+/** Answers questions about clients in a worker. */
 export async function answerClients(
   question: ClientsQuestion,
   operations: ClientOperations,
@@ -71,12 +71,12 @@ export async function answerClients(
     : { of: 'reset', outcome: await operations.reset(charges) }
 }
 
-/** Asks all workers at once, or one after another until one has answered. What they answer is in no order. */
+/** Asks all workers at once, or one after another until one has answered. Answers are in no order. */
 export type AskWorkers = (question: ClientsQuestion, whom: 'all' | 'one') => Promise<ClientsAnswer[]>
 
 /**
- * In the primary process, where the workers count in Redis: one worker reads the state of a client from Redis. Without
- * Redis, each worker counts by itself: the state is that of the worker with the most requests of the client.
+ * Operations in the primary process of workers that count in Redis: one worker reads the state of a client from Redis. Without Redis,
+ * each worker counts by itself: the state is that of the worker with the most requests of the client.
  */
 export function createWorkersOperations(ask: AskWorkers): ClientOperations {
   return {
@@ -152,7 +152,7 @@ function nameCharge({ policy, partitionKey }: Charge): NamedCharge {
 
 const weights = { store: 2, local: 1, none: 0 } as const
 
-/** First the worker that refuses the client: others may not know yet what it knows. */
+/** Orders states so that the worker that refuses the client comes first: others may not know yet that it is over the limit. */
 function byWeight(a: Omit<ClientState, 'policy'>, b: Omit<ClientState, 'policy'>): number {
   const overLimit = Number((b.used ?? 0) >= b.quota) - Number((a.used ?? 0) >= a.quota)
   return overLimit || weights[b.source] - weights[a.source] || (b.used ?? 0) - (a.used ?? 0)

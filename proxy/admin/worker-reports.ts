@@ -21,7 +21,7 @@ type Answer = { readonly report: 'answer'; readonly id: number } & (
 )
 
 /**
- * In a worker: answers its primary process.
+ * Answers the primary process in a worker.
  *
  * @param send a message to the primary process; must not throw when that is gone
  * @param listen to all messages of the primary process
@@ -47,18 +47,18 @@ export function answerReports(options: {
   })
 }
 
-/** In the primary process: asks the workers. */
+/** Asks the workers, in the primary process. */
 export type WorkerReports = {
-  /** To be called for each worker right after the fork. */
+  /** Call for each worker right after the fork. */
   add(worker: Worker): void
   /**
-   * A snapshot for each worker, and one with what the workers of the past have counted, so that the sum never runs
-   * backwards. A worker that does not answer in time is in it with its last answer.
+   * Reads a snapshot for each worker, and one with the counters of workers that have exited, so that the sum never decreases. The
+   * snapshot of a worker that does not answer in time is its last one.
    */
   readMetrics(): Promise<MetricSnapshot[]>
-  /** Of the workers that answered in time. */
+  /** Reads the health of the workers that answered in time. */
   readHealth(): Promise<HealthReport[]>
-  /** Of the workers that answered in time. */
+  /** Reads the activities of the workers that answered in time. */
   readActivities(): Promise<Activity[]>
   readonly askClients: AskWorkers
 }

@@ -25,7 +25,7 @@ import { listenOn } from './listen/server.ts'
 import { currentRules } from './serving/current-rules.ts'
 import { version } from './observe/version.ts'
 
-/** The listener of operators and their tools, apart from that of the clients. */
+/** The listener of operators and their tools, separate from that of the clients. */
 export type Admin = Running & {
   /** Resolves with the port. */
   listen(): Promise<number>

@@ -31,7 +31,7 @@ export type Counting = Running & {
   readonly storeState: () => StoreState
   /** The nodes of a Redis cluster that do not answer. */
   readonly unavailableNodes?: (() => readonly string[]) | undefined
-  /** For an operator. If another process counts, it is asked there. */
+  /** The operations of operators. If another process counts, it is asked there. */
   readonly operations: Pick<CounterAdmin, 'inspect' | 'reset' | 'plans'>
   readonly clientTable: ClientTable
   /** The Redis that replicas share. */

@@ -4,7 +4,7 @@
  * known to be new enough: newer syntax is an error in an old one, before any code runs.
  */
 
-/** As `engines` in package.json, which npm only warns of. */
+/** The oldest major version in `engines` of package.json, which npm only warns about. */
 const oldestMajor = 24
 
 const version = process.versions.node

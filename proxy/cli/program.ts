@@ -7,7 +7,7 @@ import type { ReplayOptions } from './replay/verb.ts'
 import type { RunOptions } from './run.ts'
 import { example, withJson, type Json, type Report } from './verb-options.ts'
 
-/** See `replay/formats/formats.ts`. */
+/** The names of `replay/logs/formats.ts`. */
 const formatNames = ['auto', 'common', 'combined', 'traefik', 'traefik-json', 'caddy', 'nginx-json', 'sluice']
 
 /** The command line with all its verbs. */

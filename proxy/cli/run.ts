@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 export type RunOptions = { readonly config?: string; readonly upstream?: string; readonly port?: string }
 
 /**
- * Starts the gateway in this very process, as `node proxy/main.ts` does; what the options say takes the place of the
- * variables. Resolves when it listens; it runs on, and ends the process by itself.
+ * Starts the gateway in this process, as `node proxy/main.ts` does; the options replace the variables. Resolves when it listens; it keeps
+ * running, and ends the process by itself.
  */
 export async function run({ config, upstream, port }: RunOptions): Promise<void> {
   const given = { CONFIG_FILE: config, UPSTREAM_URL: upstream, PORT: port }

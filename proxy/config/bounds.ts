@@ -2,7 +2,7 @@ import { totalmem } from 'node:os'
 
 /** Bounds that are the same for every gateway. They were chosen so that nobody needs another value: see docs/decisions/settings.md. */
 export type Bounds = {
-  /** Headers of a request, and of its trailers. */
+  /** Maximum headers of a request, and again of its trailers. */
   readonly maxHeaderCount: number
   /** Bytes of a request target (path and query). */
   readonly maxTargetBytes: number

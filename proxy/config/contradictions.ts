@@ -161,7 +161,7 @@ function rangeName({ first, last }: StatusRange): string {
   return first === last ? String(first) : `${first / 100}xx`
 }
 
-/** The units that a rule names to reserve. What a request says is never taken for more than all there are. */
+/** The units that a rule states to reserve. Units in a request never exceed the quota. */
 function statedReserve({ reserve }: Cost): number {
   return typeof reserve === 'number' ? reserve : (reserve.otherwise ?? 0)
 }

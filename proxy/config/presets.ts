@@ -72,8 +72,8 @@ export const preset = z.union([
 ])
 
 /**
- * The rules of a file, as written, that its presets add: those of which it has none of the same name. They lack `source`.
- * An unknown name adds nothing: the schema reports it.
+ * Returns the rules that a file's presets add, as written: those whose name the file's own rules do not have. They lack `source`. An
+ * unknown preset adds nothing: the schema reports it.
  */
 export function rulesOfPresets({ preset, limits }: Readonly<Record<string, unknown>>): object[] {
   const written: readonly unknown[] = Array.isArray(preset) ? preset : [preset]

@@ -114,10 +114,7 @@ export const deviceSecrets: Kind<string[]> = {
   show: () => 'a value that is not shown',
 }
 
-/**
- * Only `1` disables rate limiting, any other value is false: a typing mistake must neither disable it nor prevent the
- * start.
- */
+/** Only `1` disables rate limiting, any other value is false: a typing mistake must neither disable it nor prevent the start. */
 export const disabledByOne: Kind<boolean> = {
   needs: '1 or 0',
   schema: z.string().transform((text) => text === '1'),

@@ -34,7 +34,7 @@ import { nameAsGiven, readPrefixedVariables } from './written/prefixed-variables
 import { readSecretFiles, secretFiles } from './written/secret-files.ts'
 import { findUnsupported } from './written/unsupported-settings.ts'
 
-/** All settings of the gateway, checked. */
+/** The settings of the gateway, checked. */
 export type GatewaySettings = SettingsOf<typeof gatewayTable> &
   Bounds & {
     /** The limits table, in its order. */
@@ -43,9 +43,9 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly allowList: readonly ListEntry[]
     /** Clients whose requests are refused before any rule, even with rate limiting off. */
     readonly denyList: readonly ListEntry[]
-    /** Where decisions of CrowdSec are from; undefined without them. */
+    /** The source of CrowdSec's decisions; undefined without them. */
     readonly crowdsec: CrowdsecSettings | undefined
-    /** Whose scripts can read local replies; undefined for nobody's. */
+    /** The origins whose scripts can read local replies; undefined for none. */
     readonly cors: z.output<typeof cors> | undefined
     /** The response to refused requests. */
     readonly refusals: Refusals
@@ -63,9 +63,9 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly hasFallback: boolean
     /** The files that secrets are from, by the variables that name them, such as `REDIS_URL_FILE`. */
     readonly secretFiles: ReadonlyMap<string, string>
-    /** What relative paths in `redisUrl` are from. */
+    /** The folder of relative paths in `redisUrl`. */
     readonly redisFolder: string
-    /** What each setting that the file may have is called there, by its property. */
+    /** By property, the name in the file of each setting that it may have. */
     readonly namesInFile: ReadonlyMap<keyof typeof gatewayTable, string>
     /** The file that the limits are from; undefined for the built-in table. */
     readonly limitsFile: string | undefined
@@ -148,7 +148,7 @@ function readNamedFiles(file: FileReading | undefined, folder: string) {
   return { refusals, routes, jwt, keySet, problems: [...ofRefusals, ...ofRoutes, ...ofKeys] }
 }
 
-/** What only the file can say, with the paths of files that are read while the gateway runs. */
+/** Returns the settings that only the file can have, with the paths of files that are read while the gateway runs. */
 function settingsOfFile(values: FileReading['values'] | undefined, folder: string) {
   return {
     allowList: locateLists(values?.allowList ?? [], folder),

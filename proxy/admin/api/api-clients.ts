@@ -136,7 +136,7 @@ function withFileOverrides(
   return compileAccountOverrides(withOverrides)?.apply(named) ?? named
 }
 
-/** Of this gateway what it knows, of other replicas what they report. */
+/** Lists the clients that this gateway knows, and those that other replicas report. */
 async function listEverywhere(
   clients: ClientOperations,
   policyName: string | undefined,

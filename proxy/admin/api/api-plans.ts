@@ -34,7 +34,7 @@ type Owned = { readonly owner: PlanOwner; readonly policies: readonly string[] }
 
 class PlanApi {
   readonly #options: PlanRoutesOptions
-  /** Those whose plan is set for clients. */
+  /** The policies whose plan is set for clients. */
   readonly #reading: readonly Policy[]
 
   constructor(options: PlanRoutesOptions) {
@@ -98,7 +98,7 @@ class PlanApi {
     return changed
   }
 
-  /** Undefined if the store is unavailable. */
+  /** Resolves to undefined if the store is unavailable. */
   async #describe(owned: readonly Owned[]): Promise<readonly object[] | undefined> {
     const clients: object[] = []
     for (const { owner, policies } of owned) {

@@ -2,7 +2,7 @@ import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import type { ApiAnswer, ApiRoutes } from './api.ts'
 import { readBody } from './read-body.ts'
 
-/** The outcome of a reload. Names are those of rules, `restart` those of settings in the file. */
+/** The outcome of a reload, with the names of rules and, in `restart`, of settings in the file. */
 export type Reloaded = {
   readonly outcome: 'reloaded' | 'unchanged'
   readonly tableHash: string

@@ -14,15 +14,15 @@ import { createAddressReader } from '../../request/addresses/client-address.ts'
 export type BodyErrors = {
   /** Something is missing, or unknown, or wrong where nothing else is said of it. */
   readonly otherwise: ErrorReply
-  /** Of values that are wrong, by their names; the first of them counts. */
+  /** By field, the error for a wrong value; the first of them counts. */
   readonly [field: string]: ErrorReply
 }
 
 /** The name of a rule. */
 const policy = z.string()
-/** See `chargesOfClient`. */
+/** A client as `chargesOfClient` takes it. */
 const client = z.union([z.string(), z.record(z.string(), z.union([z.string(), z.literal(true)]))])
-/** For people to read. */
+/** A text for people. */
 const text = z
   .string()
   .max(200)

@@ -31,12 +31,12 @@ import {
 import { valuesOf } from '../../request/values/decoded-values.ts'
 import { pathValuesOfName } from '../../limits/rules/path-values.ts'
 
-/** A client as an operator names it: the parts that rules count by, or what a list of limited clients calls it. */
+/** A client as an operator names it: by the parts that rules count by, or by the key in a list of limited clients. */
 type ClientName =
   | { readonly key: string }
   | {
       readonly key?: undefined
-      /** By the lower-case names of parts, in each spelling that they count by; those in bodies as they are written. */
+      /** By lower-case names of parts, in each spelling that they count by; parts of bodies as they are written. */
       readonly values: ReadonlyMap<string, readonly string[]>
       /** The address or the network that is named as `ip`. */
       readonly range: AddressRange | undefined
@@ -93,8 +93,8 @@ function isNamed(part: [string, unknown]): part is [string, string] {
 }
 
 /**
- * The keys that an operator means where it is about all rules: of an address that address, whether a rule counts by it
- * or not; otherwise those under the rules that count by just these parts.
+ * The keys that an operator means for all rules: for an address that address, whether a rule counts by it or not; otherwise the keys
+ * under the rules that count by exactly these parts.
  *
  * @returns at least one, each once, with what it is made of (`partsOf`), or the error to answer with
  */
@@ -184,7 +184,7 @@ function oneOr(error: ErrorReply, value: string | undefined): readonly string[] 
   return value === undefined ? error : [value]
 }
 
-/** As Node reads a header: a character for each byte that was sent. */
+/** Encodes a text as Node reads a header: one character for each byte that was sent. */
 function asBytes(value: string): string {
   return Buffer.from(value).toString('latin1')
 }
@@ -206,7 +206,7 @@ function readNetwork(part: string, text: string): string | undefined {
   return range && ipv4 !== undefined && ipv6 !== undefined ? networkIn(range, { ipv4, ipv6 }) : undefined
 }
 
-/** Undefined if the range is larger than a network of this length. */
+/** Returns undefined if the range is larger than a network of this length. */
 function networkIn({ address, bits }: AddressRange, lengths: PrefixLengths): string | undefined {
   const network = formatNetwork(address, lengths)
   const length = parseAddressRange(network)?.bits ?? 128

@@ -15,7 +15,7 @@ export type EntryRoutesOptions = {
 /** The client, and the rule, that a request is about. */
 export type About = { readonly client: unknown; readonly policy?: string | undefined }
 
-/** Undefined for all rules. */
+/** Returns undefined for all rules. */
 export function policyOf(
   { policy: name }: About,
   policies: ReadonlyMap<string, Policy>,

@@ -63,7 +63,7 @@ class RecentHistory implements History {
     this.#timer = setInterval(() => void this.sample().catch(() => undefined), STEP_MS).unref()
   }
 
-  /** One at a time, so that a later reading is not taken for an earlier one. */
+  /** Takes a reading, one at a time, so that a later one is not taken for an earlier one. */
   sample(): Promise<void> {
     this.#sampling ??= this.#takeSample().finally(() => (this.#sampling = undefined))
     return this.#sampling
@@ -111,7 +111,7 @@ class RecentHistory implements History {
     this.#last = step
   }
 
-  /** In turns: with ten thousand rules it takes longer than a request should wait. */
+  /** Adds them in turns: with ten thousand rules it takes longer than a request should wait. */
   *#addAll(decisions: Activity['decisions']): Steps<ReadonlyMap<string, Counts>> {
     const counted = new Map<string, Counts>()
     for (const [name, outcomes] of decisions) {

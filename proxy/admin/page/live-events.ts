@@ -3,7 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 
 /** Maximum number of listeners: each holds a connection, and each event is written to all of them. */
 const MAX_LISTENERS = 8
-/** So often that with a look at the other replicas a refusal is shown within a second. */
+/** Milliseconds between events: including the exchange with other replicas, a refusal is shown within a second. */
 const INTERVAL_MS = 500
 /** Unread bytes of a listener: one that is a few events behind gets no more until it has read them. */
 const MAX_UNREAD_BYTES = 1024 * 1024
@@ -32,7 +32,7 @@ export function createLiveEvents(options: LiveEventsOptions): LiveEvents {
 class EventBroadcast implements LiveEvents {
   readonly #options: LiveEventsOptions
   readonly #listeners = new Set<ServerResponse>()
-  /** Those whose past has not been read yet: it comes first. */
+  /** Connections whose history has not been read yet: it is sent first. */
   readonly #ungreeted = new Set<ServerResponse>()
   #timer: NodeJS.Timeout | undefined
   #lastId = 0

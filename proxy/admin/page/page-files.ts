@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 
-/** A file of the operators' page, as it is served. */
+/** A file of the operators' page. */
 export type PageFile = {
   readonly contentType: string
   readonly body: Buffer

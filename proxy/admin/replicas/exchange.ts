@@ -14,11 +14,11 @@ const MAX_REPORTS = 128
 const REPORT_LASTS_MS = 3_000
 /** Reports go on for as long after somebody has asked. */
 const ASKED_LASTS_MS = 3_000
-/** After the first question: every process has looked whether somebody asks, and reported. */
+/** Milliseconds after the first question, in which every process notices it and reports. */
 const FIRST_REPORTS_MS = 400
 
 export type ReplicaExchange = {
-  /** Undefined if Redis does not answer. Does not reject. */
+  /** Resolves to undefined if Redis does not answer. Does not reject. */
   read(): Promise<Replicas | undefined>
   close(): void
 }
@@ -46,11 +46,11 @@ class RedisExchange implements ReplicaExchange {
   readonly #options: ExchangeOptions
   readonly #reportsKey: string
   readonly #askedKey: string
-  /** Of this process. */
+  /** The id of this process. */
   readonly #id = randomUUID()
   readonly #poll: ReturnType<typeof createPoll>
   #reading: Promise<Replicas | undefined> | undefined
-  /** Why the reports could not be read the last time; empty where they could. */
+  /** The reason why the reports could not be read the last time; empty if they could. */
   #failure = ''
 
   constructor(options: ExchangeOptions) {

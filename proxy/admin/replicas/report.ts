@@ -22,7 +22,7 @@ export type Replicas = {
   readonly reports: readonly ReplicaReport[]
 }
 
-/** Of the JSON, in UTF-16 units: keys and names of policies are ASCII, labels are short. */
+/** Maximum length of the JSON in UTF-16 units: keys and names of policies are ASCII, labels are short. */
 const MAX_TEXT_LENGTH = 24 * 1024
 
 /** Writes a report as it goes to Redis, without the clients that do not fit. */
@@ -40,7 +40,7 @@ export function writeReport({ limited, ...about }: ReplicaReport): string {
 }
 
 /**
- * Undefined if the text is not the report of a gateway. Clients whose time has passed since are left out.
+ * Parses a report; undefined if a gateway did not write it. Clients whose time has passed since are left out.
  *
  * @param ageMs how long ago it was written
  */

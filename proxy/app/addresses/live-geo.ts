@@ -37,11 +37,11 @@ type LiveFile = {
 type LiveFiles = ReadonlyMap<GeoField, LiveFile>
 
 export type OtherGeo = {
-  /** For the first table: the file that the primary process uses, if this one cannot be used. */
+  /** Gets the file that the primary process uses if this one cannot be used by the first table. */
   readonly askForKept?: (location: string) => Promise<Buffer | undefined>
 }
 
-/** If a changed file cannot be used, the previous one stays in use, and the log says why. */
+/** Keeps the databases in use up to date. If a changed file cannot be used, the previous one stays in use, and the log has the reason. */
 export function createLiveGeo(log: Pick<Log, 'info' | 'error'>, others: OtherGeo = {}): LiveGeo {
   return new LoadedGeo(log, others)
 }
@@ -49,7 +49,7 @@ export function createLiveGeo(log: Pick<Log, 'info' | 'error'>, others: OtherGeo
 class LoadedGeo implements LiveGeo {
   readonly #log: Pick<Log, 'info' | 'error'>
   readonly #others: OtherGeo
-  /** No table has been in effect yet. */
+  /** Whether no table has been in effect yet. */
   #isFirst = true
   #current: LiveFiles = new Map()
 

@@ -60,7 +60,7 @@ class LiveList implements AddressList {
     return this.content.ranges.has(address)
   }
 
-  /** Whether this is what the file had when it was last read, and could be used. */
+  /** Whether the list is that of the file with this signature, which was valid when it was last read. */
   hasLastRight(signature: string): boolean {
     return this.isLastRight && this.content.signature === signature
   }
@@ -76,7 +76,7 @@ class LiveList implements AddressList {
 export type OtherLists = {
   /** The decisions of CrowdSec, which `AddressLists` has too. */
   readonly crowdsec?: AddressList | undefined
-  /** For the first table: the list that the primary process uses, if the file cannot be used. */
+  /** Gets the list that the primary process uses if the file cannot be used by the first table. */
   readonly askForKept?: ((location: string) => Promise<KeptList | undefined>) | undefined
 }
 
@@ -91,9 +91,9 @@ export function createLiveLists(
 class LoadedLists implements LiveLists {
   readonly #log: Pick<Log, 'info' | 'warn' | 'error'>
   readonly #others: OtherLists
-  /** No table has been in effect yet. */
+  /** Whether no table has been in effect yet. */
   #isFirst = true
-  /** By the location of the file. */
+  /** By file location. */
   #current: ReadonlyMap<string, LiveList> = new Map()
   #last: Promise<unknown> = Promise.resolve()
 

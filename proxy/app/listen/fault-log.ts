@@ -3,7 +3,7 @@ import { formatAddress, parseAddress } from '../../request/addresses/ip-address.
 import type { Fault } from '../../http/connection/http1/faults.ts'
 import { paceLines } from '../../telemetry/paced-lines.ts'
 
-/** Of lines with the same reason. */
+/** Milliseconds between lines with the same reason. */
 const paceMs = 60_000
 
 /**
@@ -33,7 +33,7 @@ export function createFaultLog(
   }
 }
 
-/** An IPv4 address that the system gives as one of IPv6 is written as what it is. */
+/** The text of a peer; an IPv4-mapped IPv6 address becomes IPv4. */
 function textOf(peer: string): string {
   const address = parseAddress(peer)
   return address ? formatAddress(address) : peer

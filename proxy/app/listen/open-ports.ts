@@ -3,7 +3,7 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import type { DecisionsListener } from './decisions/listener.ts'
 import { listenOn } from './server.ts'
 
-/** Where clients, and other proxies that ask for decisions, can connect. */
+/** The ports that clients, and other proxies that ask for decisions, connect to. */
 export type OpenPorts = Pick<AddressInfo, 'address' | 'port'> & { readonly decisionsPort?: number }
 
 /**

@@ -13,7 +13,7 @@ import { watchCertificate, type CertificateWatch } from '../../http/connection/t
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {
   readonly server: Server
-  /** With HTTPS: the watch that reloads changed certificate files. */
+  /** Reloads changed certificate files; with HTTPS only. */
   readonly certificate: CertificateWatch | undefined
 }
 

@@ -1,6 +1,6 @@
 /** How often the number of new connections is checked. */
 const sweepMs = 100
-/** With fewer new connections than this, nothing is collected. */
+/** Minimum number of new connections for a collection. */
 const minConnections = 20
 
 /**

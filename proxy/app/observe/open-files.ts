@@ -5,7 +5,7 @@ import type { GatewaySettings } from '../../config/settings.ts'
 type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections' | 'upstreamStreams'> &
   Partial<Pick<GatewaySettings, 'routes' | 'hasFallback' | 'decisionsPort'>>
 
-/** For everything else: Node's own, logs, certificates, Redis, name lookups. A gateway at rest has some 25. */
+/** Files for everything else: Node's own, logs, certificates, Redis, name lookups. An idle gateway has some 25. */
 const othersReserve = 64
 const maxAdminConnections = 256
 /** Part of the limit that the admin listener gets at most, and the shares of the remaining files for two of the settings. */
@@ -52,7 +52,7 @@ export function fitToOpenFiles<Settings extends Connections>(
   return { settings: { ...settings, ...lowered }, warnings: isMuch ? [text] : [] }
 }
 
-/** Those of all backends: the settings hold for each. That a name has several addresses shows later. */
+/** Counts the servers of all backends, as the settings apply to each. Whether a name has several addresses is only known later. */
 function countServers({ routes, hasFallback }: Connections): number {
   if (!routes) return 1
   const own = routes.reduce((sum, { upstream }) => sum + upstream.length, 0)

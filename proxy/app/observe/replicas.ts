@@ -7,7 +7,7 @@ import type { ThrottledClients } from '../../limits/clients/throttled-clients.ts
 import type { Counting } from '../counting.ts'
 import { version } from './version.ts'
 
-/** From which a process chooses what it reports to other replicas. */
+/** Candidates from which a process chooses the clients that it reports to other replicas. */
 const REPORTED_FROM = 1_000
 
 /** The exchange of reports with other replicas; undefined without Redis. */

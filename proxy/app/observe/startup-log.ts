@@ -5,21 +5,21 @@ import type { Listening } from '../serving/serving.ts'
 
 /** The `listening` log line, which shows operators whether the right gateway was started. */
 export type ListeningLine = Listening & {
-  /** Where clients connect, `*` standing for all interfaces. */
+  /** The address that clients connect to, `*` for all interfaces. */
   readonly address: string
-  /** Where requests go that take no route; undefined if these get 404. */
+  /** The backend of requests that no route matches; undefined if these get 404. */
   readonly upstream?: string
-  /** Of the table of routes, where there is one. */
+  /** The number of routes in the table, if there is one. */
   readonly routes?: number
-  /** Where the limits are from: a path, or words. */
+  /** The source of the limits: a path, or words. */
   readonly limits: string
   /** Number of current rules. */
   readonly rules: number
-  /** Of the table of limits, as in `/api/status`. */
+  /** The hash of the table of limits, as in `/api/status`. */
   readonly tableHash: string
   /** `memory`, or the address of Redis without user and password. */
   readonly store: string
-  /** Of the keys in Redis. */
+  /** The namespace of the keys in Redis. */
   readonly namespace?: string
 }
 

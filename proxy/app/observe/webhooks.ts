@@ -82,7 +82,7 @@ type HeardWorker = {
 
 type FromWorker = { readonly webhook: WebhookEvent }
 
-/** In a worker: sends events to the primary process, which sends them to the receivers. */
+/** Sends events from a worker to the primary process, which sends them to the receivers. */
 export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined {
   if (webhooks.length === 0) return undefined
   return (event) => {
@@ -92,8 +92,8 @@ export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined
 }
 
 /**
- * In the primary process: hears of its workers' events. Each worker has circuit breakers of its own, and they open one after the
- * other: the events report when the first one opens and when the last one has closed, for each node of Redis.
+ * Receives the events of workers in the primary process. Each worker has circuit breakers of its own, and they open one after the other:
+ * the events report when the first one opens and when the last one has closed, for each node of Redis.
  */
 export function hearWorkers(notify: Notify): (worker: HeardWorker) => void {
   /** By node, the workers whose circuit breaker is open. */

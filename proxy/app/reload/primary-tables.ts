@@ -12,11 +12,11 @@ import { isFromWorker, type FromWorker, type ToWorker } from './table-messages.t
 const READY_MS = 8_000
 const DONE_MS = 2_000
 
-/** In the primary process: applies a new table in all workers, or in none. */
+/** Applies a new table in all workers, or in none; in the primary process. */
 export class PrimaryTables {
   /** Workers that have asked what to start with. */
   readonly #started = new Set<Worker>()
-  /** While a table is being changed. A worker that asks meanwhile is answered afterwards. */
+  /** The change in progress. A worker that asks meanwhile is answered afterwards. */
   #changing: Promise<unknown> = Promise.resolve()
 
   /**
@@ -39,7 +39,7 @@ export class PrimaryTables {
   }
 
   /**
-   * Has all workers make what they need of a new table. Rejects where one cannot, and then none takes it.
+   * Makes all workers prepare a new table. Rejects if one cannot, and then no worker applies it.
    *
    * @param id greater than any before
    */

@@ -27,7 +27,7 @@ export class ReloadLog {
     this.#log.error({ err }, 'reload failed; keeping the current limits')
   }
 
-  /** @param isSame the table is the one that was in effect */
+  /** @param isSame whether the table is the one that was in effect */
   async reloaded(
     trigger: string,
     change: TableChange,
@@ -54,7 +54,7 @@ export class ReloadLog {
     this.#toldRestart = restart
   }
 
-  /** Of ten thousand rules each may have one. */
+  /** Logs the warnings in turns: each of ten thousand rules may have one. */
   *#warn(warnings: readonly string[]): Steps<void> {
     for (const warning of warnings) {
       this.#log.warn(warning)
@@ -63,7 +63,7 @@ export class ReloadLog {
   }
 }
 
-/** Of each list the first names, and how many there are where these are not all. */
+/** Returns the first names of each list, and the number of all if there are more. */
 function firstNames(changes: NameChanges): Readonly<Record<string, readonly string[] | number>> {
   return Object.fromEntries(
     Object.entries(changes).flatMap(([what, names]: [string, readonly string[]]) => [

@@ -18,7 +18,7 @@ export type ReadSettings =
 
 /** The source of the settings. */
 export type SettingsSource = {
-  /** As they were at the start, before they were fitted to this machine. */
+  /** The settings at the start, before they were adapted to this machine. */
   readonly written: GatewaySettings
   /** Reads them anew. Rejects where that failed, whatever they are. */
   load(): Promise<ReadSettings>

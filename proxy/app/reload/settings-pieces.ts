@@ -4,9 +4,8 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import type { Refusal } from '../../limits/replies.ts'
 
 /**
- * Settings as bytes, for another thread or process: they hold maps and bytes, which JSON has not, and one URL. The first piece
- * has all but the lists that can be long, and each of the others some entries of one list, so that no piece takes long to
- * read.
+ * Settings as bytes, for another thread or process: they hold maps and bytes, which JSON does not have, and one URL. The first piece has
+ * everything except the lists that can be long, and each further one some entries of one list, so that no piece takes long to parse.
  */
 export type SettingsPieces = readonly Uint8Array[]
 

@@ -55,7 +55,7 @@ export function readSettings(env: NodeJS.ProcessEnv, cwd: string): ReadAtStart {
   }
 }
 
-/** At once: a reload waits for nothing, and the thread's memory is not needed. */
+/** Reads at once: a reload then waits for nothing, and the thread's memory is not needed. */
 function readHere(env: NodeJS.ProcessEnv, cwd: string): ReadSettings {
   try {
     return loadGatewaySettings(env, cwd)
@@ -78,7 +78,7 @@ function isEmpty(path: string): boolean {
   return found !== undefined && found.isFile() && found.size === 0
 }
 
-/** Undefined if it cannot be found: the reason is in the error when it is read. */
+/** Returns undefined if the file cannot be found: the error of reading it has the reason. */
 function look(path: string): Stats | undefined {
   try {
     return statSync(path)

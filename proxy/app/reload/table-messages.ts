@@ -1,4 +1,4 @@
-/** From a worker: it has started; has prepared a table; cannot prepare it; or applies it. */
+/** A worker's messages: it has started; has prepared a table; cannot prepare it; or applies it. */
 export type FromWorker =
   | { readonly table: 'ask' }
   | { readonly table: 'ready' | 'done'; readonly id: number }
@@ -6,13 +6,13 @@ export type FromWorker =
       readonly table: 'failed'
       readonly id: number
       readonly reason: string
-      /** In a file that only workers read. */
+      /** Mistakes in files that only workers read. */
       readonly mistakes?: readonly string[]
     }
 
 /**
- * To a worker: what it starts with, and a new table in two steps, so that all workers take it or none. The pieces of a table
- * come before; all pieces are in base64.
+ * Messages to a worker: the table that it starts with, and a new table in two steps, so that all workers apply it or none. The pieces of
+ * a table come before, in base64.
  */
 export type ToWorker =
   | { readonly table: 'start'; readonly pieces: readonly string[] }

@@ -7,7 +7,7 @@ import type { PreparedTable } from './reloader.ts'
 import { readPieces } from './settings-pieces.ts'
 import { isToWorker, type FromWorker, type ToWorker } from './table-messages.ts'
 
-/** In a worker: the settings that its primary process has. */
+/** Asks the primary process for its settings, in a worker. */
 export async function askForSettings(): Promise<GatewaySettings> {
   return new Promise((resolve, reject) => {
     const receive = (message: unknown): void => {
@@ -40,7 +40,7 @@ const heard = {
 }
 
 /**
- * In a worker: takes the tables of its primary process.
+ * Applies the tables of the primary process in a worker.
  *
  * @param running the settings that it has started with
  * @param prepare as `prepare` of `Serving`

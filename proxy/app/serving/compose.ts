@@ -32,9 +32,9 @@ export type Elsewhere = {
   readonly count?: ((telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting) | undefined
   /** Looks up the names of hosts. Default: its own. */
   readonly names?: Names | undefined
-  /** In the process that reads the settings. */
+  /** Set in the process that reads the settings. */
   readonly readConfig?: () => ConfigState
-  /** In a worker: the id of its gateway among the replicas. */
+  /** The id of a worker's gateway among the replicas. */
   readonly gatewayId?: string | undefined
   /** Whether this process logs that the certificate has expired. Default: true. Of several workers one does. */
   readonly warnsOfCertificate?: boolean
@@ -42,9 +42,9 @@ export type Elsewhere = {
   readonly readNode?: () => Promise<MetricSnapshot>
   /** Monotonic milliseconds for counters in memory. Default: the clock of this process. */
   readonly now?: () => number
-  /** In a worker: the decisions of CrowdSec, which the primary process reads. */
+  /** CrowdSec's decisions for a worker, which the primary process reads. */
   readonly crowdsec?: Crowdsec | undefined
-  /** In a worker: the list of addresses or the database that the primary process uses, if its file cannot be used. */
+  /** Gets the list of addresses or the database that the primary process uses, for a worker that cannot use the file. */
   readonly askForKept?: AskForKept
   /** Sends events about bans and circuit breakers to webhooks. */
   readonly notify?: Notify | undefined

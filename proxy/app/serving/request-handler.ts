@@ -44,7 +44,7 @@ export type HandlerDeps = Pick<
     readonly log: Log
   }
 
-/** What settings name, read: keys of tokens, lists of addresses, databases of countries. */
+/** The content of files that settings name: keys of tokens, lists of addresses, databases of countries. */
 export type ReadFiles = {
   readonly tokens: HandlerOptions['tokens']
   readonly lists: AddressLists

@@ -8,7 +8,7 @@ import { overRouteOf, type Rule } from '../../policy.ts'
 import type { HandlerOptions, RoutedUpstream, RoutedUpstreams } from '../../server/handler-options.ts'
 import type { RoutedGroup } from '../upstreams/upstream.ts'
 
-/** Each route has a forwarder, so that a request without routes costs nothing more. */
+/** Composes the routes. Each has a forwarder, so that a request without routes costs nothing more. */
 export function* composeRoutes(
   { routes = [], hasFallback, requestHeaders: ofFile }: GatewaySettings,
   rules: readonly Rule[],
@@ -46,7 +46,7 @@ export function* composeRoutes(
   }
 }
 
-/** Each rule that sends its requests over the limit to a route says so there. */
+/** Maps each rule to the route of its requests over the limit, which get a header with the name of the rule. */
 function* composeOver(
   rules: readonly Rule[],
   found: readonly RoutedUpstream[],

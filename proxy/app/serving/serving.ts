@@ -21,7 +21,7 @@ import type { TableFiles } from './table-files.ts'
 export type Listening = {
   readonly port: number
   readonly adminPort: number
-  /** With `DECISIONS_PORT`. */
+  /** The port for auth requests (`DECISIONS_PORT`). */
   readonly decisionsPort?: number
 }
 

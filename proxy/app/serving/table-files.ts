@@ -55,7 +55,7 @@ export class TableFiles {
     telemetry.observeLists(() => this.#lists.readUse())
   }
 
-  /** Those of the current table. */
+  /** The files of the current table. */
   get tokens(): Tokens | undefined {
     return this.#tokens
   }
@@ -70,7 +70,11 @@ export class TableFiles {
     return { lists: lists.lists, geo: geo.geo, tokens: this.#tokens?.reader }
   }
 
-  /** Reads those of another table that are new, or have changed. @throws {SettingsError} */
+  /**
+   * Reads the files of another table that are new, or have changed.
+   *
+   * @throws {SettingsError}
+   */
   async prepare(next: GatewaySettings): Promise<PreparedFiles> {
     await setImmediate()
     const lists = await this.#lists.prepare(listFilesOf(next))

@@ -4,8 +4,8 @@ import type { Names } from '../../names/names.ts'
 import { hostNameOf } from '../../http/upstream/servers/addresses.ts'
 
 /**
- * Warns where the host name of a backend does not resolve: a mistake in it would show with the first request only. It may also
- * be that the backend is yet to be started, so nothing waits for this and nothing depends on it.
+ * Warns if the host name of a backend does not resolve: otherwise a mistake in it would show with the first request only. The backend may
+ * also not be started yet, so nothing waits for this and nothing depends on it.
  */
 export function warnOfUnknownUpstreams(
   { upstreamUrl, routes, hasFallback }: Pick<GatewaySettings, 'upstreamUrl' | 'routes' | 'hasFallback'>,

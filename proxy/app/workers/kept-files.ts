@@ -9,31 +9,31 @@ export type KeptKind = 'list' | 'geoip'
 
 /** The content of a file when it could last be used. */
 export type KeptFile = {
-  /** In the parts in which its reader keeps it. */
+  /** The file in the parts in which its reader keeps it. */
   readonly columns: readonly Buffer[]
   readonly about?: Readonly<Record<string, number>>
 }
 
-/** From a worker, whose file cannot be used. `id`: its number among the questions of the worker. */
+/** The question of a worker whose file cannot be used. `id`: its number among the questions of the worker. */
 type Question = {
   readonly kept: 'ask'
   readonly id: number
   readonly kind: KeptKind
   readonly location: string
 }
-/** To it: the columns in pieces, in base64, and then the end, which says whether there is such a file. */
+/** The answers to a worker: the columns in pieces, in base64, and then the end, which tells whether there is such a file. */
 type Answer = { readonly id: number } & (
   | { readonly kept: 'piece'; readonly column: number; readonly piece: string }
   | { readonly kept: 'end'; readonly isThere: boolean; readonly about?: KeptFile['about'] }
 )
 
-/** Undefined if the primary process has no such file. */
+/** Resolves to undefined if the primary process has no such file. */
 export type AskForKept = (kind: KeptKind, location: string) => Promise<KeptFile | undefined>
 
 const PIECE_BYTES = 256 * 1024
 const ANSWER_MS = 10_000
 
-/** In the primary process, for each worker right after the fork. */
+/** Answers the questions of a worker in the primary process; called right after the fork. */
 export function serveKeptFiles(
   kind: KeptKind,
   readKept: (location: string) => KeptFile | undefined,
@@ -45,7 +45,7 @@ export function serveKeptFiles(
   })
 }
 
-/** In turns: without Redis this process counts for its workers meanwhile. */
+/** Sends in turns: without Redis this process counts for its workers meanwhile. */
 async function send(id: number, kept: KeptFile | undefined, port: LimiterPort): Promise<void> {
   try {
     for (const [column, bytes] of (kept?.columns ?? []).entries())
@@ -68,13 +68,13 @@ type Asked = {
 }
 
 /**
- * In a worker: asks for files as they were when they could last be used; undefined if its primary process has none, or has not
- * sent all of it in ten seconds. A question whose answer is pending is not sent again.
+ * Asks the primary process for files as they were when they could last be used; undefined if it has none, or has not sent all of it in
+ * ten seconds. A question whose answer is pending is not sent again.
  */
 export function createAskForKept(port: LimiterPort): AskForKept {
   /** By kind and location. */
   const pending = new Map<string, Promise<KeptFile | undefined>>()
-  /** By the id of the question: an answer that is late is not taken for that of the next question about the file. */
+  /** By the id of the question: a late answer is not taken for that to the next question about the file. */
   const asked = new Map<number, Asked>()
   let questions = 0
   let isListening = false

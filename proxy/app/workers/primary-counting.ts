@@ -50,7 +50,7 @@ export class PrimaryCounting {
   }
 
   /**
-   * The operations for operators. Without counters here, and for facts that only workers know, those of the workers.
+   * The operations of operators; those of the workers without counters here, and for facts that only workers know.
    *
    * @param asked asks the workers
    */
@@ -99,7 +99,7 @@ export class PrimaryCounting {
       await doInTurns(limiter.usePolicies(policiesOf(settings.rules), revised, id))
   }
 
-  /** Other rules take effect: frees the state of those before. */
+  /** Applies other rules: frees the state of the previous ones. */
   async useRules(rules: readonly Rule[]): Promise<void> {
     this.#policyByName = byName(rules)
     await setImmediate()

@@ -160,7 +160,7 @@ class Primary implements Gateway {
   }
 }
 
-/** Of the primary process, which serves no requests: the workers report policies and routes. */
+/** Metrics of the primary process, which serves no requests: the workers report policies and routes. */
 function createPrimaryMetrics(settings: GatewaySettings, readConfig: Reloader['readConfig']): Metrics {
   return createMetrics({
     policies: [],
@@ -216,7 +216,7 @@ function serveWorker(
   return () => counters.end()
 }
 
-/** All workers take a new table, or none; then this process frees what it has no use for any more. */
+/** Applies a new table in all workers or in none; then frees what this process no longer needs. */
 function prepareAll(options: {
   readonly tables: PrimaryTables
   readonly counting: PrimaryCounting

@@ -30,7 +30,7 @@ type WorkerOptions = {
 /** The worker processes of this primary process. */
 export class WorkerProcesses {
   readonly #options: WorkerOptions
-  /** By number the worker that was started last before `isServing` was true. */
+  /** By number, the worker that was started last before `isServing` was true. */
   #first: (Worker | undefined)[] = []
   #isStopping = false
 
@@ -39,7 +39,7 @@ export class WorkerProcesses {
   }
 
   /**
-   * Starts as many as the settings say, and from then on those that exit once more.
+   * Starts as many workers as the settings say, and from then on restarts those that exit.
    *
    * @returns where they listen; rejects with `StartError` if one of them exits instead, unless it was killed
    */
@@ -115,7 +115,7 @@ export function listWorkers(): Worker[] {
   return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
 }
 
-/** In a worker: how it talks with its primary process. */
+/** A worker's channel to its primary process. */
 export const portToPrimary: LimiterPort = {
   send: (message) => process.send?.(message),
   listen: (receive) => process.on('message', receive),
@@ -128,7 +128,7 @@ export function portTo(worker: Worker): LimiterPort {
   }
 }
 
-/** Undefined if the machine has no processes, files or memory left, which is logged. */
+/** Returns undefined if the machine has no processes, files or memory left, which is logged. */
 function fork(variables: Readonly<Record<string, string>>, log: Log): Worker | undefined {
   const fail = (err: unknown): void => log.error({ err }, 'cannot start a worker')
   try {

@@ -21,7 +21,7 @@ import type { Gateway } from '../serving/serving.ts'
 import { createAskForKept } from './kept-files.ts'
 import { GATEWAY_ID, portToPrimary, WORKER_NUMBER } from './processes.ts'
 
-/** One of several processes that share the clients' port. It ends with its primary process. */
+/** Composes one of several processes that share the clients' port. It ends with its primary process. */
 export async function composeWorker(
   settings: GatewaySettings,
   log: Log,

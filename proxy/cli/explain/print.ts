@@ -5,7 +5,9 @@ import type { OverPolicy } from '../../policy.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { formatCount, formatDuration, print } from '../output.ts'
 
-/** From a running gateway: the remaining quota of a client under one counter. Values unknown because Redis is unavailable are null. */
+/**
+ * The remaining quota of a client under one counter of a running gateway. Values that are unknown because Redis is unavailable are null.
+ */
 type PrintedState = {
   readonly limit: number
   readonly remaining: number | null

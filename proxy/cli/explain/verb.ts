@@ -18,18 +18,18 @@ import { printExplanation } from './print.ts'
 
 export type ExplainOptions = ConfigOption & {
   readonly host?: string
-  /** Of the connection's peer. */
+  /** The address of the connection's peer. */
   readonly ip: string
   /** As written: `NAME: VALUE`. */
   readonly header: readonly string[]
   /** The body, or `@` and the name of a file with it. */
   readonly data?: string
-  /** Of the running gateway to ask; undefined: what one with the settings here makes of it. */
+  /** The address of the running gateway to ask; undefined: explain with the settings here. */
   readonly admin?: string
   readonly json?: true
 }
 
-/** For names of trusted proxies, and for the keys of tokens. */
+/** Milliseconds for resolving names of trusted proxies, and for loading the keys of tokens. */
 const LOOKUPS_MS = 2_000
 
 /** @returns 1 where the request does not reach the rules, as it is answered before, or where a running gateway refuses it */

@@ -124,7 +124,7 @@ function readToken(): string | undefined {
   return env['ADMIN_TOKEN']
 }
 
-/** Like `askAdmin`, but throws the gateway's error for every status other than 200. */
+/** Does what `askAdmin` does, but throws the gateway's error for every status other than 200. */
 export async function askSuccessfully(options: AdminOptions, path: string, body?: unknown): Promise<unknown> {
   const reply = await askAdmin(options, path, body)
   if (reply.status === 200) return reply.body

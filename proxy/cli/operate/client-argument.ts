@@ -6,12 +6,11 @@ import { plainParts } from '../../policy/partition.ts'
 import { CommandError, status } from '../output.ts'
 
 /**
- * Converts the name of a client on the command line to the form of the admin interface:
- *
- * - an address, or the value of the only part of the rule's key: as it is
+ * Converts the name of a client on the command line to the format of the admin interface:
+ * - an address, or the value of the only part of the rule's key: unchanged
  * - `global`, and `h:…`, as lists of limited clients have it
- * - `PART=VALUE`, one for each part of the rule's key; with `@FILE` for the value, it is read from the file, so that a secret
- *   need not be on the command line, which other users of the machine can see
+ * - `PART=VALUE`, one for each part of the rule's key; with `@FILE` for the value, it is read from the file, so that a secret need not be
+ *   on the command line, which other users of the machine can see
  */
 export function readClient(args: readonly string[]): unknown {
   const [only = ''] = args
@@ -36,7 +35,7 @@ export function readClient(args: readonly string[]): unknown {
   return Object.fromEntries(parts)
 }
 
-/** As rules name parts of their `key`. */
+/** Part names as in a rule's `key`. */
 const partForm = new RegExp(String.raw`^(?:${plainParts.join('|')}|ip/\d+/\d+|[a-z]+:.+)$`)
 
 function readValue(text: string): string {

@@ -161,7 +161,7 @@ function addQuotaVerbs(program: Command, report: Report): void {
     })
 }
 
-/** Without the option, the address of the gateway is resolved when it is needed: the settings file may have it. */
+/** Adds the option for the gateway's address. Its default is resolved when it is needed, as the settings file may have it. */
 function toGateway(command: Command): Command {
   return withJson(
     command.option(

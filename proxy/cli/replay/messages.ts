@@ -2,7 +2,7 @@ import type { ClientRequest } from '../../http/message/client-request.ts'
 import type { ResponseHead } from '../../http/upstream/response/response-head.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 
-/** A response of which the status is known, as the gateway settles reservations by it. */
+/** A response of which only the status is known, by which the gateway settles reservations. */
 export function headOf(status: number): ResponseHead {
   const framing = { kind: 'none' } as const
   return { status, fields: [], framing, persistent: true, keepAliveMs: undefined, upgrade: undefined }

@@ -16,7 +16,7 @@ export type Report = {
     readonly total: number
     readonly limited: number
     readonly refused: number
-    /** Of these, requests of clients that a rule had banned, which no rule counts. */
+    /** Of these, the requests of clients that a rule had banned, which no rule counts. */
     readonly banned: number
     readonly denied: number
     /** Left out (`--exclude`), and in none of the other numbers. */
@@ -24,11 +24,11 @@ export type Report = {
     /** Answered with an error for their form, by reason. */
     readonly rejected: Readonly<Record<string, number>>
     readonly late: number
-    /** Of clients that there was no room for: those of rules are counted, their clients are not. */
+    /** Requests of clients for which there was no room: they are counted under rules, their clients are not. */
     readonly untracked: number
   }
   readonly rules: readonly RuleReport[]
-  /** All requests, and those of each rule: how many began in each of the buckets from `from` on. */
+  /** For all requests, and for those of each rule: how many began in each of the buckets from `from` on. */
   readonly overTime: Series & {
     readonly from: string | null
     readonly bucketSeconds: number
@@ -48,7 +48,7 @@ export type RuleReport = {
   readonly over?: OverPolicy
   /** Requests that would have waited for their turn, and then passed; of a rule that delays them. */
   readonly delayed?: number
-  /** Under a rule in shadow, those that it would have refused; with `over`, those that it would have sent to another route. */
+  /** Requests that a shadow rule would have refused, or that a rule with `over` would have sent to another route. */
   readonly refused: number
   /** Bans that it leads to, where it has `ban`. */
   readonly bans?: number
@@ -56,7 +56,7 @@ export type RuleReport = {
   readonly clientsRefused: number
   /** Clients by the most that they asked for in one window, as a part of their limit: see `PEAK_BOUNDS`. */
   readonly clientsByPeak: readonly number[]
-  /** Those that asked for the most in one window, at most ten. */
+  /** At most ten clients, the ones that asked for the most in one window. */
   readonly busiest: readonly BusyClient[]
   /** Inputs of the rule that the log lacks, with the number of requests. */
   readonly unknown: readonly { readonly what: string; readonly requests: number }[]

@@ -9,7 +9,7 @@ import type { Tally } from './simulation/tally.ts'
 
 /** Limits that would have refused at most a share of the clients. */
 export type Suggestion = {
-  /** Of the clients of each rule, 0 to 1. */
+  /** The share of each rule's clients, from 0 to 1. */
   readonly share: number
   readonly rules: readonly SuggestedRule[]
 }
@@ -17,11 +17,11 @@ export type Suggestion = {
 export type SuggestedRule = {
   readonly name: string
   readonly requests: number
-  /** In the part of the log that the limit is made from. */
+  /** Clients in the part of the log that the limit is calculated from. */
   readonly clients: number
   /** Of these, clients that asked for more in one window. */
   readonly clientsOver: number
-  /** Those that asked for the most, at most ten. */
+  /** At most ten clients, the ones that asked for the most. */
   readonly over: readonly { readonly client: object; readonly peak: number }[]
   /** The effect of the suggested table on the rest of the log. */
   readonly heldOut: {

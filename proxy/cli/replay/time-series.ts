@@ -21,7 +21,7 @@ export class TimeSeries {
     this.#refused = Array.from({ length: lines }, () => new Uint32Array(MAX_BUCKETS))
   }
 
-  /** Undefined if nothing was counted. */
+  /** When the first request began; undefined if nothing was counted. */
   get fromMs(): number | undefined {
     return Number.isNaN(this.#fromMs) ? undefined : this.#fromMs
   }

@@ -6,7 +6,7 @@ import type { LoggedRequest } from './logs/logged-request.ts'
 
 /** Inputs of a rule that a log may lack. */
 export type Need = {
-  /** In the words of the table: `header:x-api-key`, `hosts`, `cost`. */
+  /** The criterion as the table writes it: `header:x-api-key`, `hosts`, `cost`. */
   readonly what: string
   readonly isKnown: (request: LoggedRequest) => boolean
 }
@@ -81,7 +81,7 @@ function conditionNeeds({ when = [], unless = [] }: Rule): Need[] {
   return [...needsOf('when', when), ...needsOf('unless', unless)]
 }
 
-/** Undefined even if the log leaves out what it holds for secret. */
+/** Whether the log has the header, or shows that it is missing. Values that the log hides as secrets are unknown. */
 function knowsHeader({ headers, knows }: LoggedRequest, name: string): boolean {
   if (headers[name] !== undefined) return true
   if (knows.headers === 'all') return !redacted.has(name)

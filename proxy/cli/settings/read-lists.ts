@@ -13,7 +13,7 @@ import { readList, type ReadList } from '../../request/addresses/lists/read-list
 import { SortedRanges } from '../../request/addresses/lists/sorted-ranges.ts'
 
 /**
- * Reads the lists of addresses that settings name, at once: for a program that serves nobody meanwhile.
+ * Reads the lists of addresses that settings name, synchronously: for a program that serves no requests.
  *
  * @returns the lists, and warnings
  * @throws SettingsError with every line that is wrong

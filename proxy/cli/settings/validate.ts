@@ -5,7 +5,7 @@ import { formatCount, print, printError, printJson, status } from '../output.ts'
 import { readListsOf } from './read-lists.ts'
 import { environmentWith, nameLimits } from './settings.ts'
 
-/** A mistake, apart from the place where it is. Those of the environment have no line. */
+/** A mistake, with its file and line; mistakes in variables have no line. */
 type Mistake = { readonly file?: string; readonly line?: number; readonly text: string }
 
 /**

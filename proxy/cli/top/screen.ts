@@ -14,7 +14,7 @@ export type Screen = {
 }
 
 /**
- * The whole terminal, which gets back what it showed when it is closed.
+ * Takes over the terminal, whose former content returns when the screen is closed.
  *
  * @param options.onQuit `q`, or Ctrl-C
  */

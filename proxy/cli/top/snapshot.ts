@@ -6,14 +6,14 @@ export type Snapshot = {
   /** ISO 8601, UTC. */
   readonly at: string
   readonly gateway: string
-  /** Why it does not answer; undefined: it does. */
+  /** The reason why the gateway does not answer; undefined if it does. */
   readonly away?: string
   readonly status?: Readonly<Record<string, unknown>>
   readonly breakerOpen?: boolean
   readonly connections?: number
   /** Requests a second, over all; null if nothing is known of the time before, as at the start. */
   readonly requests?: number | null
-  /** Those with the most refusals first. */
+  /** The rules with the most refusals first. */
   readonly rules: readonly RuleRates[]
   readonly clients: readonly LimitedClient[]
 }

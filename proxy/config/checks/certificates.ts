@@ -10,7 +10,7 @@ import type { gatewayTable } from '../settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
-/** The folder that a setting's relative path is from: that of the settings file, or the working directory for a variable. */
+/** Returns the folder of a setting's relative path: that of the settings file, or the working directory for a variable. */
 export type FolderOf = (property: keyof typeof gatewayTable) => string
 
 /** Tries certificate and key for HTTPS the way they will be used. Both are needed, or neither. */
@@ -25,9 +25,9 @@ export function checkTlsPair({ values, placeOf }: Read, folderOf: FolderOf): Pro
 }
 
 type NamedFile = {
-  /** As written; undefined without one. */
+  /** The name as written; undefined without one. */
   readonly name: string | undefined
-  /** That a relative path is from. */
+  /** The folder of relative paths. */
   readonly folder: string
   fail(text: string): Problem
 }

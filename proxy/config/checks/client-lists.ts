@@ -37,8 +37,8 @@ export function findDeniedAllowances(lists: WrittenLists, placeOf: PlaceOf): Pro
 }
 
 /**
- * Finds overrides that never apply: all their clients are on a list that comes first, or have an earlier override. A network
- * within that of an earlier override is not found.
+ * Finds overrides that never apply: all their clients are on a list that comes first, or have an earlier override. A network within that
+ * of an earlier override is not found.
  */
 export function findIdleOverrides(lists: WrittenLists, placeOf: PlaceOf): Problem[] {
   const { denyList = [], allowList = [], limits = [] } = lists
@@ -79,7 +79,7 @@ export function warnOfEverybody(lists: WrittenLists, placeOf: PlaceOf): string[]
   ]
 }
 
-/** Warns of networks in the prefix of NAT64 that are not those of IPv4 clients. Those in files are found as these are read. */
+/** Warns of networks in the prefix of NAT64 that are not those of IPv4 clients. Those in files are checked when these are read. */
 export function warnOfNat64(lists: WrittenLists, placeOf: PlaceOf): string[] {
   const { allowList = [], denyList = [], limits = [] } = lists
   const warn = (entries: readonly ListEntry[], path: readonly PropertyKey[]): string[] =>

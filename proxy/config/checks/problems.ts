@@ -19,7 +19,7 @@ import { findAddressKeys, findRepeatedNames, findUnverifiable } from './table.ts
 type Read = ReadSettings<typeof gatewayTable>
 
 /**
- * Finds problems of settings, and of parts of the file, in combination. Those that are wrong by themselves are skipped.
+ * Finds problems of settings, and of parts of the file, in combination. Settings that are wrong by themselves are skipped.
  *
  * @param folder from which relative paths in the file are
  */

@@ -158,7 +158,7 @@ function wayAround({ policy, hosts }: Rule): string | undefined {
   return `${ways.join(' or ')} the ${nouns[chosen.kind]}`
 }
 
-/** How a client can avoid a rule by what it sends. */
+/** Describes how a client can avoid a rule by what it sends. */
 function wayByCondition({
   when = [],
   unless = [],
@@ -175,7 +175,7 @@ function mayBeAbsent(condition: RuleCondition): boolean {
   return condition.kind === 'jwt' && condition.anyOf.some(({ kind }) => kind === 'absent')
 }
 
-/** What clients choose, or can leave out; undefined for what they cannot. */
+/** The names of things that clients choose, or can leave out; undefined for those that they cannot. */
 const nouns: Readonly<Record<SinglePart['kind'] | RuleCondition['kind'], string | undefined>> = {
   header: 'header',
   host: 'header',
@@ -192,7 +192,7 @@ const nouns: Readonly<Record<SinglePart['kind'] | RuleCondition['kind'], string 
   path: undefined,
 }
 
-/** Whether no client can avoid the rule by what it sends, but for a key that the backend knows. */
+/** Whether no client can avoid the rule by what it sends, except by a key that the backend knows. */
 function countsEverybody({ policy }: Rule): boolean {
   if (countsInFlight(policy)) return false
   const { countStatus } = policy
@@ -202,7 +202,10 @@ function countsEverybody({ policy }: Rule): boolean {
 
 const ofEverybody: ReadonlySet<PartitionPart['kind']> = new Set(['ip', 'network', 'country', 'asn', 'global'])
 
-/** Undefined is every host. Names below a name that has `*.` before it are not looked for. */
+/**
+ * Whether the wide list contains the hosts of the narrow one. Undefined means every host. Names below a name with `*.` before it are not
+ * looked for.
+ */
 function coversHosts(wide: Rule['hosts'], narrow: Rule['hosts']): boolean {
   return wide === undefined || (narrow?.every((host) => wide.includes(host)) ?? false)
 }

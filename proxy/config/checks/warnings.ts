@@ -30,7 +30,7 @@ export type Loaded = {
   readonly env: NodeJS.ProcessEnv
   /** The folder in which the file is looked for. */
   readonly cwd: string
-  /** Of the file; undefined if there is none. */
+  /** The path of the file; undefined without one. */
   readonly path: string | undefined
   /** The path as it was given, for messages. */
   readonly name: string

@@ -31,7 +31,7 @@ const fileItem = z
 
 const item = z.union([text, fileItem], needsItem)
 
-/** One address, CIDR, name of networks or file, or a list of them. */
+/** Accepts one address, CIDR, name of networks or file, or a list of them. */
 export const addressItems = z
   .union([z.array(item).min(1, 'needs at least one entry'), item.transform((only) => [only])])
   .transform((items): AddressItems => ({

@@ -11,7 +11,7 @@ import {
 /** Proxies name their client in these, too. */
 const addressHeaders: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-real-ip'])
 
-/** These say something else, are of one hop, or Node keeps only the first of several lines of them. */
+/** Headers that cannot name a client: they mean something else, are hop-by-hop, or Node keeps only the first of several lines. */
 const otherHeaders = new Set([
   ...neverForwarded,
   ...hopByHop,

@@ -27,7 +27,7 @@ const sha256 = z
   .refine((text) => !emptyHash.test(text), 'the hash is that of an empty text, which no header has')
   .transform((text) => text.slice('sha256:'.length).toLowerCase())
 
-/** Those that clients send, and that no other part of the gateway reads, sets or removes. */
+/** Classifies headers that clients send, and that no other part of the gateway reads, sets or removes. */
 const classify = createRequestClassifier([], true)
 
 const secretHeader = z
@@ -78,7 +78,7 @@ const needsValue = ({ input }: { readonly input?: unknown }): string =>
     ? 'needs an account, in quotes if it is a number'
     : needsClient
 
-/** One client of an override: `{ ip: … }`, `{ 'header:NAME': sha256:… }` or `{ 'body:NAME': … }`. */
+/** Accepts one client of an override: `{ ip: … }`, `{ 'header:NAME': sha256:… }` or `{ 'body:NAME': … }`. */
 const client = z
   .record(z.string(), z.string({ error: needsValue }), needsClient)
   .transform((written, context): OverrideClient => {

@@ -39,7 +39,7 @@ export const geoip = z
 
 export const geoipFields: readonly string[] = fields
 
-/** With absolute paths. */
+/** Returns the files with absolute paths. */
 export function locateGeo(files: GeoFiles | undefined, folder: string): GeoFiles | undefined {
   if (!files) return undefined
   const located = fields.flatMap((field) => {

@@ -34,7 +34,7 @@ export function locateLists(entries: readonly ListEntry[], folder: string): read
   })
 }
 
-/** As `locateLists`, of the lists of rules. */
+/** Does what `locateLists` does, for the lists of rules. */
 export function locateRuleLists(rules: readonly Rule[], folder: string): readonly Rule[] {
   return rules.map((rule) => {
     if (!entriesOf(rule).some((entry) => filesOf(entry).length > 0)) return rule

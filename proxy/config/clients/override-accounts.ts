@@ -20,7 +20,7 @@ export function clientsUnder(
   return { clients, ...(accounts.length > 0 && { accounts }) }
 }
 
-/** Why the accounts of an override have no meaning under the key of its rule, or undefined. */
+/** Returns why the accounts of an override cannot apply under the key of its rule; undefined if they can. */
 export function mistakeOfAccounts(
   key: Key['partition'],
   overrides: readonly { readonly clients?: readonly OverrideClient[] | undefined }[],
@@ -47,7 +47,7 @@ function partsOf([only, ...others]: Key['partition']) {
   return only.kind === 'first' ? only.of : [only]
 }
 
-/** All that a request could count for that names the account. */
+/** Returns every key under which a request could count that names the account. */
 function keysOf({ partition }: Key, { part: name, value }: AccountEntry): readonly string[] {
   const part = partsOf(partition).find((each) => partName(each) === name)
   if (part?.kind !== 'body') return []

@@ -5,7 +5,7 @@ import { reasonOf, showValue, type Problem } from '../../../shared/settings/prob
 import { readBounded } from '../../../shared/settings/read-bounded.ts'
 
 export const defaultName = 'sluice.yaml'
-/** Where the file is if it is not in the working directory: what the image of the gateway is given is mounted there. */
+/** The directory that is searched after the working directory: a file for the gateway's image is mounted there. */
 const systemDirectory = '/etc/sluice'
 const maxBytes = 1024 * 1024
 
@@ -20,8 +20,8 @@ export type ConfigFile =
   | { readonly problem: Problem }
 
 /**
- * Which settings file is read: the one that CONFIG_FILE names, else `sluice.yaml` in the working directory if it is there,
- * else the one in `/etc/sluice`. If neither is there, it is where one is expected: in `/etc/sluice` if that exists.
+ * Returns the settings file to read: the one that CONFIG_FILE names, else `sluice.yaml` in the working directory if it exists, else the
+ * one in `/etc/sluice`. If neither exists, returns where it is expected: in `/etc/sluice` if that exists.
  *
  * @param given the value of CONFIG_FILE, undefined if it is unset
  * @returns the path as it was given, for messages; relative to `cwd` or absolute

@@ -215,7 +215,7 @@ function namesOfOthers(
   return new Map(entries.flatMap(([meant, names]) => names.map((name) => [name, meant] as const)))
 }
 
-/** Undefined if it is like no field. */
+/** Returns undefined if no field is similar. */
 function meantBy(field: string, known: readonly string[]): Meant | undefined {
   const plain = field.toLowerCase().replace(/[-_]/g, '')
   if (known === fieldsOfRule && otherNamesInRule.has(plain)) return otherNamesInRule.get(plain)

@@ -58,7 +58,7 @@ export const configFileSchema = z
 /** The file, and its valid values. */
 export type FileReading = Reading<z.output<typeof configFileSchema>>
 
-/** Where the fields of its rules are. */
+/** Returns the places of the rules' fields. */
 export function placeOfRule({ source }: FileReading): PlaceOfRule {
   return (index, field) => source.placeOf(['limits', index, field])
 }

@@ -15,7 +15,7 @@ import { keepWrittenTexts } from '../written/condition-texts.ts'
 import { putEnvironment } from '../written/environment-values.ts'
 import { findMistakesOfForm, hasNoSpace, noSpace, tooDeep, type Blame } from './yaml-errors.ts'
 
-/** Why a text is not a valid YAML mapping, and on which line, from 1. */
+/** Why a text is not a valid YAML mapping, and its line, from 1. */
 export type YamlMistake = { readonly line: number; readonly text: string }
 
 /** A mapping read from YAML, with the lines of its values. */
@@ -35,7 +35,7 @@ const maxDepth = 32
 const maxAliasesOfAnchor = 100_000
 
 /**
- * Reads a text that is one YAML document and a mapping; only comments is an empty mapping. Never throws.
+ * Parses a text that is one YAML document and a mapping; a text of comments is an empty mapping. Never throws.
  *
  * @param env of which values can name variables
  */
@@ -134,7 +134,7 @@ function blameForContents({ contents }: Document.Parsed): Blame | undefined {
   return { offset: contents.range[0], text }
 }
 
-/** The offsets of the value at a path and of its field's name; of a missing value, those of its parent. */
+/** Returns the offsets of the value at a path and of its field's name; of a missing value, those of its parent. */
 function find(document: Document.Parsed, path: readonly PropertyKey[]): { value: number; name: number } {
   let node: unknown = document.contents
   let found = { value: 0, name: 0 }

@@ -35,7 +35,7 @@ export type NameChanges = {
 export type TableChange = {
   /** The current settings with the new table. Policies that stay are the same objects. */
   readonly settings: GatewaySettings
-  /** See `hashTable`. */
+  /** The result of `hashTable`. */
   readonly tableHash: string
   /** Keys of policies that are new or changed, as `policyKey` makes them. */
   readonly revised: readonly string[]
@@ -106,7 +106,7 @@ function* findFixedChanges(atStart: GatewaySettings, next: GatewaySettings): Ste
   return changes
 }
 
-/** Without the login at Redis where it is from a file: each new connection reads it there. */
+/** The value of a setting. The login at Redis is left out if it is from a file: each new connection reads it there. */
 function valueOf(settings: GatewaySettings, field: keyof GatewaySettings): unknown {
   const { redisUrl, secretFiles } = settings
   if (field !== 'redisUrl' || redisUrl === undefined || !secretFiles.has('REDIS_URL_FILE'))

@@ -36,7 +36,7 @@ export function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
   return whole.digest('hex').slice(0, 12)
 }
 
-/** As JSON, of lists one item at a time. */
+/** Writes JSON, of lists one item at a time. */
 function* writeJson(table: Readonly<Record<string, unknown>>): Generator<string> {
   let mark = '{'
   for (const [name, value] of Object.entries(table)) {

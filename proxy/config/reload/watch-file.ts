@@ -1,13 +1,15 @@
 import { statSync, type BigIntStats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 
-/** A change is acted on when the file has been the same at two looks in a row: it may still be being written. */
+/**
+ * Milliseconds between two checks. A change is applied when the file has been the same at two in a row: it may still be being written.
+ */
 const LOOK_EVERY_MS = 500
 
 /**
- * Notices when a file has other content: written in place, replaced by a rename, or reached through symbolic links of which
- * one points elsewhere now. It is looked at twice a second, as change notifications do not come through all mounts; see
- * docs/decisions/reload.md. That it becomes missing or empty is no change.
+ * Notices when a file has other content: it was written in place, replaced by a rename, or reached through a symbolic link that was
+ * changed. It is checked twice a second, as change notifications do not come through all mounts; see docs/decisions/reload.md. A file
+ * that becomes missing or empty is not a change.
  *
  * @param seen what `signatureOf` has said of it before it was read
  * @param changed called once for each change, and when a file that was missing appears
@@ -41,7 +43,7 @@ export function watchFile(path: string, seen: string, changed: () => void, gone?
 
 const absent = 'absent'
 
-/** What messages say of a file that has become missing or empty. */
+/** The message about a file that has become missing or empty. */
 export const IS_GONE = 'the file is missing or empty'
 
 /** Tells a file from any that has taken its place and from itself when it was changed. Follows links. Never throws. */
@@ -53,7 +55,7 @@ export function signatureOf(path: string): string {
   }
 }
 
-/** No usual tool changes the content and keeps all of these. */
+/** Returns the metadata of a file; no usual tool changes the content and keeps all of it. */
 function describe(found: BigIntStats | undefined): string {
   if (!found || found.size === 0n) return absent
   const { dev, ino, size, mtimeNs, ctimeNs } = found

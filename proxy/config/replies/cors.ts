@@ -23,7 +23,7 @@ export const cors = z.strictObject(
   'needs a mapping with origins',
 )
 
-/** As browsers write it: a scheme and a host, and a port where it is not the usual one. */
+/** Whether the text is an origin as browsers write it: a scheme, a host, and a port other than the default. */
 function isOrigin(text: string): boolean {
   if (text === '*') return true
   if (text.includes('*')) return false

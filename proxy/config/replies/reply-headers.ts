@@ -3,7 +3,7 @@ import { hopByHop } from '../../http/fields/removed-headers.ts'
 
 const token = /^[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/i
 
-/** Headers that frame a response, are of one hop, or that the gateway sets in local replies itself. */
+/** Headers that frame a response, are hop-by-hop, or that the gateway sets in local replies itself. */
 const ownHeaders = new Set([
   ...hopByHop,
   'cache-control',

@@ -40,7 +40,7 @@ export function writtenName(rule: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined
 }
 
-/** Those that `algorithm` names. */
+/** The algorithms that the setting `algorithm` can name. */
 const named = algorithms.filter(({ rule }) => rule.summary !== undefined)
 
 const requestCount = wholeNumber(1, MAX_QUOTA)

@@ -1,10 +1,10 @@
 import { partName, type PartitionPart, type PrefixLengths, type SinglePart } from '../../policy/partition.ts'
 
-/** Larger networks than these are not of one owner; for all clients together there is `global`. */
+/** Minimum prefix lengths: a larger network does not have one owner; for all clients together there is `global`. */
 const MIN_IPV4 = 8
 const MIN_IPV6 = 16
 
-/** Whether a part of a key is meant to be a network, such as `ip/24/48`. */
+/** Whether a part of a key seems to be a network, such as `ip/24/48`. */
 export function meansNetwork(text: string): boolean {
   return text.startsWith('ip/')
 }

@@ -35,7 +35,7 @@ const mapping = z
     delay === undefined ? { route } : { delayMs: delay, waiting },
   )
 
-/** What becomes of requests over the limit of a rule, as written. Undefined for those that are refused. */
+/** Accepts what happens to requests over the limit of a rule. Undefined if they are refused. */
 export const over = z.union(
   [
     z

@@ -3,7 +3,7 @@ import type { RoutePattern } from '../../policy.ts'
 /** A pattern with its path split into segments, to compare it with others. */
 export type SegmentedPattern = {
   readonly methods: readonly string[]
-  /** In lower case, without empty ones. */
+  /** The segments in lower case, without empty ones. */
   readonly segments: readonly string[]
 }
 

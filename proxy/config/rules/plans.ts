@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Kind } from '../../../shared/settings/table.ts'
 import { OTHER_PLANS, type Plans } from '../../policy/plans.ts'
 
-/** As many as a metric can have labels for. */
+/** Maximum plans of a rule, which become labels of a metric. */
 const MAX_PLANS = 100
 const needsPlans = `needs a mapping of 1 to ${MAX_PLANS} plans to their number of requests, such as { free: 100, pro: 10000 }`
 const planName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
@@ -56,7 +56,7 @@ export function findPlanMistakes({ plan, plans }: Written): { field: keyof Writt
   return []
 }
 
-/** Undefined for a rule without plans. */
+/** Returns undefined for a rule without plans. */
 export function toPlans({ plan, plans }: Written): Plans | undefined {
   if (plan === undefined || plans === undefined) return undefined
   return plan === 'store' ? { quotas: plans } : { claim: plan.slice('jwt:'.length), quotas: plans }

@@ -38,7 +38,7 @@ const needsSource = 'needs header:NAME or json:PATH, such as json:usage.total_to
 // They tell of the connection to the backend, and not of a response (RFC 9110 section 7.6.1).
 const connectionFields = new Set([...hopByHop, ...forwardProxyHeaders])
 
-/** One place where the response states the cost of its request. */
+/** Accepts one place where the response states the cost of its request. */
 const singleSource = z
   .string(needsSource)
   .meta({ pattern: '^(header|json):.+$' })
@@ -79,7 +79,7 @@ const sumOfSources = z
 
 const singleOrSum = z.union([singleSource, sumOfSources], { error: needsSource })
 
-/** Where the response states the cost of its request. */
+/** Accepts the places where the response states the cost of its request. */
 const costSource = z.union(
   [
     singleSource,

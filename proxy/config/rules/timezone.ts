@@ -33,7 +33,7 @@ function hintFor(written: string): string {
   return near === undefined ? '' : `, did you mean ${near}?`
 }
 
-/** Gives rules with windows of the calendar and no time zone of their own that of the table. */
+/** Gives rules with calendar windows and without a time zone of their own that of the table. */
 export function withTimezone(rules: readonly Rule[], timezone: string): readonly Rule[] {
   const withZone = (policy: Policy): Policy =>
     policy.calendar && policy.calendar.timezone === undefined

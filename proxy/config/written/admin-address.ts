@@ -10,9 +10,9 @@ const commentLine = /^[ \t]*#.*$/gm
 const linkUrl = /^\w+:\/\//
 
 /**
- * Where the admin listener of a gateway with these settings is, for a health check. That is run every few seconds for as
- * long as the gateway runs, so it does without the table of limits and its checks. Nor is a file with a mistake the
- * end of a gateway's health: it still runs with the file before that.
+ * Returns the admin listener's address with these settings, for a health check. That is run every few seconds for as long as the gateway
+ * runs, so it skips the table of limits and its checks. A mistake in the file does not fail it: the gateway still runs with the previous
+ * version.
  *
  * @param env the environment of the gateway
  * @param cwd the folder that a relative path of the file is resolved against

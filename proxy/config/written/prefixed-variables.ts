@@ -7,7 +7,7 @@ import { isUnsupportedVariable } from './unsupported-settings.ts'
 
 const prefix = 'SLUICE_'
 
-/** Every variable of the environment that the gateway reads, without the prefix. */
+/** The variables of the environment that the gateway reads, without the prefix. */
 const variables: ReadonlySet<string> = new Set([
   ...Object.keys(gatewayTable).map(variableName),
   ...secretVariables.map((name) => `${name}_FILE`),
@@ -31,8 +31,8 @@ const ofServiceLinks = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/
 const linkUrl = /^(tcp|udp|sctp):\/\//
 
 /**
- * Reads the variables that begin with `SLUICE_`: `SLUICE_PORT` is in place of `PORT`, and wins where both are set. One that
- * names no setting is a problem, but for those of service links and of compose files.
+ * Reads the variables that begin with `SLUICE_`: `SLUICE_PORT` replaces `PORT`, and wins if both are set. One that names no setting is a
+ * problem, except those of service links and of compose files.
  *
  * @returns the environment with their values under the names without the prefix, which these are in `prefixed`
  */

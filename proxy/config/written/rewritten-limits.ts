@@ -4,7 +4,7 @@ import { defaultLimits } from '../rules/default-limits.ts'
 import { rulesOfPresets } from '../presets.ts'
 
 /**
- * The limits table as it is written, comments included, with other numbers of requests.
+ * Rewrites the limits table with other numbers of requests, and keeps its comments.
  *
  * @param limitsFile the valid settings file that has the table; undefined for the built-in one
  * @param requests by the names of the rules

@@ -34,7 +34,7 @@ export function readSecretFile(path: string): string {
 }
 
 /**
- * Reads the secrets that are in files, which `ADMIN_TOKEN_FILE` and the like name: those of containers are.
+ * Reads the secrets in files, as containers have them, that `ADMIN_TOKEN_FILE` and similar variables name.
  *
  * @param cwd the directory that relative paths are resolved against
  * @returns the environment with their values, without the line end after them

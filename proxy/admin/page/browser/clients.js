@@ -86,7 +86,7 @@ function moreOf({ total }, list) {
   return total > list.length ? `The first ${list.length} of ${formatNumber(total)}.` : ''
 }
 
-/** @param actions for each button its text, what it is called where the row is not seen, and what it does with the row's entry */
+/** @param actions for each button its text, its accessible name outside of the row, and its action with the row's entry */
 function makeRow(columns, actions) {
   const row = make('tr', {}, make('th', { scope: 'row' }))
   for (const [index, name] of columns.entries()) {

@@ -106,7 +106,7 @@ function tableOf(rules) {
   )
 }
 
-/** Whether it counts by a device, or why not, and whether it may wait. */
+/** Describes whether the rule counts by a device, or why not, and whether the request may wait. */
 function howCounted({ override, why, waitingFull }) {
   const counted = override === undefined && why ? `; ${why}` : ''
   return waitingFull ? `${counted}; no place to wait is free` : counted

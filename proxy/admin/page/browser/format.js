@@ -36,7 +36,7 @@ export function nameOf(client) {
   return String(client.ip ?? client.id ?? '')
 }
 
-/** As on the command line: an address, `PART=VALUE` for each part of a key, or the hash that a list shows. */
+/** Parses a client as the command line does: an address, `PART=VALUE` for each part of a key, or the hash that a list shows. */
 export function readClient(text) {
   if (/^h:[\w-]{22}$/.test(text)) return { id: text }
   if (text === 'global') return { global: true }
@@ -72,7 +72,7 @@ function wordsOf(value) {
   return Object.entries(value).flatMap(([name, of]) => [name, ...wordsOf(of)])
 }
 
-/** Which requests a rule counts, and by what. */
+/** Describes which requests a rule counts, and by what. */
 export function describeMatch(limit) {
   if (!limit) return ''
   const { match = [], except = [], hosts = [], when = [], unless = [], key = ['ip'] } = limit

@@ -73,7 +73,7 @@ function actionsOf({ client, used, mode, bannedSeconds }) {
   return actions
 }
 
-/** By an operator and by a rule, under all rules and under one. */
+/** Lifts bans by an operator and by a rule, under all rules and under one. */
 const liftAll = ({ client, bannedSeconds }) => unban({ client, policy: null, expiresSeconds: bannedSeconds })
 
 function stateOf({ bannedSeconds, overrideSeconds, exceeded, mode, source, onStoreError }) {

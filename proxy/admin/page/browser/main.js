@@ -11,9 +11,9 @@ import { setHealth, showHealth, showRefusedReload, showReplicas, showState } fro
 import { takeCounts, takeHistory } from './rates.js'
 import { setLimits, showRules } from './rules.js'
 
-/** Each in a frame of its own: to write them all takes longer than a frame has. */
+/** The tables, each drawn in a frame of its own: drawing them all takes longer than a frame has. */
 const tables = [showRules, showLimited, showBans, showOverrides, showReplicas]
-/** Which of them is next, and how many do not have the newest yet. */
+/** The index of the next table, and how many do not show the newest data yet. */
 let nextTable = 0
 let outdatedTables = 0
 let newest

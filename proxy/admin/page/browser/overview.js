@@ -31,7 +31,7 @@ function describeServers(status) {
   return [counts, ...names.slice(0, 5), ...(names.length > 5 || more > 0 ? ['…'] : [])].join(', ')
 }
 
-/** In a cluster each node has a circuit breaker. */
+/** Describes open circuit breakers; in a cluster each node has one. */
 function describeOpen({ unavailableStoreNodes: nodes = [] }) {
   const more = nodes.length > 5 ? ', …' : ''
   return nodes.length > 0 ? `open for ${nodes.slice(0, 5).join(', ')}${more}` : 'open'
@@ -74,7 +74,7 @@ export function showState({ status, workersAnswering, breakerOpen, connections, 
   }
 }
 
-/** Each mistake is a line with its place, as `sluice validate` prints it. */
+/** Shows why a reload was refused: each mistake is a line with its place, as `sluice validate` prints it. */
 export function showRefusedReload({ config }) {
   const { isLastRight, mistakes = [] } = config
   at('refused-reload').hidden = isLastRight || mistakes.length === 0
@@ -85,7 +85,7 @@ export function showRefusedReload({ config }) {
   })
 }
 
-/** Those that were heard of through Redis. */
+/** Shows the replicas that were heard of through Redis. */
 export function showReplicas({ replicas, status }) {
   const list = (replicas.replicas ?? []).map((one, index) => ({ ...one, key: `${one.host} ${index}` }))
   at('replicas-section').hidden = list.length === 0

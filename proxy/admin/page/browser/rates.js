@@ -93,7 +93,7 @@ export function ratesOf(name) {
   return rules.get(name) ?? { rates: [0, 0, 0], steps: new Map() }
 }
 
-/** All that was refused or would have been, then all, in the last fifteen minutes. */
+/** The weight of a rule: first the requests refused, or that would have been, then all, in the last fifteen minutes. */
 export function weightOf(name) {
   let weight = 0
   for (const [allowed, refused, shadow] of ratesOf(name).steps.values())

@@ -11,10 +11,10 @@ const SVG = 'http://www.w3.org/2000/svg'
 /** Number of plots drawn at once, few enough for one frame. */
 const DRAWN_AT_ONCE = 12
 
-/** By rule: what `/api/limits` says. */
+/** By rule, its entry in `/api/limits`. */
 let limits = new Map()
 let showsAll = false
-/** Of a table of many rules those that matter, chosen anew with each step. */
+/** The rules that matter in a table of many, chosen anew with each step. */
 let chosen = []
 let chosenAt
 /** Plots to draw, each with its rule. */

@@ -17,13 +17,13 @@ import { createPlainServer, http1Limits, listenOn } from '../server.ts'
 export type DecisionsListener = {
   /** Resolves with the port. */
   listen(options: ListenOptions): Promise<number>
-  /** From now on connections end after the response. */
+  /** Makes connections end after the next response. */
   closeAfterResponses(): void
   drain(graceMs: number): Promise<void>
 }
 
 type DecisionsDeps = {
-  /** Of the clients' listener. */
+  /** The options of the clients' listener. */
   readonly live: LiveOptions
   readonly addresses: AddressReader
   readonly telemetry: Telemetry
@@ -33,12 +33,12 @@ type DecisionsDeps = {
 }
 
 /**
- * An auth request has the headers of the original request in addition to those that the proxy adds. What the proxy has taken is not
- * to fail here: nginx takes 32 KB, and makes 500 of it.
+ * Further header bytes of an auth request: it has the headers of the original request and those that the proxy adds. It must not fail for
+ * headers that the proxy has accepted: nginx accepts 32 KB, and makes 500 of an error.
  */
 const MORE_HEADER_BYTES = 4
 
-/** This listener has none. */
+/** This listener does not serve HTTP/2. */
 const noHttp2 = { close: () => undefined, destroy: () => undefined }
 
 /** The listener of `DECISIONS_PORT`: HTTP/1.1, with the limits and timeouts of the clients' listener. */

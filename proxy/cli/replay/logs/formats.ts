@@ -11,7 +11,7 @@ import { isTime } from './times.ts'
 
 export type LineReader = (line: string) => ReadLine
 
-/** By format. Some of them learn from the lines of a log how to read those that follow. */
+/** By format name. Some readers learn from the lines of a log how to read later ones. */
 function createJsonReaders(): Readonly<Record<string, JsonReader>> {
   return {
     sluice: readSluice,
@@ -22,7 +22,7 @@ function createJsonReaders(): Readonly<Record<string, JsonReader>> {
 }
 
 /**
- * A reader for the logs of one run.
+ * Makes a reader for the logs of one run.
  *
  * @param name one of `auto`, which looks at each line, `common`, `combined`, `traefik`, and the names of `createJsonReaders`
  */

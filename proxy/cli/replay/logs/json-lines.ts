@@ -4,7 +4,7 @@ import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Reads a line of one format; undefined if it is plainly in another. */
+/** Reads a line of one format; undefined if it is obviously in another. */
 export type JsonReader = (fields: Fields) => ReadLine | undefined
 
 const noTime = { why: 'the time cannot be read' }
@@ -13,7 +13,7 @@ const none: ReadonlySet<string> = new Set()
 
 const sluice: Knowledge = { format: 'sluice', query: false, headers: none }
 
-/** This gateway's own access log (`ACCESS_LOG`). The time is that of its end. */
+/** Reads this gateway's own access log (`ACCESS_LOG`). The time is when the request ended. */
 export const readSluice: JsonReader = (fields) => {
   const { msg, requestId, time, durationMs, method, path, client, status } = fields
   if (typeof requestId !== 'string' && fields['name'] !== 'gateway') return undefined
@@ -38,8 +38,8 @@ export const readSluice: JsonReader = (fields) => {
 const caddy: Knowledge = { format: 'caddy', query: true, headers: 'all' }
 
 /**
- * Caddy's. The time is that of its end; `client_ip` is what Caddy's `trusted_proxies` make of `remote_ip`. Times and durations are in any
- * of the forms of its `time_format` and `duration_format`.
+ * Makes a reader for Caddy's log. The time is when the request ended; `client_ip` is what Caddy's `trusted_proxies` make of `remote_ip`.
+ * Times and durations are in any of the formats of its `time_format` and `duration_format`.
  */
 export function createCaddyReader(): JsonReader {
   const durationOf = createDurationReader(1e6)
@@ -71,7 +71,7 @@ function readCaddy(
 
 const traefik: Knowledge = { format: 'traefik-json', query: true, headers: none }
 
-/** Traefik's, whose times are those of its start and whose durations are nanoseconds. */
+/** Reads Traefik's log, whose times are when the request began, and whose durations are in nanoseconds. */
 export const readTraefik: JsonReader = (fields) => {
   const {
     RequestMethod: method,
@@ -104,8 +104,8 @@ export const readTraefik: JsonReader = (fields) => {
 const nginx: Knowledge = { format: 'nginx-json', query: true, headers: none }
 
 /**
- * nginx's with `escape=json`, where the fields have the names of its variables. The time is that of its end. Software between
- * nginx and the file may have converted its seconds to microseconds.
+ * Makes a reader for nginx's log with `escape=json`, whose fields are named after nginx's variables. The time is when the request ended.
+ * Software between nginx and the file may have converted its seconds to microseconds.
  */
 export function createNginxReader(): JsonReader {
   const durationOf = createDurationReader(1e3)
@@ -148,7 +148,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Those that say how a request is framed are of no meaning here, and those that the log hides are unknown. */
+/** Returns the known headers: without those that frame a request, which do not matter here, and those that the log hides. */
 function headersOf(sent: readonly (readonly [string, unknown])[]): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const [name, value] of sent) {

@@ -1,16 +1,16 @@
 /** A request as recorded in an access log. Texts have one character for each byte. */
 export type LoggedRequest = {
-  /** When it arrived, or when it ended if the log has no duration. Milliseconds since 1970. */
+  /** When the request arrived, or when it ended if the log has no duration, in milliseconds since 1970. */
   readonly timeMs: number
-  /** Undefined if the log does not tell. */
+  /** The duration; undefined if the log does not have it. */
   readonly durationMs: number | undefined
   readonly ip: string
   readonly method: string
   readonly target: string
-  /** Undefined if the log does not tell; the status is that of the response that was sent then. */
+  /** The host; undefined if the log does not have it. The status is that of the response that was sent then. */
   readonly host: string | undefined
   readonly status: number | undefined
-  /** By lower-case name; those that are known. */
+  /** The known headers by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly knows: Knowledge
 }
@@ -19,7 +19,7 @@ export type LoggedRequest = {
 export type Knowledge = {
   readonly format: string
   readonly query: boolean
-  /** Headers of which it is known that a request has none, if it has none. */
+  /** Headers that are known to be missing if a request does not have them here. */
   readonly headers: ReadonlySet<string> | 'all'
 }
 

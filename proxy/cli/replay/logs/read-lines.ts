@@ -7,11 +7,11 @@ import { CommandError, status } from '../../output.ts'
 /** A log that is open: `-` is standard input. */
 export type LogFile = {
   readonly name: string
-  /** Undefined if it is not a file. */
+  /** The size; undefined if the log is not a file. */
   readonly bytes: number | undefined
   /** Bytes read so far, as they are in the file. */
   readBytes(): number
-  /** The lines, many at once; a line that is too long is cut. One character for each byte. */
+  /** The lines in batches, one character a byte; a line that is too long is truncated. */
   readonly batches: AsyncIterable<string[]>
 }
 

@@ -3,7 +3,7 @@ import type { LineReader } from './formats.ts'
 import { Heap } from '../heap.ts'
 import type { LogFile } from './read-lines.ts'
 
-/** Numbers of lines read, and of lines that could not be. */
+/** Numbers of lines read, and of lines that could not be parsed. */
 export type LineCounts = {
   read: number
   /** Lines of the log that are not requests, such as those of a start, and empty ones. */
@@ -33,7 +33,7 @@ export function createLineCounts(): LineCounts {
   return { read: 0, other: 0, unreadable: 0, examples: [], formats: new Map() }
 }
 
-/** The requests of several logs, merged by their times, many at once. */
+/** Yields the requests of several logs, merged by time, in batches. */
 export async function* readLogs(
   logs: readonly LogFile[],
   readLine: LineReader,
@@ -80,7 +80,7 @@ function timeOf({ batch, at }: { readonly batch: readonly LoggedRequest[]; reado
   return batch[at]?.timeMs ?? Infinity
 }
 
-/** One that is not empty; undefined at the end. */
+/** Returns the next batch that is not empty; undefined at the end. */
 async function nextBatch(
   source: AsyncGenerator<LoggedRequest[], void>,
 ): Promise<LoggedRequest[] | undefined> {
@@ -91,7 +91,7 @@ async function nextBatch(
   }
 }
 
-/** The requests of one log in the order of their times. */
+/** Yields the requests of one log in the order of their times. */
 async function* readLog(
   { name, batches }: LogFile,
   readLine: LineReader,

@@ -1,4 +1,4 @@
-/** From 1970 to 2200. Beyond are a number in a unit that nobody expects, and a clock that was never set. */
+/** Times are valid from 1970 to 2200. Others are numbers in an unexpected unit, or from a clock that was never set. */
 const LAST_MS = Date.UTC(2200, 0, 1)
 const MAX_DURATION_MS = 30 * 86_400_000
 
@@ -23,11 +23,11 @@ export function soundDuration(ms: number | undefined): number | undefined {
 }
 
 /**
- * Reads the durations of one log, in milliseconds, where a number does not tell its unit. Seconds have a fraction, as nearly no request
- * takes a whole number of them; whole numbers are milliseconds or something finer.
- *
- * - A fraction says that the log has seconds. Before the first one, up to 60 is taken for seconds, and more says that it has none.
- * - A whole number of 100 s in milliseconds or more is in `finest`; one of some hours says that all are.
+ * Makes a reader for the durations of one log, in milliseconds, if a number does not tell its unit. Seconds have a fraction, as nearly no
+ * request takes a whole number of them; whole numbers are milliseconds or something finer.
+ * - A fraction means that the log has seconds. Before the first one, numbers up to 60 are taken for seconds, and a larger one means that
+ *   it has none.
+ * - A whole number of 100 s in milliseconds or more is in `finest`; one of some hours means that all are.
  *
  * @param finestPerMs how many of the finest unit make a millisecond: nanoseconds for Caddy, microseconds for nginx
  */

@@ -12,7 +12,7 @@ import type { Policy } from '../../../policy.ts'
 
 /** The bans of rules on a log's own clock. */
 export type LogBans = {
-  /** Those that last now. */
+  /** The current bans. */
   readonly entries: ClientEntries
   /** Counts a refusal. Returns whether the client is banned for it. */
   refused(policy: Policy, partitionKey: string): boolean
@@ -22,7 +22,7 @@ type Refusals = {
   count: number
   /** End of the count: one window after its first refusal; after a ban, when `SETTLE_MS` without counting have passed. */
   countEndsAtMs: number
-  /** Until then the client is not banned again. */
+  /** Until this time the client is not banned again. */
   onceEndsAtMs: number
   /** Consecutive bans. */
   times: number
@@ -30,7 +30,7 @@ type Refusals = {
   endsAtMs: number
 }
 
-/** As `limits/clients/ban-counts.ts`, whose library counts on the clock of the machine. A test compares the two. */
+/** The time from `limits/clients/ban-counts.ts`, whose library counts on the machine's clock. A test compares the two. */
 const SETTLE_MS = 2_000
 const ONCE_MS = 3_000
 /** Refused clients that are remembered: as many as a gateway's log can have in the memory that there is. */

@@ -22,11 +22,11 @@ import { OutcomeCounter, type Outcome, type Tally } from './tally.ts'
 
 export type Simulation = {
   readonly tally: Tally
-  /** In the order of their times. */
+  /** Adds the requests in the order of their times. */
   readonly add: (request: LoggedRequest) => Outcome
 }
 
-/** Of the tables of clients and counters. */
+/** The seed of the tables of clients and counters. */
 const SEED = 1
 
 /**
@@ -214,7 +214,7 @@ const settlesSilently = {
   requestBytes: (): number => 0,
 }
 
-/** Nothing of a log is waited for: neither tokens nor bodies nor Redis. */
+/** Decides without waiting, as a log has neither tokens nor bodies, and no Redis. */
 function decideAtOnce(asked: AskedRequest, table: DecisionTable): Verdict {
   const verdict = decideRequest(asked, table)
   if (verdict instanceof Promise) throw new Error('a logged request cannot be decided at once')

@@ -7,24 +7,24 @@ import type { LoggedRequest } from '../logs/logged-request.ts'
 import { TimeSeries } from '../time-series.ts'
 import { needsOf } from '../unknowns.ts'
 
-/** What a table would have done to the requests of a log. */
+/** The decisions of a table about the requests of a log. */
 export type Tally = {
   requests: number
   /** Answered with an error for their form, by reason. */
   readonly rejected: Map<string, number>
   denied: number
-  /** Of these, requests that some rule counts, and that some rule refuses. */
+  /** Of these, the requests that some rule counts, and those that some rule refuses. */
   limited: number
   refused: number
   /** Refused before they were counted, as their client was banned by a rule. */
   banned: number
   /** Left out, and in none of these numbers. */
   excluded: number
-  /** Requests whose time is before that of one before it, by more than is put in order. */
+  /** Requests whose time is before the previous one's by more than is reordered. */
   late: number
   readonly rules: readonly RuleTally[]
   readonly clients: ClientTable
-  /** Of all requests, and then of each rule. */
+  /** For all requests, then for each rule. */
   readonly series: TimeSeries
   fromMs: number
   toMs: number
@@ -34,11 +34,11 @@ export type RuleTally = {
   readonly policy: Policy
   requests: number
   refused: number
-  /** Those that would have waited for their turn. */
+  /** Requests that would have waited for their turn. */
   delayed: number
   /** Bans that its `ban` has led to. */
   bans: number
-  /** By what the log does not tell: of how many requests. */
+  /** By criterion that the log does not have: the number of requests. */
   readonly unknown: Map<string, number>
 }
 

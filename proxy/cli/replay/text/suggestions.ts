@@ -36,7 +36,7 @@ export function printSuggestions(suggestions: readonly (Suggestion & { readonly 
   }
 }
 
-/** Then nobody may be over the limit, and it is what the busiest client sends, be it an abuser. */
+/** Describes a limit from few clients: none of them may be over it, so it is the peak of the busiest one, even if that is an abuser. */
 function fewClients(name: string, clients: number, share: number): string {
   return (
     `${name}: ${share * 100} % of ${formatCount(clients)} clients is less than one, so the limit is that of the busiest: ` +

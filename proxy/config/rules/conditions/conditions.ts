@@ -90,7 +90,7 @@ const condition = z
   })
   .meta({ id: 'Condition' })
 
-/** More in one rule are no rule that anybody could read. */
+/** Maximum conditions of one rule. */
 const MAX_CONDITIONS = 32
 
 /** `when` or `unless`, as written: a condition or a list of them. */

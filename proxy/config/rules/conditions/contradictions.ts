@@ -108,7 +108,7 @@ function testImplies(one: TextTest, other: TextTest): boolean {
   return one.kind === 'prefix' && other.kind === 'contains' && holds(other, one.text)
 }
 
-/** In any letter case, as some backend may compare. */
+/** Whether no text passes both tests, in any letter case, as some backend may compare. */
 function testsExclude(one: TextTest, other: TextTest): boolean {
   if (one.kind === 'absent' || other.kind === 'absent') return one.kind !== other.kind
   if (!('text' in one) || !('text' in other)) return false
@@ -134,7 +134,7 @@ function hasHost(wide: string, host: string): boolean {
   return wide === host || (wide.startsWith('*') && host.endsWith(wide.slice(1)))
 }
 
-/** Undefined if an entry has others than addresses that the table itself names: a file may change. */
+/** Returns the ranges of the entries; undefined if one is not an address in the table itself: a file may change. */
 function rangesOf(entries: readonly ListEntry[]): readonly AddressRange[] | undefined {
   const texts = entries.map((entry) => (entry.kind === 'ip' && !entry.files ? entry.ranges : undefined))
   if (texts.includes(undefined)) return undefined

@@ -6,7 +6,7 @@ import type { TextTest } from '../../../policy/conditions.ts'
 const needs = 'needs absent, present, a value, { prefix: TEXT }, { contains: TEXT }, or a list of them'
 const needsText = 'needs a text of 1 to 256 characters'
 
-/** What people write for the two words. */
+/** Other words for the two, which people write. */
 const otherWords = new Map([
   ['missing', 'absent'],
   ['none', 'absent'],
@@ -50,7 +50,7 @@ const form = z
 
 const test = z.union([word, number, boolean, form], needs)
 
-/** What a text is compared with, as written: a test or a list of them, of which any may hold. */
+/** Accepts what a text is compared with: a test or a list of them, of which any may hold. */
 export const textTests = z
   .union([test.transform((only) => [only]), z.array(test, needs).min(1, 'needs at least one entry')], needs)
   .refine(

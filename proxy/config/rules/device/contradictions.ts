@@ -9,7 +9,7 @@ type RuleWithDevice = {
   readonly concurrency?: number | undefined
 }
 
-/** Why `device` cannot be combined with the other fields of a rule. */
+/** Returns why `device` cannot be combined with the other fields of a rule. */
 export function mistakesOfDevice({ device, key, countStatus = [], concurrency }: RuleWithDevice): string[] {
   if (!device) return []
   const found: string[] = []
