@@ -67,13 +67,13 @@ export function createClientOperations(options: {
   readonly log: Log
 }): Omit<ClientOperations, 'explain'> {
   const { counters, clientTable, limited, replicas, onReset, logAddresses, log } = options
-  const who = (partitionKey: string, policies: readonly Policy[]): LoggedClient => ({
+  const clientOf = (partitionKey: string, policies: readonly Policy[]): LoggedClient => ({
     client: loggedClient(partitionKey, logAddresses, policies),
   })
-  const whoIsIn = (id: EntryId): LoggedClient =>
-    who(partitionKeyOf(id), policiesOfEntry(id, clientTable.readPolicies()))
-  const whoIs = ({ partitionKey, keyName }: PlanOwner): LoggedClient =>
-    who(
+  const clientOfEntry = (id: EntryId): LoggedClient =>
+    clientOf(partitionKeyOf(id), policiesOfEntry(id, clientTable.readPolicies()))
+  const clientOfPlan = ({ partitionKey, keyName }: PlanOwner): LoggedClient =>
+    clientOf(
       partitionKey,
       clientTable.readPolicies().filter((policy) => planKeyName(policy) === keyName),
     )
@@ -92,15 +92,15 @@ export function createClientOperations(options: {
         }
       })
     },
-    entries: loggedEntries(operations, whoIsIn, log),
-    plans: loggedPlans(counters.plans, whoIs, log),
+    entries: loggedEntries(operations, clientOfEntry, log),
+    plans: loggedPlans(counters.plans, clientOfPlan, log),
     async reset(charges) {
       const outcome = await counters.reset(charges)
       const [first] = charges
       const policies = new Set(charges.map(({ policy }) => policy.name))
       const what = first && policies.size === 1 ? { policy: first.policy.name } : { policies: policies.size }
       // All charges are of one client; only a rule that counts by something else has another key for it.
-      const client = first && who(first.partitionKey, [first.policy])
+      const client = first && clientOf(first.partitionKey, [first.policy])
       log.info({ ...client, ...what, outcome }, 'client reset by an operator')
       if (outcome === 'done') onReset()
       return outcome
@@ -116,7 +116,7 @@ type LoggedClient = { readonly client: string | undefined }
 
 function loggedEntries(
   operations: EntryOperations,
-  whoIsIn: (id: EntryId) => LoggedClient,
+  clientOfEntry: (id: EntryId) => LoggedClient,
   log: Log,
 ): EntryOperations {
   return {
@@ -124,20 +124,25 @@ function loggedEntries(
     async put(entry, forMs) {
       const outcome = await operations.put(entry, forMs)
       log.info(
-        { ...whoIsIn(idOf(entry)), ...whatOf(entry), forSeconds: forMs / 1000, outcome },
-        `${said[entry.kind]} by an operator`,
+        { ...clientOfEntry(idOf(entry)), ...fieldsOf(entry), forSeconds: forMs / 1000, outcome },
+        `${setMessages[entry.kind]} by an operator`,
       )
       return outcome
     },
     async remove(id) {
       const outcome = await operations.remove(id)
-      if (outcome !== 'absent') log.info({ ...whoIsIn(id), outcome }, `${removed[kindOf(id)]} by an operator`)
+      if (outcome !== 'absent')
+        log.info({ ...clientOfEntry(id), outcome }, `${removed[kindOf(id)]} by an operator`)
       return outcome
     },
   }
 }
 
-function loggedPlans(plans: PlanStore, whoIs: (owner: PlanOwner) => LoggedClient, log: Log): PlanStore {
+function loggedPlans(
+  plans: PlanStore,
+  clientOfPlan: (owner: PlanOwner) => LoggedClient,
+  log: Log,
+): PlanStore {
   return {
     get: (owner) => plans.get(owner),
     list: (limit) => plans.list(limit),
@@ -145,7 +150,7 @@ function loggedPlans(plans: PlanStore, whoIs: (owner: PlanOwner) => LoggedClient
       const outcome = await plans.set(owner, plan)
       if (outcome !== 'absent')
         log.info(
-          { ...whoIs(owner), keyedBy: owner.keyName, plan, outcome },
+          { ...clientOfPlan(owner), keyedBy: owner.keyName, plan, outcome },
           `plan of a client ${plan === undefined ? 'removed' : 'set'} by an operator`,
         )
       return outcome
@@ -164,11 +169,11 @@ export function withLabels(
   })
 }
 
-const said = { ban: 'client banned', override: 'limit of a client set' } as const
+const setMessages = { ban: 'client banned', override: 'limit of a client set' } as const
 const removed = { ban: 'ban lifted', override: 'limit of a client removed' } as const
 
 /** The fields of an entry for the log. */
-function whatOf(entry: ClientEntry): object {
+function fieldsOf(entry: ClientEntry): object {
   return entry.kind === 'ban'
     ? { policy: entry.policy, reason: entry.reason }
     : { policy: entry.policy, requests: entry.requests }

@@ -97,7 +97,7 @@ function worstServers(reports: readonly HealthReport[]): Pick<HealthReport, 'ser
   const outOfUse = ({ servers }: HealthReport): number => (servers ? servers.ejected + servers.unhealthy : -1)
   const [first, ...others] = reports
   if (!first) return {}
-  const worst = others.reduce((most, each) => (outOfUse(each) > outOfUse(most) ? each : most), first)
+  const worst = others.reduce((found, each) => (outOfUse(each) > outOfUse(found) ? each : found), first)
   const { servers, listedServers } = worst
   return { ...(servers && { servers }), ...(listedServers && { listedServers }) }
 }

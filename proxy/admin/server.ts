@@ -5,7 +5,7 @@ import type { Log } from '../../shared/log.ts'
 import { namesOneHost } from '../../shared/node-http-errors.ts'
 import { METRICS_CONTENT_TYPE } from '../telemetry/metrics/prometheus.ts'
 import { createAdminAccess } from './access.ts'
-import { tellsMistakes } from './api/api-reload.ts'
+import { listsMistakes } from './api/api-reload.ts'
 import type { ApiRoute } from './api/api.ts'
 import { serveOperator } from './connections.ts'
 import type { HealthReport } from './health.ts'
@@ -168,7 +168,7 @@ function json(status: number, value: unknown): Reply {
 const knownErrors: ReadonlySet<unknown> = new Set(Object.values(errors))
 
 function answerReply(answer: unknown): Reply {
-  return isError(answer) || tellsMistakes(answer) ? errorReply(answer) : json(200, answer)
+  return isError(answer) || listsMistakes(answer) ? errorReply(answer) : json(200, answer)
 }
 
 function isError(answer: unknown): answer is ErrorReply {

@@ -72,7 +72,7 @@ export async function answerClients(
 }
 
 /** Asks all workers at once, or one after another until one has answered. Answers are in no order. */
-export type AskWorkers = (question: ClientsQuestion, whom: 'all' | 'one') => Promise<ClientsAnswer[]>
+export type AskWorkers = (question: ClientsQuestion, recipients: 'all' | 'one') => Promise<ClientsAnswer[]>
 
 /**
  * Operations in the primary process of workers that count in Redis: one worker reads the state of a client from Redis. Without Redis,

@@ -110,8 +110,8 @@ class AskedWorkers implements WorkerReports {
     return answers.flatMap((answer) => (answer.what === 'activity' ? [answer.value] : []))
   }
 
-  readonly askClients: AskWorkers = async (question, whom) => {
-    if (whom === 'all') return this.#answersAboutClients(question)
+  readonly askClients: AskWorkers = async (question, recipients) => {
+    if (recipients === 'all') return this.#answersAboutClients(question)
     for (const worker of [...this.#workers]) {
       const answers = await this.#answersAboutClients(question, [worker])
       if (answers.length > 0) return answers
@@ -119,8 +119,11 @@ class AskedWorkers implements WorkerReports {
     return []
   }
 
-  async #answersAboutClients(question: ClientsQuestion, whom?: Iterable<Worker>): Promise<ClientsAnswer[]> {
-    const answers = await this.#ask({ what: 'clients', question }, whom)
+  async #answersAboutClients(
+    question: ClientsQuestion,
+    recipients?: Iterable<Worker>,
+  ): Promise<ClientsAnswer[]> {
+    const answers = await this.#ask({ what: 'clients', question }, recipients)
     return answers.flatMap((answer) => (answer.what === 'clients' ? [answer.value] : []))
   }
 
@@ -139,10 +142,10 @@ class AskedWorkers implements WorkerReports {
   }
 
   /** Resolves with the answers that come in time. */
-  #ask(asked: Asked, whom: Iterable<Worker> = this.#workers): Promise<Answer[]> {
+  #ask(asked: Asked, recipients: Iterable<Worker> = this.#workers): Promise<Answer[]> {
     return new Promise((resolve) => {
       const id = ++this.#lastId
-      const waitingFor = new Set(whom)
+      const waitingFor = new Set(recipients)
       const answers: Answer[] = []
       const settle = (): void => {
         clearTimeout(timer)

@@ -23,7 +23,7 @@ import { policiesOf, type Rule } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Notify } from '../telemetry/webhooks/webhook-event.ts'
 import { createCredentials } from './redis-credentials.ts'
-import { tellOfBans, tellOfBreaker } from './observe/webhooks.ts'
+import { notifyOfBans, notifyOfBreaker } from './observe/webhooks.ts'
 
 /** A limiter, the state of its store, and how to close both. */
 export type Counting = Running & {
@@ -64,7 +64,7 @@ export async function composeCounting(
   const wallNow = nowMs === now ? Date.now : wallClockOf(nowMs)
   const limiter = createLimiter({
     redis: redis?.client,
-    ...counterOptions(settings, log, tellOfBreaker(telemetry, notify), forgotten),
+    ...counterOptions(settings, log, notifyOfBreaker(telemetry, notify), forgotten),
     now: nowMs,
     wallNow,
   })
@@ -127,7 +127,7 @@ export function clientTableOptions(
 ): ClientTableOptions {
   const policies = settings.rateLimitingDisabled ? [] : settings.rules.map(({ policy }) => policy)
   const { logAddresses } = settings
-  return { policies, now, telemetry, logAddresses, onBan: tellOfBans(notify), log }
+  return { policies, now, telemetry, logAddresses, onBan: notifyOfBans(notify), log }
 }
 
 /** The options that all kinds of limiters have in common. */

@@ -61,7 +61,7 @@ export function createCredentials(
 class RereadFiles {
   readonly #log: Log
   /** The last error of each file, by the variable that names it, so that it is logged once. */
-  readonly #told = new Map<string, string>()
+  readonly #logged = new Map<string, string>()
 
   constructor(log: Log) {
     this.#log = log
@@ -81,7 +81,7 @@ class RereadFiles {
         // To open a pipe again would wait for whoever writes to it.
         if (!statSync(path).isFile()) return last
         last = read(path)
-        this.#told.delete(file)
+        this.#logged.delete(file)
       } catch (error) {
         this.#warn(file, reasonOf(error))
       }
@@ -90,8 +90,8 @@ class RereadFiles {
   }
 
   #warn(file: string, reason: string): void {
-    if (this.#told.get(file) === reason) return
-    this.#told.set(file, reason)
+    if (this.#logged.get(file) === reason) return
+    this.#logged.set(file, reason)
     this.#log.warn({ file, reason }, 'cannot use this file for Redis; keeping its previous contents')
   }
 }

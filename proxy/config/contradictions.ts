@@ -79,10 +79,10 @@ export function findContradictions(rule: Counting): Contradiction[] {
   const { maxQuota, when, excludes } = chosen.rule
   if (when !== undefined && requests !== undefined && requests > maxQuota)
     add('requests', `needs a whole number from 1 to ${maxQuota} ${when}`)
-  if (when !== undefined && overridden.some((most) => most > maxQuota))
+  if (when !== undefined && overridden.some((allowed) => allowed > maxQuota))
     add('overrides', `need requests from 1 to ${maxQuota} ${when}`)
   const planned = Object.values(rule.plans ?? {})
-  if (when !== undefined && planned.some((most) => most > maxQuota))
+  if (when !== undefined && planned.some((allowed) => allowed > maxQuota))
     add('plans', `need requests from 1 to ${maxQuota} ${when}`)
   for (const field of optionalFields) {
     const message = excludes[field]
@@ -93,7 +93,7 @@ export function findContradictions(rule: Counting): Contradiction[] {
     add('timezone', `has no effect without window: ${calendarUnits.join(', ')}`)
   if (chosen.rule.ownField !== undefined) return found
   const reserved = cost === undefined ? 0 : statedReserve(cost)
-  const isTooSmall = (most: number): boolean => most > 0 && reserved > most
+  const isTooSmall = (allowed: number): boolean => allowed > 0 && reserved > allowed
   if (overridden.some(isTooSmall))
     add('overrides', `need requests of at least ${reserved} (cost), or no request could ever pass`)
   if (planned.some(isTooSmall))

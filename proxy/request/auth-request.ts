@@ -62,8 +62,8 @@ export function readAuthRequest(
       'the target is too long (more than half of MAX_HEADER_SIZE)',
     )
   const { rawHeaders } = request
-  const most = options.maxHeaderCount + ADDED_FIELDS
-  if (rawHeaders.length > 2 * most && countFields(rawHeaders) > most)
+  const maxHeaders = options.maxHeaderCount + ADDED_FIELDS
+  if (rawHeaders.length > 2 * maxHeaders && countFields(rawHeaders) > maxHeaders)
     return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers')
   const target = readTarget(method, written, { headers: request.headers, isForwardedAsSent: true })
   if (typeof target === 'string') return reject('target', errors.badRequest, target)

@@ -29,7 +29,7 @@ const ofKinds: Readonly<Partial<Record<string, Lines>>> = {
   },
 }
 
-type TellFailure = (failure: Failure, requestId: string) => void
+type LogFailure = (failure: Failure, requestId: string) => void
 
 /**
  * Logs requests that fail at a backend: the first of a kind at once, then lines with the number of further ones and the last one's id, as
@@ -37,23 +37,23 @@ type TellFailure = (failure: Failure, requestId: string) => void
  *
  * @returns the log of the failures of a backend, by its name
  */
-export function createFailureLog(log: Log): (upstream: string) => TellFailure {
+export function createFailureLog(log: Log): (upstream: string) => LogFailure {
   /** By name and kind: they outlast a reload of the routes. */
-  const pacers = new Map<string, TellFailure>()
-  const createPacer = (upstream: string, kind: string): TellFailure => {
+  const pacers = new Map<string, LogFailure>()
+  const createPacer = (upstream: string, kind: string): LogFailure => {
     const { everyMs, level, text } = ofKinds[kind] ?? ofMostKinds
-    const tell = paceLines<readonly [Failure, string]>(everyMs, (requests, [failure, requestId]) => {
+    const logPaced = paceLines<readonly [Failure, string]>(everyMs, (requests, [failure, requestId]) => {
       const { message: reason, cause: err } = failure
       log[level]({ upstream, kind, requests, requestId, reason, settings: settingsOf[kind], err }, text)
     })
-    return (failure, requestId) => tell([failure, requestId])
+    return (failure, requestId) => logPaced([failure, requestId])
   }
   return (upstream) => (failure, requestId) => {
     const { kind, message: reason } = failure
     if (kind === 'aborted') return log.warn({ requestId, reason }, 'request aborted by the gateway')
     const name = `${kind} ${upstream}`
-    const tell = pacers.get(name) ?? createPacer(upstream, kind)
-    pacers.set(name, tell)
-    tell(failure, requestId)
+    const logFailure = pacers.get(name) ?? createPacer(upstream, kind)
+    pacers.set(name, logFailure)
+    logFailure(failure, requestId)
   }
 }

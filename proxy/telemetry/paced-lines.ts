@@ -10,18 +10,18 @@ export function paceLines<Detail>(
 ): (detail: Detail, count?: number) => void {
   let times = 0
   let pause: NodeJS.Timeout | undefined
-  const tell = (detail: Detail): void => {
+  const writeNow = (detail: Detail): void => {
     write(times, detail)
     times = 0
     pause = setTimeout(() => {
       pause = undefined
-      if (times > 0) tell(latest)
+      if (times > 0) writeNow(latest)
     }, everyMs).unref()
   }
   let latest: Detail
   return (detail, count = 1) => {
     times += count
     latest = detail
-    if (!pause) tell(detail)
+    if (!pause) writeNow(detail)
   }
 }

@@ -167,12 +167,12 @@ export function size(min = '0k', max?: string): Kind<number> {
       ? error({ input })
       : `needs ${needs}, did you mean ${Number(count)}${unit.toLowerCase()}?`
   }
-  const most = max === undefined ? Number.MAX_SAFE_INTEGER : bytesOf(max)
+  const maxBytes = max === undefined ? Number.MAX_SAFE_INTEGER : bytesOf(max)
   const withUnit = z.string({ error }).regex(/^\d{1,6}[kmg]$/, { error: errorOfText })
   const schema = z
     .union([z.int({ error }).min(0, { error }), withUnit])
     .transform((size) => (typeof size === 'number' ? size : bytesOf(size)))
-    .pipe(z.number().min(bytesOf(min), `needs ${needs}`).max(most, `needs ${needs}`))
+    .pipe(z.number().min(bytesOf(min), `needs ${needs}`).max(maxBytes, `needs ${needs}`))
   return { needs, schema, fromText: numberFromText }
 }
 

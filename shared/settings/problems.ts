@@ -18,7 +18,7 @@ export type Source = {
   /** Describes a field that the schema does not know, the last of the path, and names the sibling fields that were probably meant. */
   readonly problemOfUnknown: (
     path: readonly PropertyKey[],
-  ) => Problem & { readonly meant?: readonly string[] }
+  ) => Problem & { readonly suggested?: readonly string[] }
 }
 
 export function problemAt({ label, line }: Place, text: string): Problem {
@@ -38,7 +38,7 @@ export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source):
   )
   // A mistyped name is one mistake, not two: the field that was meant is not missing.
   const mistyped = new Set(
-    unknown.flatMap(({ beside, meant = [] }) => meant.map((field) => [...beside, field].join('\n'))),
+    unknown.flatMap(({ beside, suggested = [] }) => suggested.map((field) => [...beside, field].join('\n'))),
   )
   const others = all.flatMap((issue) => {
     const { code, path, message } = issue
@@ -58,10 +58,10 @@ function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const isOther = (form: z.core.$ZodIssue[]): boolean =>
     form.some(({ code, path }) => code === 'invalid_type' && path.length === 0)
-  const meant = issue.errors.find((form) => !isOther(form))
+  const intended = issue.errors.find((form) => !isOther(form))
   // It was meant to have none of them: all of them would be right.
-  if (!meant && issue.message.startsWith('needs ')) return [issue]
-  return (meant ?? issue.errors[0] ?? []).flatMap((inner) =>
+  if (!intended && issue.message.startsWith('needs ')) return [issue]
+  return (intended ?? issue.errors[0] ?? []).flatMap((inner) =>
     innermost({ ...inner, path: [...issue.path, ...inner.path] }),
   )
 }

@@ -53,7 +53,7 @@ export function createExplainRoutes(options: {
     if (!explanation) return errors.explainUnanswered
     const charges = explanation.rules.flatMap(chargesOf)
     const states = charges.length === 0 ? [] : await clients.inspect(charges)
-    const { ban, rules: told, ...about } = explanation
+    const { ban, rules: explained, ...about } = explanation
     const full = new Set(explanation.rules.flatMap(({ name, waitingFull }) => (waitingFull ? [name] : [])))
     const policyAt = (at: number): Policy | undefined => {
       const policy = charges[at]?.policy
@@ -66,7 +66,7 @@ export function createExplainRoutes(options: {
       ...(ban && { ban: describeBan(ban) }),
       refusedBy: exceeding?.policy.name ?? null,
       routedBy: (!exceeding && routing?.policy.name) || null,
-      rules: told.map((rule) => ({
+      rules: explained.map((rule) => ({
         ...rule,
         states: states.flatMap((state, at) =>
           rule.counts && state.policy.name === rule.name

@@ -45,6 +45,6 @@ function withMistakes(error: ErrorReply, mistakes: readonly string[]): ErrorRepl
 }
 
 /** Whether an answer is an error with a list of mistakes. */
-export function tellsMistakes(answer: unknown): answer is ErrorReply {
+export function listsMistakes(answer: unknown): answer is ErrorReply {
   return typeof answer === 'object' && answer !== null && made.has(answer)
 }

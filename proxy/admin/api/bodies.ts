@@ -107,12 +107,12 @@ export const reloaded = {
   errors: { otherwise: errors.reloadUnreadable },
 }
 
-const LISTED_UNLESS_TOLD = 100
+const DEFAULT_LIST_LIMIT = 100
 
-/** How many a list is to have at most. @param most the largest number that the query may ask for */
-function limitTo(most: number) {
+/** How many a list is to have at most. @param max the largest number that the query may ask for */
+function limitTo(max: number) {
   const digits = z.string().regex(/^[1-9]\d{0,8}$/)
-  return digits.transform(Number).pipe(z.int().min(1).max(most)).default(LISTED_UNLESS_TOLD)
+  return digits.transform(Number).pipe(z.int().min(1).max(max)).default(DEFAULT_LIST_LIMIT)
 }
 
 /** The query of a list of clients over a limit. */

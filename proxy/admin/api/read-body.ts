@@ -28,9 +28,9 @@ function check(
   const isThere = (field: unknown): field is string =>
     typeof field === 'string' && typeof body === 'object' && body !== null && Object.hasOwn(body, field)
   const wrong = new Set(read.error.issues.map(({ path: [field] }) => (isThere(field) ? field : 'otherwise')))
-  const told = Object.keys(errors).filter((field) => field !== 'otherwise')
-  const isTold = [...wrong].every((field) => told.includes(field))
-  const first = isTold ? told.find((field) => wrong.has(field)) : undefined
+  const described = Object.keys(errors).filter((field) => field !== 'otherwise')
+  const areDescribed = [...wrong].every((field) => described.includes(field))
+  const first = areDescribed ? described.find((field) => wrong.has(field)) : undefined
   return { error: (first !== undefined && errors[first]) || errors.otherwise }
 }
 

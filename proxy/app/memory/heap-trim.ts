@@ -19,17 +19,17 @@ const minPauseMs = 30_000
  * @returns how to stop
  */
 export function trimHeapAfterBursts(heldBytes: () => number, returnMemory: () => void): () => void {
-  let most = 0
+  let peak = 0
   let wasOver = false
   let rests = 0
   const sweep = setInterval(() => {
     const held = heldBytes()
-    most = Math.max(most, held)
-    const isOver = most - held >= burstBytes && held <= most / 2
+    peak = Math.max(peak, held)
+    const isOver = peak - held >= burstBytes && held <= peak / 2
     // Clients of an attack may reconnect: the burst has to be over at two checks in a row.
     if (--rests <= 0 && isOver && wasOver) {
       rests = minPauseMs / sweepMs
-      most = held
+      peak = held
       returnMemory()
     }
     wasOver = isOver

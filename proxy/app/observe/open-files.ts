@@ -59,8 +59,8 @@ function countServers({ routes, hasFallback }: Connections): number {
   return Math.max(1, own + (hasFallback ? 1 : 0))
 }
 
-function lower(wanted: number, most: number): number {
-  return Math.max(1, Math.min(wanted, Math.floor(most)))
+function lower(wanted: number, max: number): number {
+  return Math.max(1, Math.min(wanted, Math.floor(max)))
 }
 
 /**

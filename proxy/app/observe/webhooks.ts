@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { Log } from '../../../shared/log.ts'
 import type { Running } from '../../../shared/shutdown.ts'
-import type { TellOfBan } from '../../limits/clients/client-entry.ts'
+import type { OnBan } from '../../limits/clients/client-entry.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { webhookKey } from '../../telemetry/webhooks/signature.ts'
@@ -45,7 +45,7 @@ export function composeWebhooks(settings: GatewaySettings, log: Log): ComposedWe
 }
 
 /** Telemetry that also sends an event when the breaker changes. */
-export function tellOfBreaker(telemetry: Telemetry, notify: Notify | undefined): Telemetry {
+export function notifyOfBreaker(telemetry: Telemetry, notify: Notify | undefined): Telemetry {
   if (!notify) return telemetry
   return {
     ...telemetry,
@@ -56,7 +56,7 @@ export function tellOfBreaker(telemetry: Telemetry, notify: Notify | undefined):
   }
 }
 
-export function tellOfBans(notify: Notify | undefined): TellOfBan | undefined {
+export function notifyOfBans(notify: Notify | undefined): OnBan | undefined {
   return (
     notify &&
     (({ by, policy, times, reason }, forMs, client) => {
@@ -74,7 +74,7 @@ export function tellOfBans(notify: Notify | undefined): TellOfBan | undefined {
 }
 
 /** A report from a worker. */
-type HeardWorker = {
+type MessageSource = {
   readonly id: number
   on(event: 'message', listener: (message: unknown) => void): unknown
   on(event: 'exit', listener: () => void): unknown
@@ -95,7 +95,7 @@ export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined
  * Receives the events of workers in the primary process. Each worker has circuit breakers of its own, and they open one after the other:
  * the events report when the first one opens and when the last one has closed, for each node of Redis.
  */
-export function hearWorkers(notify: Notify): (worker: HeardWorker) => void {
+export function receiveWorkerEvents(notify: Notify): (worker: MessageSource) => void {
   /** By node, the workers whose circuit breaker is open. */
   const open = new Map<string | undefined, Set<number>>()
   const breakerChanged = (id: number, state: 'open' | 'closed', node: string | undefined): void => {

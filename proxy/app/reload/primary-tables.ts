@@ -48,7 +48,7 @@ export class PrimaryTables {
     let end = (): void => undefined
     this.#changing = new Promise<void>((resolve) => (end = resolve))
     const abort = (): void => {
-      this.#tellAll({ table: 'abort', id })
+      this.#sendToAll({ table: 'abort', id })
       end()
     }
     try {
@@ -68,13 +68,13 @@ export class PrimaryTables {
     }
   }
 
-  #tellAll(message: ToWorker): void {
+  #sendToAll(message: ToWorker): void {
     for (const worker of this.#started) worker.send(message, () => undefined)
   }
 
   async #sendPieces(settings: GatewaySettings, id: number): Promise<void> {
     for (const piece of await doInTurns(writePieces(settings))) {
-      this.#tellAll({ table: 'piece', id, piece: Buffer.from(piece).toString('base64') })
+      this.#sendToAll({ table: 'piece', id, piece: Buffer.from(piece).toString('base64') })
       await setImmediate()
     }
   }

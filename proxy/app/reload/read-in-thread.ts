@@ -28,14 +28,14 @@ export async function readInThread(
   { env, cwd }: WhatToRead,
   { maxMs = MAX_DURATION_MS, maxHeapMb = MAX_HEAP_MB } = {},
 ): Promise<ReadSettings> {
-  const said = await runInThread<ReadInThread>(thread, {
+  const reply = await runInThread<ReadInThread>(thread, {
     task: 'reading the settings',
     input: { env: { ...env }, cwd } satisfies WhatToRead,
     maxMs,
     resourceLimits: { maxOldGenerationSizeMb: maxHeapMb },
   })
-  if ('mistakes' in said) return { mistakes: linesOf(said.mistakes) }
-  return { settings: await doInTurns(readPieces(said.pieces)), warnings: linesOf(said.warnings) }
+  if ('mistakes' in reply) return { mistakes: linesOf(reply.mistakes) }
+  return { settings: await doInTurns(readPieces(reply.pieces)), warnings: linesOf(reply.warnings) }
 }
 
 function linesOf(text: string): readonly string[] {

@@ -10,7 +10,7 @@ const NAMES_IN_LOG = 20
 export class ReloadLog {
   readonly #log: Log
   /** Settings that need a restart, as they were last logged. */
-  #toldRestart: readonly string[] = []
+  #loggedRestart: readonly string[] = []
 
   constructor(log: Log) {
     this.#log = log
@@ -49,9 +49,9 @@ export class ReloadLog {
         this.#log.info(firstNames(routes), 'routes changed')
       await doInTurns(this.#warn(warnings))
     }
-    if (restart.length > 0 && !(isAlreadyLogged && isDeepStrictEqual(restart, this.#toldRestart)))
+    if (restart.length > 0 && !(isAlreadyLogged && isDeepStrictEqual(restart, this.#loggedRestart)))
       this.#log.warn({ settings: restart }, 'changed settings need a restart')
-    this.#toldRestart = restart
+    this.#loggedRestart = restart
   }
 
   /** Logs the warnings in turns: each of ten thousand rules may have one. */

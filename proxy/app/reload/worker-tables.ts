@@ -17,7 +17,7 @@ export async function askForSettings(): Promise<GatewaySettings> {
     }
     // Listens from the start on, in order: messages that arrive before this worker serves are pending.
     process.on('message', (message: unknown) => {
-      if (isToWorker(message) && message.table !== 'start') heard.push(message)
+      if (isToWorker(message) && message.table !== 'start') inbox.push(message)
     })
     process.on('message', receive)
     const question: FromWorker = { table: 'ask' }
@@ -30,7 +30,7 @@ export async function askForSettings(): Promise<GatewaySettings> {
 type Change = Exclude<ToWorker, { table: 'start' }>
 
 /** Changes in the order in which they came. */
-const heard = {
+const inbox = {
   waiting: [] as Change[],
   receive: undefined as ((change: Change) => void) | undefined,
   push(change: Change): void {
@@ -85,6 +85,6 @@ export function takeTables(
   }
 
   let last: Promise<void> = Promise.resolve()
-  heard.receive = (change) => void (last = last.then(() => take(change)))
-  for (const change of heard.waiting.splice(0)) heard.receive(change)
+  inbox.receive = (change) => void (last = last.then(() => take(change)))
+  for (const change of inbox.waiting.splice(0)) inbox.receive(change)
 }

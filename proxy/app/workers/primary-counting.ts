@@ -8,7 +8,7 @@ import type { ClientEntry, EntryId } from '../../limits/clients/client-entry.ts'
 import { createClientTable, type ClientTable } from '../../limits/clients/client-table.ts'
 import { serveClientTable, sendEntry } from '../../limits/clients/worker-entries.ts'
 import { createEmbeddedLimiter } from '../../limits/store/create-limiter.ts'
-import { ServedLimiter, tellReset } from '../../limits/store/workers/primary-limiter.ts'
+import { ServedLimiter, sendReset } from '../../limits/store/workers/primary-limiter.ts'
 import { policiesOf, type Policy, type Rule } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
@@ -39,12 +39,12 @@ export class PrimaryCounting {
     this.#options = options
     this.#counters =
       settings.redisUrl === undefined
-        ? createEmbeddedLimiter(counterOptions(settings, log, telemetry, tellWorkers))
+        ? createEmbeddedLimiter(counterOptions(settings, log, telemetry, sendResetToWorkers))
         : undefined
     this.#clientTable = createClientTable(
       clientTableOptions(settings, log, telemetry, notify),
       undefined,
-      tellWorkersOfEntry,
+      sendEntryToWorkers,
     )
     this.#policyByName = byName(settings.rules)
   }
@@ -114,10 +114,10 @@ function byName(rules: readonly Rule[]): ReadonlyMap<string, Policy> {
 }
 
 /** A client was reset in this process, which has the counters: tells the workers to drop their caches of it. */
-function tellWorkers(policyName: string | undefined, partitionKey: string): void {
-  for (const worker of listWorkers()) tellReset(portTo(worker), policyName, partitionKey)
+function sendResetToWorkers(policyName: string | undefined, partitionKey: string): void {
+  for (const worker of listWorkers()) sendReset(portTo(worker), policyName, partitionKey)
 }
 
-function tellWorkersOfEntry(id: EntryId, entry: ClientEntry | undefined, leftMs: number): void {
+function sendEntryToWorkers(id: EntryId, entry: ClientEntry | undefined, leftMs: number): void {
   for (const worker of listWorkers()) sendEntry(portTo(worker), id, entry, leftMs)
 }

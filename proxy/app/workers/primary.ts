@@ -18,7 +18,7 @@ import { composeCrowdsec, type Crowdsec } from '../addresses/crowdsec.ts'
 import type { LiveGeo } from '../addresses/live-geo.ts'
 import type { LiveLists } from '../addresses/live-lists.ts'
 import { composeAdmin } from '../admin.ts'
-import { composeWebhooks, hearWorkers } from '../observe/webhooks.ts'
+import { composeWebhooks, receiveWorkerEvents } from '../observe/webhooks.ts'
 import { version } from '../observe/version.ts'
 import { PrimaryTables } from '../reload/primary-tables.ts'
 import { createReloader, type PreparedTable, type Reloader, type SettingsSource } from '../reload/reloader.ts'
@@ -71,13 +71,13 @@ export function composePrimary(
     readHealth: async () => combineHealth(health.read().status, await reports.readHealth()),
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot(), ...(await reports.readMetrics())]),
   })
-  const hear = notify && hearWorkers(notify)
+  const receiveEvents = notify && receiveWorkerEvents(notify)
   const workers = new WorkerProcesses({
     settings,
     gatewayId: randomUUID(),
     isServing: () => health.read().status === 'ready',
     onStart(worker) {
-      hear?.(worker)
+      receiveEvents?.(worker)
       return serveWorker(worker, { reports, decisions, tables, reloader, kept, counting })
     },
     log,

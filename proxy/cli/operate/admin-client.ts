@@ -133,11 +133,12 @@ export async function askSuccessfully(options: AdminOptions, path: string, body?
 
 /** The reason that the gateway gives for refusing a request. */
 export function refusalOf(reply: AdminReply): CommandError {
-  const told = isRecord(reply.body) && typeof reply.body['error'] === 'string' ? reply.body['error'] : 'error'
+  const message =
+    isRecord(reply.body) && typeof reply.body['error'] === 'string' ? reply.body['error'] : 'error'
   const hint = reply.status === 401 ? ': set ADMIN_TOKEN to the token of the gateway' : ''
   // A mistake on the command line that only the gateway can see.
   const code = reply.status === 400 ? exit.usage : exit.no
-  return new CommandError(`the gateway answers ${reply.status}, ${told}${hint}`, code)
+  return new CommandError(`the gateway answers ${reply.status}, ${message}${hint}`, code)
 }
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -92,7 +92,7 @@ export async function listBans(options: ListOptions): Promise<number> {
       typeof reason === 'string' ? reason : '',
     ])
     print(formatTable(['client', 'rule', '>ends in', 'by', '>in a row', 'reason'], rows))
-    tellTheRest(body, bans.length)
+    printRemaining(body, bans.length)
   }
   return exit.yes
 }
@@ -111,7 +111,7 @@ export async function listOverrides(options: ListOptions): Promise<number> {
       typeof label === 'string' ? label : '',
     ])
     print(formatTable(['client', 'rule', '>requests', '>ends in', 'label'], rows))
-    tellTheRest(body, overrides.length)
+    printRemaining(body, overrides.length)
   }
   return exit.yes
 }
@@ -120,7 +120,7 @@ function queryOf({ limit }: ListOptions): string {
   return new URLSearchParams(limit === undefined ? {} : { limit }).toString()
 }
 
-function tellTheRest(body: unknown, shown: number): void {
+function printRemaining(body: unknown, shown: number): void {
   const total = isRecord(body) ? Number(body['total']) : shown
   if (total > shown) print(`${formatCount(total - shown)} more: --limit shows up to 10,000`)
 }

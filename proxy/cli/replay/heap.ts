@@ -40,15 +40,15 @@ export class Heap<Value> {
     let at = 0
     for (;;) {
       let child = 2 * at + 1
-      let least = entries[child]
-      if (!least) break
+      let first = entries[child]
+      if (!first) break
       const right = entries[child + 1]
-      if (right && isBefore(right, least)) {
-        least = right
+      if (right && isBefore(right, first)) {
+        first = right
         child += 1
       }
-      if (isBefore(entry, least)) break
-      entries[at] = least
+      if (isBefore(entry, first)) break
+      entries[at] = first
       at = child
     }
     entries[at] = entry

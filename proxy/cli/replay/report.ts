@@ -164,8 +164,8 @@ class RuleClients {
     const bound = PEAK_BOUNDS.findIndex((part) => row.peak <= part * row.quota)
     const bin = bound === -1 ? PEAK_BOUNDS.length : bound
     this.byPeak[bin] = (this.byPeak[bin] ?? 0) + 1
-    const least = this.busiest.at(-1)
-    if (this.busiest.length === MAX_BUSY && least && !isBusier(row, least)) return
+    const last = this.busiest.at(-1)
+    if (this.busiest.length === MAX_BUSY && last && !isBusier(row, last)) return
     const place = this.busiest.findIndex((other) => isBusier(row, other))
     this.busiest.splice(place === -1 ? this.busiest.length : place, 0, row)
     if (this.busiest.length > MAX_BUSY) this.busiest.pop()

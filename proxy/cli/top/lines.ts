@@ -37,7 +37,7 @@ export function linesOf(snapshot: Snapshot, rows = Infinity): string[] {
 function headOf({ at, gateway, away, status = {}, breakerOpen, connections, requests }: Snapshot): string[] {
   const time = at.slice(11, 19)
   if (away !== undefined) return [`sluice ${printable(gateway)}  ${time} UTC  away: ${printable(away)}`]
-  const said = (name: string): string => {
+  const shown = (name: string): string => {
     const value = status[name]
     return typeof value === 'string' ? printable(value) : '?'
   }
@@ -47,8 +47,8 @@ function headOf({ at, gateway, away, status = {}, breakerOpen, connections, requ
     : 'circuit breaker open'
   const all = requests === null || requests === undefined ? '-' : rate(requests)
   return [
-    `sluice ${printable(gateway)}  ${time} UTC  ${said('status')}  up ${formatDuration(status['uptimeSeconds'])}`,
-    `store ${said('store')}${breakerOpen ? ` (${open})` : ''}  backend ${said('upstream')}  table ${said('tableHash')}` +
+    `sluice ${printable(gateway)}  ${time} UTC  ${shown('status')}  up ${formatDuration(status['uptimeSeconds'])}`,
+    `store ${shown('store')}${breakerOpen ? ` (${open})` : ''}  backend ${shown('upstream')}  table ${shown('tableHash')}` +
       `  ${formatCount(connections ?? 0)} connections  ${all} requests/s` +
       (status['limitsEnabled'] === false ? '  rate limiting is off' : ''),
   ]

@@ -2,7 +2,7 @@ import { showValue, type Place } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import type { SettingsOf } from '../../../shared/settings/table.ts'
 import type { Rule } from '../../policy.ts'
-import { meantNetwork, sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
+import { suggestNetwork, sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import { warnOfIdleGeo } from '../clients/geoip.ts'
 import { defaultName, findNearNames } from '../file/config-file.ts'
 import { placeOfRule, type FileReading } from '../file/schema.ts'
@@ -108,10 +108,10 @@ function warnOfNearNames(cwd: string): string[] {
 function warnOfTrust({ trustedProxies, clientAddressHeader }: Values, { label }: Place): string[] {
   const everyone = trustedProxies.filter((range) => range.endsWith('/0'))
   const misspelled = sortTrustedProxies(trustedProxies).hosts.flatMap((host) => {
-    const meant = meantNetwork(host)
-    return meant === undefined
+    const suggestion = suggestNetwork(host)
+    return suggestion === undefined
       ? []
-      : [`${label}: ${host} is looked up as the name of a host, did you mean ${meant}?`]
+      : [`${label}: ${host} is looked up as the name of a host, did you mean ${suggestion}?`]
   })
   const warnings = everyone.map(
     (range) =>

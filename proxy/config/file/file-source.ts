@@ -73,12 +73,12 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
       const field = String(path.at(-1))
       const unsupported = path.length === 1 ? problemOfUnsupported(field) : undefined
       if (unsupported !== undefined)
-        return { ...problemAt(placeAt(place.line, field), unsupported), meant: [] }
+        return { ...problemAt(placeAt(place.line, field), unsupported), suggested: [] }
       const unknown = `unknown field ${showValue(field)}`
-      const meant = meantBy(field, fieldsAt(path))
+      const suggestion = suggestionFor(field, fieldsAt(path))
       return {
-        ...problemAt(place, meant === undefined ? unknown : `${unknown}, ${meant.hint}`),
-        meant: meant?.fields ?? [],
+        ...problemAt(place, suggestion === undefined ? unknown : `${unknown}, ${suggestion.hint}`),
+        suggested: suggestion?.fields ?? [],
       }
     },
   }
@@ -154,9 +154,9 @@ const fieldsOfRefusal = Object.keys(refusalFields)
 const exampleOfRule = 'limits: [{ name: login, match: POST /login, requests: 30, window: 15m }]'
 
 /** The fields that an unknown name probably stands for, and the end of the message that says so. */
-type Meant = { readonly fields: readonly string[]; readonly hint: string }
+type Suggestion = { readonly fields: readonly string[]; readonly hint: string }
 
-const didYouMean = (field: string): Meant => ({ fields: [field], hint: `did you mean ${field}?` })
+const didYouMean = (field: string): Suggestion => ({ fields: [field], hint: `did you mean ${field}?` })
 
 /** Names that other gateways and libraries have for the fields here, without case, `-` and `_`. */
 const otherNamesInRule = namesOfOthers([
@@ -210,13 +210,13 @@ const otherNamesAtTop = namesOfOthers([
 ])
 
 function namesOfOthers(
-  entries: readonly (readonly [Meant, readonly string[]])[],
-): ReadonlyMap<string, Meant> {
-  return new Map(entries.flatMap(([meant, names]) => names.map((name) => [name, meant] as const)))
+  entries: readonly (readonly [Suggestion, readonly string[]])[],
+): ReadonlyMap<string, Suggestion> {
+  return new Map(entries.flatMap(([suggestion, names]) => names.map((name) => [name, suggestion] as const)))
 }
 
 /** Returns undefined if no field is similar. */
-function meantBy(field: string, known: readonly string[]): Meant | undefined {
+function suggestionFor(field: string, known: readonly string[]): Suggestion | undefined {
   const plain = field.toLowerCase().replace(/[-_]/g, '')
   if (known === fieldsOfRule && otherNamesInRule.has(plain)) return otherNamesInRule.get(plain)
   if (known === fieldsOfRefusal && otherNamesInRefusal.has(plain)) return otherNamesInRefusal.get(plain)

@@ -35,13 +35,16 @@ export function findLeaseMistakes(rule: Written): { field: 'lease'; message: str
     ]
   if (typeof units !== 'number') return []
   const quotas = [requests, ...overrides.map((override) => override.requests), ...Object.values(plans)]
-  const most = Math.min(...quotas)
-  if (units > most)
+  const minQuota = Math.min(...quotas)
+  if (units > minQuota)
     return [
-      { field: 'lease', message: `needs auto, or at most ${most}, or one gateway could take all there is` },
+      {
+        field: 'lease',
+        message: `needs auto, or at most ${minQuota}, or one gateway could take all there is`,
+      },
     ]
-  const least = typeof cost?.reserve === 'number' ? cost.reserve : 1
-  return units < least
-    ? [{ field: 'lease', message: `needs auto, or at least ${least} (cost), or no request could use it` }]
+  const minUnits = typeof cost?.reserve === 'number' ? cost.reserve : 1
+  return units < minUnits
+    ? [{ field: 'lease', message: `needs auto, or at least ${minUnits} (cost), or no request could use it` }]
     : []
 }

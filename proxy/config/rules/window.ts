@@ -18,7 +18,7 @@ export const ruleWindow = z.union([
     .pipe(z.number({ error })),
 ])
 
-const meant = new Map<RegExp, (typeof calendarUnits)[number]>([
+const calendarWords = new Map<RegExp, (typeof calendarUnits)[number]>([
   [/^((calendar|each|every|per|1)[ _-]*)?(hours?|hourly)$/i, 'hour'],
   [/^((calendar|each|every|per|1)[ _-]*)?(days?|daily)$/i, 'day'],
   [/^((calendar|each|every|per|1)[ _-]*)?(weeks?|weekly)$/i, 'week'],
@@ -30,6 +30,6 @@ function hintFor(input: unknown): string {
   const length = longDuration.schema.safeParse(input).error?.issues[0]?.message ?? ''
   const [, hint] = /(, did you mean .*)$/.exec(length) ?? []
   if (hint !== undefined) return hint
-  const [, unit] = [...meant].find(([word]) => word.test(String(input).trim())) ?? []
+  const [, unit] = [...calendarWords].find(([word]) => word.test(String(input).trim())) ?? []
   return unit === undefined ? '' : `, did you mean ${unit}?`
 }

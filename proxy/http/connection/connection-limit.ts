@@ -237,7 +237,7 @@ function createLimitReachedLog(
   { log, logAddresses, maxConnections }: ConnectionLimitOptions,
   counts: ClientCounts,
 ): () => void {
-  const tell = paceLines<undefined>(FULL_LINE_MS, (newConnections) => {
+  const logPaced = paceLines<undefined>(FULL_LINE_MS, (newConnections) => {
     const [client, mostOfOneClient] = counts.largest() ?? []
     log.warn(
       {
@@ -250,5 +250,5 @@ function createLimitReachedLog(
       'MAX_CONNECTIONS reached: closing idle connections to make room for new ones',
     )
   })
-  return () => tell(undefined)
+  return () => logPaced(undefined)
 }

@@ -147,7 +147,7 @@ function aliasOf(name: string): string {
  */
 const variableOfCgi = /^http_/
 
-function isToldByProxies(name: string): boolean {
+function isSetByProxies(name: string): boolean {
   return trustedProxyPrefixes.some((prefix) => name.startsWith(prefix))
 }
 
@@ -182,11 +182,11 @@ export function createRequestClassifier(
   const roleOfOther = (name: string): FieldRole => {
     if (!unusual.test(name)) {
       if (decisiveAliases.has(name)) return 'own'
-      return isToldByProxies(name) ? 'trusted-proxy' : 'end-to-end'
+      return isSetByProxies(name) ? 'trusted-proxy' : 'end-to-end'
     }
     if (!keepUnusual) return 'own'
     const alias = aliasOf(name.replace(variableOfCgi, ''))
-    return aliased.has(alias) || decisiveAliases.has(alias) || isToldByProxies(alias) ? 'own' : 'end-to-end'
+    return aliased.has(alias) || decisiveAliases.has(alias) || isSetByProxies(alias) ? 'own' : 'end-to-end'
   }
   const readByRules = new Set([...decisive, ...methodOverrideFields])
   const aliasesOfRead = new Set([...readByRules].map(aliasOf))

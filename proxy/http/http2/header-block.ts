@@ -76,8 +76,8 @@ export class HeaderBlock {
     if (needed > this.#maxBytes)
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'header block too large')
     if (needed > this.#room.length) {
-      const most = needed > this.#maxUsualBytes ? this.#maxBytes : this.#maxUsualBytes
-      const bytes = Math.min(Math.max(needed, 2 * this.#room.length), most)
+      const max = needed > this.#maxUsualBytes ? this.#maxBytes : this.#maxUsualBytes
+      const bytes = Math.min(Math.max(needed, 2 * this.#room.length), max)
       this.#takeOversize(Math.max(0, bytes - this.#maxUsualBytes))
       const room = Buffer.allocUnsafeSlow(bytes)
       this.#room.copy(room, 0, 0, this.#bytes)

@@ -7,7 +7,7 @@ import { boundLines } from '../../../shared/bounded-lines.ts'
 import { createExceptionLog } from '../../../shared/exception-log.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { BanCounts, BanTerms } from './ban-counts.ts'
-import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type TellOfBan } from './client-entry.ts'
+import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type OnBan } from './client-entry.ts'
 import type { EntryStore } from './entry-store.ts'
 
 export type BanningOptions = {
@@ -23,7 +23,7 @@ export type BanningOptions = {
   /** Whether addresses of clients may be in log lines. */
   readonly logAddresses: boolean
   /** Called with each ban that this process has made. */
-  readonly onBan?: TellOfBan | undefined
+  readonly onBan?: OnBan | undefined
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   /** The time of day, in milliseconds since 1970. */
@@ -43,7 +43,7 @@ export class Banning {
   #withBans: ReadonlyMap<string, WithBan>
   /** By policy name, from its first refusal on. */
   readonly #counts = new Map<string, Promise<BanCounts>>()
-  #toldFullAtMs = -Infinity
+  #loggedFullAtMs = -Infinity
 
   constructor(options: BanningOptions) {
     this.#options = options
@@ -99,7 +99,7 @@ export class Banning {
     const entry = { kind: 'ban', ...scope, partitionKey, by: 'rule', times } as const
     const outcome = await store.extend(entry, forMs)
     if (outcome === 'full') {
-      this.#tellFull(name)
+      this.#logFull(name)
       return
     }
     telemetry.clientBanned(policy)
@@ -110,11 +110,11 @@ export class Banning {
   }
 
   /** Once a minute. */
-  #tellFull(policy: string): void {
+  #logFull(policy: string): void {
     const { now, log } = this.#options
     const nowMs = now()
-    if (nowMs - this.#toldFullAtMs < 60_000) return
-    this.#toldFullAtMs = nowMs
+    if (nowMs - this.#loggedFullAtMs < 60_000) return
+    this.#loggedFullAtMs = nowMs
     log.warn({ policy, most: MAX_RULE_BANS }, 'too many bans: clients are refused, but not banned')
   }
 

@@ -45,13 +45,13 @@ export class BoundedMemory extends RateLimiterMemory {
     if (!known) return this.set(key, points, customDuration)
     known.points += points
     this.#keep(key, known)
-    return Promise.resolve(this.#tell(known))
+    return Promise.resolve(this.#resultOf(known))
   }
 
   override set(key: string, points: number, seconds: number): Promise<RateLimiterRes> {
     const count = { points, endsAtMs: this.#now() + seconds * 1000 }
     this.#keep(key, count)
-    return Promise.resolve(this.#tell(count))
+    return Promise.resolve(this.#resultOf(count))
   }
 
   override block(key: string, seconds: number): Promise<RateLimiterRes> {
@@ -60,7 +60,7 @@ export class BoundedMemory extends RateLimiterMemory {
 
   override get(key: string): Promise<RateLimiterRes | null> {
     const known = this.#find(key)
-    return Promise.resolve(known ? this.#tell(known) : null)
+    return Promise.resolve(known ? this.#resultOf(known) : null)
   }
 
   override delete(key: string): Promise<boolean> {
@@ -85,7 +85,7 @@ export class BoundedMemory extends RateLimiterMemory {
     }
   }
 
-  #tell({ points, endsAtMs }: Count): RateLimiterRes {
+  #resultOf({ points, endsAtMs }: Count): RateLimiterRes {
     return new RateLimiterRes(Math.max(0, this.points - points), endsAtMs - this.#now(), points, false)
   }
 }

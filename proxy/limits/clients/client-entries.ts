@@ -144,12 +144,12 @@ export class ClientEntries {
     return ids
   }
 
-  /** Adds or replaces an entry. Returns false if there are `most` others of its kind already. */
-  set(entry: ClientEntry, leftMs: number, most = MAX_ENTRIES): boolean {
+  /** Adds or replaces an entry. Returns false if there are `max` others of its kind already. */
+  set(entry: ClientEntry, leftMs: number, max = MAX_ENTRIES): boolean {
     const nowMs = this.#now()
     const id = idOf(entry)
     if (entry.kind === 'ban') {
-      const isAdded = this.#bans.set(id, entry, nowMs + leftMs, nowMs, most)
+      const isAdded = this.#bans.set(id, entry, nowMs + leftMs, nowMs, max)
       if (isAdded) this.#networks.add(id, entry)
       return isAdded
     }

@@ -20,7 +20,7 @@ export type Ban = {
 }
 
 /** @param client its name in logs and webhooks; undefined if that must not be reported */
-export type TellOfBan = (ban: Ban, forMs: number, client: string | undefined) => void
+export type OnBan = (ban: Ban, forMs: number, client: string | undefined) => void
 
 export type ClientOverride = {
   readonly kind: 'override'

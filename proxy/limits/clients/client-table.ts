@@ -10,7 +10,7 @@ import {
   policiesOfEntry,
   type ClientEntry,
   type EntryId,
-  type TellOfBan,
+  type OnBan,
   type TimedEntry,
 } from './client-entry.ts'
 import { ClientEntries } from './client-entries.ts'
@@ -48,7 +48,7 @@ export type ClientTableOptions = {
   readonly telemetry: Pick<Telemetry, 'clientBanned' | 'observeTable'>
   readonly logAddresses: boolean
   /** Called with each ban that was made here, by a rule or by an operator. */
-  readonly onBan?: TellOfBan | undefined
+  readonly onBan?: OnBan | undefined
   readonly log: Log
 }
 

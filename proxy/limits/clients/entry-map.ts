@@ -14,10 +14,10 @@ export class EntryMap<Entry extends ClientEntry> {
     this.#onGone = onGone
   }
 
-  /** Whether there are `most` entries that have not ended. */
-  isFull(most: number, nowMs: number): boolean {
-    if (this.size >= most) this.#prune(nowMs)
-    return this.size >= most
+  /** Whether there are `max` entries that have not ended. */
+  isFull(max: number, nowMs: number): boolean {
+    if (this.size >= max) this.#prune(nowMs)
+    return this.size >= max
   }
 
   /** Returns the `count` entries that end soonest. */
@@ -76,8 +76,8 @@ export class EntryMap<Entry extends ClientEntry> {
     return this.find(id, nowMs) ? (this.#entries.get(id)?.endsAtMs ?? 0) - nowMs : 0
   }
 
-  set(id: EntryId, entry: Entry, endsAtMs: number, nowMs: number, most = MAX_ENTRIES): boolean {
-    if (!this.#entries.has(id) && this.isFull(most, nowMs)) return false
+  set(id: EntryId, entry: Entry, endsAtMs: number, nowMs: number, max = MAX_ENTRIES): boolean {
+    if (!this.#entries.has(id) && this.isFull(max, nowMs)) return false
     this.remove(id)
     this.#entries.set(id, { entry, endsAtMs })
     this.size = this.#entries.size

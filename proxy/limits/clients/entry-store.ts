@@ -35,8 +35,8 @@ export function createMemoryEntryStore(
   entries: ClientEntries,
   changed: (id: EntryId, entry: ClientEntry | undefined, leftMs: number) => void = () => undefined,
 ): EntryStore {
-  function put(entry: ClientEntry, forMs: number, most?: number): Promise<EntryOutcome> {
-    if (!entries.set(entry, forMs, most)) return Promise.resolve('full')
+  function put(entry: ClientEntry, forMs: number, max?: number): Promise<EntryOutcome> {
+    if (!entries.set(entry, forMs, max)) return Promise.resolve('full')
     changed(idOf(entry), entry, forMs)
     return Promise.resolve('done')
   }

@@ -102,13 +102,13 @@ function compileAddresses(
 function compileHosts(patterns: readonly string[]): CompiledCondition {
   const exact = new Set(patterns.filter((pattern) => !pattern.startsWith('*')))
   const endings = patterns.filter((pattern) => pattern.startsWith('*')).map((pattern) => pattern.slice(1))
-  const isMeant = (host: string): boolean =>
+  const matchesHost = (host: string): boolean =>
     exact.has(host) || endings.some((ending) => host.endsWith(ending))
   return {
-    mayHold: ({ host }) => isMeant(comparableHost(host)),
+    mayHold: ({ host }) => matchesHost(comparableHost(host)),
     mustHold: ({ host: authority }) => {
       const host = comparableHost(authority)
-      if (!isMeant(host)) return false
+      if (!matchesHost(host)) return false
       const sent = authority.replace(/:\d*$/, '')
       return sent === host || sent === `[${host}]`
     },

@@ -14,7 +14,7 @@ export type BodyReader = {
   /** The received bytes are a complete JSON text, or events. */
   readonly isWhole: boolean
   /** Whether the cost stated so far is final even if the body is cut here. */
-  readonly saidLast: boolean
+  readonly isCostFinal: boolean
   readonly unread: UnreadBody | undefined
   /** Estimated tokens of a language model received so far, if they are measured. */
   readonly tokens: number
@@ -67,7 +67,7 @@ function createDocumentReader(paths: readonly string[]): BodyReader {
     get isWhole() {
       return numbers.isWhole
     },
-    get saidLast() {
+    get isCostFinal() {
       return numbers.isWhole
     },
     unread: undefined,
@@ -84,8 +84,8 @@ function createEventReader(paths: readonly string[], isMeasured: boolean): BodyR
     valueAt: (path) => events.valueAt(path),
     // Text after the last blank line is a truncated event, and does not count.
     isWhole: true,
-    get saidLast() {
-      return events.saidLast
+    get isCostFinal() {
+      return events.isCostFinal
     },
     unread: undefined,
     get tokens() {
@@ -100,7 +100,7 @@ function createUnreadReader(unread: UnreadBody): BodyReader {
     push: (chunk) => void (bytes += chunk.length),
     valueAt: () => undefined,
     isWhole: true,
-    saidLast: false,
+    isCostFinal: false,
     unread,
     get tokens() {
       // Measured for gzip and Brotli: texts of models have 1.1 compressed bytes a token and more.

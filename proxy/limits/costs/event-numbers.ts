@@ -40,7 +40,7 @@ export class EventNumbers {
   }
 
   /** Whether the cost stated so far is final even if the stream is cut here: it is followed by the event that ends a stream. */
-  get saidLast(): boolean {
+  get isCostFinal(): boolean {
     return this.#latest.size > 0 && this.#hasEventSince && this.#bytesSince <= MAX_END_BYTES
   }
 

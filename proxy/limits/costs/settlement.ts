@@ -151,7 +151,7 @@ export class Settlement {
     const read = (single: SingleCostSource): Units =>
       single.kind === 'header' ? unitsFrom(fields, single.name) : body.valueAt(pathOf(single))
     const units = unitsBy(source, read)
-    const isCertain = body.isWhole && (body.saidLast || !isCut)
+    const isCertain = body.isWhole && (body.isCostFinal || !isCut)
     if (typeof units === 'number' && isCertain) return this.#settleFor(reservation, units)
     const fault = isCut ? 'cut' : 'json'
     this.#settleUnread(

@@ -117,7 +117,7 @@ function describeCharges(
   const unread = context.unread.get(policy.name)
   const usual = charges.filter(({ isExtra }) => !isExtra)
   const override = policy.override === undefined ? undefined : policy.override + 1
-  const whys = [
+  const reasons = [
     ...(override === undefined ? overridesOfSome(usual) : [`override ${override} applies to the client`]),
     ...(unread === undefined ? [] : [unreadText[unread]]),
     ...deviceTexts(usual),
@@ -128,7 +128,7 @@ function describeCharges(
     ...(planned?.plan !== undefined && { requests: planned.quota, plan: planned.plan }),
     counts: true,
     near: false,
-    ...(whys.length > 0 && { why: whys.join('; ') }),
+    ...(reasons.length > 0 && { why: reasons.join('; ') }),
     ...(override !== undefined && { override }),
     ...(waitsNowhere && { waitingFull: true as const }),
     ...(unread !== undefined && { unread }),

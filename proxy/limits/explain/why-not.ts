@@ -43,19 +43,25 @@ export function whyNot(rule: Rule, request: ClientRequest, head: RequestHead, wi
           text: 'a preflight counts only under rules that name OPTIONS',
         }
   }
-  const alone = all.filter((thing) => matches(widened[thing](rule)))
+  const alone = all.filter((criterion) => matches(widened[criterion](rule)))
   // With all else widened, what still keeps the rule from matching.
   const failing = all.filter(
-    (thing) =>
-      !matches(all.filter((other) => other !== thing).reduce((wide, other) => widened[other](wide), rule)),
+    (criterion) =>
+      !matches(
+        all.filter((other) => other !== criterion).reduce((wide, other) => widened[other](wide), rule),
+      ),
   )
   const unmet = alone.length > 0 ? alone : failing
   const isNear = alone.length > 0 && (!alone.includes('path') || alone.length > 1 || isSimilar(rule, head))
-  return { unmet, isNear, text: unmet.map((thing) => describe(thing, rule, method, matches)).join('; ') }
+  return {
+    unmet,
+    isNear,
+    text: unmet.map((criterion) => describe(criterion, rule, method, matches)).join('; '),
+  }
 }
 
-function describe(thing: Unmet, rule: Rule, method: string, matches: (rule: Rule) => boolean): string {
-  switch (thing) {
+function describe(criterion: Unmet, rule: Rule, method: string, matches: (rule: Rule) => boolean): string {
+  switch (criterion) {
     case 'method':
       return `the method ${method} is not ${listed(rule.match.flatMap(({ methods }) => methods))}`
     case 'path':

@@ -34,7 +34,7 @@ function planOf(policy: Policy, claims: ReadClaims | undefined): string {
       ? ['none', ...Object.keys(plans.quotas)]
       : claims.map((each) => each.get(claim) ?? 'none')
   const known = named.map((name) => (name === 'none' || hasPlan(policy, name) ? name : 'unknown'))
-  return known.reduce((least, name) => (quotaOf(policy, name) < quotaOf(policy, least) ? name : least))
+  return known.reduce((lowest, name) => (quotaOf(policy, name) < quotaOf(policy, lowest) ? name : lowest))
 }
 
 function quotaOf(policy: Policy, plan: string): number {

@@ -93,6 +93,6 @@ function* compilePaths(routes: readonly Placed[]): Steps<(routePath: string) => 
   return (routePath) => {
     const found: First[] = []
     findInTree(tree, routePath, 1, found)
-    return found.reduce((least, { order }) => Math.min(least, order), noRoute)
+    return found.reduce((first, { order }) => Math.min(first, order), noRoute)
   }
 }

@@ -1,7 +1,7 @@
 import type { TableUse } from '../../telemetry/telemetry.ts'
 
 /** The places of a rule: how many are taken, by all and by each client that has any. */
-type Taken = { total: number; most: number; readonly byKey: Map<string, number> }
+type Taken = { total: number; max: number; readonly byKey: Map<string, number> }
 
 /**
  * The places in which requests may wait in this process: for each rule as many as its `waiting` says.
@@ -15,24 +15,24 @@ export class Places {
   /**
    * Takes a place, if there is one.
    *
-   * @param most places of the rule
+   * @param max places of the rule
    * @param isShared all clients together count as one, which may take all places
    */
-  take(rule: string, key: string, most: number, isShared: boolean): boolean {
-    if (!this.hasPlace(rule, key, most, isShared)) return false
-    const taken = this.#rules.get(rule) ?? { total: 0, most, byKey: new Map<string, number>() }
+  take(rule: string, key: string, max: number, isShared: boolean): boolean {
+    if (!this.hasPlace(rule, key, max, isShared)) return false
+    const taken = this.#rules.get(rule) ?? { total: 0, max, byKey: new Map<string, number>() }
     const own = taken.byKey.get(key) ?? 0
     taken.total += 1
-    taken.most = most
+    taken.max = max
     taken.byKey.set(key, own + 1)
     this.#rules.set(rule, taken)
     return true
   }
 
   /** Whether `take` would find a place. */
-  hasPlace(rule: string, key: string, most: number, isShared: boolean): boolean {
+  hasPlace(rule: string, key: string, max: number, isShared: boolean): boolean {
     const taken = this.#rules.get(rule)
-    const free = most - (taken?.total ?? 0)
+    const free = max - (taken?.total ?? 0)
     return free > 0 && (isShared || (taken?.byKey.get(key) ?? 0) < free)
   }
 
@@ -50,9 +50,9 @@ export class Places {
   readUse(): TableUse {
     let size = 0
     let capacity = 0
-    for (const { total, most } of this.#rules.values()) {
+    for (const { total, max } of this.#rules.values()) {
       size += total
-      capacity += most
+      capacity += max
     }
     return { size, capacity, evictions: 0 }
   }

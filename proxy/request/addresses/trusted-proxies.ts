@@ -72,6 +72,6 @@ export function isHostName(text: string): boolean {
 }
 
 /** The network that a host's name was probably meant to be. */
-export function meantNetwork(host: string): string | undefined {
+export function suggestNetwork(host: string): string | undefined {
   return host.includes('.') ? undefined : nearestWord(host, [...namedNetworks.keys()])
 }

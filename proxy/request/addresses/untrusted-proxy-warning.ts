@@ -23,10 +23,10 @@ export function createUntrustedProxyWarning(
   }: { readonly logAddresses: boolean; readonly clientAddressHeader: string },
 ): (peerAddress: string) => void {
   const requestsOf = new Map<string, number>()
-  let said = false
+  let hasWarned = false
   const headerName = clientAddressHeader.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())
   return (peerAddress) => {
-    if (said || !isPrivate(peerAddress)) return
+    if (hasWarned || !isPrivate(peerAddress)) return
     const requests = (requestsOf.get(peerAddress) ?? 0) + 1
     // Moves it to the end: the first entry is always the least recently used.
     requestsOf.delete(peerAddress)
@@ -34,7 +34,7 @@ export function createUntrustedProxyWarning(
     const [first = ''] = requestsOf.keys()
     if (requestsOf.size > maxPeers) requestsOf.delete(first)
     if (requests < enoughRequests) return
-    said = true
+    hasWarned = true
     requestsOf.clear()
     const setting = logAddresses ? `TRUSTED_PROXIES=${peerAddress}` : 'TRUSTED_PROXIES to its address'
     log.warn(

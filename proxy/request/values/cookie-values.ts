@@ -12,16 +12,16 @@ import { nameTest, type NameTest } from './value-names.ts'
  *
  * @param header all cookies that were sent, joined with `; `, a character for each byte
  * @param name as the limits table has it
- * @param most the values to look for at most; one more is given where there are more
+ * @param maxValues the values to look for at most; one more is given where there are more
  * @param isNumber the backend takes it for a whole number
  * @returns each once, in the form of `valuesOf`; none that is empty
  */
-export function cookieValues(header: string, name: string, most: number, isNumber = false): string[] {
-  const values = new DecodedValues(most, { isQuoted: true, isNumber })
-  const isMeant = nameTest(name)
+export function cookieValues(header: string, name: string, maxValues: number, isNumber = false): string[] {
+  const values = new DecodedValues(maxValues, { isQuoted: true, isNumber })
+  const matchesName = nameTest(name)
   let escapedNames = 0
   for (let equals = header.indexOf('='); equals !== -1; equals = header.indexOf('=', equals + 1)) {
-    const { start, afterUnusual, isName, isNameAfter } = readName(header, equals, isMeant)
+    const { start, afterUnusual, isName, isNameAfter } = readName(header, equals, matchesName)
     if (!isName && !isNameAfter) continue
     const value = skipBlanks(header, equals + 1)
     if (isName) addReadings(values, header, value, latestEndings(header, start))
@@ -38,9 +38,9 @@ export function cookieValues(header: string, name: string, most: number, isNumbe
  *
  * @param text cookies, or one of them
  */
-export function findCookie(text: string, isMeant: NameTest): number | undefined {
+export function findCookie(text: string, matchesName: NameTest): number | undefined {
   for (let equals = text.indexOf('='); equals !== -1; equals = text.indexOf('=', equals + 1)) {
-    const { start, afterUnusual, isName, isNameAfter } = readName(text, equals, isMeant)
+    const { start, afterUnusual, isName, isNameAfter } = readName(text, equals, matchesName)
     if (isName) return start
     if (isNameAfter) return afterUnusual
   }
@@ -48,13 +48,13 @@ export function findCookie(text: string, isMeant: NameTest): number | undefined 
 }
 
 /** The name before an equals sign: from `start`, and to some from `afterUnusual`. */
-function readName(header: string, equals: number, isMeant: NameTest) {
+function readName(header: string, equals: number, matchesName: NameTest) {
   const end = skipBlanksBack(header, equals)
   const start = startOfName(header, end)
   const afterUnusual = startAfterUnusual(header, end, start)
   // Text after another `=` is not a name, as in `a=b=c`.
-  const isName = start < end && header[start - 1] !== '=' && isMeant(header.slice(start, end))
-  const isNameAfter = start < afterUnusual && isMeant(header.slice(afterUnusual, end))
+  const isName = start < end && header[start - 1] !== '=' && matchesName(header.slice(start, end))
+  const isNameAfter = start < afterUnusual && matchesName(header.slice(afterUnusual, end))
   return { start, afterUnusual, isName, isNameAfter }
 }
 

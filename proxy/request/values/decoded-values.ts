@@ -22,18 +22,18 @@ const maxSpellings = 8
 export class DecodedValues {
   readonly #sent = new Set<string>()
   readonly #values = new Set<string>()
-  readonly #most: number
+  readonly #maxValues: number
   readonly #reading: ValueReading
 
-  /** @param most values to look for */
-  constructor(most: number, reading: ValueReading) {
-    this.#most = most
+  /** @param maxValues values to look for */
+  constructor(maxValues: number, reading: ValueReading) {
+    this.#maxValues = maxValues
     this.#reading = reading
   }
 
   /** Whether there are more values than the caller asked for. */
   get isFull(): boolean {
-    return this.#values.size > this.#most
+    return this.#values.size > this.#maxValues
   }
 
   /**
@@ -48,7 +48,7 @@ export class DecodedValues {
 
   #addSpelling(sent: string): void {
     if (this.#sent.size === this.#sent.add(sent).size) return
-    const isDecoded = this.#sent.size <= maxSpellings * this.#most
+    const isDecoded = this.#sent.size <= maxSpellings * this.#maxValues
     for (const value of isDecoded ? valuesOf(sent, this.#reading) : [sent])
       if (value !== '') this.#values.add(value)
     const json = isDecoded && this.#reading.isQuoted ? jsonCookieText(sent) : undefined

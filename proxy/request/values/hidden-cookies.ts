@@ -17,18 +17,18 @@ export type HiddenCookies = {
  */
 export function hideCookies(names: readonly string[]): HiddenCookies {
   const tests = names.map(nameTest)
-  const isMeant: NameTest = (sent) => tests.some((test) => test(sent))
+  const matchesName: NameTest = (sent) => tests.some((test) => test(sent))
   return {
     withoutCookies(header) {
       const pairs = header.split(';')
-      const kept = pairs.flatMap((pair) => withoutHidden(pair, isMeant) ?? [])
+      const kept = pairs.flatMap((pair) => withoutHidden(pair, matchesName) ?? [])
       return kept.length === pairs.length && kept.every((pair, i) => pair === pairs[i])
         ? header
         : kept.join(';').trimStart()
     },
     withoutSetCookies(fields) {
       const isHidden = (i: number): boolean =>
-        fields[i] === 'set-cookie' && isMeant(nameInSetCookie(fields[i + 1] ?? ''))
+        fields[i] === 'set-cookie' && matchesName(nameInSetCookie(fields[i + 1] ?? ''))
       if (!fields.some((_, i) => i % 2 === 0 && isHidden(i))) return fields
       return fields.filter((_, i) => !isHidden(i - (i % 2)))
     },
@@ -36,8 +36,8 @@ export function hideCookies(names: readonly string[]): HiddenCookies {
 }
 
 /** Returns undefined if nothing is left. */
-function withoutHidden(pair: string, isMeant: NameTest): string | undefined {
-  const start = findCookie(pair, isMeant)
+function withoutHidden(pair: string, matchesName: NameTest): string | undefined {
+  const start = findCookie(pair, matchesName)
   if (start === undefined) return pair
   let end = start
   // A pattern that ends with `$` would be tried from each of the blanks in the value before it.

@@ -8,17 +8,17 @@ import { nameTest, type NameTest } from './value-names.ts'
  *
  * @param target path and query as forwarded
  * @param name as the limits table has it
- * @param most the values to look for at most; one more is given where there are more
+ * @param maxValues the values to look for at most; one more is given where there are more
  * @param isNumber the backend takes it for a whole number
  * @returns each once, in the form of `valuesOf`; none that is empty
  */
-export function queryValues(target: string, name: string, most: number, isNumber = false): string[] {
-  const values = new DecodedValues(most, { isQuoted: false, isNumber })
-  const isMeant = nameTest(name)
+export function queryValues(target: string, name: string, maxValues: number, isNumber = false): string[] {
+  const values = new DecodedValues(maxValues, { isQuoted: false, isNumber })
+  const matchesName = nameTest(name)
   for (const query of queriesOf(target)) {
     for (const separator of query.includes(';') ? ['&', /[&;]/] : ['&']) {
       for (const pair of query.split(separator)) {
-        addPair(values, pair, isMeant)
+        addPair(values, pair, matchesName)
         if (values.isFull) return values.toArray()
       }
     }
@@ -26,17 +26,17 @@ export function queryValues(target: string, name: string, most: number, isNumber
   return values.toArray()
 }
 
-function addPair(values: DecodedValues, pair: string, isMeant: NameTest): void {
+function addPair(values: DecodedValues, pair: string, matchesName: NameTest): void {
   let start = 0
   // To h3 the name begins after them.
   while (pair[start] === '=') start += 1
   const equals = pair.indexOf('=', start)
   if (equals === -1) return
-  if (isMeant(pair.slice(start, equals))) values.add(pair.slice(equals + 1))
+  if (matchesName(pair.slice(start, equals))) values.add(pair.slice(equals + 1))
   // To qs the name of `user[a=b]=1` ends after the bracket.
   const bracket = pair.search(/(?:\]|%5D)=/i)
   const after = pair.indexOf('=', bracket)
-  if (bracket > equals && isMeant(pair.slice(start, bracket))) values.add(pair.slice(after + 1))
+  if (bracket > equals && matchesName(pair.slice(start, bracket))) values.add(pair.slice(after + 1))
 }
 
 /** Begin a query in a path: to a server that decodes it before it looks for one, and to a rewrite rule such as `index.php?url=$1`. */

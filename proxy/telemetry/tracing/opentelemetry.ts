@@ -46,11 +46,11 @@ const PACED_MS = 60_000
  */
 export function createTracing(options: TracingOptions): Tracing {
   const { endpoint, sampler, samplerArg, delayMs, version, log } = options
-  const tellFailure = paceLines<Error | undefined>(PACED_MS, (spans, error) =>
+  const logFailure = paceLines<Error | undefined>(PACED_MS, (spans, error) =>
     log.warn({ spans, reason: error?.message }, 'span export failed (OTEL_EXPORTER_OTLP_ENDPOINT)'),
   )
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` })
-  const queue = createSpanQueue(exporter, delayMs, tellFailure)
+  const queue = createSpanQueue(exporter, delayMs, logFailure)
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'sluice', 'service.version': version }))

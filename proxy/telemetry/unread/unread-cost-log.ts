@@ -5,7 +5,7 @@ import type { UnreadCost } from '../telemetry.ts'
 
 const paceMs = 60_000
 
-const whys: Readonly<Record<Exclude<UnreadCost, 'status'>, string>> = {
+const explanations: Readonly<Record<Exclude<UnreadCost, 'status'>, string>> = {
   missing:
     'it has no value at the path of settle; clients that stream from language models must set stream_options.include_usage',
   type: 'it is neither JSON nor server-sent events',
@@ -14,7 +14,11 @@ const whys: Readonly<Record<Exclude<UnreadCost, 'status'>, string>> = {
   cut: 'it is truncated, usually because the client disconnected',
 }
 
-type Unread = { readonly policy: Policy; readonly reason: keyof typeof whys; readonly requestId: string }
+type Unread = {
+  readonly policy: Policy
+  readonly reason: keyof typeof explanations
+  readonly requestId: string
+}
 
 /**
  * Writes a line when responses do not state the cost of their requests, at most one a minute for each policy and reason: the
@@ -24,21 +28,21 @@ export function createUnreadCostLog(
   log: Log,
 ): (policy: Policy, reason: UnreadCost, requestId: string) => void {
   /** By policy and reason, so bounded by the number of rules. */
-  const tellers = new Map<string, (unread: Unread) => void>()
+  const pacers = new Map<string, (unread: Unread) => void>()
   const write = (responses: number, { policy, reason, requestId }: Unread): void => {
     const charged = policy.cost?.otherwise ?? 'reserve'
     // Clients go away every day.
     const level = reason === 'cut' ? 'info' : 'warn'
     log[level](
-      { policy: policy.name, reason, why: whys[reason], charged, responses, requestId },
+      { policy: policy.name, reason, why: explanations[reason], charged, responses, requestId },
       'cannot read the cost of responses (cost.settle)',
     )
   }
   return (policy, reason, requestId) => {
     if (reason === 'status') return
     const key = `${reason} ${policy.name}`
-    let tell = tellers.get(key)
-    if (!tell) tellers.set(key, (tell = paceLines(paceMs, write)))
-    tell({ policy, reason, requestId })
+    let logPaced = pacers.get(key)
+    if (!logPaced) pacers.set(key, (logPaced = paceLines(paceMs, write)))
+    logPaced({ policy, reason, requestId })
   }
 }

@@ -5,7 +5,7 @@ import type { UnreadKey } from '../telemetry.ts'
 
 const paceMs = 60_000
 
-const whys: Readonly<Record<UnreadKey, string>> = {
+const explanations: Readonly<Record<UnreadKey, string>> = {
   missing: 'there is no body, or no such member or field in it',
   type: 'its Content-Type is neither JSON nor a form, or not that of its bytes',
   charset: 'it is not in UTF-8',
@@ -24,17 +24,17 @@ type Unread = { readonly policy: Policy; readonly reason: UnreadKey; readonly re
  */
 export function createUnreadKeyLog(log: Log): (policy: Policy, reason: UnreadKey, requestId: string) => void {
   /** By policy and reason, so bounded by the number of rules. */
-  const tellers = new Map<string, (unread: Unread) => void>()
+  const pacers = new Map<string, (unread: Unread) => void>()
   const write = (requests: number, { policy, reason, requestId }: Unread): void => {
     log.warn(
-      { policy: policy.name, unread: reason, why: whys[reason], requests, requestId },
+      { policy: policy.name, unread: reason, why: explanations[reason], requests, requestId },
       'cannot read the key in request bodies (key: body): counting these requests by address',
     )
   }
   return (policy, reason, requestId) => {
     const key = `${reason} ${policy.name}`
-    let tell = tellers.get(key)
-    if (!tell) tellers.set(key, (tell = paceLines(paceMs, write)))
-    tell({ policy, reason, requestId })
+    let logPaced = pacers.get(key)
+    if (!logPaced) pacers.set(key, (logPaced = paceLines(paceMs, write)))
+    logPaced({ policy, reason, requestId })
   }
 }

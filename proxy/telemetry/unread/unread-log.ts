@@ -13,11 +13,11 @@ export function createUnreadLog(
   log: Log,
   { maxUnreadBytes }: { readonly maxUnreadBytes: number },
 ): (connections: number) => void {
-  const tell = paceLines(minPauseMs, (connections) =>
+  const logPaced = paceLines(minPauseMs, (connections) =>
     log.warn(
       { connections, maxUnreadBytes },
       'clients leave too many responses unread: closed the connections with the most unread data',
     ),
   )
-  return (connections) => tell(undefined, connections)
+  return (connections) => logPaced(undefined, connections)
 }

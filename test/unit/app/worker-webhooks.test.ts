@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { expect, test } from 'vitest'
-import { hearWorkers } from '../../../proxy/app/observe/webhooks.ts'
+import { receiveWorkerEvents } from '../../../proxy/app/observe/webhooks.ts'
 import type { WebhookEvent } from '../../../proxy/telemetry/webhooks/webhook-event.ts'
 
 class FakeWorker extends EventEmitter {
@@ -13,7 +13,7 @@ class FakeWorker extends EventEmitter {
 
 function start() {
   const told: WebhookEvent[] = []
-  const hear = hearWorkers((event) => told.push(event))
+  const hear = receiveWorkerEvents((event) => told.push(event))
   const workers = [new FakeWorker(1), new FakeWorker(2)] as const
   for (const worker of workers) hear(worker)
   const breaker = (at: 0 | 1, state: 'open' | 'closed', node?: string): void =>

@@ -9,11 +9,11 @@ export function createUnusableLog(
   log: Log,
   { logAddresses }: { readonly logAddresses: boolean },
 ): HandlerOptions['onUnusableAuthRequest'] {
-  const tell = paceLines<{ peer: string; reason: string }>(paceMs, (requests, { peer, reason }) =>
+  const logPaced = paceLines<{ peer: string; reason: string }>(paceMs, (requests, { peer, reason }) =>
     log.warn(
       { requests, reason, peer: logAddresses ? peer : undefined },
       'auth requests refused: check the configuration of the proxy that sends them',
     ),
   )
-  return (peer, reason) => tell({ peer, reason })
+  return (peer, reason) => logPaced({ peer, reason })
 }

@@ -20,20 +20,20 @@ export function plotOverTime(
   { requests, refused }: Series,
   { fromMs, bucketMs }: { readonly fromMs: number; readonly bucketMs: number },
 ): string {
-  const most = Math.max(1, ...requests)
+  const max = Math.max(1, ...requests)
   const width = PLOT_WIDTH / Math.max(1, requests.length)
   const barsOf = (from: (at: number) => number, to: (at: number) => number): Bar[] =>
     requests.map((_, at) => ({
       x: LEFT + at * width,
-      y: BASE - (PLOT_HEIGHT * to(at)) / most,
+      y: BASE - (PLOT_HEIGHT * to(at)) / max,
       width,
-      height: (PLOT_HEIGHT * (to(at) - from(at))) / most,
+      height: (PLOT_HEIGHT * (to(at) - from(at))) / max,
     }))
   const passed = (at: number): number => (requests[at] ?? 0) - (refused[at] ?? 0)
   const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0)
   const toMs = fromMs + bucketMs * requests.length
   const seconds = formatCount(bucketMs / 1000)
-  const described = `${formatCount(sum(requests))} requests from ${iso(fromMs)} to ${iso(toMs)}, ${formatCount(sum(refused))} of them refused; at most ${formatCount(most)} requests in ${seconds} s`
+  const described = `${formatCount(sum(requests))} requests from ${iso(fromMs)} to ${iso(toMs)}, ${formatCount(sum(refused))} of them refused; at most ${formatCount(max)} requests in ${seconds} s`
   const rows = requests.flatMap((count, at) =>
     count === 0 ? [] : [[iso(fromMs + at * bucketMs), formatCount(count), formatCount(refused[at] ?? 0)]],
   )
@@ -41,7 +41,7 @@ export function plotOverTime(
     figure(title, described, [
       `<path class="passed" d="${pathOf(barsOf(() => 0, passed))}"/>`,
       `<path class="refused" d="${pathOf(barsOf(passed, (at) => requests[at] ?? 0))}"/>`,
-      label(LEFT - 6, TOP + 10, formatCount(most), 'end'),
+      label(LEFT - 6, TOP + 10, formatCount(max), 'end'),
       label(LEFT - 6, BASE, '0', 'end'),
       label(LEFT, HEIGHT - 6, iso(fromMs), 'start'),
       label(WIDTH - 8, HEIGHT - 6, iso(toMs), 'end'),
@@ -56,10 +56,10 @@ const FIRST_OVER = 4
 
 /** How many clients came how near to their limit. Heights are logarithmic, so that one client over it is visible next to a million. */
 export function plotPeaks(title: string, clients: readonly number[]): string {
-  const most = Math.max(1, ...clients)
+  const max = Math.max(1, ...clients)
   const step = PLOT_WIDTH / clients.length
   const bars = clients.map((count, at): Bar => {
-    const height = (PLOT_HEIGHT * Math.log1p(count)) / Math.log1p(most)
+    const height = (PLOT_HEIGHT * Math.log1p(count)) / Math.log1p(max)
     return { x: LEFT + at * step + 4, y: BASE - height, width: step - 8, height }
   })
   const limitX = LEFT + FIRST_OVER * step

@@ -5,7 +5,7 @@ const needsCountry = 'needs a country as two letters (ISO 3166-1), such as DE, o
 const needsAsn = 'needs an autonomous system such as AS64496, or unknown'
 
 /** Returns the code of ISO 3166-1 that databases use for another code of the country. */
-function meantCountry(code: string): string | undefined {
+function officialCountry(code: string): string | undefined {
   const { region } = new Intl.Locale(`und-${code}`)
   return region === code ? undefined : region
 }
@@ -13,9 +13,9 @@ function meantCountry(code: string): string | undefined {
 export const country = z.string(needsCountry).transform((written, context): string => {
   if (written === UNKNOWN) return written
   const code = written.toUpperCase()
-  const meant = /^[A-Z]{2}$/.test(code) ? meantCountry(code) : undefined
-  if (/^[A-Z]{2}$/.test(code) && meant === undefined) return code
-  const message = meant === undefined ? needsCountry : `${needsCountry}: did you mean ${meant}?`
+  const suggestion = /^[A-Z]{2}$/.test(code) ? officialCountry(code) : undefined
+  if (/^[A-Z]{2}$/.test(code) && suggestion === undefined) return code
+  const message = suggestion === undefined ? needsCountry : `${needsCountry}: did you mean ${suggestion}?`
   context.issues.push({ code: 'custom', message, input: written })
   return z.NEVER
 })

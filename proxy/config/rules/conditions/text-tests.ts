@@ -25,9 +25,9 @@ const word = z
   .refine(isShort, needsText)
   .transform((value, context): TextTest => {
     if (value === 'absent' || value === 'present') return { kind: value }
-    const meant = otherWords.get(value.toLowerCase()) ?? nearestWord(value, ['absent', 'present'])
-    if (meant === undefined) return { kind: 'is', text: value }
-    const message = `did you mean ${meant}? For the value itself write { is: ${showValue(value)} }`
+    const suggestion = otherWords.get(value.toLowerCase()) ?? nearestWord(value, ['absent', 'present'])
+    if (suggestion === undefined) return { kind: 'is', text: value }
+    const message = `did you mean ${suggestion}? For the value itself write { is: ${showValue(value)} }`
     context.issues.push({ code: 'custom', message, input: value })
     return z.NEVER
   })

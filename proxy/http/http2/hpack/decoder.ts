@@ -121,9 +121,9 @@ export class HpackDecoder {
 
   /** Section 5.1. */
   #readInteger(prefixBits: number): number {
-    const most = (1 << prefixBits) - 1
-    let value = (this.#block[this.#at++] ?? 0) & most
-    if (value < most) return value
+    const mask = (1 << prefixBits) - 1
+    let value = (this.#block[this.#at++] ?? 0) & mask
+    if (value < mask) return value
     for (let i = 0; i < MAX_INTEGER_BYTES; i++) {
       const byte = this.#block[this.#at++]
       if (byte === undefined) throw malformed('truncated HPACK integer')

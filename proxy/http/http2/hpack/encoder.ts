@@ -133,13 +133,13 @@ export class HpackEncoder {
   }
 
   #writeInteger(bits: number, prefixBits: number, value: number): void {
-    const most = (1 << prefixBits) - 1
-    if (value < most) {
+    const mask = (1 << prefixBits) - 1
+    if (value < mask) {
       room[this.#at++] = bits | value
       return
     }
-    room[this.#at++] = bits | most
-    let rest = value - most
+    room[this.#at++] = bits | mask
+    let rest = value - mask
     for (; rest >= 0x80; rest >>>= 7) room[this.#at++] = (rest & 0x7f) | 0x80
     room[this.#at++] = rest
   }

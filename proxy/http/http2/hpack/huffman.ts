@@ -99,8 +99,8 @@ let room = Buffer.allocUnsafeSlow(4 * 1024)
 
 /** Returns the text of the bytes from `start` to `end`, one character a byte, or undefined for an invalid Huffman encoding. */
 export function decodeHuffman(bytes: Buffer, start: number, end: number): string | undefined {
-  const most = Math.ceil(((end - start) * 8) / 5)
-  if (room.length < most) room = Buffer.allocUnsafeSlow(most)
+  const maxLength = Math.ceil(((end - start) * 8) / 5)
+  if (room.length < maxLength) room = Buffer.allocUnsafeSlow(maxLength)
   let node = 0
   let written = 0
   for (let at = start; at < end; at++) {

@@ -19,7 +19,7 @@ export type ResolvedGroupOptions = {
 }
 
 /** How long after a failed lookup the next one begins. The known addresses stay in use. */
-const AGAIN_MS = 5_000
+const RETRY_MS = 5_000
 
 /**
  * The servers of a backend, where a name with several addresses is several servers. Names are looked up from the first request
@@ -102,7 +102,7 @@ export class ResolvedGroup implements UpstreamSender {
   }
 
   async #resolve(url: URL, name: string): Promise<void> {
-    let forMs = AGAIN_MS
+    let forMs = RETRY_MS
     try {
       const found = await this.#options.lookUp(name)
       forMs = found.forMs

@@ -66,8 +66,8 @@ end
 
 const settleLua = `
 local function isOfSameWindow(ticket, running, policy)
-  local mostLeft = ticket:match('^left (%S+)$')
-  if mostLeft then return running <= tonumber(mostLeft) end
+  local maxLeft = ticket:match('^left (%S+)$')
+  if maxLeft then return running <= tonumber(maxLeft) end
   local clockUs = readClockUs()
   return clockUs and math.abs(math.floor(clockUs / 1000) + running - ticket) <= toleranceOf(policy)
 end

@@ -37,9 +37,9 @@ export type Denial = { readonly list: string; readonly location?: string }
 type List = (client: ClientAddress, request: WithLines) => boolean
 
 type Override = {
-  readonly isMeant: List
+  readonly namesClient: List
   /** Whether some backend may read the client in a request. Only of an override with fewer requests than its rule, for a header. */
-  readonly mayBeMeant: List | undefined
+  readonly mayNameClient: List | undefined
   readonly policy: Policy
 }
 
@@ -77,12 +77,12 @@ export function* compileClientListsInSteps(lists: WrittenLists, files: AddressLi
   for (const { policy, overrides: written = [] } of lists.rules) {
     const compiled: Override[] = []
     for (const { clients, policy: override } of written) {
-      const isMeant = yield* compileList(clients, certain)
-      if (!isMeant) continue
+      const namesClient = yield* compileList(clients, certain)
+      if (!namesClient) continue
       const isLower = override.quota < policy.quota
       const guessed = isLower ? clients.filter(({ kind }) => kind === 'header') : []
-      const mayBeMeant = yield* compileList(guessed, possible)
-      compiled.push({ isMeant, mayBeMeant, policy: override })
+      const mayNameClient = yield* compileList(guessed, possible)
+      compiled.push({ namesClient, mayNameClient, policy: override })
     }
     if (compiled.length > 0) overrides.set(policy, compiled)
     yield
@@ -122,9 +122,9 @@ function policyFor(
   request: WithLines,
 ): Policy {
   if (!overrides) return policy
-  let chosen = overrides.find(({ isMeant }) => isMeant(client, request))?.policy ?? policy
-  for (const { isMeant, mayBeMeant, policy: other } of overrides)
-    if (other.quota < chosen.quota && mayBeMeant?.(client, request) && !isMeant(client, request))
+  let chosen = overrides.find(({ namesClient }) => namesClient(client, request))?.policy ?? policy
+  for (const { namesClient, mayNameClient, policy: other } of overrides)
+    if (other.quota < chosen.quota && mayNameClient?.(client, request) && !namesClient(client, request))
       chosen = other
   return chosen
 }

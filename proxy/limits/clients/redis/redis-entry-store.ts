@@ -168,16 +168,16 @@ export class RedisEntryStore implements EntryStore {
   }
 
   #write(entry: ClientEntry, forMs: number, ...how: readonly 'extend'[]): Promise<EntryOutcome> {
-    const most = how.length > 0 ? MAX_RULE_BANS : MAX_ENTRIES
-    return this.#change(idOf(entry), most, String(Math.ceil(forMs)), JSON.stringify(entry), ...how)
+    const max = how.length > 0 ? MAX_RULE_BANS : MAX_ENTRIES
+    return this.#change(idOf(entry), max, String(Math.ceil(forMs)), JSON.stringify(entry), ...how)
   }
 
   /** Puts an entry, or without `values` removes it, as `changeScript` says. */
-  async #change(id: EntryId, most: number, ...values: readonly string[]): Promise<EntryOutcome> {
+  async #change(id: EntryId, max: number, ...values: readonly string[]): Promise<EntryOutcome> {
     const keys = [this.#entriesKey, this.#changesKey, `${this.#entriesKey}:${kindOf(id)}`]
     const reply = await within(
       this.#timeoutMs,
-      runScript(this.#redis, changeScript, keys.length, [...keys, id, String(most), ...values]),
+      runScript(this.#redis, changeScript, keys.length, [...keys, id, String(max), ...values]),
     )
     return reply === 'full' || reply === 'absent' ? reply : 'done'
   }

@@ -5,7 +5,7 @@ import { NextCharacter } from '../../../request/values/next-character.ts'
 import { FoundLists, type Findings } from './found-values.ts'
 import { UnusualBytes } from './unusual-bytes.ts'
 import type { BodyNames } from './names/body-names.ts'
-import type { FormNames, Meant } from './names/form-names.ts'
+import type { FormNames, MatchedRules } from './names/form-names.ts'
 
 /** Names with characters beyond ASCII, broken or double escapes, or an equals sign in brackets, that are compared at most. */
 const MAX_UNUSUAL_NAMES = 256
@@ -83,11 +83,11 @@ class FieldSearch {
     while (start < end && this.#text.charCodeAt(start) === equalsSign) start++
     const equals = signs.from(start)
     if (equals >= end) return
-    this.#add(this.#meant(start, equals), equals + 1, end)
+    this.#add(this.#rulesOf(start, equals), equals + 1, end)
     // To qs the name of `user[a=b]=1` ends after the bracket.
     let after = signs.from(equals + 1)
     while (after < end && !this.#endsBracket(after)) after = signs.from(after + 1)
-    if (after < end && this.#takeUnusual()) this.#add(this.#meant(start, after), after + 1, end)
+    if (after < end && this.#takeUnusual()) this.#add(this.#rulesOf(start, after), after + 1, end)
   }
 
   #endsBracket(end: number): boolean {
@@ -96,9 +96,9 @@ class FieldSearch {
     return (last | 0x20) === lowerD && this.#text.slice(end - 3, end).toUpperCase() === '%5D'
   }
 
-  #meant(start: number, end: number): Meant {
-    const meant = this.#names.ofSent(this.#text, start, end)
-    if (meant !== undefined) return meant
+  #rulesOf(start: number, end: number): MatchedRules {
+    const matched = this.#names.ofSent(this.#text, start, end)
+    if (matched !== undefined) return matched
     return this.#takeUnusual()
       ? this.#names.ofDecoded(decodedText(this.#text.slice(start, end), false))
       : nobody
@@ -110,7 +110,7 @@ class FieldSearch {
     return !this.found.isCut
   }
 
-  #add(names: Meant, start: number, end: number): void {
+  #add(names: MatchedRules, start: number, end: number): void {
     if (names.length === 0 || start >= end || this.found.isCutForAll(names)) return
     const text = this.#text.slice(start, end)
     const added = names.filter((name) => this.#known[name]?.has(text) === false)
@@ -137,7 +137,7 @@ class FieldSearch {
   }
 }
 
-const nobody: Meant = []
+const nobody: MatchedRules = []
 const beyondAscii = /[\x80-\xff]/
 const escapedBeyondAscii = /%(?:25)*[89a-f]/i
 

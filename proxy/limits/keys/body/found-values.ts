@@ -32,15 +32,15 @@ export const MAX_VALUES = 2000
 
 /** The values of several names, by their numbers, as one reader finds them. */
 export class FoundLists {
-  readonly #most: number
+  readonly #maxValues: number
   readonly #isEscaped: boolean
   readonly #lists: FoundValue[][]
   readonly #isCut: boolean[]
   #left: number
 
-  /** @param most values of a name that are looked at */
-  constructor(names: number, most: number, isEscaped = false) {
-    this.#most = most
+  /** @param maxValues values of a name that are looked at */
+  constructor(names: number, maxValues: number, isEscaped = false) {
+    this.#maxValues = maxValues
     this.#isEscaped = isEscaped
     this.#lists = Array.from({ length: names }, () => [])
     this.#isCut = Array.from({ length: names }, () => false)
@@ -72,7 +72,7 @@ export class FoundLists {
   add(name: number, text: string, element: number, item: number): void {
     const list = this.#lists[name]
     if (!list) return
-    if (list.length >= this.#most) this.cut(name)
+    if (list.length >= this.#maxValues) this.cut(name)
     else list.push(this.#isEscaped ? { text, element, item, isEscaped: true } : { text, element, item })
   }
 

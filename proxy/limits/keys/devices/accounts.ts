@@ -116,8 +116,8 @@ function spelledParameters(part: SinglePart & { readonly name: string }, source:
     readPart(part, { ...source, target: { ...target, forwardTarget: `${path}?${query}` } })
   return [...pairs].flatMap((spelling) => {
     const readValues = (): readonly string[] => read(spelling)
-    const isMeant = readValues().length > 0 || (!isEmpty.test(spelling) && read(`${spelling}x`).length > 0)
-    return isMeant ? [{ part, spelling, readValues }] : []
+    const isPart = readValues().length > 0 || (!isEmpty.test(spelling) && read(`${spelling}x`).length > 0)
+    return isPart ? [{ part, spelling, readValues }] : []
   })
 }
 

@@ -62,12 +62,12 @@ export class NodeBreakers {
   /**
    * Opens at once. If it is open already, the reason is logged.
    *
-   * @param told not logged again if a reason of this outage contains this text already. Default: the reason
+   * @param known not logged again if a reason of this outage contains this text already. Default: the reason
    */
-  open(node: string, reason: string, told = reason): void {
+  open(node: string, reason: string, known = reason): void {
     const state = this.#stateOf(node)
     if (!this.#open.has(node)) state.breaker.open(reason)
-    else if (!state.reason.includes(told)) {
+    else if (!state.reason.includes(known)) {
       state.reason += reason
       this.#nodeLog.flush()
       this.#options.log.warn({ ...named(node), reason }, REFUSES)
@@ -81,7 +81,7 @@ export class NodeBreakers {
     state.breaker.close()
     this.#states.delete(node)
     const outageMs = Math.round(this.#options.now() - state.openedAtMs)
-    this.#nodeLog.tell('info', isElsewhere ? SERVED_ELSEWHERE : CLOSED, { node, fields: { outageMs } })
+    this.#nodeLog.write('info', isElsewhere ? SERVED_ELSEWHERE : CLOSED, { node, fields: { outageMs } })
   }
 
   /** Stops their timers. */
@@ -115,7 +115,7 @@ export class NodeBreakers {
     state.reason = reason
     this.#open.add(node)
     telemetry.breakerChanged('open', node)
-    this.#nodeLog.tell('warn', OPEN, { node, fields: { reason } })
+    this.#nodeLog.write('warn', OPEN, { node, fields: { reason } })
     opened(node)
   }
 

@@ -37,7 +37,7 @@ export class NodeOutages {
   readonly #options: NodeOutageOptions
   /** Nodes that have decided a probe since their breaker opened. For others, pending requests sent before the outage do not end it. */
   readonly #answeringAgain = new Set<string>()
-  readonly #stopHearing: () => void
+  readonly #stopListening: () => void
 
   constructor(options: NodeOutageOptions) {
     const { redis, nodes, shared, local, now, log, telemetry } = options
@@ -60,7 +60,7 @@ export class NodeOutages {
     })
     redis.on('ready', this.#connected)
     if (redis.status === 'ready') this.#connected()
-    this.#stopHearing = nodes.onMoved(() => this.#moved())
+    this.#stopListening = nodes.onMoved(() => this.#moved())
   }
 
   /** Records that these nodes have answered. */
@@ -82,7 +82,7 @@ export class NodeOutages {
 
   close(): void {
     this.#options.redis.off('ready', this.#connected)
-    this.#stopHearing()
+    this.#stopListening()
     this.breakers.stop()
   }
 

@@ -22,7 +22,7 @@ type Line = {
 export class NodeLog {
   readonly #log: Log
   /** Messages that were logged in this second. */
-  readonly #told = new Set<string>()
+  readonly #logged = new Set<string>()
   #collected: Line[] = []
   #timer: NodeJS.Timeout | undefined
 
@@ -31,17 +31,17 @@ export class NodeLog {
   }
 
   /** @param fields of the line besides the node */
-  tell(level: Level, message: string, { node, fields }: NodeLine): void {
+  write(level: Level, message: string, { node, fields }: NodeLine): void {
     if (!node) {
       this.#log[level](fields, message)
       return
     }
-    if (this.#told.has(message)) {
+    if (this.#logged.has(message)) {
       this.#collected.push({ level, message, node, fields })
       return
     }
     this.#writeCollected()
-    this.#told.add(message)
+    this.#logged.add(message)
     this.#log[level]({ ...fields, node }, message)
     this.#timer ??= setTimeout(() => this.flush(), COLLECT_MS).unref()
   }
@@ -50,7 +50,7 @@ export class NodeLog {
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#told.clear()
+    this.#logged.clear()
     this.#writeCollected()
   }
 

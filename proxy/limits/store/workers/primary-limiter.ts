@@ -116,7 +116,7 @@ function createInFlightRecord(): InFlightRecord {
 }
 
 /** Tells a worker that a client was reset: under the policy of this name, or under all. */
-export function tellReset(port: LimiterPort, policyName: string | undefined, partitionKey: string): void {
+export function sendReset(port: LimiterPort, policyName: string | undefined, partitionKey: string): void {
   const reset: ResetMessage = {
     limiter: 'reset',
     partitionKey,

@@ -13,5 +13,5 @@ function answer({ path, find }: ListAsked): ListAnswer {
   }
 }
 
-const said = answer(workerData as ListAsked)
-parentPort?.postMessage(said, 'read' in said && 'data' in said.read ? buffersOf(said.read.data) : [])
+const reply = answer(workerData as ListAsked)
+parentPort?.postMessage(reply, 'read' in reply && 'data' in reply.read ? buffersOf(reply.read.data) : [])

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { Places } from '../../../../proxy/limits/waiting/places.ts'
 
-const countTaken = (places: Places, key: string, most: number, isShared = false): number => {
+const countTaken = (places: Places, key: string, max: number, isShared = false): number => {
   let taken = 0
-  while (places.take('rule', key, most, isShared)) taken += 1
+  while (places.take('rule', key, max, isShared)) taken += 1
   return taken
 }
 
@@ -34,15 +34,15 @@ test('to ask for a place takes none, and says what taking one would', () => {
   expect(places.hasPlace('rule', 'a', 3, false)).toBe(true)
   expect(places.readUse().size).toBe(0)
   places.take('rule', 'a', 3, false)
-  for (const [key, most, isShared] of [
+  for (const [key, max, isShared] of [
     ['a', 3, false],
     ['a', 2, false],
     ['a', 2, true],
     ['b', 1, true],
     ['b', 2, false],
   ] as const) {
-    const isFree = places.hasPlace('rule', key, most, isShared)
-    expect(places.take('rule', key, most, isShared), `${key} ${most}`).toBe(isFree)
+    const isFree = places.hasPlace('rule', key, max, isShared)
+    expect(places.take('rule', key, max, isShared), `${key} ${max}`).toBe(isFree)
     if (isFree) places.leave('rule', key)
   }
 })

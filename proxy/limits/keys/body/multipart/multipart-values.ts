@@ -68,7 +68,7 @@ class PartSearch {
   readonly #names: FormNames
   #parts = 0
   /** By name, the number of parts that have it. */
-  readonly #meant: number[]
+  readonly #partCounts: number[]
   #unusual = 0
   /** Bytes of heads and contents that have been scanned, which overlap only in hostile bodies. */
   #bytes = 0
@@ -88,7 +88,7 @@ class PartSearch {
     this.#boundaries = boundaries
     this.#names = names.form
     this.found = new FoundLists(names.count, MAX_VALUES)
-    this.#meant = Array.from({ length: names.count }, () => 0)
+    this.#partCounts = Array.from({ length: names.count }, () => 0)
     // With several of them the body is not sound.
     this.#heads = new PartHeads(text, boundaries.length === 1 ? `--${boundaries[0] ?? ''}` : '\r\n\r\n--')
     this.#blanks = new NextPlace(text, blankLine)
@@ -129,10 +129,10 @@ class PartSearch {
         places.some(({ content }) => this.#isBoundary(content))
       )
         this.found.cutAll()
-      const meant = this.#meantBy(text.slice(start, end))
+      const matched = this.#namesIn(text.slice(start, end))
       const contents = places.map(({ content }) => content)
       if (this.#isCharsetField) this.#readCharset(contents)
-      if (meant.size > 0) this.#readPart({ start, end }, contents, meant)
+      if (matched.size > 0) this.#readPart({ start, end }, contents, matched)
     }
   }
 
@@ -170,8 +170,8 @@ class PartSearch {
     return !this.found.isCut
   }
 
-  #meantBy(header: string): ReadonlySet<number> {
-    const meant = new Set<number>()
+  #namesIn(header: string): ReadonlySet<number> {
+    const matched = new Set<number>()
     const names = namesIn(header)
     this.#isCharsetField = false
     if (!names) this.found.cutAll()
@@ -182,9 +182,9 @@ class PartSearch {
       const name = by === undefined || mayBeCharsetField(sent) ? decodedText(sent, false) : sent
       this.#isCharsetField ||= name === charsetField
       by ??= this.#names.ofDecoded(name)
-      for (const number of by) if (!this.found.isCutFor(number)) meant.add(number)
+      for (const number of by) if (!this.found.isCutFor(number)) matched.add(number)
     }
-    return meant
+    return matched
   }
 
   /**
@@ -210,13 +210,13 @@ class PartSearch {
     return contents
   }
 
-  #readPart(disposition: Range, starts: readonly number[], meant: ReadonlySet<number>): void {
+  #readPart(disposition: Range, starts: readonly number[], matched: ReadonlySet<number>): void {
     const contents = new Set(starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i])))
     const [start = 0] = starts
     const byHead = new Map<PartHead, readonly string[]>()
-    for (const name of meant) {
-      const parts = (this.#meant[name] = (this.#meant[name] ?? 0) + 1)
-      if (parts > MAX_MEANT) this.found.cut(name)
+    for (const name of matched) {
+      const parts = (this.#partCounts[name] = (this.#partCounts[name] ?? 0) + 1)
+      if (parts > MAX_PARTS_OF_NAME) this.found.cut(name)
       const head = this.#heads.of(name, disposition, start)
       if (head.hasUnknownCharset) this.found.cut(name)
       if (head.isBase64 && [...contents].some(isDamagedBase64)) this.found.cut(name)
@@ -260,7 +260,7 @@ const nobody: ReadonlySet<number> = new Set()
 
 /** Parts that are read, of all names together and of the wanted name, and bytes of one part's content. */
 const MAX_PARTS = 1024
-const MAX_MEANT = 128
+const MAX_PARTS_OF_NAME = 128
 const MAX_CONTENT = 4096
 /** Bytes of heads and contents that are looked at, with those that overlap: twice as many as are read of a body. */
 const MAX_BYTES = 128 * 1024

@@ -2,7 +2,7 @@ import { foldedCode, foldedText, NOTHING, SEVERAL } from './folded-letters.ts'
 import { DEAD, NameTrie, ROOT } from './name-trie.ts'
 
 /** The rules whose name a form's name may stand for. */
-export type Meant = readonly number[]
+export type MatchedRules = readonly number[]
 
 /**
  * Compares the names of form fields with the paths of rules, as lenient backends do: by letters and digits only, in any case.
@@ -14,7 +14,7 @@ export class FormNames {
   /** The paths without what separates their names. */
   readonly #whole: NameTrie
   /** By final state of `#whole`. */
-  readonly #wholeRules: readonly Meant[]
+  readonly #wholeRules: readonly MatchedRules[]
   readonly #first: PieceState
   readonly #states = new Map<string, PieceState>()
   // Of the name that is read.
@@ -42,7 +42,7 @@ export class FormNames {
    *
    * @returns undefined if it has broken or double escapes, or characters beyond ASCII: `ofDecoded` tells then
    */
-  ofSent(text: string, start: number, end: number): Meant | undefined {
+  ofSent(text: string, start: number, end: number): MatchedRules | undefined {
     this.#begin()
     let at = start
     for (;;) {
@@ -88,7 +88,7 @@ export class FormNames {
   }
 
   /** The same for a name without escapes. */
-  ofDecoded(name: string): Meant {
+  ofDecoded(name: string): MatchedRules {
     this.#begin()
     for (const character of name) {
       const code = character.codePointAt(0) ?? 0
@@ -135,14 +135,14 @@ export class FormNames {
     return this.#wholePlace === DEAD && (this.#piece.isOver || (this.#piecePlace === DEAD && !this.#isIndex))
   }
 
-  #end(): Meant {
+  #end(): MatchedRules {
     this.#endPiece()
     let { found } = this.#piece
     for (let i = 0; i < this.#wholeCount; i++) found = this.#withWhole(found, this.#wholes[i] ?? -1)
     return found
   }
 
-  #withWhole(found: Meant, whole: number): Meant {
+  #withWhole(found: MatchedRules, whole: number): MatchedRules {
     const others = this.#wholeRules[whole] ?? found
     if (found.length === 0) return others
     return others.every((rule) => found.includes(rule)) ? found : [...new Set([...found, ...others])]
@@ -188,7 +188,7 @@ type PieceState = {
   /** By rule, how many names of its path the pieces have matched; `OFF` once a piece did not match. */
   readonly levels: readonly number[]
   /** Rules whose path has come to its end: the rest of the name is in their value. */
-  readonly found: Meant
+  readonly found: MatchedRules
   /** Whether no rule can match any more. */
   readonly isOver: boolean
   /** The names that the next piece may match. */

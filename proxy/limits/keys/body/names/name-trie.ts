@@ -185,7 +185,7 @@ class EscapedUnits {
       if (next >> 6 !== 2) return replacement
       code = (code << 6) | (next & 0x3f)
     }
-    if (code < (least[more] ?? 0) || (code >= 0xd800 && code <= 0xdfff) || code > 0x10_ffff)
+    if (code < (minCodePoints[more] ?? 0) || (code >= 0xd800 && code <= 0xdfff) || code > 0x10_ffff)
       return replacement
     this.after = after + more
     return code
@@ -193,7 +193,7 @@ class EscapedUnits {
 }
 
 /** By number of continuation bytes, the minimum code point that UTF-8 encodes with them. */
-const least = [0, 0x80, 0x800, 0x1_0000]
+const minCodePoints = [0, 0x80, 0x800, 0x1_0000]
 
 /** A hexadecimal number; negative for any other text. */
 function hexAt(text: string, start: number, end: number, limit: number): number {

@@ -9,7 +9,7 @@ import type { RedisAddress } from './url.ts'
 
 /** Callback of a cluster for a node, `host:port`, that cannot be reached. */
 export type ClusterProblems = {
-  readonly tell: (problem: Error, node?: string) => void
+  readonly logProblem: (problem: Error, node?: string) => void
   /** The node is connected again. */
   readonly solvedAt: (node: string) => void
 }
@@ -48,7 +48,7 @@ export function connectCluster(
     dnsLookup: (host, found) => found(null, host),
     clusterRetryStrategy: (attempt, reason) => {
       // The reason of a failed attempt is not always an event too.
-      if (reason) problems.tell(reason)
+      if (reason) problems.logProblem(reason)
       return Math.max(retryDelayMs(attempt), leaving.delayMs())
     },
     // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
@@ -64,7 +64,8 @@ export function connectCluster(
   // `error` says that no node could be asked, `node error` why.
   cluster.on('error', () => undefined)
   cluster.on('node error', (error: Error, node: string) => {
-    if (error.message !== 'Connection is closed.' && error.message !== NOT_ASKED) problems.tell(error, node)
+    if (error.message !== 'Connection is closed.' && error.message !== NOT_ASKED)
+      problems.logProblem(error, node)
   })
   // The library connects to a node when the first command is sent there, and fails the commands after it until then.
   cluster.on('+node', (node: Redis) => {
@@ -120,12 +121,12 @@ type Asked = (error: Error | null | undefined, reply: unknown) => void
  * @param connection asks by `cluster` with a callback
  */
 function fillHosts(connection: Redis): void {
-  const ask = connection.cluster.bind(connection) as (subcommand: string, told: Asked) => unknown
-  const askWithHosts: typeof ask = (subcommand, told) =>
+  const ask = connection.cluster.bind(connection) as (subcommand: string, callback: Asked) => unknown
+  const askWithHosts: typeof ask = (subcommand, callback) =>
     ask(subcommand, (error, reply) => {
       for (const [, , ...nodes] of (error ? [] : reply) as readonly unknown[][])
         for (const node of nodes as unknown[][]) node[0] ||= connection.options.host
-      told(error, reply)
+      callback(error, reply)
     })
   Object.assign(connection, { cluster: askWithHosts })
 }

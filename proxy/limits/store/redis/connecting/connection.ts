@@ -59,7 +59,7 @@ export function connectRedis(
   client.on('close', () => clearTimeout(settling))
   onReplica(client, (reason) => {
     leaving.left()
-    problems.tellOfReplica(reason)
+    problems.logReplica(reason)
   })
   // The library ends for good where Sentinel announces a new master while it is being asked for the old one.
   client.on('end', () => {
@@ -81,7 +81,7 @@ export function connectRedis(
 function connectServer(
   address: RedisAddress,
   readCredentials: ReadCredentials,
-  problems: Pick<ProblemLog, 'tell' | 'tellOfReplica'>,
+  problems: Pick<ProblemLog, 'logProblem' | 'logReplica'>,
   leaving: Leaving,
 ): Redis {
   const sentinels = createSentinelReasons()
@@ -115,7 +115,7 @@ function connectServer(
       if (!isDemoted && !renewal.isNeeded(server.options, error)) return false
       if (isDemoted) {
         leaving.left()
-        problems.tellOfReplica(error.message)
+        problems.logReplica(error.message)
       }
       return isFirstToLeave(server) ? 1 : false
     },
@@ -125,8 +125,8 @@ function connectServer(
   readyWithoutInfo(server)
   sentinels.listen(server)
   server.on('error', (problem: Error) => {
-    const told = sentinels.explain(problem)
-    if (told) problems.tell(explainClosed(told, server.status))
+    const explanation = sentinels.explain(problem)
+    if (explanation) problems.logProblem(explainClosed(explanation, server.status))
   })
   server.on('end', renew)
   return server

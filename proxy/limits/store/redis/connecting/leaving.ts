@@ -25,8 +25,8 @@ export function isFirstToLeave(redis: RedisClient): boolean {
   return true
 }
 
-export function onReplica(redis: RedisClient, heard: (reason: string) => void): void {
-  redis.on(AT_REPLICA, heard)
+export function onReplica(redis: RedisClient, report: (reason: string) => void): void {
+  redis.on(AT_REPLICA, report)
 }
 
 /** How fast connections follow one another where each leads to a replica. */

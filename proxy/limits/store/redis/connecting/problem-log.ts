@@ -10,30 +10,30 @@ const MAX_REASONS = 20
 
 export type ProblemLog = ClusterProblems & {
   readonly solved: () => void
-  readonly tellOfReplica: (reason: string) => void
+  readonly logReplica: (reason: string) => void
 }
 
 /** Logs one line for each new reason why there is no connection, up to 20 in an outage, and one when there is. */
 export function createProblemLog(redis: string, log: Pick<Log, 'info' | 'warn'>): ProblemLog {
   /** By kind of reason, the node that it was first seen at; undefined without a cluster. */
-  const told = new Map<string, string | undefined>()
-  function tell(reason: string, message: string, node?: string): void {
+  const logged = new Map<string, string | undefined>()
+  function logOnce(reason: string, message: string, node?: string): void {
     const kind = kindOf(reason, node)
-    if (told.has(kind) || told.size === MAX_REASONS) return
-    told.set(kind, node)
+    if (logged.has(kind) || logged.size === MAX_REASONS) return
+    logged.set(kind, node)
     log.warn({ redis, ...(node && { node }), reason }, message)
   }
   return {
-    tell(problem, node) {
-      tell(reasonOf(problem), 'cannot connect to Redis; retrying', node)
+    logProblem(problem, node) {
+      logOnce(reasonOf(problem), 'cannot connect to Redis; retrying', node)
     },
-    tellOfReplica: (reason) =>
-      tell(reasonOf(reason), 'connected to a replica of Redis; looking for the master'),
+    logReplica: (reason) =>
+      logOnce(reasonOf(reason), 'connected to a replica of Redis; looking for the master'),
     solvedAt(node) {
-      for (const [kind, at] of told) if (at === node) told.delete(kind)
+      for (const [kind, at] of logged) if (at === node) logged.delete(kind)
     },
     solved() {
-      told.clear()
+      logged.clear()
       log.info({ redis }, 'connected to Redis')
     },
   }

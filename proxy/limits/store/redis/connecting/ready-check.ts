@@ -1,7 +1,7 @@
 import { lacksRight } from '../errors.ts'
 import type { RedisNode } from '../run-script.ts'
 
-type Heard = (error: Error | null, info?: string) => void
+type InfoCallback = (error: Error | null, info?: string) => void
 
 /**
  * Before a connection is ready the library asks with `INFO` whether the server has loaded its data, and whether it is the
@@ -10,17 +10,17 @@ type Heard = (error: Error | null, info?: string) => void
  */
 export function readyWithoutInfo(server: RedisNode): void {
   const info = server.info.bind(server) as (...sections: string[]) => Promise<string>
-  const forgiving = (...given: readonly (string | Heard)[]): Promise<string> => {
-    const heard = given.find((each) => typeof each === 'function')
+  const forgiving = (...given: readonly (string | InfoCallback)[]): Promise<string> => {
+    const callback = given.find((each) => typeof each === 'function')
     const sections = given.filter((each) => typeof each === 'string')
     const asked = info(...sections).catch((error: unknown) => {
-      if (heard && (lacksRight(error) || isUnknown(error))) return ''
+      if (callback && (lacksRight(error) || isUnknown(error))) return ''
       throw error
     })
-    if (heard)
+    if (callback)
       asked.then(
-        (text) => heard(null, text),
-        (error: unknown) => heard(error instanceof Error ? error : new Error(String(error))),
+        (text) => callback(null, text),
+        (error: unknown) => callback(error instanceof Error ? error : new Error(String(error))),
       )
     return asked
   }

@@ -55,9 +55,9 @@ export function createSentinelReasons(): SentinelReasons {
     explain(problem) {
       if (!problem.message.startsWith('All sentinels are unreachable')) return problem
       if (reasons.size === 0) return undefined
-      const told = [...reasons].sort().map(([place, reason]) => `sentinel ${place}: ${reason}`)
+      const replies = [...reasons].sort().map(([place, reason]) => `sentinel ${place}: ${reason}`)
       reasons.clear()
-      return new Error(told.join('; '))
+      return new Error(replies.join('; '))
     },
   }
 }

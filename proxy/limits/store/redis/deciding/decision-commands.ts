@@ -51,11 +51,11 @@ export function takeBack(
 ): Promise<unknown> {
   const { policy, partitionKey } = charge
   const description = describe(policy)
-  const told = description.takesUnits
+  const counted = description.takesUnits
     ? String(ticket)
     : description.algorithm.redis.ticketOf(leftMs, countedAt)
   const policies = new PolicyArguments()
-  const settled = [policies.numberOf(description), told, String(charge.units ?? reservedUnits(policy))]
+  const settled = [policies.numberOf(description), counted, String(charge.units ?? reservedUnits(policy))]
   const keyAndArguments = [keyOf(description, partitionKey), ...policies.toArguments(), ...settled]
   return runScript(redis, settleScript, 1, keyAndArguments)
 }

@@ -35,14 +35,14 @@ export function createPoll(options: {
     looking ??= look()
       .then(
         () => void (failure = ''),
-        (error: unknown) => tell(error),
+        (error: unknown) => logError(error),
       )
       .finally(() => (looking = undefined))
     return looking
   }
 
   /** Lost connections are logged elsewhere. An error reply of Redis has to be fixed by an operator. */
-  function tell(error: unknown): void {
+  function logError(error: unknown): void {
     if (!(error instanceof Error) || error.name !== 'ReplyError' || reasonOf(error) === failure) return
     failure = reasonOf(error)
     log.error({ reason: failure, key }, failed)

@@ -18,27 +18,27 @@ function start() {
   return {
     nodeLog,
     told,
-    tell: (node: string) => nodeLog.tell('warn', 'lost', { node, fields: { reason: 'x' } }),
+    write: (node: string) => nodeLog.write('warn', 'lost', { node, fields: { reason: 'x' } }),
   }
 }
 
 test('64 nodes that are lost at once are two lines, the second with their number', () => {
-  const { tell, told } = start()
-  for (let node = 0; node < 64; node++) tell(`n${node}`)
+  const { write, told } = start()
+  for (let node = 0; node < 64; node++) write(`n${node}`)
   expect(told()).toEqual([['lost', 'n0', 0]])
   vi.advanceTimersByTime(1000)
   expect(told()).toEqual([
     ['lost', 'n0', 0],
     ['lost', 'n1', 62],
   ])
-  tell('n9')
+  write('n9')
   expect(told()).toHaveLength(3)
 })
 
 test('of two nodes each has its line', () => {
-  const { tell, told, nodeLog } = start()
-  tell('a')
-  tell('b')
+  const { write, told, nodeLog } = start()
+  write('a')
+  write('b')
   nodeLog.flush()
   expect(told()).toEqual([
     ['lost', 'a', 0],
@@ -48,8 +48,8 @@ test('of two nodes each has its line', () => {
 })
 
 test('a single server is told of at once, each time', () => {
-  const { tell, told } = start()
-  for (let times = 0; times < 3; times++) tell('')
+  const { write, told } = start()
+  for (let times = 0; times < 3; times++) write('')
   expect(told()).toHaveLength(3)
 })
 
