@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import { hopByHop } from '../../http/fields/removed-headers.ts'
+import { token } from '../../http/message/token.ts'
 
-const token = /^[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/i
+const MAX_NAME_LENGTH = 64
 
 /** Headers that frame a response, are hop-by-hop, or that the gateway sets in local replies itself. */
 const ownHeaders = new Set([
@@ -47,7 +48,8 @@ export function addHeaderIssues(
 }
 
 function problemOf(name: string, isRepeated: boolean): string | undefined {
-  if (!token.test(name)) return 'the name of a header needs 1 to 64 letters, digits and dashes'
+  if (name.length > MAX_NAME_LENGTH || !token.test(name))
+    return 'the name of a header needs 1 to 64 letters, digits and dashes'
   if (name === 'content-type') return 'Content-Type is set by contentType'
   if (ownHeaders.has(name) || ownPrefixes.test(name))
     return `${name} is set by the gateway, and cannot be here`

@@ -5,6 +5,7 @@ import {
   hopByHop,
   writtenByGateway,
 } from '../../http/fields/removed-headers.ts'
+import { token } from '../../http/message/token.ts'
 import { alwaysThere } from '../../limits/keys/partition-key.ts'
 import {
   partName,
@@ -26,7 +27,6 @@ const decidedFields = new Set([...writtenByGateway, 'x-forwarded-port'])
 const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
 
 const anyName = /^(header|cookie|query|path|body|jwt):(.+?)( as integer)?$/s
-const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 /** How the names of parts are written, by their kind. */
 export const partNames: Readonly<Record<string, RegExp>> = {

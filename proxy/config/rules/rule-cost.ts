@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { needsUnquoted, numberFromText, wholeNumber } from '../../../shared/settings/kinds.ts'
 import { forwardProxyHeaders, hopByHop } from '../../http/fields/removed-headers.ts'
+import { tokenCharacters } from '../../http/message/token.ts'
 import {
   MAX_QUOTA,
   singleSources,
@@ -38,12 +39,14 @@ const needsSource = 'needs header:NAME or json:PATH, such as json:usage.total_to
 // They tell of the connection to the backend, and not of a response (RFC 9110 section 7.6.1).
 const connectionFields = new Set([...hopByHop, ...forwardProxyHeaders])
 
+const costHeader = new RegExp(`^header:([${tokenCharacters}]+)$`)
+
 /** Accepts one place where the response states the cost of its request. */
 const singleSource = z
   .string(needsSource)
   .meta({ pattern: '^(header|json):.+$' })
   .transform((written, context): SingleCostSource => {
-    const [, header] = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/.exec(written) ?? []
+    const [, header] = costHeader.exec(written) ?? []
     if (header !== undefined && !connectionFields.has(header.toLowerCase()))
       return { kind: 'header', name: header.toLowerCase(), hide: false }
     const [, path] = /^json:([^.]+(?:\.[^.]+)*)$/.exec(written) ?? []

@@ -1,5 +1,6 @@
 import { ownCopy } from '../message/detach-buffer.ts'
 import { Remembered } from '../message/remembered.ts'
+import { token } from '../message/token.ts'
 
 /** Headers of requests and responses that are in use nearly everywhere, as HTTP/1 mostly spells them. */
 const inHttp1 = [
@@ -80,9 +81,6 @@ export type FieldName = {
   readonly name: string
   readonly framing: FramingName | undefined
 }
-
-/** RFC 9110 section 5.6.2. */
-const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 const framingNames: ReadonlySet<string> = new Set<FramingName>([
   'content-length',

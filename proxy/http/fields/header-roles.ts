@@ -2,6 +2,7 @@ import { unescape } from 'node:querystring'
 import { ownCopy } from '../message/detach-buffer.ts'
 import { headerName, type HeaderName } from '../message/header-list.ts'
 import { Remembered } from '../message/remembered.ts'
+import { token } from '../message/token.ts'
 import { MAX_NAME_LENGTH, usualNames } from './field-names.ts'
 import {
   answeredHere,
@@ -97,8 +98,7 @@ export const methodOverrideFields = ['x-http-method-override', 'x-http-method', 
  */
 const alwaysDecide = ['access-control-request-method', 'origin']
 
-/** A name in lower case. One in other letters has no class: it would be taken for another header than it is. */
-const fieldName = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
+const capital = /[A-Z]/
 
 /** Classifies fields by their names, and remembers the classes of names in use. */
 function createClassifier(
@@ -122,7 +122,8 @@ function createClassifier(
   return (name) => {
     const known = remembered.find(name)
     if (known) return known
-    if (!fieldName.test(name)) return undefined
+    // A name with capitals would be taken for another header than it is.
+    if (!token.test(name) || capital.test(name)) return undefined
     const copy = ownCopy(name)
     const made = classOf(copy)
     remembered.add(copy, made)

@@ -1,3 +1,5 @@
+import { token } from '../message/token.ts'
+
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
 const SEMICOLON = 0x3b
@@ -13,7 +15,7 @@ const digitValues = Int8Array.from({ length: 256 }, (_, code) => {
 
 /** 1 at the code of each `tchar` (RFC 9110 section 5.6.2). */
 const tokenBytes = Uint8Array.from({ length: 256 }, (_, code) =>
-  /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(code)) ? 1 : 0,
+  token.test(String.fromCharCode(code)) ? 1 : 0,
 )
 
 /**

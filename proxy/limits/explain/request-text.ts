@@ -1,3 +1,5 @@
+import { token } from '../../http/message/token.ts'
+
 /** A request that an operator asks about. Its text is sent as UTF-8. */
 export type AskedRequest = {
   readonly method: string
@@ -10,8 +12,6 @@ export type AskedRequest = {
 
 /** Characters that cannot be in a request line or a header: they would end it. */
 const lineEnd = /[\r\n\0]/
-/** RFC 9110 section 5.6.2. */
-const token = /^[!#$%&'*+.^_`|~\w-]+$/
 
 /** Whether a text can be part of a line of a request. */
 export function fitsInLine(text: string): boolean {

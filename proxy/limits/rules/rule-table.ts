@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import { methodOverrideFields } from '../../http/fields/header-roles.ts'
+import { token } from '../../http/message/token.ts'
 import { comparableHost } from '../../request/host.ts'
 import { withoutEmptyName, type MatchPaths } from '../../request/target/match-path.ts'
 import { createHostTables } from './host-tables.ts'
@@ -54,7 +55,8 @@ type PathRules = {
 /** The marks of one pattern of the tree, and the rules of a path that no other pattern matches. */
 type Leaf = { readonly number: number; readonly marks: Mark[]; pathRules: PathRules }
 
-const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
+/** Characters of a method that backends may take from a header. */
+const MAX_METHOD_LENGTH = 32
 
 /** Compiles rules; never throws, as the settings check that each pattern can match. */
 export function compileRules(rules: readonly Rule[]): RuleTable {
@@ -213,7 +215,7 @@ function madeOnce(made: MadePathRules | undefined, key: string, make: () => Path
  * or the last, or nonsense.
  */
 function matchOverride(pathRules: PathRules, override: string | string[]): readonly Policy[] {
-  return typeof override === 'string' && methodToken.test(override)
+  return typeof override === 'string' && override.length <= MAX_METHOD_LENGTH && token.test(override)
     ? pathRules.forMethod(override)
     : pathRules.forSomeMethod()
 }

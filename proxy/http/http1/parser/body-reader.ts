@@ -1,6 +1,7 @@
 import { FramingExcess } from '../../fields/framing-excess.ts'
 import { PlainChunkLine } from '../../fields/plain-chunk-line.ts'
 import { JoinedBytes, MIN_SEPARATE_BYTES } from '../../message/joined-bytes.ts'
+import { tokenCharacters } from '../../message/token.ts'
 import { readFieldLine } from './field-line.ts'
 import { HeadSize, type HeadLimits } from './head-size.ts'
 import { LineReader } from './line-reader.ts'
@@ -28,9 +29,11 @@ const MAX_EXTENSION_BYTES = 16 * 1024
 /** Digits of a chunk size, leading zeros included. */
 const MAX_SIZE_DIGITS = 1024
 
+const quotedString = String.raw`"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"`
 /** RFC 9112 section 7.1.1, without blanks, which other parsers read as a part of the size. */
-const chunkLine =
-  /^([0-9a-fA-F]+)((?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*)$/
+const chunkLine = new RegExp(
+  `^([0-9a-fA-F]+)((?:;[${tokenCharacters}]+(?:=(?:[${tokenCharacters}]+|${quotedString}))?)*)$`,
+)
 const beginsLikeSize = /^[0-9a-fA-F]+\r?$/
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a

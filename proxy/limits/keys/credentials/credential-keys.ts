@@ -1,5 +1,6 @@
 import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
 import { withoutBlanksAround, withSpaces } from '../../../http/fields/trim-blanks.ts'
+import { tokenCharacters } from '../../../http/message/token.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
 import { canonicalCredentials, tokenParameter } from './credentials.ts'
@@ -10,7 +11,7 @@ import { canonicalCredentials, tokenParameter } from './credentials.ts'
  */
 const splitters = [/[\t \x85\xa0]+/, / /, /[\t ]+/, /[\t \xa0]+/]
 const plain = /^[!-~]+(?: [!-~]+)?$/
-const parameter = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+=(?!=*$)/
+const parameter = new RegExp(`^[${tokenCharacters}]+=(?!=*$)`)
 /** Parameters of Digest, OAuth 1, Hawk, HTTP signatures and AWS. */
 const usualParameter =
   /^(?:algorithm|app|charset|cnonce|created|credential|dlg|expires|ext|hash|headers|id|keyid|mac|nc|nonce|oauth_\w+|opaque|qop|realm|response|signature|signedheaders|ts|uri|userhash|username)=/i

@@ -1,4 +1,5 @@
 import { withoutBlanksAround, withSpaces } from '../../../http/fields/trim-blanks.ts'
+import { tokenCharacters } from '../../../http/message/token.ts'
 
 /** The usual spelling of authentication schemes, by lower-case name: those of IANA's registry, and others in use. */
 const usualSpellings = new Map(
@@ -26,7 +27,7 @@ export const usualSchemes: readonly string[] = ['Bearer', 'Token', 'Basic', ...u
  * U+00A0.
  */
 export const blanks = /[\t \x85\xa0]+/
-const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^\t \x85\xa0][^]*)/
+const schemeSyntax = new RegExp(String.raw`^([${tokenCharacters}]+)[\t \x85\xa0]+([^\t \x85\xa0][^]*)`)
 const token68 = /^[A-Za-z0-9\-._~+/]+=*$/
 const oneWordSchemes = new Set(['basic', 'bearer', 'token'])
 /** Rails reads `Token token="…", nonce="…"`, and the same with `Bearer`. */
