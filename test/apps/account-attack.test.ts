@@ -155,7 +155,7 @@ async function decisionsWithoutRedis(): Promise<number> {
 }
 
 test.each(frameworks)(
-  'of 200 parallel guesses at an account of %s five reach it, 20 times of 20',
+  'five of 200 parallel guesses at an account of %s reach it, in each of 20 rounds',
   async (host) => {
     expect(readable.get(host)?.length).toBeGreaterThanOrEqual(15)
     const seen: number[] = []
@@ -171,7 +171,7 @@ test.each(frameworks)(
   300_000,
 )
 
-test('of 10,000 guesses at each account, from as many addresses, five reach it, and its owner signs in throughout', async () => {
+test('five of 10,000 guesses at each account reach it, from as many addresses, and its owner signs in throughout', async () => {
   const owners = await Promise.all(
     frameworks.map(async (host) => {
       const account = `owner@${host}`

@@ -55,7 +55,7 @@ function visit(port: number, protocol: Way['protocol'], prefix: string): Promise
 }
 
 test.for(['http', 'https', 'http2'] as const)(
-  'reads a 429, and a form sees the page, over %s',
+  'a page on another origin reads a 429, and a form shows it, over %s',
   async (protocol) => {
     const seen = await visit(protocol === 'http' ? ports.plain : ports.tls, protocol, `/${protocol}`)
     expect(seen).toEqual({

@@ -53,7 +53,7 @@ test.for([direct, ...waysOfSkopeo])('an image of 24 MB there and back, $name', a
   await expect(skopeo(['inspect', name, `--tls-verify=${verifies(way)}`])).rejects.toThrow(/manifest unknown/)
 })
 
-test.for(waysOfSkopeo)('a list of tags, $name', async (way) => {
+test.for(waysOfSkopeo)('docker lists tags, $name', async (way) => {
   const host = new URL(way.origin).host
   const name = `docker://${host}/library/tags-${ways.indexOf(way)}`
   const tags = ['a', 'b', 'c']

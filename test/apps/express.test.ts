@@ -43,9 +43,9 @@ const compare = createComparison(direct, [
   ['/', '--request', 'OPTIONS'],
 ])
 
-test.for(ways)('every response, $name', compare)
+test.for(ways)('Express gives every response, $name', compare)
 
-test.for(ways)('who asks, and how, $name', async (way) => {
+test.for(ways)('Express sees who asks, and how, $name', async (way) => {
   const reply = await curl(way, '/')
   expect(JSON.parse(reply.body)).toEqual({
     protocol: way.origin.split(':')[0],

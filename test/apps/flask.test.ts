@@ -30,9 +30,9 @@ const compare = createComparison(direct, [
   ['/not/there'],
 ])
 
-test.for(ways)('every response, $name', compare)
+test.for(ways)('Flask gives every response, $name', compare)
 
-test.for(ways)('a session, $name', async (way) => {
+test.for(ways)('Flask keeps a session, $name', async (way) => {
   const jar = join(files, `${ways.indexOf(way)}.cookies`)
   const cookies = ['--cookie', jar, '--cookie-jar', jar]
   const signedIn = await curl(way, '/login', ['--data', 'user=me', ...cookies])
@@ -40,7 +40,7 @@ test.for(ways)('a session, $name', async (way) => {
   expect(await curl(way, '/profile', cookies)).toMatchObject({ status: 200, body: '{"user":"me"}\n' })
 })
 
-test.for(ways)('who asks, and how, $name', async (way) => {
+test.for(ways)('Flask sees who asks, and how, $name', async (way) => {
   const protocol = way.origin.split(':')[0]
   const { body } = await curl(way, '/')
   expect(JSON.parse(body)).toEqual({ protocol, host: new URL(way.origin).host, address: '127.0.0.1' })

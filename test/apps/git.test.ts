@@ -38,7 +38,7 @@ const places = ['direct', ...ways.map(({ name }) => name)].map((name, index) => 
   empty: `empty-${index}.git`,
 }))
 
-test.for(places)('clone of 50 MB, $name', async ({ way }) => {
+test.for(places)('git clones 50 MB, $name', async ({ way }) => {
   const clone = join(makeTemporaryDirectory(), 'clone')
   await git(way, ['clone', '-q', url(way), clone])
   // git itself has compared every object with its checksum, and the name of the commit is one of them all.
@@ -46,7 +46,7 @@ test.for(places)('clone of 50 MB, $name', async ({ way }) => {
   expect(await git(way, ['-C', clone, 'status', '--porcelain'])).toBe('')
 })
 
-test.for(places)('push of 50 MB, $name', async ({ way, empty }) => {
+test.for(places)('git pushes 50 MB, $name', async ({ way, empty }) => {
   const target = url(way, empty)
   await git(way, ['-C', join(work, 'source'), 'push', '-q', target, 'HEAD:refs/heads/main'])
   expect(await git(way, ['ls-remote', target, 'refs/heads/main'])).toBe(`${head}\trefs/heads/main`)

@@ -92,7 +92,7 @@ test('every kind is made where all is wanted', async () => {
   )
 })
 
-test('the admin port is reached by nobody, or by those that are named', async () => {
+test('the admin port is open to nobody, or to the named peers only', async () => {
   const ingressOf = async (values: string): Promise<unknown> => {
     const policy = (await manifestsOf(minimal + values)).find(({ kind }) => kind === 'NetworkPolicy')
     return (policy as unknown as { spec: { ingress: unknown } }).spec.ingress

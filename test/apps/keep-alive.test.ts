@@ -12,7 +12,7 @@ import { startServer } from './server.ts'
 const POSTS = 40
 const ROUNDS = 15
 
-test('no POST is lost as gunicorn closes idle connections, once the gateway has seen it do so', async () => {
+test('once the gateway has seen gunicorn close idle connections, no POST is lost to that', async () => {
   const upstream = await startGunicorn()
   const gateway = await startGateway({
     UPSTREAM_URL: `http://127.0.0.1:${upstream}`,

@@ -44,7 +44,7 @@ test.for([direct, ...waysOfTsdav])(
 )
 
 test.for(waysOfTsdav)(
-  'forty requests at once, some of them refused, fill the same calendar, $name',
+  'forty parallel requests, some of them refused, fill the same calendar, $name',
   async (way) => {
     await letIn(way, 'tight')
     const { value } = await letInWhenRefused(way, 'tight', tsdav(way, 'tight'))

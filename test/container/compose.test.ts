@@ -162,7 +162,7 @@ test('at one address, 90 POST /login reach all three gateways, and 30 pass', asy
 
 // The balancer is the peer of every connection. Were its address the client's, all would share one limit; were it
 // trusted for more than its PROXY header, each could name any address.
-test('each client is counted by its own address, whatever it says of it', async () => {
+test('each client is counted by its own address, whatever headers it sends', async () => {
   const client = await new GenericContainer(nodeImage)
     .withNetworkMode(`${project.name}_balancing`)
     .withCommand(['sleep', '600'])

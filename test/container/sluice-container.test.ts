@@ -79,7 +79,7 @@ test('forgets bans, overrides and the counters of presets at reset', async () =>
   expect(await logins(gateway, 3)).toEqual([200, 200, 429])
 })
 
-test('has the admin listener, behind a token', async () => {
+test('the container has an admin listener that needs a token', async () => {
   await using gateway = await container().start()
   const { url, token } = gateway.getAdmin()
   const ask = (headers: Record<string, string>): Promise<number> =>
@@ -87,7 +87,7 @@ test('has the admin listener, behind a token', async () => {
   expect([await ask({}), await ask({ authorization: `Bearer ${token}` })]).toEqual([401, 200])
 })
 
-test('two count together in Redis', async () => {
+test('two containers count together in Redis', async () => {
   await using network = await new Network().start()
   await using redis = await new GenericContainer(redisImage)
     .withNetwork(network)

@@ -76,7 +76,7 @@ export function describeBucketContract(
       return (await subject.operations.inspect(charges))[0]?.used
     }
 
-    test('keeps the table of instants', async () => {
+    test('a token bucket follows the table of instants', async () => {
       const at = new Map([
         [1, policies.instants],
         [4, policies.instantsAt4],
@@ -104,7 +104,7 @@ export function describeBucketContract(
       else await atSomePace(play)
     })
 
-    test('of many requests at once exactly the bucket passes, over all replicas', async () => {
+    test('exactly the bucket of many parallel requests passes, over all replicas', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
       expect(countAllowed(await decideAtOnce(limiters, 200, charges))).toBe(37)
       expect(await usedBy(charges)).toBe(37)

@@ -64,14 +64,17 @@ export function describeCalendarContract(
       expect(resetMs).toBeLessThan(border - fromMs + toleranceMs)
     }
 
-    test.each(['month', 'week', 'day', 'hour'] as const)('%s: tells of the border', async (unit) => {
-      const policy = policies[unit]
-      await expectBorder(policy, async () => {
-        const [state] = statesOf(await ask(newClient(), [policy]))
-        expect(state).toMatchObject({ remaining: policy.quota - 1 })
-        return state?.resetMs
-      })
-    })
+    test.each(['month', 'week', 'day', 'hour'] as const)(
+      '%s: the time until the reset ends at the border',
+      async (unit) => {
+        const policy = policies[unit]
+        await expectBorder(policy, async () => {
+          const [state] = statesOf(await ask(newClient(), [policy]))
+          expect(state).toMatchObject({ remaining: policy.quota - 1 })
+          return state?.resetMs
+        })
+      },
+    )
 
     test('lets exactly the quota through of 300 requests at once', async () => {
       const decisions = await decideAtOnce(limiters, 300, chargeAll(newClient(), [policies.month]))
@@ -79,7 +82,7 @@ export function describeCalendarContract(
       expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(263)
     })
 
-    test('takes back what another rule refuses, and still tells the border', async () => {
+    test('a request that another rule refuses is not counted, and the reset stays at the border', async () => {
       const client = newClient()
       const both = [policies.week, policies.narrow]
       await ask(client, both)
@@ -98,14 +101,14 @@ export function describeCalendarContract(
       expect((week?.resetMs ?? 0) > 0 && (week?.resetMs ?? Infinity) <= 7 * DAY_MS).toBe(true)
     })
 
-    test('counts units', async () => {
+    test('a calendar window counts units', async () => {
       const client = newClient()
       const outcomes = []
       for (let i = 0; i < 4; i++) outcomes.push((await ask(client, [policies.units], i)).outcome)
       expect(outcomes).toEqual(['allowed', 'allowed', 'allowed', 'refused'])
     })
 
-    test('gives back reserved units, and adds missing ones', async () => {
+    test('reserved units are refunded, and missing ones are charged', async () => {
       const client = newClient()
       const charges = chargeAll(client, [policies.login])
       const used = async () => (await subject.operations.inspect(charges))[0]?.used
@@ -122,7 +125,7 @@ export function describeCalendarContract(
       await eventually('two units are added', async () => (await used()) === 3)
     })
 
-    test('is inspected and reset', async () => {
+    test('an operator can inspect and reset a calendar window', async () => {
       const charges = chargeAll(newClient(), [policies.day])
       await decideAtOnce(limiters, 5, charges)
       await expectBorder(policies.day, async () => {
@@ -138,7 +141,7 @@ export function describeCalendarContract(
     })
 
     // Borders that come while real stores count are in test/integration/calendar.test.ts.
-    test('begins again at the border, where the clock can be moved', async () => {
+    test('counting begins anew at the border, if the clock can be set', async () => {
       const { advance } = subject
       if (!advance) return
       const client = newClient()

@@ -91,7 +91,7 @@ export function describeLimiterContract(
     })
     afterAll(() => subject.close())
 
-    test('keeps the table of instants of a fixed window', async () => {
+    test('a fixed window follows the table of instants', async () => {
       const at = new Map([
         [1, policies.instants],
         [4, policies.instantsAt4],
@@ -126,7 +126,7 @@ export function describeLimiterContract(
       expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(463)
     })
 
-    test('says of each request at once a different number that remains', async () => {
+    test('parallel requests of one client each get a different remaining number', async () => {
       const charges = chargeAll(newClient(), [policies.remaining])
       const decisions = await decideAtOnce(subject.limiters, 50, charges)
       const remaining = decisions.map((decision) =>
@@ -137,7 +137,7 @@ export function describeLimiterContract(
       )
     })
 
-    test('keeps 20 clients apart that ask at once', async () => {
+    test('20 clients that ask in parallel are counted apart', async () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, () =>
           decideAtOnce(subject.limiters, 40, chargeAll(newClient(), [policies.clients])),
@@ -146,7 +146,7 @@ export function describeLimiterContract(
       expect(answers.map(countAllowed)).toEqual(Array.from({ length: 20 }, () => 11))
     })
 
-    test('does not count requests under the wide rule that the narrow one refuses, under concurrency', async () => {
+    test('parallel requests that the narrow rule refuses do not count under the wide one', async () => {
       const client = newClient()
       const { wide, narrow } = policies
       const decisions = await decideAtOnce(subject.limiters, 300, chargeAll(client, [wide, narrow]))
@@ -173,7 +173,7 @@ export function describeLimiterContract(
       })
     })
 
-    test('begins no window with a refused request', async () => {
+    test('a refused request begins no window', async () => {
       const client = newClient()
       const { open, shut } = policies
       await only.decide(chargeAll(client, [shut]))
@@ -199,7 +199,7 @@ export function describeLimiterContract(
       ])
     })
 
-    test('refuses nothing under a policy that sends to a route, and counts under the others', async () => {
+    test('a policy that sends requests to a route refuses nothing, and counts under the other policies', async () => {
       const client = newClient()
       const { elsewhere, enforced } = policies
       const seen = []
@@ -214,7 +214,7 @@ export function describeLimiterContract(
       ])
     })
 
-    test('uses up nothing of a shadow policy with a refused request', async () => {
+    test('a refused request does not count under a shadow policy', async () => {
       const client = newClient()
       const { shadowOfThree: shadow, shut } = policies
       for (let i = 0; i < 4; i++) await only.decide(chargeAll(client, [shadow, shut]))
@@ -224,7 +224,7 @@ export function describeLimiterContract(
       })
     })
 
-    test('counts rules of one request by different clients of its own each', async () => {
+    test('the rules of one request each count a client of their own', async () => {
       const address = newClient()
       const { byAddress, byKey } = policies
       const both = (key: string): Parameters<Limiter['decide']>[0] => [
@@ -236,7 +236,7 @@ export function describeLimiterContract(
       expect(outcomes).toEqual(['allowed', 'allowed', 'refused', 'allowed', 'refused'])
     })
 
-    test('does not mix up policies and clients whose names run together', async () => {
+    test('policies and clients are not mixed up if their joined names are equal', async () => {
       const client = newClient()
       const pairs: [Policy, string][] = [
         [policies.a, client],
@@ -257,7 +257,7 @@ export function describeLimiterContract(
       }
     })
 
-    test('refuses everything under a quota of 0', async () => {
+    test('a quota of 0 refuses every request', async () => {
       const charges = chargeAll(newClient(), [policies.none])
       for (let i = 0; i < 3; i++) expect(await only.decide(charges)).toMatchObject({ outcome: 'refused' })
     })

@@ -43,20 +43,23 @@ export function describeOperationsContract(
       expect(await subject.operations.inspect(charges)).toMatchObject([{ used: 5 }])
     })
 
-    test.each([fixed, sliding])('gives exactly the quota again, everywhere ($name)', async (policy) => {
-      const charges = chargeAll(newClient(), [policy])
-      expect(countAllowed(await decideAtOnce(subject.limiters, 30, charges))).toBe(5)
-      expect(await subject.operations.reset(charges)).toBe('done')
-      expect(await subject.operations.inspect(charges)).toMatchObject([{ used: 0 }])
-      let allowed = 0
-      for (const limiter of subject.limiters) {
-        await eventually('it has heard of the reset', async () =>
-          expect((await limiter.decide(charges)).outcome).toBe('allowed'),
-        )
-        allowed += 1
-      }
-      expect(allowed + countAllowed(await decideAtOnce(subject.limiters, 30, charges))).toBe(5)
-    })
+    test.each([fixed, sliding])(
+      'a reset gives exactly the quota again, in every replica ($name)',
+      async (policy) => {
+        const charges = chargeAll(newClient(), [policy])
+        expect(countAllowed(await decideAtOnce(subject.limiters, 30, charges))).toBe(5)
+        expect(await subject.operations.reset(charges)).toBe('done')
+        expect(await subject.operations.inspect(charges)).toMatchObject([{ used: 0 }])
+        let allowed = 0
+        for (const limiter of subject.limiters) {
+          await eventually('it has heard of the reset', async () =>
+            expect((await limiter.decide(charges)).outcome).toBe('allowed'),
+          )
+          allowed += 1
+        }
+        expect(allowed + countAllowed(await decideAtOnce(subject.limiters, 30, charges))).toBe(5)
+      },
+    )
 
     test('resets one client under the named policies, and no other client', async () => {
       const [one, other] = [newClient(), newClient()]

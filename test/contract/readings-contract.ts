@@ -22,7 +22,7 @@ export function describeReadingsContract(
     afterAll(() => subject.close())
 
     test.each(Object.values(policies))(
-      '$name: each client is counted, and any of them refuses',
+      '$name: each client that the request may be of is counted, and is refused if one of them is over its limit',
       async (policy) => {
         const [one, two] = [newClient(), newClient()]
         const forBoth = [one, two].map((partitionKey) => ({ policy, partitionKey }))

@@ -94,7 +94,7 @@ export function describeReservationContract(
     )
 
     test.each([policies.login, policies.slidingLogin])(
-      '$name: of 200 requests at once no more pass than the quota, whatever they come to',
+      '$name: no more of 200 parallel requests pass than the quota, whatever they cost',
       async (policy) => {
         const charges = chargeAll(newClient(), [policy])
         const decisions = await decideAtOnce(limiters, 200, charges)
@@ -199,7 +199,7 @@ export function describeReservationContract(
       expect(decisions.flatMap(reservationsOf)).toEqual([])
     })
 
-    test('units of a charge replace those of the policy', async () => {
+    test("the units of a charge replace the policy's", async () => {
       const [charge] = chargeAll(newClient(), [policies.tokens])
       if (!charge) throw new RangeError('one charge')
       const { decision, reservations } = await reserve([{ ...charge, units: 250 }])

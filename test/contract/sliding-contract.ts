@@ -73,7 +73,7 @@ export function describeSlidingContract(
       else await sleep(durationMs)
     }
 
-    test('keeps the table of instants of a sliding window', async () => {
+    test('a sliding window follows the table of instants', async () => {
       const { advance } = subject
       const at = new Map([
         [1, policies.instants],
@@ -113,7 +113,7 @@ export function describeSlidingContract(
       expect(heard).toEqual(['allowed', 'allowed', 'refused', 'allowed', 'refused', 'refused', 'allowed'])
     })
 
-    test('says truly when one more is allowed', async () => {
+    test('the reset of a sliding window is when one more request is allowed', async () => {
       const client = newClient()
       for (let i = 0; i < 3; i++) {
         await decide(client, policies.slow)
@@ -135,7 +135,7 @@ export function describeSlidingContract(
       expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(463)
     })
 
-    test('says of each request at once in a sliding window a different number that remains', async () => {
+    test('parallel requests in a sliding window each get a different remaining number', async () => {
       const charges = chargeAll(newClient(), [policies.remaining])
       const decisions = await decideAtOnce(subject.limiters, 50, charges)
       const remaining = decisions.map((decision) =>
@@ -151,7 +151,7 @@ export function describeSlidingContract(
       ['sliding', 'fixed', policies.wide, policies.fixedNarrow],
       ['fixed', 'sliding', policies.fixedWide, policies.narrow],
     ])(
-      'uses up nothing of a wide %s rule with what a narrow %s one refuses',
+      'a request does not count under a wide %s rule if a narrow %s one refuses it',
       async (_w, _n, wide, narrow) => {
         const client = newClient()
         const decisions = await decideAtOnce(subject.limiters, 300, chargeAll(client, [wide, narrow]))

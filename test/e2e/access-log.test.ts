@@ -4,7 +4,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { send, sendRaw, startGateway } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
-test('each request has one access line, without query or key, and without the address if so configured', async () => {
+test('each request has one access line, without query or key, and without the address if LOG_ADDRESSES=0', async () => {
   const backend = await startBackend()
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' })
   await gateway.send('GET', '/a/../path?token=secret', { headers: { 'x-api-key': 'secret' } })

@@ -106,7 +106,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     return gateway().send('POST', path, { from: newClient(), body, headers })
   }
 
-  test('of 60 wrong guesses at once from as many addresses five pass', async () => {
+  test('five of 60 parallel wrong guesses from as many addresses pass', async () => {
     const email = newAccount()
     const spellings = [
       () => guess('/login', JSON.stringify({ email, password: 'wrong' })),
@@ -124,7 +124,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     expect((await guess('/login', JSON.stringify({ email: newAccount() }))).status).toBe(401)
   })
 
-  test('those that succeed do not count', async () => {
+  test('successful sign-ins do not count', async () => {
     const email = newAccount()
     for (let round = 0; round < 12; round++) {
       expect((await guess('/login', JSON.stringify({ email, password: 'right' }))).status).toBe(200)
@@ -135,7 +135,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     }
   })
 
-  test('a response tells nothing of the account, a refusal when to come back', async () => {
+  test('a response does not reveal whether the account exists, and a refusal has Retry-After', async () => {
     const email = newAccount()
     const body = JSON.stringify({ user: { name: email } })
     const replies = []
@@ -296,7 +296,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     expect(client).toBeDefined()
   })
 
-  test('the backend gets the body as it was sent', async () => {
+  test('the body reaches the backend byte for byte', async () => {
     const body = JSON.stringify({ user: { name: newAccount() }, padding: 'x'.repeat(100_000) })
     expect((await guess('/plain', body)).status).toBe(401)
     expect(bodies).toContain(body)

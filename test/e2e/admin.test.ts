@@ -97,7 +97,7 @@ async function startAdmin(changed: Partial<AdminDeps> = {}, host = '127.0.0.1'):
 }
 
 describe('health', () => {
-  test('/livez is 200 whatever happens', async () => {
+  test('/livez is 200 while Redis is unavailable and the gateway stops', async () => {
     const admin = await startAdmin()
     store = 'unavailable'
     admin.health.beginStopping()
@@ -194,7 +194,7 @@ describe('the operator’s interface', () => {
     })
   })
 
-  test('a route gets the query', async () => {
+  test('the query of a request reaches its route', async () => {
     const admin = await startAdmin({
       apiRoutes: new Map([['/api/echo', { GET: (query: URLSearchParams) => Object.fromEntries(query) }]]),
     })
@@ -256,7 +256,7 @@ describe('invalid requests', () => {
     expect(answer.status).toBe(431)
   })
 
-  test('a garbled request and a reset leave the listener as it was', async () => {
+  test('the admin listener still works after a garbled request and a reset', async () => {
     const admin = await startAdmin()
     await new Promise<void>((resolve) => {
       const socket = connect(admin.port, '127.0.0.1', () => socket.write('NOT HTTP\r\n\r\n'))

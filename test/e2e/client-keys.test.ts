@@ -36,7 +36,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     return (body as { clients: { client: unknown }[] }).clients.map(({ client }) => client)
   }
 
-  test('global: all clients together', async () => {
+  test('a key of global counts all clients together', async () => {
     const statuses = []
     for (let i = 0; i < 4; i++) statuses.push(await statusOf('/whole', { from: newAddress() }))
     expect(statuses).toEqual([200, 200, 429, 429])
@@ -167,7 +167,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusAt('/projects/7')).toBe(200)
   })
 
-  test('first: by the key where there is one, else by the address', async () => {
+  test('a key with first counts by the header if it is there, else by the address', async () => {
     const [from, other] = [newAddress(), newAddress()]
     const headers = { 'x-api-key': `key-${from}` }
     const path = '/key-or-address'
@@ -241,7 +241,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     },
   )
 
-  test('host and address together', async () => {
+  test('a key of host and address counts both together', async () => {
     const from = newAddress()
     const headers = { host: 'one.example' }
     expect(await statusOf('/site-and-address', { headers, from })).toBe(200)
@@ -255,7 +255,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
   })
 })
 
-test('an invalid client is 400', async () => {
+test('an operator who names an invalid client gets a 400', async () => {
   const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')
   const gateway = await startHosted({ CONFIG_FILE })
   for (const client of [

@@ -148,7 +148,7 @@ test('lists apply over HTTP/2 as over HTTP/1.1', async () => {
   expect({ status, body }).toEqual({ status: 403, body: forbidden })
 })
 
-test('the metrics, the access log and the operators see which list it was, and nobody sees a secret', async () => {
+test("metrics, the access log and the operators' interface name the list that decided, and no secret", async () => {
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE, ACCESS_LOG: '1' })
   await ask(gateway, 3, 'POST /login', freshAddress(), { 'x-probe-token': 'let-me-in' })
   await ask(gateway, 2, 'GET /search', allowedToSearch)

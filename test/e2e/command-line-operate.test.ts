@@ -82,7 +82,7 @@ describe('replicas', () => {
     expect((await sluice(['replicas'])).stdout).toMatch(/^this gateway counts alone/)
   })
 
-  test('says of each which table it has', async () => {
+  test('each replica is listed with the hash of its table', async () => {
     const REDIS_URL = await freshRedis()
     const env = { CONFIG_FILE: join(directoryWith(table), 'sluice.yaml'), REDIS_URL }
     const [one] = await Promise.all([startHosted(env), startHosted(env)])
@@ -296,7 +296,7 @@ describe('without --admin', () => {
     expect(await ask(`adminPort: ${port}\nnonsense: 1\n`)).toBe(`http://127.0.0.1:${port}`)
   })
 
-  test('the gateway of a file elsewhere is found by CONFIG_FILE', async () => {
+  test('the gateway of a settings file elsewhere is found by CONFIG_FILE', async () => {
     const port = await freePort()
     const file = join(directoryWith(`adminPort: ${port}\n`), 'sluice.yaml')
     expect(await ask('', { SLUICE_CONFIG_FILE: file })).toBe(`http://127.0.0.1:${port}`)

@@ -71,6 +71,6 @@ describe('bash', () => {
   })
 })
 
-test('another shell is wrong usage', async () => {
+test('completion of an unknown shell is wrong usage', async () => {
   expect(await runHosted(['completion', 'fish'])).toMatchObject({ status: 2, stdout: '' })
 })

@@ -73,7 +73,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await twice('/pages?preview')).toEqual(counted)
   })
 
-  test('userAgent: any of a list', async () => {
+  test('a userAgent condition holds for any text of its list', async () => {
     expect(await twice('/crawled', { headers: { 'user-agent': 'curl/8' } })).toEqual(free)
     expect(await twice('/crawled', { headers: { 'user-agent': 'Mozilla/5.0 (x, y) GoogleBot/2' } })).toEqual(
       counted,
@@ -94,7 +94,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await withToken(`Bearer ${head}.${payload}.c2lnbmF0dXJl`)).toEqual(counted)
   })
 
-  test('host: of all names below one', async () => {
+  test('a host condition holds for all names below a domain', async () => {
     expect(await twice('/host', { headers: { host: 'a.Tenant.example:80' } })).toEqual(counted)
     expect(await twice('/host', { headers: { host: 'tenant.example' } })).toEqual(free)
   })

@@ -155,7 +155,7 @@ describe.each([
     expect(ended).toBe('closed')
   })
 
-  test('a response that the backend breaks off costs nothing of the one before it', async () => {
+  test('a response that the backend breaks off does not affect the one before it', async () => {
     const bytes = 12 * 1024 * 1024
     let breakOff: () => void = () => undefined
     const fragile = await startRawBackend((socket) => {

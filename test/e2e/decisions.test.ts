@@ -132,7 +132,7 @@ describe.each(names)('%s', (form) => {
     expect([free.status, free.headers['ratelimit']]).toEqual([200, undefined])
   })
 
-  test('counts by host, headers and query of the original request', async () => {
+  test('limits count by host, headers and query of the original request', async () => {
     const client = freshClient()
     const statuses = []
     for (const host of ['a.example', 'A.Example:8443', 'b.example'])
@@ -148,7 +148,7 @@ describe.each(names)('%s', (form) => {
     ]).toEqual([200, 429, 200, 200])
   })
 
-  test('counts by address where a rule counts by the body, which is forwarded by the account', async () => {
+  test('a rule by the body counts by address for an auth request, and by account when the request is forwarded', async () => {
     const client = freshClient()
     const headers = { 'X-Forwarded-For': client, 'Content-Type': 'application/json' }
     const body = JSON.stringify({ email: `${client}@x` })
@@ -320,7 +320,7 @@ describe('a malformed auth request', () => {
     expect(responses[0]?.status).toBe(status)
   })
 
-  test('nothing was forwarded, and many are answered on one connection', async () => {
+  test('many auth requests are answered on one connection, and none is forwarded', async () => {
     const seen = backend.requests.length
     const socket = connect(gateway.decisionsPort, '127.0.0.1')
     let text = ''

@@ -136,7 +136,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     expect((await login(mine, 'right', device)).status).toBe(200)
   })
 
-  test('who owns an account that a lenient backend takes for another gets no device for that one', async () => {
+  test('the owner of an account that a lenient backend mistakes for another gets no device for the other', async () => {
     const victim = newAccount()
     const mine = victim.toUpperCase()
     const devices = []
@@ -228,7 +228,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     expect(deviceIn(await first.send('GET', link, { headers }))).not.toBe('')
   })
 
-  test('an operator bans an account, and not its devices; a limit of its own is that of each device', async () => {
+  test('a ban of an account does not ban its devices; a limit set for an account applies to each device', async () => {
     const user = newAccount()
     const device = deviceIn(await login(user, 'right'))
     const client = { 'query:user': user }
@@ -380,15 +380,18 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     test.each([
       ['in WordPress', (user: string) => `${user.slice(0, 2)}&x;${user.slice(2)}`],
       ['in MySQL', (user: string) => `\u{1d4b6}${user.slice(1)}`],
-    ])('an owner whose name is that of another %s signs in while strangers guess both', async (_, nameOf) => {
-      const other = newAccount()
-      const user = nameOf(other)
-      const device = deviceOf(await send(forms.JSON(user), 'right'))
-      for (const name of [user, other]) for (let i = 0; i < 6; i++) await send(forms.JSON(name), 'wrong')
-      for (const name of [user, other]) expect((await send(forms.JSON(name), 'right')).status).toBe(429)
-      const known = await send(forms.JSON(user), 'right', device)
-      expect([known.status, deviceOf(known)]).toEqual([200, expect.stringMatching(/^member=./)])
-    })
+    ])(
+      'an owner whose name equals that of another account %s signs in while strangers guess both',
+      async (_, nameOf) => {
+        const other = newAccount()
+        const user = nameOf(other)
+        const device = deviceOf(await send(forms.JSON(user), 'right'))
+        for (const name of [user, other]) for (let i = 0; i < 6; i++) await send(forms.JSON(name), 'wrong')
+        for (const name of [user, other]) expect((await send(forms.JSON(name), 'right')).status).toBe(429)
+        const known = await send(forms.JSON(user), 'right', device)
+        expect([known.status, deviceOf(known)]).toEqual([200, expect.stringMatching(/^member=./)])
+      },
+    )
 
     test('a device of one account of a batch is no device of the others', async () => {
       const [mine, yours] = [newAccount(), newAccount()]
@@ -465,7 +468,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
 })
 
 test.each([1, 2])(
-  'a reload reads the file of the secret again: two secrets are accepted, then the new one alone (%i workers)',
+  'a reload reads the file of the secret again: both secrets are accepted, then only the new one (%i workers)',
   async (workers) => {
     const backend = await startLogin()
     const folder = makeTemporaryDirectory()

@@ -86,7 +86,7 @@ describe('a gateway in the process of a test', () => {
   })
 })
 
-test('bans a client that is refused too often, by the clock alone: refusals, bans and their lengths', async () => {
+test('a client that is refused too often is banned by the given clock: refusals, bans and their lengths', async () => {
   const clock = createClock()
   const ban = { after: 3, for: '1m', max: '4m', scope: 'all' as const }
   await using gateway = await startSluice({
@@ -138,7 +138,7 @@ test('two embedded gateways have counters of their own', async () => {
   expect(await logins(other, 3)).toEqual([200, 200, 429])
 })
 
-test('takes other settings, and nothing from the environment', async () => {
+test('the embedded gateway takes further settings, and nothing from the environment', async () => {
   process.env['RATE_LIMITING_DISABLED'] = '1'
   process.env['SLUICE_PORTT'] = '1'
   try {
@@ -152,7 +152,7 @@ test('takes other settings, and nothing from the environment', async () => {
   }
 })
 
-test('says all mistakes, without a file that nobody wrote', async () => {
+test('the embedded gateway lists all mistakes, and names no file', async () => {
   const started = startSluice({
     upstream: 'nowhere',
     limits: [{ name: 'a', match: 'GET /', requests: 0, window: '1m' }],
@@ -165,7 +165,7 @@ test('says all mistakes, without a file that nobody wrote', async () => {
   })
 })
 
-test('counts in Redis with other gateways, by the time of Redis', async () => {
+test('an embedded gateway counts in Redis with other gateways, by the time of Redis', async () => {
   const settings = { redisUrl: await freshRedis(), namespace: `embedded-${process.pid}` }
   await using one = await startSluice({ upstream, limits, settings })
   await using other = await startSluice({ upstream, limits, settings })
@@ -174,7 +174,7 @@ test('counts in Redis with other gateways, by the time of Redis', async () => {
   await expect(startSluice({ upstream, limits, settings, clock: createClock() })).rejects.toThrow('clock')
 })
 
-test('waits for a Redis that is late, so that counts are exact on a busy machine', async () => {
+test('an embedded gateway waits for a slow Redis, so that counts are exact on a busy machine', async () => {
   const redis = await startRedisServer()
   const settings = { redisUrl: redis.url }
   await using one = await startSluice({ upstream, limits, settings })

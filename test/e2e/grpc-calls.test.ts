@@ -44,7 +44,7 @@ describe.each([
     client = connectGrpc(gateway.port, tls)
   })
 
-  test('one message each way, with metadata and trailers', async () => {
+  test('a call with one message each way has its metadata and trailers', async () => {
     const sent = new Metadata()
     sent.add('echo', 'one')
     sent.add('echo', 'two')
@@ -57,7 +57,7 @@ describe.each([
     }
   })
 
-  test('messages of 4 MB', async () => {
+  test('messages of 4 MB pass', async () => {
     const large = Buffer.alloc(4 * 1024 * 1024, 'm')
     expect((await client.unary(large)).message.equals(large)).toBe(true)
   })

@@ -69,7 +69,7 @@ test('a server that fails its health check gets no requests until it passes agai
   expect(sick.requests()).toBe(before + 2)
 })
 
-test('where no server is healthy all are used', async () => {
+test('if no server is healthy, all are used', async () => {
   const servers = await Promise.all([startServer('a'), startServer('b')])
   for (const server of servers) server.isHealthy = false
   const gateway = await start(...servers)

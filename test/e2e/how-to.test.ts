@@ -146,7 +146,7 @@ const pages: Readonly<Record<string, Page>> = {
   },
 }
 
-test('there is a page for each', () => {
+test('each how-to page has its test', () => {
   const folder = join(import.meta.dirname, '../../docs/how-to')
   expect(readdirSync(folder).sort()).toEqual(Object.keys(pages).sort())
 })

@@ -31,7 +31,7 @@ async function beAnsweredEarly(): Promise<RawHttp2> {
 }
 
 describe('an HTTP/2 client whose request is answered before it has been sent', () => {
-  test('is not reset together with the response, which some clients would not read then', async () => {
+  test('the stream is not reset together with the response, which some clients would not read then', async () => {
     const raw = await beAnsweredEarly()
     const answeredMs = performance.now()
     const { payload } = await raw.waitFor(isReset)
@@ -40,7 +40,7 @@ describe('an HTTP/2 client whose request is answered before it has been sent', (
     raw.socket.destroy()
   })
 
-  test('may send the rest for a while', async () => {
+  test('the client may send the rest for a while', async () => {
     const raw = await beAnsweredEarly()
     for (let i = 0; i < 3; i++) raw.send(frame(frameTypes.data, 0, 1, Buffer.alloc(16_384)))
     const more = await raw.waitFor(({ type, stream }) => type === frameTypes.windowUpdate && stream === 1)
@@ -49,7 +49,7 @@ describe('an HTTP/2 client whose request is answered before it has been sent', (
     raw.socket.destroy()
   })
 
-  test('gets the end of its stream when it ends its request, for which curl waits', async () => {
+  test('the stream ends when the client ends its request, for which curl waits', async () => {
     const raw = await beAnsweredEarly()
     const endedMs = performance.now()
     raw.send(frame(frameTypes.data, endStream, 1))

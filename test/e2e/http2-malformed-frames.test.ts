@@ -108,14 +108,14 @@ describe('requests of a client that has sent GOAWAY are served', () => {
   test.each([
     ['after it in one piece', [Buffer.concat([goaway, request(1)])], [1]],
     ['before it and after it', [Buffer.concat([request(1), goaway, request(3), request(5)])], [1, 3, 5]],
-  ] as const)('%s, and the connection ends', async (_, pieces, streams) => {
+  ] as const)('requests %s are answered, and the connection ends', async (_, pieces, streams) => {
     const raw = await connectRawHttp2(gateway.port, { cleartext: true })
     for (const piece of pieces) raw.send(piece)
     for (const id of streams) await raw.waitFor(isEndOf(id))
     await raw.closed
   })
 
-  test('none: the connection ends', async () => {
+  test('the connection ends at once if there are none', async () => {
     const raw = await connectRawHttp2(gateway.port, { cleartext: true })
     raw.send(goaway)
     await raw.closed

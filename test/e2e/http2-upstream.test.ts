@@ -287,7 +287,7 @@ test('a request that its client cancels is reset at the backend', async () => {
   expect(backend.sessions.filter(({ closed }) => !closed).length).toBe(1)
 })
 
-test('no more streams than the backend allows, and then further connections as far as allowed', async () => {
+test('the gateway opens as many streams as the backend allows, then further connections', async () => {
   const own = await startHttp2Backend((stream, headers) => void setTimeout(() => echo(stream, headers), 30), {
     settings: { maxConcurrentStreams: 5 },
   })

@@ -338,7 +338,7 @@ describe('an HTTP/2 response', () => {
     },
   )
 
-  test('comes before the body does where the backend answers early', async () => {
+  test('the response head is sent before its body if the backend answers early', async () => {
     const early = { ':method': 'POST', ':path': '/early' }
     const reply = await sendHttp2(connectHttp2(gateway.port), early, (stream) => void stream.write('x'))
     expect(reply).toMatchObject({ status: 413, body: 'big', resetCode: 0 })

@@ -8,7 +8,7 @@ describe.each([
   ['in memory', () => Promise.resolve({})],
   ['in Redis', async () => ({ REDIS_URL: await freshRedis() })],
 ])('IPV6_PREFIX, counters %s', (_, store) => {
-  test('says how much of an address makes a client, for rules and for operators', async () => {
+  test('IPV6_PREFIX sets the network of a client, for rules and for operators', async () => {
     const backend = await startBackend()
     const gateway = await startHosted({
       UPSTREAM_URL: backend.url,

@@ -37,7 +37,7 @@ test('validate reads the lists and prints each line that is a mistake', async ()
   expect(many.stderr.endsWith('vpn.txt: there are more such lines\n')).toBe(true)
 })
 
-test('validate warns of a list that has everybody', async () => {
+test('validate warns of a list that contains every address', async () => {
   const { status, stderr } = await runHosted(['validate'], {}, folderWith('10.0.0.1\n0.0.0.0/0\n'))
   expect(status).toBe(0)
   expect(stderr).toBe('warning: vpn.txt:2: every client is on the list\n')

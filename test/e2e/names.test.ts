@@ -24,7 +24,7 @@ function writeConfig(lines: readonly string[]): string {
 const webhookSecret = `whsec_${Buffer.alloc(32, 1).toString('base64')}`
 
 test.concurrent(
-  'all that the gateway connects to by name is found with one lookup, also by libraries that connect by themselves',
+  'all host names that the gateway connects to share one lookup, including those of libraries',
   async () => {
     const dns = await startDnsServer(['127.0.0.1'], 1)
     const [backend, issuer, collector, receiver] = await Promise.all([

@@ -344,7 +344,7 @@ describe.each(Object.entries(requests))('%s', (operation, { good, bad = {} }) =>
   })
 })
 
-test('events are a stream of text', async () => {
+test('the event stream is text/event-stream', async () => {
   const signal = AbortSignal.timeout(20_000)
   const url = `http://127.0.0.1:${gateway.adminPort}/api/events`
   expectDescribed('GET', '/api/events', await ask('GET', '/api/events', undefined, {}))

@@ -113,7 +113,7 @@ test('requests for which there is no time, or no place, are refused', async () =
   expect([refusedBy, rules.filter((rule) => 'waitingFull' in rule)]).toEqual([null, []])
 })
 
-test('clients that have left are forgotten: their turns are those of others', async () => {
+test('requests of clients that have disconnected give their turns to those after them', async () => {
   const gateway = await start([waiting], { ACCESS_LOG: '1' })
   await gateway.send('GET', '/slow')
   for (let round = 0; round < 3; round++) {
@@ -219,7 +219,7 @@ test('an auth request is answered when its turn has come', async () => {
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(400)
 })
 
-test('without Redis the turns are those of this process', async () => {
+test('without Redis the turns are kept in each process', async () => {
   const gateway = await start([delaying], { REDIS_URL: 'redis://127.0.0.1:1' })
   const startedMs = performance.now()
   const replies = await Promise.all([1, 2, 3].map(() => gateway.send('GET', '/paced')))

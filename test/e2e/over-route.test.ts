@@ -80,7 +80,7 @@ test('the other backend learns the rule, which no client can pretend', async () 
   expect(told).toEqual([[], [], ['soft']])
 })
 
-test('no cache may keep what the other backend answers in place of the page', async () => {
+test('no cache may store the response of the other backend', async () => {
   const gateway = await start(soft)
   const replies = []
   for (let i = 0; i < 3; i++) replies.push(await gateway.send('GET', '/search'))
@@ -92,7 +92,7 @@ test('no cache may keep what the other backend answers in place of the page', as
   expect(replies[2]?.headers['retry-after']).toBeUndefined()
 })
 
-test('of several rules the first in the table chooses the route, and each counts', async () => {
+test('the first of several exceeded rules chooses the route, and each rule counts', async () => {
   const gateway = await start(
     soft + '  - { name: other, match: "* /*", requests: 1, window: 10m, over: { route: page } }\n',
   )

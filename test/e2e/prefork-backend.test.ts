@@ -41,7 +41,7 @@ const drawn = fc.record({
   ),
 })
 
-test('no request has to wait for a prefork backend to close idle connections', async () => {
+test('requests do not wait until a prefork backend closes idle connections', async () => {
   await fc.assert(
     fc.asyncProperty(drawn, async ({ workers, servers, connections, requests }) => {
       const backends = await Promise.all(

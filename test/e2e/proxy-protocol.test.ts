@@ -187,7 +187,7 @@ test('the PROXY header comes before TLS, and holds for all requests of an HTTP/2
   }
 })
 
-test('one port of a proxy may be in use for two addresses of the gateway', async () => {
+test('a proxy may use one port for two addresses of the gateway', async () => {
   const everywhere = await startHosted({
     UPSTREAM_URL: backend.url,
     HOST: '0.0.0.0',

@@ -97,7 +97,7 @@ test.each([
   for (const name of named) expect(name).toBe(isThere ? id : undefined)
 })
 
-test('a line has no counter where the client is its address, whatever the kind of the key', async () => {
+test('a refusal line has no hashed key if the client counts by address, by any kind of key', async () => {
   const gateway = await startWith()
   for (let sent = 0; sent < 2; sent++) await gateway.send('GET', '/either')
   for (let sent = 0; sent < 2; sent++)
@@ -157,7 +157,7 @@ test('lines of a flood are suppressed and counted', async () => {
   )
 })
 
-test('with access lines for all requests, refused ones have no further line', async () => {
+test('with access lines for all requests, refused ones have no refusal line', async () => {
   const gateway = await startWith({ ACCESS_LOG: '1' })
   for (let sent = 0; sent < 2; sent++) await gateway.send('POST', '/login')
   await gateway.waitForLine(/"refusedBy":"login"/)

@@ -79,7 +79,7 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('over %s', (version) => {
     expect(reply.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  test('the page to a browser', async () => {
+  test('a browser gets the page', async () => {
     const reply = await refused('/plain', browser)
     expect(reply).toMatchObject({
       status: 503,
@@ -88,7 +88,7 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('over %s', (version) => {
     expect(utf8(reply)).toBe(page)
   })
 
-  test('a rule with its own has nothing of the other', async () => {
+  test('a rule with a refusal of its own ignores the common one', async () => {
     const reply = await refused('/text', browser)
     expect(reply).toMatchObject({
       status: 429,

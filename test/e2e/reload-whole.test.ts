@@ -26,7 +26,7 @@ function tablesOf(policies: unknown): string[] {
 }
 
 test.each([{ workers: '1' }, { workers: '2' }])(
-  'each request is under one table as a whole, WORKERS=$workers',
+  'each request is decided by one table, before or after a reload, WORKERS=$workers',
   async ({ workers }) => {
     const backend = await startBackend()
     const file = writeConfigFile(table(0))

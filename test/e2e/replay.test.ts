@@ -126,7 +126,7 @@ describe('fixed windows', () => {
     )
   })
 
-  test('are the same from standard input', async () => {
+  test('standard input gives the same result as a file', async () => {
     const { args, env } = commandOf('proxy/cli/main.ts')
     const child = spawn(process.execPath, [...args, 'replay', '-', '--json'], {
       cwd: directoryWith(table),
@@ -158,7 +158,7 @@ test('sliding windows, buckets and several rules refuse as they do in a gateway'
   expect(report.requests.refused).toBe(100 + 96)
 })
 
-test('only responses with countStatus count, and requests in flight as long as they took', async () => {
+test('only responses with countStatus count, and requests in flight count for their logged duration', async () => {
   const yaml = `limits:
   - { name: failed, match: POST /login, requests: 3, window: 1h, countStatus: 401 }
   - { name: slow, match: GET /slow, concurrency: 2 }
@@ -386,7 +386,7 @@ describe('--html', () => {
     expect(await pageOf(table, `${line(0, '192.0.2.1', 'GET /other')}\n`)).toContain('It counts no request.')
   })
 
-  test('is one of two forms', async () => {
+  test('--html and --json cannot be combined', async () => {
     const { status, stderr } = await runHosted(['replay', '--html', '--json', 'a.log'])
     expect(status).toBe(2)
     expect(stderr).toContain('--json')

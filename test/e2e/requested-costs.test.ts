@@ -283,7 +283,7 @@ describe('over HTTP/1.1', () => {
     expect(await usedBy(gateway, from)).toBe(900)
   })
 
-  test('a connection goes on after a refused request, whatever of its body has come', async () => {
+  test('a refused request does not end its connection, however much of its body has come', async () => {
     const from = newClient()
     const client = await talk(gateway.port, from)
     const head = 'POST /chat HTTP/1.1\r\nHost: a\r\n'
@@ -365,7 +365,7 @@ describe('over HTTP/1.1', () => {
     client.socket.destroy()
   })
 
-  test('no body is held in the end, and no request caused an exception', async () => {
+  test('no body stays in memory, and no request caused an exception', async () => {
     await eventually('no byte is held', async () => expect(await heldBytes(gateway)).toBe(0))
     const { body } = await send(gateway.adminPort, 'GET', '/metrics')
     expect(parseExposition(body).value('sluice_uncaught_errors_total', { place: 'request' })).toBe(0)

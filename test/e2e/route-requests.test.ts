@@ -126,7 +126,7 @@ test('a changed header takes effect at the next reload, and no connection is ope
   expect(backend.seen.map((request) => fieldLines(request, 'x-a'))).toEqual([['one'], ['two']])
 })
 
-test('the X-Forwarded-Prefix of a trusted proxy comes before it; that of a client is ignored', async () => {
+test("a trusted proxy's X-Forwarded-Prefix comes before the removed prefix; a client's is ignored", async () => {
   const backend = await startBackend()
   const yaml = `routes: [{ name: r, paths: [/app/*], upstream: ${backend.url}, stripPrefix: true }]`
   const ask = async (env: Record<string, string>): Promise<string[]> => {
@@ -142,7 +142,7 @@ test('the X-Forwarded-Prefix of a trusted proxy comes before it; that of a clien
  * The rule limits /v1/login to one request, and the backend of /v1/* knows it as /login. Each spelling that could reach it there is
  * counted by the rule, or refused before the backend has seen it.
  */
-test('no spelling of a path avoids its limit', async () => {
+test('every spelling of a path counts against its limit', async () => {
   const backend = await startBackend()
   const gateway =
     await start(`routes: [{ name: r, paths: [/v1/*], upstream: ${backend.url}, stripPrefix: true }]

@@ -107,7 +107,7 @@ test('a server that has more to do gets less', async () => {
   await Promise.all(background)
 })
 
-test('with one of three dead no request fails', async () => {
+test('no request fails if one of three servers is dead', async () => {
   const [a, b] = await Promise.all([named('a'), named('b')])
   const gateway = await start(
     `routes: [{ name: r, upstream: [${a.url}, 'http://127.0.0.1:${CLOSED_PORT}', ${b.url}], balance: round-robin }]`,
@@ -117,7 +117,7 @@ test('with one of three dead no request fails', async () => {
   expect(posted.status).toBe(200)
 })
 
-test('with one of three hung no idempotent request fails, and others hardly wait', async () => {
+test('no idempotent request fails if one of three servers hangs, and others hardly wait', async () => {
   const [a, b] = await Promise.all([named('a'), named('b')])
   const hung = await startRawBackend((socket) => void socket.resume())
   const gateway = await start(

@@ -70,7 +70,7 @@ describe.each(places)('counted in %s', (place) => {
     ))
   })
 
-  test('of 200 parallel wrong passwords five reach the backend; right ones all do', async () => {
+  test('five of 200 parallel wrong passwords reach the backend; right ones all do', async () => {
     let wrong = 0
     answers.set('/login', (request, response) => {
       const isRight = request.headers['x-password'] === 'right'

@@ -97,7 +97,7 @@ describe('by default', () => {
   })
 })
 
-test('with NODE_OPTIONS=--tls-min-v1.3 there is TLS 1.3 alone', async () => {
+test('with NODE_OPTIONS=--tls-min-v1.3 only TLS 1.3 is offered', async () => {
   const settings = { NODE_OPTIONS: '--tls-min-v1.3', ...rsaSettings }
   const { port } = await startHosted({ UPSTREAM_URL: backendUrl, ...settings })
   expect(await agreeWithOpenssl(port)).toMatch(/^TLSv1\.3 /)

@@ -162,7 +162,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
   })
 })
 
-test('without a key set no token counts, until there is one', async () => {
+test('without a key set no token counts; once it can be loaded, tokens do', async () => {
   let isThere = false
   const issuer = await startBackend((_request, response) => {
     if (isThere) response.end(keySet)

@@ -142,7 +142,7 @@ describe('the lines', () => {
     expect(lines.filter((line) => line.includes('202e'))).toHaveLength(4)
   })
 
-  test('have no rate over a restart', () => {
+  test('no rate is shown over a restart of the gateway', () => {
     const { requests, rules } = makeSnapshot('http://a', event(5, []), readCounts(event(100, [])))
     expect([requests, rules[0]?.refused]).toEqual([null, 0])
   })

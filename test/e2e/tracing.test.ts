@@ -225,7 +225,7 @@ test('an unavailable collector is logged once, and changes nothing else', async 
   expect((await gateway.send('GET', '/untold')).status).toBe(200)
 })
 
-test('without a collector the context of the client is passed on as it is', async () => {
+test("without a collector the client's trace context is passed on unchanged", async () => {
   const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const headers = { traceparent: `00-${traceId('9')}-${spanId}-01`, tracestate: 'vendor=1' }
   expect((await gateway.send('GET', '/plain', { headers })).status).toBe(200)

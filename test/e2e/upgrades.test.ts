@@ -99,7 +99,7 @@ describe.each([
     expect(await readToEnd(client)).toBe('output after the end of the input')
   })
 
-  test('goes on for the client when the backend has ended its direction', async () => {
+  test('the client can still send after the backend has ended its direction', async () => {
     const { backend, next } = await startBackend(body.length)
     const gateway = await start(backend.url)
     const client = begin(gateway.port, handshake(protocol, body, method))
@@ -163,7 +163,7 @@ test.each([
   expect(heads[0]).not.toMatch(/upgrade/i)
 })
 
-test('none is passed on by default', async () => {
+test('no upgrade is passed on by default', async () => {
   const { backend, heads } = await startBackend(
     0,
     () => 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok',
@@ -196,7 +196,7 @@ test('an idle tunnel ends, and the gateway adds no bytes to it', async () => {
   )
 })
 
-test('rules count it as any request', async () => {
+test('an upgrade counts under rules like any request', async () => {
   const { backend } = await startBackend(0)
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, UPGRADE_PROTOCOLS: 'tcp' })
   const statuses = []

@@ -56,7 +56,7 @@ test('handshakes count against the rules', async () => {
   expect(backend.paths).toHaveLength(100)
 })
 
-test('a refusal by the backend is passed on as it is', async () => {
+test("the backend's refusal of a WebSocket is passed on unchanged", async () => {
   const backend = await startRawBackend((socket) => {
     socket.once('data', () =>
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nX-Why: no\r\n\r\nno way'),
@@ -95,7 +95,7 @@ test.each([
   await gateway.waitForLine(/unexpected 101 Switching Protocols, or invalid/)
 })
 
-test('another version gets a 426 with the supported one', async () => {
+test('a handshake with another WebSocket version gets a 426 with the supported one', async () => {
   const backend = await startEcho()
   const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const answer = await sendRaw(gateway.port, `${handshake.replace('13', '8')}\r\n`)
@@ -117,7 +117,7 @@ test.each([
   expect(backend.paths).toHaveLength(0)
 })
 
-test('another upgrade is not taken up: the request is served without it', async () => {
+test('an upgrade to another protocol is ignored: the request is served without it', async () => {
   const backend = await startRawBackend((socket) => {
     socket.once('data', (chunk) => {
       const offered = /upgrade/i.test(chunk.toString())

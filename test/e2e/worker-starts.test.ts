@@ -28,7 +28,7 @@ test('a gateway starts although a worker is killed before it listens', async () 
   expect(await gateway.stop()).toBe(0)
 })
 
-test('of several workers one warns of an expired certificate, and the one that takes its place too', async () => {
+test('one of several workers warns of an expired certificate, and its replacement does too', async () => {
   const inACentury = 'data:text/javascript,Date.now=(now=>()=>now()+4e12)(Date.now)'
   const gateway = spawnGateway({ WORKERS: '3', ...tlsSettings(), NODE_OPTIONS: `--import=${inACentury}` })
   await gateway.waitForLine(/"msg":"listening"/)

@@ -40,11 +40,14 @@ const broken: readonly [string, (url: string) => Replica, readonly Fault[], RegE
   ],
 ]
 
-test.concurrent.for(broken)('a limiter that %s is found', async ([, start, faults, wrong], { expect }) => {
-  const found: string[] = []
-  for (let seed = 1; found.length === 0 && seed <= ATTEMPTS; seed++) {
-    const { violations } = await playHistory(seed, start, () => [...faults])
-    found.push(...violations.filter((violation) => wrong.test(violation)))
-  }
-  expect(found).not.toEqual([])
-})
+test.concurrent.for(broken)(
+  'the judge finds a limiter that %s',
+  async ([, start, faults, wrong], { expect }) => {
+    const found: string[] = []
+    for (let seed = 1; found.length === 0 && seed <= ATTEMPTS; seed++) {
+      const { violations } = await playHistory(seed, start, () => [...faults])
+      found.push(...violations.filter((violation) => wrong.test(violation)))
+    }
+    expect(found).not.toEqual([])
+  },
+)

@@ -75,11 +75,14 @@ const broken: readonly [string, (url: string) => Replica, RegExp][] = [
 /** On a machine that is busy with other things the bounds are wider, and more attempts are needed. */
 const ATTEMPTS = 60
 
-test.concurrent.for(broken)('a limiter that %s is found', async ([, startIt, wrong], { expect }) => {
-  const found: string[] = []
-  for (let seed = 1; found.length === 0 && seed <= ATTEMPTS; seed++) {
-    const { violations } = await playSettledHistory(seed, startIt, () => [])
-    found.push(...violations.filter((violation) => wrong.test(violation)))
-  }
-  expect(found).not.toEqual([])
-})
+test.concurrent.for(broken)(
+  'the judge finds a limiter that %s, with settled costs',
+  async ([, startIt, wrong], { expect }) => {
+    const found: string[] = []
+    for (let seed = 1; found.length === 0 && seed <= ATTEMPTS; seed++) {
+      const { violations } = await playSettledHistory(seed, startIt, () => [])
+      found.push(...violations.filter((violation) => wrong.test(violation)))
+    }
+    expect(found).not.toEqual([])
+  },
+)

@@ -67,7 +67,7 @@ const ids = ({ entries }: Pick<Replica, 'entries'>): string[] =>
     .map(({ id }) => id)
     .toSorted()
 
-test('another replica learns of a change, and reads earlier entries when it starts', async () => {
+test('a change by one replica reaches another, which reads earlier entries when it starts', async () => {
   const { first, second, redis } = await openReplicas()
   const entry: ClientEntry = { kind: 'override', policy: 'api', partitionKey: 'h:x', requests: 7, label: 'A' }
   expect(await first.store.put(ban('192.0.2.1'), 60_000)).toBe('done')
@@ -315,7 +315,7 @@ test.each([
   }
 })
 
-test('a ban under all rules is of a value where it stands, not of the same value elsewhere', () => {
+test('a ban under all rules is for a value of one part of the request, not for the same value elsewhere', () => {
   const policy = (name: string, key: string): Policy => {
     const [rule] = loadWithFile(
       `limits: [{ name: ${name}, match: '* /:tenant/*', key: '${key}', requests: 1, window: 1m }]`,

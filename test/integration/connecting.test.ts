@@ -21,7 +21,7 @@ const login = makePolicy('login', 5, 60_000, { countStatus: [{ first: 401, last:
 test.for([
   ['INFO', 'is renamed away', ['--rename-command', 'INFO', '']],
   ['INFO', 'has another name', ['--rename-command', 'INFO', 'about']],
-] as const)('counts in a Redis whose %s %s', async ([, , args]) => {
+] as const)('the gateway counts in a Redis whose %s %s', async ([, , args]) => {
   const server = await startRedisServer({ args })
   const limiter = await openAnsweringLimiter(server.url)
   expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
@@ -31,7 +31,7 @@ test.for([
 test.for([
   ['fixed', login],
   ['sliding', makePolicy('mail', 5, 60_000, { algorithm: 'sliding' })],
-] as const)('has the script of %s decisions in the server before the first of them', async ([, policy]) => {
+] as const)('the server has the script of %s decisions before the first of them', async ([, policy]) => {
   const server = await startRedisServer()
   const operator = openRedis(server.url)
   const monitor = await operator.monitor()
@@ -54,7 +54,7 @@ test.for([
 test.for([
   ['no other node has met', [], 0],
   ['tells no address', ['--cluster-preferred-endpoint-type', 'unknown-endpoint'], 7.0],
-] as const)('counts in a cluster of one node that %s', async ([, args, since], { skip }) => {
+] as const)('the gateway counts in a cluster of one node that %s', async ([, args, since], { skip }) => {
   if (!isSince(since)) skip('the option is of a later version')
   const bus = isSince(7.0) ? ['--cluster-port', String(await freePort())] : []
   const cluster = ['--cluster-enabled', 'yes', '--databases', '1', ...bus, ...args]

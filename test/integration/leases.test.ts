@@ -133,7 +133,7 @@ test.for([fixed, monthly])(
   },
 )
 
-test('units that nobody uses are given back', async () => {
+test('unused leased units are given back', async () => {
   const { limiters, operations } = closeAfterTest(await startReplicas(await freshRedis(), 2))
   const charges = chargeAll(newClient(), [fixed])
   const isBusy = watchForWaiting()
@@ -159,7 +159,7 @@ test('a gateway that stops returns its leased units at once', async () => {
   await eventually('it is given back', async () => expect(await used()).toBe(countAllowed(decisions)))
 })
 
-test('another table gives all units back', async () => {
+test('a changed table gives all leased units back', async () => {
   const url = await freshRedis()
   const limiter = await openAnsweringLimiter(url)
   const charges = chargeAll(newClient(), [{ ...fixed, lease: 1000 }])
@@ -181,7 +181,7 @@ test('units on lease at a reset do not add to the quota', async () => {
   expect(allowed).toBeGreaterThan(0)
 })
 
-test('all rules of a request count it, or none: where another refuses, units are put back', async () => {
+test('all rules of a request count it, or none: if one refuses, leased units are put back', async () => {
   const { limiters, operations } = closeAfterTest(await startReplicas(await freshRedis(), 2))
   const strict = makePolicy('strict', 200, HOUR_MS)
   const charges = chargeAll(newClient(), [fixed, strict, { ...monthly, lease: 50 }])

@@ -40,7 +40,7 @@ test.for([
   'volatile-lru',
   'volatile-ttl',
   'volatile-random',
-] as const)('says once whether counters can be evicted: %s', async (policy) => {
+] as const)('the log says once whether counters can be evicted: %s', async (policy) => {
   const { operator, look, messages } = await startWatched({
     args: ['--maxmemory', '100mb', '--maxmemory-policy', policy],
   })
@@ -53,7 +53,7 @@ test.for([
   expect(messages()).toHaveLength(policy === 'noeviction' ? 1 : 2)
 })
 
-test('has nothing to say where memory has no bound', async () => {
+test('the log has no line about evictions if Redis has no memory limit', async () => {
   const { look, messages } = await startWatched({
     args: ['--maxmemory', '0', '--maxmemory-policy', 'allkeys-lru'],
   })
@@ -61,7 +61,7 @@ test('has nothing to say where memory has no bound', async () => {
   expect(messages()).toEqual([])
 })
 
-test('says that keys were evicted, and how many', async () => {
+test('the log says that keys were evicted, and how many', async () => {
   const { operator, look, messages, telemetry } = await startWatched({
     args: ['--maxmemory', '3mb', '--maxmemory-policy', 'allkeys-random'],
   })
@@ -73,7 +73,7 @@ test('says that keys were evicted, and how many', async () => {
   expect(messages().filter((message) => evicted.test(message))).toHaveLength(1)
 })
 
-test('says that Redis was flushed, by every gateway once', async () => {
+test('every gateway logs once that Redis was flushed', async () => {
   const { operator, open, look, messages } = await startWatched()
   const other = open()
   await eventually('the other is connected', () => other.redis.status === 'ready')
@@ -84,7 +84,7 @@ test('says that Redis was flushed, by every gateway once', async () => {
   expect(other.messages()).toEqual([lost])
 })
 
-test('says that Redis came back empty', async () => {
+test('the log says that Redis came back empty', async () => {
   const { server, redis, look, messages } = await startWatched()
   await server.stop()
   await eventually('it is away', () => redis.status !== 'ready')
@@ -97,7 +97,7 @@ test('says that Redis came back empty', async () => {
   })
 })
 
-test('has nothing to say where it has no right to look', async () => {
+test('the log has no line about lost counters if the gateway lacks the rights to look', async () => {
   const { server, operator } = await startWatched()
   await operator.acl('SETUSER', 'sluice', 'on', '>pw', '~sluice:*', '+@all', '-info', '-get')
   const redis = openRedis(server.url.replace('redis://', 'redis://sluice:pw@'))

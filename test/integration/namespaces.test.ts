@@ -14,7 +14,7 @@ const inFlight = makePolicy('in-flight', 5, LEASE_MS, { algorithm: 'concurrency'
 
 const openIn = (url: string, namespace?: string) => openAnsweringLimiter(url, undefined, namespace)
 
-test('gateways of different namespaces count apart, those of one together, and resets stay within one', async () => {
+test('gateways with different namespaces count apart, gateways with the same one together, and a reset stays within its namespace', async () => {
   const url = await freshRedis()
   const [shop, shopToo, blog, none] = await Promise.all([
     openIn(url, 'shop'),

@@ -20,7 +20,7 @@ test.for([
   ],
   ['an id of another form', 'ban:2 192.0.2.2', known.replace('.1"', '.2"')],
   ['another encoding', 'ban * 192.0.2.2', 'cbor:a163'],
-] as const)('is said once where a newer version has written %s', async ([, id, json]) => {
+] as const)('the log says once that a newer version has written %s', async ([, id, json]) => {
   const redis = openRedis(await freshRedis())
   const endsAt = wallClockMs() + 3_600_000
   await redis.hset('sluice:1:{clients}', 'ban * 192.0.2.1', `${endsAt} ${known}`, id, `${endsAt} ${json}`)

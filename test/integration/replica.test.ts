@@ -43,7 +43,7 @@ function collectWarnings(): readonly string[] {
   return names
 }
 
-test('leaves a server that has become a replica for the new master, when its address leads there at last', async () => {
+test('the gateway leaves a server that has become a replica once its address leads to the new master', async () => {
   const warnings = collectWarnings()
   const [old, next] = await Promise.all([startRedisServer(), startRedisServer()])
   const operators = [openRedis(old.url), openRedis(next.url)] as const

@@ -171,7 +171,7 @@ test.runIf(isSince(6.2))('a connection that is not logged in any more is given u
 test.each([
   ['is no URL', 'sluice:pass/word@', 'the file does not contain a Redis URL'],
   ['names another Redis', 'redis://sluice:pass%2Fword@192.0.2.1', 'another Redis needs a restart'],
-])('a file that %s leaves the login as it was, and the log says so once', async (_, text, reason) => {
+])('a file that %s does not change the login, and the log says so once', async (_, text, reason) => {
   const { gateway, place, urlFile } = await startWithLogin('one server')
   writeFileSync(urlFile, text)
   for (let i = 0; i < 2; i++) {

@@ -21,35 +21,40 @@ const login = makePolicy('login', 5, 60_000)
 
 const givenUp = 'Redis unavailable: circuit breaker open, applying onStoreError'
 
-test.for([2, 3, 8])('is not shared through a proxy before %i servers, and says why', async (count) => {
-  const servers = await Promise.all(Array.from({ length: count }, () => startRedisServer()))
-  const port = await startShardingProxy(servers.map((server) => server.port))
-  const limiter = openLimiter(`redis://127.0.0.1:${port}`)
-  await eventually('it is given up', () => limiter.telemetry.breaker.includes('open'))
-  expect(limiter.logLines.filter(({ msg }) => msg === givenUp)).toMatchObject([
-    { reason: expect.stringMatching(/^a proxy at this address distributes keys.*redis\+cluster/) as string },
-  ])
-  // As without Redis: exactly the quota here, for each client of many that come together.
-  const clients = Array.from({ length: 40 }, newClient)
-  const decisions = await Promise.all(
-    clients.flatMap((client) =>
-      Array.from({ length: 20 }, async () => limiter.decide(chargeAll(client, [login]))),
-    ),
-  )
-  expect(countAllowed(decisions)).toBe(40 * login.quota)
-  // It stays given up.
-  await eventually('it has been looked at again', async () => {
-    const looked = await Promise.all(
-      servers.map(async (server) =>
-        /cmdstat_eval:calls=(\d+)/.exec(await openRedis(server.url).info('commandstats')),
+test.for([2, 3, 8])(
+  'counters are not shared through a proxy before %i servers, and the log says why',
+  async (count) => {
+    const servers = await Promise.all(Array.from({ length: count }, () => startRedisServer()))
+    const port = await startShardingProxy(servers.map((server) => server.port))
+    const limiter = openLimiter(`redis://127.0.0.1:${port}`)
+    await eventually('it is given up', () => limiter.telemetry.breaker.includes('open'))
+    expect(limiter.logLines.filter(({ msg }) => msg === givenUp)).toMatchObject([
+      {
+        reason: expect.stringMatching(/^a proxy at this address distributes keys.*redis\+cluster/) as string,
+      },
+    ])
+    // As without Redis: exactly the quota here, for each client of many that come together.
+    const clients = Array.from({ length: 40 }, newClient)
+    const decisions = await Promise.all(
+      clients.flatMap((client) =>
+        Array.from({ length: 20 }, async () => limiter.decide(chargeAll(client, [login]))),
       ),
     )
-    expect(looked.reduce((sum, found) => sum + Number(found?.[1] ?? 0), 0)).toBeGreaterThan(12)
-  })
-  expect(limiter.telemetry.breaker).toEqual(['open'])
-})
+    expect(countAllowed(decisions)).toBe(40 * login.quota)
+    // It stays given up.
+    await eventually('it has been looked at again', async () => {
+      const looked = await Promise.all(
+        servers.map(async (server) =>
+          /cmdstat_eval:calls=(\d+)/.exec(await openRedis(server.url).info('commandstats')),
+        ),
+      )
+      expect(looked.reduce((sum, found) => sum + Number(found?.[1] ?? 0), 0)).toBeGreaterThan(12)
+    })
+    expect(limiter.telemetry.breaker).toEqual(['open'])
+  },
+)
 
-test('is not shared through a proxy that is slow at first either', async () => {
+test('counters are not shared through a proxy that is slow at first', async () => {
   const servers = await Promise.all([startRedisServer(), startRedisServer()])
   const port = await startShardingProxy(
     servers.map((server) => server.port),
@@ -62,7 +67,7 @@ test('is not shared through a proxy that is slow at first either', async () => {
   ])
 })
 
-test('is shared through a proxy before one server', async () => {
+test('counters are shared through a proxy before one server', async () => {
   const server = await startRedisServer()
   const port = await startShardingProxy([server.port])
   const limiter = openLimiter(`redis://127.0.0.1:${port}`)
@@ -79,7 +84,7 @@ test('is shared through a proxy before one server', async () => {
   )
 })
 
-test('says that a node of a cluster needs redis+cluster://', async () => {
+test('counters are not shared through a node of a cluster, and the log names redis+cluster://', async () => {
   const cluster = await startRedisCluster(2, 0)
   const limiter = openLimiter(`redis://127.0.0.1:${cluster.nodes[0]?.port}`)
   await eventually('it is given up', () => limiter.telemetry.breaker.includes('open'))

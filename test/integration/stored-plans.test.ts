@@ -216,7 +216,7 @@ test('a reservation of a bucket is given back at the rate of the plan', async ()
   )
 })
 
-test('of many plans in Redis the list has as many as asked for', async () => {
+test('the list of plans in Redis has as many as asked for', async () => {
   const redis = openRedis(server.url)
   await redis.flushall()
   const limiter = await openAnsweringLimiter(server.url)
@@ -229,7 +229,7 @@ test('of many plans in Redis the list has as many as asked for', async () => {
   )
 })
 
-test('the same value of another key has no plan', async () => {
+test('a plan of one key does not apply to the same value of another key', async () => {
   const redis = openRedis(server.url)
   const limiter = await openAnsweringLimiter(server.url)
   const client = newClient()

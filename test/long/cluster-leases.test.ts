@@ -16,7 +16,7 @@ import { closeAfterTest, openLimiter } from '../support/redis/redis-limiters.ts'
 
 const policy = makePolicy('api', 2000, 3_600_000, { lease: 'auto' })
 
-test('in a cluster gateways use up exactly the quota of each client, mostly without asking', async () => {
+test('gateways on a cluster use exactly the quota of each client, mostly without asking', async () => {
   const cluster = closeAfterTest(await startRedisCluster(3, 0))
   const limiters = await Promise.all(
     [1, 2].map(async (): Promise<RunningLimiter> => {

@@ -224,7 +224,7 @@ const leftIn = (explained: Explained) =>
   )
 
 test(
-  'for random requests, tables, bans and overrides, POST /api/explain says what the gateway does',
+  'for random requests, tables, bans and overrides, POST /api/explain predicts what the gateway does',
   { timeout: 3_600_000 },
   async () => {
     const seen = new Set<string>()

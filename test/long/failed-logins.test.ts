@@ -55,7 +55,7 @@ function countOf(statuses: readonly (number | undefined)[], status: number): num
   return statuses.filter((one) => one === status).length
 }
 
-test('of 200 parallel wrong guesses at each of three replicas five reach the backend, each time', async () => {
+test('five of 200 parallel wrong guesses at each of three replicas reach the backend, in each round', async () => {
   for (let round = 1; round <= rounds; round++) {
     const from = `127.1.0.${round}`
     const statuses = await Promise.all(
@@ -66,7 +66,7 @@ test('of 200 parallel wrong guesses at each of three replicas five reach the bac
   }
 })
 
-test('10,000 right guesses pass', async () => {
+test('10,000 right passwords pass', async () => {
   for (let index = 0; index < 10_000; index++) expect(await guess(index % 3, patient, 'right')).toBe(200)
 })
 

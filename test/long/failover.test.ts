@@ -156,7 +156,7 @@ test('after a failover no more wrong guesses pass than the new master had not co
   expect(wrong).toBeLessThanOrEqual(quota + forgotten)
 })
 
-test('the sentinels replace a master that hangs, one of them hangs as well', async () => {
+test('the sentinels replace a master that hangs while one of them hangs too', async () => {
   const trio = await startSentinelTrio()
   const [master] = trio.servers
   await expectToSurvive({

@@ -191,7 +191,7 @@ describe('where no connection is idle', () => {
   })
 })
 
-test('each connection of a trusted proxy counts as another client: a client with more than one loses one first', async () => {
+test('connections of a trusted proxy count as clients of their own: another client with more than one loses one first', async () => {
   const gateway = await startHouse({ MAX_CONNECTIONS: '6', TRUSTED_PROXIES: a })
   const proxy = await openConnections(4, gateway.port, a)
   const stranger = await openConnections(2, gateway.port, b)

@@ -27,7 +27,7 @@ test('SIGHUP to the whole group ends no worker, and is one reload', async () => 
   expect(gateway.process.output().match(/"trigger":"signal"/g)).toHaveLength(1)
 })
 
-test('the origin ignores it too', async () => {
+test('the origin ignores SIGHUP too', async () => {
   const origin = await startOrigin()
   origin.process.child.kill('SIGHUP')
   await origin.process.waitForLine(ignored)

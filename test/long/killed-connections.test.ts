@@ -8,7 +8,7 @@ const KILLS = 100
 const REQUESTS = 10_000
 const BETWEEN_KILLS = REQUESTS / KILLS
 
-test('with 100 killed connections to Redis, all admitted requests are counted, and besides at most those in flight', async () => {
+test('with 100 killed connections to Redis, all admitted requests are counted, plus at most those in flight', async () => {
   const stage = await openStage(startRedisLimiter, 1)
   await stage.settled()
   const policy = makePolicy('many', 1_000_000, 600_000)

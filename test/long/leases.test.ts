@@ -8,7 +8,7 @@ import { eventually } from '../support/wait/eventually.ts'
 
 const from = '127.0.0.7'
 
-test('requests in flight of a gateway that is killed count for 15 s more, those of a living one for as long as they last', async () => {
+test('requests in flight of a killed gateway count for another 15 s, those of a living one as long as they last', async () => {
   let arrived = 0
   const backend = await startBackend(() => void (arrived += 1))
   const env = {

@@ -92,7 +92,7 @@ async function expectExactElsewhere({ first, second, client, count }: Scene): Pr
   }
 }
 
-test('a hanging master concerns its own clients only, and gets once what they were admitted', async () => {
+test('a hanging master affects its own clients only, and later gets their admitted requests once', async () => {
   const scene = await openScene(0)
   const { first, second, failing, name, client, count } = scene
   await failing.signal('SIGSTOP')
@@ -161,7 +161,7 @@ test('a hanging master concerns its own clients only, and gets once what they we
   expect(told).toMatchObject([{ node: name }, { node: name }])
 })
 
-test('a master that was killed concerns its own clients only, and its successor gets what they were admitted', async () => {
+test('a killed master affects its own clients only, and its successor gets their admitted requests', async () => {
   const scene = await openScene(1)
   const { first, second, failing, name, client, count } = scene
   await failing.signal('SIGKILL')

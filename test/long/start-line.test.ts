@@ -29,7 +29,7 @@ test('without a file: the built-in table, counted in the process, on all interfa
   })
 })
 
-test('with a file: its path, its rules, and Redis without the password', async () => {
+test('the start line of a gateway with a file has its path, its rules, and Redis without the password', async () => {
   const cwd = makeTemporaryDirectory()
   writeFileSync(
     join(cwd, 'sluice.yaml'),

@@ -41,7 +41,7 @@ test.each(Object.keys(starts))('SIGTERM at any point of a start ends it: %s', as
   }
 })
 
-test('workers that are stopped as the first of them listens are not said to listen', async () => {
+test('workers that are stopped when the first of them listens are not logged as listening', async () => {
   for (let round = 0; round < 5; round++) {
     const gateway = spawnGateway({ WORKERS: '3' })
     await gateway.waitForLine(/"msg":"worker listening"/)

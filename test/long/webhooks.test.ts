@@ -111,7 +111,7 @@ test('a change of the webhooks needs a restart, and the log says so', async () =
   expect(body).toMatchObject({ restart: ['webhooks'] })
 })
 
-test('of two replicas on one Redis, the one that bans reports it', async () => {
+test('of two replicas on one Redis, only the one that made the ban reports it', async () => {
   const receiver = await startWebhookReceiver()
   const REDIS_URL = await freshRedis()
   const replicas = [await start(receiver, { REDIS_URL }), await start(receiver, { REDIS_URL })]

@@ -28,7 +28,7 @@ const paths = [
 const parts = paths.map((name): BodyPart => ({ kind: 'body', name, path: name.split('.') }))
 const together = new BodyNames(parts)
 
-test('a walk for many names finds of each what a walk for it alone finds', () => {
+test('a trie of many names finds for each what a trie of it alone finds', () => {
   const random = seededRandom(testSeed())
   let found = 0
   for (let run = 0; run < runs(2000); run++) {

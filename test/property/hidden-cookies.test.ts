@@ -44,7 +44,7 @@ const others = fc
   // What a lenient backend takes for the name is hidden, wherever it is.
   .filter((pair) => cookieValues(pair, name, 8).length === 0)
 
-test('other cookies stay as they were sent, byte for byte', () => {
+test('cookies that are not hidden stay byte for byte', () => {
   const pairs = fc.array(
     fc.oneof(
       others,

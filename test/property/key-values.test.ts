@@ -307,7 +307,7 @@ test('U+0085 around the name and the value of a cookie makes no other client', (
   expect(cookieValues('user=abc\x85', 'user', 8)).toContain('abc')
 })
 
-test('a plain value is one client', () => {
+test('a plain value counts as one client', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[G-Zg-z][A-Za-z0-9._~-]{0,19}$/), (value) => {
       expect(queryValues(`/x?a=1&user=${value}&b=2`, 'user', 8)).toEqual([value.toLowerCase()])

@@ -71,9 +71,13 @@ const defects: Readonly<Record<string, { readonly defect?: Defect; readonly keep
   'forgets units on lease at a reset': { keepsLeased: false },
 }
 
-test.for(Object.entries(defects))('a gateway that %s is found', { timeout: 120_000 }, async ([, broken]) => {
-  const found: string[] = []
-  for (let seed = 1; found.length === 0 && seed <= 40; seed++)
-    found.push(...(await playLeaseHistory(seed, broken)).violations)
-  expect(found).not.toEqual([])
-})
+test.for(Object.entries(defects))(
+  'the judge finds a gateway that %s',
+  { timeout: 120_000 },
+  async ([, broken]) => {
+    const found: string[] = []
+    for (let seed = 1; found.length === 0 && seed <= 40; seed++)
+      found.push(...(await playLeaseHistory(seed, broken)).violations)
+    expect(found).not.toEqual([])
+  },
+)

@@ -46,7 +46,7 @@ test('a plain word has no other spelling for any reader of values', () => {
 })
 
 test.each(['7', '1e3', 'a-1-2-3-4', 'deadbeefdeadbeefdeadbeefdeadbeef', 'ey.a.b', '', 'g'.repeat(40), 'é'])(
-  '%s is no plain word',
+  'the checker of wordings finds %s',
   (text) => {
     expect(isPlainWord(text)).toBe(false)
   },

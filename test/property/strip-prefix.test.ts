@@ -35,7 +35,7 @@ const loose = (path: string): string => {
 }
 
 test.each(Object.entries(pathReaders))(
-  'what %s reads in the rest, rules have read in the whole',
+  'rules have read, in the whole path, every reading of the rest by %s',
   (_, reader) => {
     const tried = runs(5000)
     let accepted = 0

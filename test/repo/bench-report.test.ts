@@ -33,7 +33,7 @@ test('a median is the middle, or between the two in the middle', () => {
   expect(median([])).toBeNaN()
 })
 
-test('ratios are of the same round, so a slow machine in one round changes none of them', () => {
+test('ratios compare measurements of the same round, so a slow machine in one round does not change them', () => {
   const ours = [10, 40, 11].map(sample)
   const theirs = [20, 80, 22].map(sample)
   expect(medianRatio(ours, theirs, ({ cpuUs }) => cpuUs)).toBe(0.5)

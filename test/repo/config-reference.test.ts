@@ -13,7 +13,7 @@ const examples = [...text.join('\n').matchAll(/```yaml\n([^]*?)```/g)].map(([, y
 const exampleFile = readFileSync(join(root, 'sluice.example.yaml'), 'utf8')
 const schemaText = readFileSync(join(root, 'sluice.schema.json'), 'utf8')
 
-describe('every example is one that the gateway takes', () => {
+describe('the gateway accepts every example in the docs', () => {
   test('there are examples', () => expect(examples.length).toBeGreaterThan(10))
 
   test.each(examples)('docs/configuration.md, backends.md, tutorial.md, how-to/: %s', (yaml) => {

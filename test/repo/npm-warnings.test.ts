@@ -9,7 +9,7 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 test.each([
   ['without the .npmrc of the repository npm warns', false],
   ['with it npm says nothing', true],
-])('of a package that wants another Node, %s', (_, isQuiet) => {
+])('npm warns of a package that needs another version of Node, %s', (_, isQuiet) => {
   const directory = makeTemporaryDirectory()
   mkdirSync(join(directory, 'picky'))
   const write = (path: string, content: object): void =>

@@ -23,7 +23,7 @@ function projectsOf(file: string): string[] {
     .map(({ test: { name } }) => name)
 }
 
-test('every test file is run by a project, and by one only of those of npm test', () => {
+test('a project runs every test file, and only one project of npm test does', () => {
   const counts = files.map((file) => {
     const names = projectsOf(file)
     return [

@@ -25,7 +25,7 @@ function noting() {
   return { done, reader, flushable }
 }
 
-test('all connections are read, then flushed, and those joined at the end of the turn come last', async () => {
+test('connections are all read, then flushed, and those that joined at the end of the turn come last', async () => {
   const { done, reader, flushable } = noting()
   joinAtEndOfTurn(flushable('joined'))
   flushAtEndOfTurn(flushable('written'))

@@ -118,7 +118,7 @@ describe('a backend ends at every byte of', () => {
   })
 })
 
-test('no connection is left open, and the gateway has caught no exception', async () => {
+test('no connection stays open, and the gateway has caught no exception', async () => {
   expect(gateway.process.child.exitCode).toBeNull()
   expect(backend.faults()).toEqual([])
   const readMetrics = async (): Promise<Exposition> => {

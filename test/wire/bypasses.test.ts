@@ -474,7 +474,7 @@ describeSpellings('another spelling of a path segment', (value) => post(`/by-pat
 ])
 
 test.each(['X-One', 'Authorization'])(
-  '%s in several lines is one value, for the count and for the backend',
+  '%s in several lines is forwarded and counted as one value',
   async (name) => {
     const from = freshAddress()
     const target = name === 'X-One' ? '/pair' : '/authorized'
@@ -520,6 +520,6 @@ test('pipelined requests are counted one by one, and only allowed ones reach the
   expect(backend.requestsFrom(from)).toHaveLength(1)
 })
 
-test('nothing that reached the backend can be read in two ways', () => {
+test('no request that reached the backend can be read in two ways', () => {
   expect(backend.faults()).toEqual([])
 })

@@ -71,7 +71,7 @@ async function allowedBy({ adminPort }: Ports): Promise<number> {
   return metrics.value('sluice_decisions_total', { policy: 'everything', outcome: 'allowed' })
 }
 
-test('whatever is sent, the backend sees requests in one form only, and no more than were decided on', async () => {
+test('whatever is sent, the backend sees requests in one form only, and no more than were counted', async () => {
   const { pid } = gateway.process.child
   await fc.assert(
     fc.asyncProperty(round, table, async (inputs, which) => {

@@ -124,7 +124,7 @@ test('a header that is named and decides nothing is removed', async () => {
   expect(backend.requestsFrom(from).map((request) => valuesOf(request, 'x-a'))).toEqual([[]])
 })
 
-test('a trailer of that name reaches nobody', async () => {
+test('a trailer named by Connection is not forwarded', async () => {
   for (const [name, value] of Object.entries(decisive)) {
     const from = freshAddress()
     const lines = ['Transfer-Encoding: chunked', 'TE: trailers', `Trailer: ${name}`]

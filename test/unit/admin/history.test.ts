@@ -47,7 +47,7 @@ function shown({ history }: Pick<ReturnType<typeof open>, 'history'>): object {
   )
 }
 
-test('counts go to the step in which they were made, of all processes together', async () => {
+test('counts of all processes go to the history step in which they were made', async () => {
   const opened = open()
   await opened.at(0, { api: { allowed: 2 } }, { api: { allowed: 1, refused: 4 } })
   await opened.at(0.9, { api: { allowed: 3 } }, { api: { allowed: 1, refused: 4 } })

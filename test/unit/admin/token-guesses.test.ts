@@ -4,7 +4,7 @@ import { createTokenGuesses } from '../../../proxy/admin/token-guesses.ts'
 
 const clock = createClock()
 
-test('from the eleventh wrong token within a minute on, a client is told to wait for a minute', async () => {
+test('after ten wrong tokens within a minute, a client is told to wait for a minute', async () => {
   const recordWrong = createTokenGuesses(() => clock.now())
   const waits = await Promise.all(Array.from({ length: 12 }, () => recordWrong('a')))
   expect(waits).toEqual([...Array.from({ length: 10 }, () => 0), 60, 60])
@@ -22,7 +22,7 @@ test('a further guess does not restart the wait', async () => {
   expect(await recordWrong('a')).toBe(29)
 })
 
-test('of more clients than are kept, the one that has not guessed for longest is forgotten', async () => {
+test('the client whose last wrong token is oldest is forgotten if there are too many', async () => {
   const recordWrong = createTokenGuesses(() => clock.now())
   for (const client of ['early', 'often']) {
     for (let guess = 0; guess < 11; guess++) await recordWrong(client)

@@ -45,7 +45,7 @@ const MAX_TURNS = 1e6
 const turns = [() => Promise.resolve(), () => new Promise<void>((resolve) => setImmediate(resolve))]
 
 test.each(['127.0.0.1', 'localhost'])(
-  'a gateway that is closed at any moment of its start says nothing of listening, and listens to nothing: HOST=%s',
+  'a gateway that is closed at any moment of its start does not log that it listens, and does not listen: HOST=%s',
   async (HOST) => {
     const endings = new Set<string>()
     for (

@@ -5,7 +5,7 @@ import type { HandlerOptions } from '../../../proxy/server/handler-options.ts'
 const socket = { remoteAddress: '192.0.2.1', remotePort: 1, localAddress: '192.0.2.2', localPort: 2 }
 
 test.each([true, false])(
-  "the listener for decisions asks its own connections, not those of the clients' listener, whether they are without a client: %s",
+  "the listener for decisions asks its own connections whether a client is named, not those of the clients' listener: %s",
   (isWithoutClient) => {
     const connectionsOf = (address: string, isWithout: boolean) => ({
       addressOf: () => address,

@@ -34,7 +34,7 @@ test('the first open breaker of the workers is reported, and the last that close
   expect(states()).toEqual(['open', 'closed', 'open'])
 })
 
-test('of a cluster the first open breaker of the workers is reported for each node, and the last that closes', () => {
+test('in a cluster, the first breaker that opens in a worker is reported for each node, and the last that closes', () => {
   const { told, workers, breaker } = start()
   breaker(0, 'open', 'a:1')
   breaker(1, 'open', 'b:1')
@@ -56,7 +56,7 @@ test('a worker that exits has no open breaker any more', () => {
   expect(states()).toEqual(['open', 'closed'])
 })
 
-test('other events are passed on as they are, and other messages are not', () => {
+test('other events of workers are passed on unchanged, and other messages are ignored', () => {
   const { told, workers } = start()
   const ban: WebhookEvent = { type: 'ban', by: 'rule', policy: 'login', forSeconds: 60 }
   workers[1].emit('message', { webhook: ban })

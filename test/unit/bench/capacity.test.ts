@@ -32,7 +32,7 @@ const small: SetUp = {
   seed: 1,
 }
 
-test('the simulation handles events by their times, and those of one time in the order of their arrival', () => {
+test('the simulation handles events by time, and simultaneous ones in order of arrival', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(20)), (times) => {
       const queue = new EventQueue<number>()
@@ -57,7 +57,7 @@ test('equal seeds simulate the same, others something else', () => {
   expect(simulate({ ...small, seed: 2 }, costs).decided).not.toBe(simulate(small, costs).decided)
 })
 
-test('a request that meets nobody takes a round trip, two turns of its gateway, and the time of Redis', () => {
+test('a request that does not queue takes a round trip, two turns of its gateway, and the time of Redis', () => {
   const { latency, redisUsADecision } = simulate(
     { ...small, gateways: 1, nodes: 1, decisionsPerSecond: 20, seconds: 20 },
     costs,
@@ -91,7 +91,7 @@ test('Redis is as busy as the commands that it gets, and each gateway as its req
   expect(gatewayBusy.mean * 4 * 5e6).toBeCloseTo(gatewayUs + commands * 10, 0)
 })
 
-test('the more decisions a Redis with little time gets, the more of them share a command', () => {
+test('the busier Redis is, the more decisions share a command', () => {
   const slow = { ...costs, redis: { ...costs.redis, commandUs: { ...costs.redis.commandUs, fixed: 500 } } }
   const few = simulate({ ...small, nodes: 1, decisionsPerSecond: 500 }, slow)
   const many = simulate({ ...small, nodes: 1, decisionsPerSecond: 20_000 }, slow)

@@ -12,7 +12,7 @@ function isRunning(pid: number): boolean {
   return /^[^Z]/.test(stdout.trim())
 }
 
-test('a server ends with what it has started, also outside of its process group', async () => {
+test('the processes that a server has started end with it, even outside of its process group', async () => {
   const port = await freePort()
   // As php-fpm beside nginx: with a session of its own, and the same output.
   const script = `setsid sh -c 'echo "started $$"; sleep 1000' & exec "$0" -e "$1"`

@@ -8,7 +8,7 @@ function wordsOf(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
 }
 
-test('has verbs', () => {
+test('the command line has verbs', () => {
   expect(program.commands.map((command) => command.name())).toContain('replay')
 })
 

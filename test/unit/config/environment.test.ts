@@ -246,7 +246,7 @@ describe('settings from the environment', () => {
     expect(load({ RATE_LIMIT_HEADERS: text }).settings.rateLimitHeaders).toEqual([])
   })
 
-  test('workers: auto is one a core', () => {
+  test('workers: auto starts one worker for each core', () => {
     expect(load({ WORKERS: 'auto' }).settings.workers).toBeGreaterThanOrEqual(1)
     expect(loadWithFile('workers: auto').settings.workers).toBe(load({ WORKERS: 'auto' }).settings.workers)
   })

@@ -41,7 +41,7 @@ test('a sliding window', () =>
     algorithm: 'sliding',
   }))
 
-test('an empty list is no limits', () => expect(rulesOf('limits: []')).toEqual([]))
+test('an empty list means no limits', () => expect(rulesOf('limits: []')).toEqual([]))
 
 test('a rule with only the required fields gets the defaults', () => {
   expect(ruleOf(`${login}, match: POST /login`)).toStrictEqual({

@@ -63,7 +63,7 @@ test.each(Object.entries(places))('%s is relative to the folder of the file', (_
   expect(paths.filter((path) => !path.startsWith(`"${folder}/x/`))).toEqual([])
 })
 
-test('in a variable it is relative to the working directory, beside a file that has others', () => {
+test('a relative path in a variable starts at the working directory, even beside a file with others', () => {
   const [cwd, folder] = [makeTemporaryDirectory(), makeTemporaryDirectory()]
   fill(cwd)
   fill(folder)

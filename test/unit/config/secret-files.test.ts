@@ -21,7 +21,7 @@ test('secrets come from files, by absolute and by relative paths', () => {
   expect(settings).toMatchObject({ adminToken: token, redisUrl: 'redis://:secret@127.0.0.1:6379' })
 })
 
-test('mistakes, without the secret', () => {
+test('mistakes in secret files are reported without the secret', () => {
   const cwd = makeTemporaryDirectory()
   writeFileSync(join(cwd, 'empty'), '\n')
   writeFileSync(join(cwd, 'short'), 'short')

@@ -36,7 +36,7 @@ test('the hash does not depend on the folder that files of addresses are in', ()
   expect(inFolder('/etc/sluice')).toBe(inFolder('/srv'))
 })
 
-test('the hash is that of the table as JSON, so that replicas of several versions have the same', () => {
+test('the hash of a table is that of its JSON, so that replicas of several versions agree', () => {
   const { settings } = loadWithFile(
     `denyList: [{ ip: 192.0.2.1 }]\nrefusal: { body: no, contentType: text/plain }\nlimits: [{ name: a, match: GET /a, requests: 1, window: 1m }]`,
     {},
@@ -61,7 +61,7 @@ test.each([
   ['REDIS_URL_FILE', 'redis://sluice:next@redis', []],
   ['REDIS_URL_FILE', 'redis://sluice:first@other', ['redisUrl']],
   ['REDIS_URL', 'redis://sluice:next@redis', ['redisUrl']],
-])('of what %s holds, only another Redis needs a restart: %s', (variable, next, restart) => {
+])('of the fields in %s, only another Redis needs a restart: %s', (variable, next, restart) => {
   const cwd = makeTemporaryDirectory()
   const load = (url: string) => {
     writeFileSync(join(cwd, 'url'), url)

@@ -244,7 +244,7 @@ test('a delay within which hardly any turn comes', () => {
   expect(rule('6s')).toBe('')
 })
 
-test('a route that no request takes', () => {
+test('a warning names a route that no request takes', () => {
   const routes = "routes:\n  - { name: page, upstream: 'http://x', onlyOver: true }\n"
   const rule = '  - { name: a, match: GET /a, requests: 1, window: 1m, over: { route: page } }'
   expect(warningsOf(`${routes}limits: []`)).toEqual([

@@ -93,7 +93,7 @@ describe('denied credentials in Authorization', () => {
     ['another line between', ['x', 'y', split(btoa('Alice:secret'))]],
     ['the other line twice', ['x', 'x', `Bearer ${token}`]],
     ['its usual spelling', ['Bearer other', `Bearer ${token}`]],
-  ])('they are refused in a line of their own, with %s', (_, values) => {
+  ])('denied credentials are refused in a line of their own, with %s', (_, values) => {
     const request = requestWith(...values.flatMap((value) => ['authorization', value]))
     expect(lists.denies(client('192.0.2.1'), request)).toBe(true)
   })
@@ -102,7 +102,7 @@ describe('denied credentials in Authorization', () => {
   test.each<[string, number, (i: number) => string]>([
     ['lines', 8, (i) => ','.repeat(i + 1)],
     ['tokens in several lines', 4, (i) => `${header}.${btoa(`{"sub":${i}}`)}.a`],
-  ])('so is a request with more %s than can be told', (_, most, value) => {
+  ])('a request with more %s than can be told apart is refused', (_, most, value) => {
     const isDenied = (count: number): boolean => {
       const lines = Array.from({ length: count }, (_, i) => ['authorization', value(i)])
       return lists.denies(client('192.0.2.1'), requestWith(...lines.flat()))
@@ -117,7 +117,7 @@ describe('denied credentials in Authorization', () => {
     `Basic ${btoa('Alice:secret2')}`,
     `Basic ${btoa('Alice2:secret')}`,
     '',
-  ])('%s is not', (value) => {
+  ])('%s is not refused', (value) => {
     expect(lists.denies(client('192.0.2.1'), requestWith('authorization', value))).toBe(false)
   })
 })

@@ -11,12 +11,12 @@ function state(policy: Policy, remaining: number, resetMs = 1000, exceeded = fal
   return { policy, remaining, resetMs, exceeded }
 }
 
-test('one state for each policy stays unchanged', () => {
+test('states of one client for each policy stay unchanged', () => {
   const states = [state(a, 1), state(b, 2)]
   expect(oneStateEach(states)).toBe(states)
 })
 
-test('of several clients under one policy, the one with the least quota left is reported', () => {
+test('the state with the least quota left is reported if a request counted for several clients under one policy', () => {
   const least = state(a, 1, 2000)
   const states = [state(b, 3), state(a, 2), state(a, 1), least, state(a, 4)]
   expect(oneStateEach(states)).toEqual([states[0], least])

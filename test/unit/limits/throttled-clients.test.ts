@@ -57,7 +57,7 @@ test('drops a client when its window ends, and counts from zero in the next', ()
   expect(clients.list(undefined, 10)).toMatchObject([{ refusals: 1 }])
 })
 
-test('keeps who asks often through any flood, within its bound', () => {
+test('the table keeps clients that ask often through any flood, within its bound', () => {
   const clients = create(100)
   for (let i = 0; i < 10_000; i++) {
     refuse(clients, `flood ${i}`)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createSystemLookup } from '../../../proxy/names/system-lookup.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
-test('one name at a time is looked up by getaddrinfo, whatever became of the one before', async () => {
+test('getaddrinfo looks up one name at a time, whatever the result of the one before', async () => {
   const running: { readonly name: string; readonly end: (addresses?: readonly string[]) => void }[] = []
   const lookUp = createSystemLookup(
     (name) =>

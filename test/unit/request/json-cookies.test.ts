@@ -41,7 +41,7 @@ test.each([
   expect(values(sent)).toContain(value)
 })
 
-test('a cookie that only begins as JSON counts as it is', () => {
+test('a cookie that only begins as JSON counts as its text', () => {
   fc.assert(
     fc.property(text, (sent) => {
       expect(values(`sid=J:${sent}`)).toEqual([...valuesOf(`J:${sent}`, { isQuoted: true, isNumber: false })])
@@ -52,7 +52,7 @@ test('a cookie that only begins as JSON counts as it is', () => {
   expect(values('sid=j:null')).toEqual(['j:null'])
 })
 
-test('each spelling of a cookie of JSON is parsed once, and few of them', () => {
+test('each spelling of a JSON cookie is parsed once, and only a few are', () => {
   const parse = vi.spyOn(JSON, 'parse')
   const seen = (cookies: string): number => {
     parse.mockClear()

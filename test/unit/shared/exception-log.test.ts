@@ -15,7 +15,7 @@ beforeEach(() => {
   return () => vi.useRealTimers()
 })
 
-test('of 250 exceptions in a second 100 are logged, and then how many were not', () => {
+test('100 of 250 exceptions in a second are logged, and then the number of the others', () => {
   const logException = createExceptionLog(log)
   for (let i = 0; i < 250; i++) logException({ err: new Error('a bug') }, 'exception')
   expect(lines).toHaveLength(100)

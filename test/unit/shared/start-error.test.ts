@@ -24,7 +24,7 @@ test.each([
   expect(nameListenSetting(failed(properties), settings, '192.0.2.1').message).toBe(message)
 })
 
-test('an error that no setting is to blame for stays as it is', () => {
+test('an error that no setting has caused is unchanged', () => {
   const error = failed({ code: 'EMFILE', address: '127.0.0.1', port: 80 })
   expect(nameListenSetting(error, settings, undefined)).toBe(error)
 })

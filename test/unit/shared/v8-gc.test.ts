@@ -14,7 +14,7 @@ test('garbage is removed from the heap', () => {
   expect(garbage).toHaveLength(1)
 })
 
-test('young garbage is collected alone', () => {
+test('only young garbage is collected', () => {
   const used = (): number =>
     getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_used_size ?? 0
   collectYoungGarbage()

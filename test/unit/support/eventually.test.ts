@@ -17,7 +17,7 @@ test('resolves with the first answer that is neither false nor an error', async 
   expect(await eventually('seven', () => answers.shift()?.() ?? 0)).toBe(7)
 })
 
-test('counts an assertion that holds as the end', async () => {
+test('eventually counts an assertion that holds as the end', async () => {
   let asked = 0
   await eventually('asked three times', () => expect(++asked).toBe(3))
   await eventually('asked five times', async () => {
@@ -47,7 +47,7 @@ test('fails with the awaited event and the last observation', async () => {
   await expect(odd).rejects.toThrow("Last seen: Map(1) { 'a' => 1 }")
 })
 
-test('ends even if the probe never answers', async () => {
+test('eventually ends even if the probe never answers', async () => {
   const silent = new Promise<void>(() => undefined)
   await expect(eventually('an answer', () => silent, briefly)).rejects.toThrow(
     'Last seen: nothing, it has not answered once, and then no answer',
@@ -57,7 +57,7 @@ test('ends even if the probe never answers', async () => {
   await expect(falls).rejects.toThrow(/Last seen: false of .*, and then no answer$/)
 })
 
-test('takes no probe that may find nothing', async () => {
+test('eventually accepts no probe that may find nothing', async () => {
   const found = new Map([['a', 1]])
   // @ts-expect-error: an undefined would end the wait
   await eventually('b is there', () => found.get('b'))

@@ -77,13 +77,16 @@ test.for(Object.entries(closedByCheck))(
   },
 )
 
-test.for(Object.entries(closedHere))('%s that is left is named', async ([, { leave, named, close }]) => {
-  const before = listResources()
-  leave()
-  await expect(checkNothingLeft(before, 0)).rejects.toThrow(named)
-  close()
-  await checkNothingLeft(before)
-})
+test.for(Object.entries(closedHere))(
+  'the leak check names %s that is left',
+  async ([, { leave, named, close }]) => {
+    const before = listResources()
+    leave()
+    await expect(checkNothingLeft(before, 0)).rejects.toThrow(named)
+    close()
+    await checkNothingLeft(before)
+  },
+)
 
 test('resources that close soon are awaited, and earlier ones are not reported', async () => {
   const server = createServer().listen(0, '127.0.0.1')

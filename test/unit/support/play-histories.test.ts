@@ -13,7 +13,7 @@ test('each history is played once, from the first seed on', async () => {
   expect(played).toEqual(Array.from({ length: 20 }, (_, index) => 7 + index))
 })
 
-test('histories that violate the promise are told, whatever the others do', async () => {
+test('histories that violate the promise are reported, whatever the others do', async () => {
   const play = (seed: number) =>
     Promise.resolve({ ...kept(seed), violations: seed % 5 === 0 ? ['too many'] : [] })
   const failed = await playHistories({ firstSeed: 1, histories: 20, play })
@@ -31,6 +31,6 @@ test('a history that hangs is told by its seed, and the others are played', asyn
   expect(played).toHaveLength(12)
 })
 
-test('a test of histories may take longer than histories that take as long as each of them may', () => {
+test('the timeout of a test of histories is longer than all of its histories may take', () => {
   expect(timeLimitMs(500)).toBeGreaterThan((500 / 8) * 120_000)
 })

@@ -40,7 +40,7 @@ async function startClient(): Promise<Client> {
 const hears = (client: Client, text: string): Promise<void> =>
   eventually(`it hears ${text}`, () => client.heard === text)
 
-test('passes on both ways, and the end of each', async () => {
+test('the relay passes on both directions, and the end of each', async () => {
   const client = await startClient()
   client.socket.write('a')
   await hears(client, 'A')
@@ -115,7 +115,7 @@ test('forgets the current connections, and only those', async () => {
   expect([arrived, old.heard, old.ended]).toEqual(['ac', 'A', undefined])
 })
 
-test('trickles', async () => {
+test('the relay trickles', async () => {
   const client = await startClient()
   const pieces: string[] = []
   client.socket.on('data', (bytes) => pieces.push(bytes.toString()))

@@ -56,13 +56,13 @@ test('a request that limits in shadow would have refused names them', () => {
   expect(line).not.toHaveProperty('refusedBy')
 })
 
-test('addresses can be left out', () => {
+test('addresses can be left out of access lines', () => {
   const { text, line } = linesFor({}, false)
   expect(text).not.toContain('192.0.2.7')
   expect(line).not.toHaveProperty('client')
 })
 
-test('a line stays one line and of bounded length, whatever the path', () => {
+test('an access line stays one line and of bounded length, whatever the path', () => {
   const { text, line } = linesFor({ path: `/"},\n{"level":60,"msg":"forged"}\u2028${'a'.repeat(100_000)}` })
   expect(text.trimEnd()).not.toContain('\n')
   expect(text.length).toBeLessThan(1500)

@@ -60,7 +60,7 @@ test('a busy backend is logged at once, then every five seconds with the number 
   expect(lines).toEqual([busyLine(1, 'id 1')])
 })
 
-test('of a thousand failures of a kind one is logged at once, and the number of the others a second later', () => {
+test('one of a thousand failures of a kind is logged at once, and the number of the others a second later', () => {
   fail('reset', 1000)
   expect(lines.splice(0)).toEqual([resetLine(1, 'id 1')])
   vi.advanceTimersByTime(999)

@@ -32,7 +32,7 @@ test('the output of a step is kept, with its status', async () => {
   expect(readFileSync(log, 'utf8')).toBe('out\nerr\n')
 })
 
-test('neighbours of one group run at once, every other step alone and in its order', () => {
+test('steps of one group run at the same time, every other step alone and in its order', () => {
   const named = (name: string, group?: string): Step => step(name, { name, ...(group && { group }) })
   const steps = [named('a', 'lint'), named('b', 'lint'), named('c'), named('d'), named('e', 'lint')]
   expect(inGroups(steps).map((group) => group.map(({ name }) => name))).toEqual([
@@ -43,7 +43,7 @@ test('neighbours of one group run at once, every other step alone and in its ord
   ])
 })
 
-test('a step that does not run alone prints all that it has to say in one piece', async () => {
+test('a step that does not run alone prints its whole output in one piece', async () => {
   written.mockClear()
   await runStep(step('echo first; sleep 0.1; echo second'), results, false)
   expect(written.mock.calls.map(([piece]) => String(piece))).toEqual(['first\nsecond\n'])

@@ -18,7 +18,7 @@ function frameOf(bytes: number, masked: boolean, longer: boolean): Buffer {
   ])
 }
 
-test('is reached after each whole frame and nowhere between, in whatever pieces they pass', () => {
+test('a frame boundary follows each complete frame and is nowhere between, in whatever pieces the frames pass', () => {
   const frames = fc.array(
     fc
       .record({

@@ -100,7 +100,7 @@ describe('a body that is held back', () => {
   })
 })
 
-test('no clients can use up the memory for all, however many bodies they begin', async () => {
+test('clients together cannot exhaust the memory for held bodies, however many they begin', async () => {
   const memory = new HeldBodyMemory()
   const fill = async (client: string): Promise<number> => {
     for (let bodies = 0; ; bodies++) {

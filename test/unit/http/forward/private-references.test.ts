@@ -46,7 +46,7 @@ test.each([
   expect(privateReference('if', sent, namesFor('example.com'))).toBe(expected)
 })
 
-test('so many tags are read of all lines together, and a Destination after them', () => {
+test('a limited number of tags is read from all lines together, and a Destination after them', () => {
   const names = namesFor('example.com')
   const lines = Array.from({ length: 10 }, () => privateReference('if', '</dav/a> (<u>)', names))
   expect(lines.filter((line) => line === '</a> (<u>)')).toHaveLength(MAX_TAGS)

@@ -48,7 +48,7 @@ test('no buffered body is left when its client disconnects', () => {
   expect([body.bufferedBytes, readAhead.bufferedBytes]).toEqual([0, 0])
 })
 
-test('what the source keeps of the response is counted, and leaves room for less', () => {
+test('the bytes that the source keeps of a response are counted, and leave room for fewer further ones', () => {
   let pauses = 0
   const readAhead = { ...makeReadAhead(), perResponseBytes: 100_000 }
   const keeping = { ...source, pause: () => pauses++, maxWaitingBytes: 60_000, waitingBytes: 50_000 }

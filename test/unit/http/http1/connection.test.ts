@@ -183,7 +183,7 @@ test('a request of a connection that has closed in the same turn is not served',
   expect(served).toEqual([])
 })
 
-test('all requests that are here and unread when the gateway begins to stop are served', async () => {
+test('requests that are buffered and unread when the gateway begins to stop are all served', async () => {
   const { http1, accepted, served, received } = await serve()
   accepted.emit('data', Buffer.from(get('/1') + get('/2')))
   http1.closeAfterResponses()

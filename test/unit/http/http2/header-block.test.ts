@@ -69,7 +69,7 @@ test('blocks that are too large share 16 MiB, which each gives back when it is c
   expect(oversize.bytes).toBe(0)
 })
 
-test('where others take all the memory for large blocks, one of the usual length is still received', () => {
+test('while others take all the memory for large blocks, a block of usual length is still received', () => {
   const oversize = new OversizeMemory()
   while (oversize.take(1024));
   const block = new HeaderBlock(16 * 1024, oversize)

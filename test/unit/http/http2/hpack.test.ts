@@ -44,11 +44,11 @@ test.each([
   ['a text that ends in zeros', '41 81 00'],
   ['a text that ends in more than seven bits of padding', '41 83 1f ff ff'],
   ['a text with the end of text in it', '41 84 ff ff ff ff'],
-])('%s is an error', (_, block) => {
+])('the HPACK block %s is an error', (_, block) => {
   expect(() => new HpackDecoder(16_384).decode(bytes(block))).toThrow()
 })
 
-test('of a list over its limit the fields that fit are kept, and the next one is decoded', () => {
+test('fields of a list up to its limit are kept, and the next one is decoded', () => {
   const decoder = new HpackDecoder(100)
   const long = Buffer.concat([bytes('40 01 61 32'), Buffer.alloc(50, 'x')])
   expect(decoder.decode(long)).toEqual(['a', 'x'.repeat(50)])

@@ -8,7 +8,7 @@ const names = fc.constantFrom(
   ...['__proto__', 'constructor', 'toString'],
 )
 
-test('headers have every line, whatever the names are', () => {
+test('all header lines are kept, whatever their names are', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(names, fc.constantFrom('', '1', '2')), { maxLength: 8 }), (lines) => {
       const expected = new Map<string, string>()

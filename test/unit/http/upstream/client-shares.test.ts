@@ -29,7 +29,7 @@ test.each([
   },
 )
 
-test('whatever some clients hold, one that holds nothing gets a place', () => {
+test('a client that holds no place gets one, whatever others hold', () => {
   for (const greedy of [1, 2, 10, 50]) {
     const shares = new ClientShares(256, 3)
     fill(

@@ -52,7 +52,7 @@ class Exchange implements UpstreamExchange {
   onFailure(): void {}
 }
 
-test('a paused response keeps the bytes that it says, and not those of others that came with them', async () => {
+test('a paused response keeps its own bytes, and not those of others that came in the same read', async () => {
   const streams: ServerHttp2Stream[] = []
   const server = createServer()
   server.on('stream', (stream: ServerHttp2Stream) => {

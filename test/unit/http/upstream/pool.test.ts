@@ -42,7 +42,7 @@ function post(pool: UpstreamPool): Promise<string> {
 
 // The backend closes idle connections after a time that it does not announce. A request that it gets at the same moment is lost,
 // and only some may be sent again.
-test('no connection is used that is about as old as those that the backend has closed', async () => {
+test('no connection is used that is about as old as the ones that the backend has closed', async () => {
   const drawn = fc.record({
     keepAliveMs: fc.integer({ min: 50, max: 2_500 }),
     observed: fc.double({ min: 1, max: 1.2, noNaN: true }),

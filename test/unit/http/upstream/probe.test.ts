@@ -77,7 +77,7 @@ test('the certificate is verified as for requests: against the name in the URL, 
   )
 })
 
-test('ends when its time is over, at whatever point that is', async () => {
+test('a probe ends when its time is over, in any phase', async () => {
   const backend = await startBackend((_, response) => setTimeout(() => response.end(), 2))
   const probe = probeWith()
   const place: ServerPlace = { url: new URL(backend.url), address: undefined }

@@ -282,7 +282,7 @@ test('earlier heads on the same connection do not affect the next one', () => {
   )
 })
 
-test('no bytes make it throw anything but its own error', () => {
+test('the response parser throws only its own error, whatever the bytes', () => {
   const bit = fc.constantFrom(
     'HTTP/1.1 200 OK',
     '\r\n',

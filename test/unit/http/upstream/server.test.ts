@@ -20,7 +20,7 @@ test('three failures in a row eject a server for a second, unless it is the last
   expect([server.isAvailable(999), server.isAvailable(1_000)]).toEqual([false, true])
 })
 
-test('one request tries an ejected server, and another one only after that time again', () => {
+test('one request tries an ejected server, and another one only after the same time again', () => {
   const server = failed(3)
   server.begin(1_000)
   expect([server.isAvailable(1_000), server.isAvailable(2_000)]).toEqual([false, true])
@@ -28,7 +28,7 @@ test('one request tries an ejected server, and another one only after that time 
   expect(server.isAvailable(1_001)).toBe(true)
 })
 
-test('each time that it fails again it is ejected for twice as long, up to a minute', () => {
+test('each further failure ejects a server for twice as long, up to a minute', () => {
   const server = failed(3)
   let nowMs = 1_000
   for (const seconds of [2, 4, 8, 16, 32, 60, 60]) {

@@ -31,7 +31,7 @@ function makePool(size: number, ended: number) {
   return { pool, state }
 }
 
-test('to reclaim in passing reads a few slots, however many end later than known', () => {
+test('reclaiming in passing reads a few slots, however many end later than known', () => {
   const { pool, state } = makePool(20_000, 3)
   let calls = 0
   for (; pool.size > 20_000 - 3; calls++) {
@@ -50,7 +50,7 @@ test('before a slot is evicted, an ended one is found after hundreds that end la
   expect([pool.size, pool.evictions, pool.find(0, 'key 899')]).toEqual([900, 0, -1])
 })
 
-test('to evict a slot takes a bounded number of reads, and further evictions find the ended one', () => {
+test('evicting a slot takes a bounded number of reads, and further evictions find the ended one', () => {
   const { pool, state } = makePool(20_000, 1)
   for (let added = 0; pool.find(0, 'key 19999') !== -1; added++) {
     const before = state.reads

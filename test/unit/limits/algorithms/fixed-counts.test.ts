@@ -36,7 +36,7 @@ class NaivePool {
   }
 }
 
-test('counts as a plain list would, with any requests, at any times, in any room', () => {
+test('counters of fixed windows match a plain list, with any requests, at any times, in any room', () => {
   // Times with a fraction that differs from step to step, so that no two windows end in the same instant.
   const step = fc.record({
     table: fc.nat(2),
@@ -66,7 +66,7 @@ test('counts as a plain list would, with any requests, at any times, in any room
   )
 })
 
-test('keeps a count at the largest number that it can hold', () => {
+test('a count stays at the largest number that it can hold', () => {
   const counts = new WindowCounts({ maxKeys: 1, seed: 1 }, 'counters', fromFirstRequest)
   const charge = { policy: makePolicy('any', quota, 1000), partitionKey: 'a' }
   const reservation = { charge, units: 1, isLocal: true, ticket: 1000 }

@@ -6,7 +6,7 @@ const windowMs = 60_000
 const counting = algorithms.filter(({ rule }) => rule.ownField === undefined && !rule.isChosen)
 
 test.each(counting)(
-  'under $name a client with another quota has so many requests per window as written',
+  'under $name, a client with another quota has as many requests per window as written',
   ({ name, rule }) => {
     const written = { requests: 10, window: windowMs, burst: rule.takesBurst ? 30 : undefined }
     const policy = makePolicy('a', 10, windowMs, {

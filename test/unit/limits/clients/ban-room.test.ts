@@ -116,7 +116,7 @@ test('bans of keys that are made up under some rules end none of a rule that has
   }
 })
 
-test('where each of thousands of rules has a ban, a further one evicts no more than a hundredth of them', async () => {
+test('if each of thousands of rules has a ban, a further ban evicts no more than a hundredth of them', async () => {
   const table = createTable()
   const bans = 1.1 * MAX_RULE_BANS
   for (let i = 0; i < bans; i++) {
@@ -129,7 +129,7 @@ test('where each of thousands of rules has a ban, a further one evicts no more t
   expect(table.entries.leftMs(idOf({ ...banOf('h:1'), policy: `rule-${bans - MAX_RULE_BANS - 1}` }))).toBe(0)
 })
 
-test('in any sequence of bans, a new ban holds, operators lose none, and no evicted ban ends later than one that stays', async () => {
+test("in any sequence of bans, a new ban holds, operators' bans stay, and no evicted ban ends later than one that stays", async () => {
   const keys = fc.oneof(
     { weight: 7, arbitrary: fc.nat(2_000).map((network) => networkOf(1, network)) },
     fc.record({ site: fc.nat(2), network: fc.nat(50) }).map(({ site, network }) => networkOf(site, network)),

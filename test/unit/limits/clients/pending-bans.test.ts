@@ -22,7 +22,7 @@ test('bans are written for the time that they have left by the given clock, and 
   expect(await writeAll(bans)).toEqual([])
 })
 
-test('where there are too many bans, the ones that have ended by the given clock go first', async () => {
+test('if there are too many bans, the ones that have ended by the given clock are evicted first', async () => {
   let nowMs = 0
   const bans = new PendingBans(() => nowMs)
   bans.add(banOf('oldest'), 60_000)

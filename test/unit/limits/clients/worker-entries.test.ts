@@ -5,7 +5,7 @@ import { makePolicy, recordLog } from '../../../support/limiter/limiters.ts'
 const login = makePolicy('login', 5, 60_000)
 
 // What a worker sends to a primary process that is stopped stays in the worker's memory, and clients decide how much.
-test('a worker reports a refusal a second while its primary process does not read, and each when it does', () => {
+test('while its primary process does not read, a worker reports one refusal a second, and then each again', () => {
   let nowMs = 0
   let isRead = true
   let sent = 0

@@ -358,7 +358,7 @@ test.each<[condition: object, asked: Asked, expected: string]>([
   expect(both(condition, asked)).toBe(expected)
 })
 
-test('all conditions of when must hold, and one of unless is enough', () => {
+test('all conditions of when must hold, and one of unless is enough to skip the rule', () => {
   const when = [{ ip: '10.0.0.0/8' }, { host: 'a.example' }]
   expect(applies({ when }, { address: '10.0.0.1' })).toBe(true)
   expect(applies({ when }, { address: '10.0.0.1', host: 'b.example' })).toBe(false)
@@ -368,7 +368,7 @@ test('all conditions of when must hold, and one of unless is enough', () => {
   expect(applies({ when: when[0], unless: when[1] }, { address: '10.0.0.1', host: 'b.example' })).toBe(true)
 })
 
-test('the conditions of a rule are those of its overrides', () => {
+test('overrides have the conditions of their rule', () => {
   const rule = ruleWith({
     when: { host: 'a.example' },
     overrides: [{ clients: { ip: '192.0.2.1' }, requests: 2 }],

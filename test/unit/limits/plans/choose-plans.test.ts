@@ -37,7 +37,7 @@ test.each<[string, ReadClaims | undefined, string, number]>([
   expect(chosen).toEqual([[plan === 'none' || plan === 'unknown' ? undefined : plan, quota]])
 })
 
-test('only policies with plans change, and overrides for the client stay', () => {
+test("only policies with plans change, and a client's overrides stay", () => {
   const override = { ...api, quota: 3, override: 0 }
   const { read, chosen } = choose(tokens('pro'), [plain, override, api])
   expect(read).toEqual(['pro'])

@@ -26,7 +26,7 @@ test('a full table refuses another plan, and takes changes of those it has', asy
   expect(await table.list(1)).toEqual({ plans: [{ ...a, plan: 'free' }], isAll: false })
 })
 
-test('the same value of another key is another client', async () => {
+test('the same value of another key is another client for plans', async () => {
   const table = createMemoryPlans()
   const policyBy = (name: string, ...parts: SinglePart[]): Policy => ({ ...bucket, name, partition: parts })
   const signed = policyBy('signed', { kind: 'jwt', name: 'sub' })

@@ -31,7 +31,7 @@ test('the first route that matches is found, by host and path', () => {
   expect(find('/', 'example.org')).toBeUndefined()
 })
 
-test('a path is the resolved one, whatever its escapes, letter case and repeated slashes', () => {
+test('a path has its dot segments resolved, with any escapes, letter case and repeated slashes', () => {
   const find = findIn([{ paths: ['/admin/*'] }, {}])
   for (const spelling of ['//admin/x', '/a/../admin/x', '/%61dmin', '/ADMIN/x', '/admin//x;y'])
     expect(find(spelling), spelling).toBe(0)

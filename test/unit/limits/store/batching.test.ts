@@ -117,7 +117,7 @@ test('lets a full question wait for no answer', async () => {
   ])
 })
 
-test('does not send what nobody waits for any more, and says that it was not counted', async () => {
+test('a batch without waiting requests is not sent, and counts as not counted', async () => {
   const { decide, asked, heard } = createHarness(30, { maxUnanswered: 1 })
   let now = decide(chargeAll('a', [login]))
   await nextTurn()
@@ -135,7 +135,7 @@ test('does not send what nobody waits for any more, and says that it was not cou
   expect(await now).toMatchObject({ outcome: 'allowed' })
 })
 
-test('reads each decision from its own part of the reply', async () => {
+test('each decision is read from its own part of the reply', async () => {
   const { decide, asked, heard } = createHarness()
   const decisions = [decide(chargeAll('a', [login])), decide(chargeAll('b', [shadow, login, wide]))]
   await nextTurn()
@@ -155,7 +155,7 @@ test('reads each decision from its own part of the reply', async () => {
   expect(heard).toEqual(['b refused by login', 'answered'])
 })
 
-test('makes one broken counter the matter of its request only', async () => {
+test('a broken counter fails only its own request', async () => {
   const { decide, asked, heard } = createHarness()
   const decisions = [decide(chargeAll('a', [login, wide])), decide(chargeAll('b', [login]))]
   await nextTurn()
@@ -167,7 +167,7 @@ test('makes one broken counter the matter of its request only', async () => {
   expect(heard).toEqual(['broken login,wide: WRONGTYPE of it', 'answered'])
 })
 
-test('takes any other error inside a reply for one of the whole store', async () => {
+test('any other error inside a reply counts as one of the whole store', async () => {
   const { decide, asked, heard } = createHarness()
   const decision = decide(chargeAll('a', [login]))
   await nextTurn()
@@ -188,7 +188,7 @@ test('stops waiting at the deadline, and ignores later replies', async () => {
   expect(heard).toEqual(['failed: no answer in 20 ms'])
 })
 
-test('says whether a question that failed may have been counted', async () => {
+test('a failed question tells whether it may have been counted', async () => {
   const { decide, asked, heard } = createHarness()
   const decisions = [decide(chargeAll('a', [login]))]
   await nextTurn()

@@ -25,7 +25,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('opens after three failures in a row, and names the first of them', () => {
+test('the circuit breaker opens after three failures in a row, and names the first of them', () => {
   for (const reason of ['a', 'b']) breaker.failed(reason)
   breaker.succeeded()
   for (const reason of ['c', 'd']) breaker.failed(reason)
@@ -53,7 +53,7 @@ test('tries to recover at intervals, never twice at once, until it is closed', a
   expect(heard).toEqual(['opened: a', 'closed'])
 })
 
-test('begins to count failures anew once it was closed, and can be closed and opened again', () => {
+test('the circuit breaker counts failures anew after it was closed, and can be closed and opened again', () => {
   breaker.open('a')
   breaker.close()
   breaker.close()

@@ -49,7 +49,7 @@ test('tells of the border of a window of the calendar that has ended since', () 
   })
 })
 
-test('refuses a client until its window ends, not a millisecond longer, with the exact time left', () => {
+test('the cache refuses a client until its window ends, not a millisecond longer, with the exact time left', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   expect(cache.findRefusal(charges)).toBeUndefined()
@@ -64,7 +64,7 @@ test('refuses a client until its window ends, not a millisecond longer, with the
   expect(cache.findRefusal(charges)).toBeUndefined()
 })
 
-test('refuses only as long as it is certain, and reports the rest of the window', () => {
+test('the cache refuses only as long as it is certain, and reports the rest of the window', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   cache.record(charges, refusalOf(charges, login, 500), nowMs, 200)
@@ -74,7 +74,7 @@ test('refuses only as long as it is certain, and reports the rest of the window'
   expect(cache.findRefusal(charges)).toBeUndefined()
 })
 
-test('counts the time that the question was on its way against itself', () => {
+test('the cache subtracts the time that the question took', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   const askedAtMs = nowMs
@@ -86,7 +86,7 @@ test('counts the time that the question was on its way against itself', () => {
   expect(cache.findRefusal(charges)).toBeUndefined()
 })
 
-test('knows nothing of other clients, other policies, or other requests of the same client', () => {
+test('the cache does not refuse other clients, other policies, or other requests of the same client', () => {
   const cache = createCache(100)
   recordRefusal(cache, chargeAll('ip:1', [login]), login, 500)
   expect(cache.findRefusal(chargeAll('ip:2', [login]))).toBeUndefined()
@@ -130,7 +130,7 @@ test('a cached refusal has no state of another policy for another key', () => {
   })
 })
 
-test('does not take a client for another one that counts under the same policy', () => {
+test('the cache does not take a client for another one that counts under the same policy', () => {
   const cache = createCache(100)
   const chargesOf = (...keys: string[]): Charge[] =>
     keys.map((partitionKey) => ({ policy: login, partitionKey }))
@@ -142,7 +142,7 @@ test('does not take a client for another one that counts under the same policy',
   expect(cache.findRefusal(chargesOf('user:over', 'user:victim'))).toBeUndefined()
 })
 
-test('is bounded, and keeps the clients that were added last', () => {
+test('the cache is bounded, and keeps the clients that were added last', () => {
   const cache = createCache(100)
   for (let i = 0; i < 1_000; i++) {
     recordRefusal(
@@ -161,7 +161,7 @@ test('is bounded, and keeps the clients that were added last', () => {
   expect(cache.findRefusal(chargeAll('ip:0', [login]))).toBeUndefined()
 })
 
-test('counts no eviction if the dropped entry has ended', () => {
+test('the cache counts no eviction if the dropped entry has ended', () => {
   const cache = createCache(4)
   for (let i = 0; i < 40; i++) {
     recordRefusal(cache, chargeAll(`ip:${i}`, [login]), login, 10)
@@ -196,7 +196,7 @@ test('tells for a sliding window under the same refusal that one more request is
   })
 })
 
-test('takes no note of a refusal that was asked for before a client was forgotten: it may be older than the reset', () => {
+test('the cache ignores a refusal that was asked for before a client was forgotten: it may be older than the reset', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   const askedAtMs = nowMs

@@ -92,7 +92,7 @@ test('requests admitted without nodes are added once, in any order of outages an
   )
 })
 
-test('a node gets nothing of the requests that were admitted without another, and the last part is announced', async () => {
+test('a node does not get requests that were admitted without another one, and the last part is announced', async () => {
   const { pending, local, closed, nodeOf } = createScene()
   local.decidePendingSync(chargeAll('c0', policies))
   pending.add([nodeOf('c0')])

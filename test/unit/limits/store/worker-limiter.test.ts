@@ -9,7 +9,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 type Sent = { readonly id: number; readonly requests: readonly unknown[] }
 
 // What a worker sends to a primary process that is stopped stays in the worker's memory, and clients decide how much.
-test('sends a bounded number of messages to a primary process that does not answer, and continues when it answers', async () => {
+test('a worker sends a bounded number of messages to a primary process that does not answer, and continues when it answers', async () => {
   const sent: Sent[] = []
   const reasons = new Set<string>()
   let receive: (message: unknown) => void = () => undefined

@@ -29,7 +29,7 @@ test('places that are left are free again, and a rule without any takes no memor
   expect(countTaken(places, 'b', 9)).toBe(taken)
 })
 
-test('to ask for a place takes none, and says what taking one would', () => {
+test('asking for a place does not take it, and says whether it could be taken', () => {
   const places = new Places()
   expect(places.hasPlace('rule', 'a', 3, false)).toBe(true)
   expect(places.readUse().size).toBe(0)

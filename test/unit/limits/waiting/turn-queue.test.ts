@@ -65,7 +65,7 @@ test('when clients leave the queue, the others keep their order and get the turn
 })
 
 test.each([1, 2])(
-  'to leave the middle of a queue of 50,000 takes less than 100 us, with requests of %s costs',
+  'leaving the middle of a queue of 50,000 takes less than 100 us, with requests of %s costs',
   (kinds) => {
     const cost = (length: number): number => {
       const { queue } = open()

@@ -59,7 +59,7 @@ test.each([false, true])(
   },
 )
 
-test('a turn of one that has left becomes that of the next, and the last one is free', async () => {
+test('a client that disconnects gives its turn to the next one, and the last turn becomes free', async () => {
   const { ask, passed } = open()
   await ask('a', 'first')
   const turns = []
@@ -71,7 +71,7 @@ test('a turn of one that has left becomes that of the next, and the last one is 
   expect(passed).toEqual(['third at 100', 'fourth at 200', 'fifth at 300'])
 })
 
-test('however many leave, never more than one goes on in each interval', async () => {
+test('however many clients disconnect, never more than one request continues in each interval', async () => {
   const { ask, passed } = open()
   await ask('a', 'first')
   for (let round = 0; round < 30; round++) {
@@ -106,7 +106,7 @@ test('requests beyond the number that may wait are refused, and do not count', a
   expect((await ask('a', 'again')).decision.outcome).toBe('allowed')
 })
 
-test('where no place is left a request is refused under the policy of the table, but passes if it need not wait', async () => {
+test('without a free place a request is refused under the policy of the table, but passes if it need not wait', async () => {
   const { ask } = open()
   const tight = makePolicy('tight', 1, 100, {
     algorithm: 'token-bucket',
@@ -123,7 +123,7 @@ test('where no place is left a request is refused under the policy of the table,
   expect(asked[3]?.decision).toMatchObject({ refusedBy: tight, states: [{ policy: tight, exceeded: true }] })
 })
 
-test('under several rules a request waits for the longest, and leaves all of them', async () => {
+test('a request under several rules waits for the longest, and leaves the queues of all', async () => {
   const { ask, passed } = open()
   const slow = makePolicy('slow', 1, 300, { algorithm: 'token-bucket', over: { delayMs: 1000, waiting: 20 } })
   await ask('a', 'first', [paced, slow])

@@ -42,6 +42,6 @@ test('an entry that is neither an address nor a CIDR is named', () => {
   )
 })
 
-test('no address is in no ranges', () => {
+test('an empty list of ranges has no address', () => {
   expect(compileRanges([])(parseAddress('10.0.0.1') ?? [])).toBe(false)
 })

@@ -19,7 +19,7 @@ function ranges(...texts: string[]): AddressRange[] {
 
 const at = (text: string): IpAddress => parseAddress(text) ?? []
 
-test('has addresses and networks of both families, in any spelling', () => {
+test('a set has addresses and networks of both families, in any spelling', () => {
   const set = createAddressSet(ranges('203.0.113.7', '10.9.9.9/8', '2001:db8::/32', '::ffff:192.0.2.0/120'))
   for (const text of ['203.0.113.7', '::ffff:203.0.113.7', '10.0.0.1', '2001:DB8:1::1', '192.0.2.255'])
     expect(set.has(at(text)), text).toBe(true)
@@ -35,7 +35,7 @@ test('contains ranges that are wholly in one of its own', () => {
     for (const range of ranges(text)) expect(set.contains(range), text).toBe(false)
 })
 
-test('gives the same result as checking each range', () => {
+test('a set gives the same result as checking each range', () => {
   const group = fc.constantFrom(0, 1, 0x7fff, 0x8000, 0xffff)
   const address = fc.oneof(
     fc.array(group, { minLength: 8, maxLength: 8 }),

@@ -97,7 +97,7 @@ test('text of UTF-16 has no entry, and is not taken for one', () => {
   expect(read).toMatchObject({ bad: [{ line: 1 }, { line: 2 }] })
 })
 
-test('the line of an address is that of the first entry that has it', () => {
+test('the line reported for an address is that of the first entry with it', () => {
   const path = write('# 1\n192.0.2.0/24\n192.0.2.7\n2001:db8::/32\n')
   const lineOf = (address: string) => readList(path, parseAddress(address))
   expect(lineOf('192.0.2.7')).toMatchObject({ found: 2 })
@@ -105,9 +105,12 @@ test('the line of an address is that of the first entry that has it', () => {
   expect(lineOf('192.0.3.7')).not.toHaveProperty('found')
 })
 
-test.each(['0.0.0.0/0', '::/0', '::ffff:0:0/96', '255.1.2.3/0'])('%s is an entry of everybody', (line) => {
-  expect(readList(write(`192.0.2.1\n${line}\n`))).toMatchObject({ everybody: 2 })
-})
+test.each(['0.0.0.0/0', '::/0', '::ffff:0:0/96', '255.1.2.3/0'])(
+  '%s is an entry that covers everybody',
+  (line) => {
+    expect(readList(write(`192.0.2.1\n${line}\n`))).toMatchObject({ everybody: 2 })
+  },
+)
 
 test('the first network that matches no client behind NAT64 is found, which looks as if it did', () => {
   const lines = [

@@ -213,7 +213,7 @@ test.each([
     ]),
     ofB,
   ],
-])('each of two values that a backend may take counts: %s', (body, type) => {
+])('both of two values that a backend may take count: %s', (body, type) => {
   expect(counts(keysOf(body, type), 'a', 'b')).toEqual([1, 1, undefined])
 })
 
@@ -382,7 +382,7 @@ const legacyCharsets = fc.constantFrom(
   ...['windows-1251', 'Windows-1252', 'iso-8859-15', 'koi8-r', 'shift_jis', 'gbk', 'EUC-KR', 'big5'],
 )
 
-test('of a body in a legacy charset ASCII is read, and one with anything else is refused', () => {
+test('a body in a legacy charset is read if it is ASCII, and refused otherwise', () => {
   fc.assert(
     fc.property(legacyCharsets, (charset) => {
       for (const [body, type] of [
@@ -428,7 +428,7 @@ test.each([
   ['text/plain; charset=latin1', 'w6k=', 'Content-Transfer-Encoding: base64\r\n'],
   ['text/plain; charset=latin1', '=C3=A9', 'Content-Transfer-Encoding: quoted-printable\r\n'],
 ])(
-  'a part in Latin-1 counts for what it says there, as in Flask, and in UTF-8: %s',
+  'a part in Latin-1 counts for its text in Latin-1, as in Flask, and in UTF-8: %s',
   (type, sent, encoding) => {
     const body = multipart([[`${encoding}Content-Type: ${type}\r\n${named('email')}`, sent]])
     expect(counts(keysOf(Buffer.from(body, 'latin1'), ofB), 'e', 'a\u00a9')).toEqual([1, 1, 1])
@@ -683,7 +683,7 @@ describe('batches', () => {
     expect(counts(keysOf(body, json), 'a', 'b')).toEqual([2, 1, 1])
   })
 
-  test('so it is in broken ones', () => {
+  test('elements of broken batches count in the same way', () => {
     expect(counts(keysOf('[{"email":"a"},{"email":"b"},{"email":"a"},]', json), 'a', 'b')).toEqual([2, 1, 1])
   })
 
@@ -692,7 +692,7 @@ describe('batches', () => {
     ['2001 elements', `[${Array.from({ length: 2001 }, () => '{"email":"a"}').join()}]`],
     ['an account after 700 characters that are not seen', `{"email":"${'\u200b'.repeat(700)}a@x"}`],
     ['9 readings of a value', `{${Array.from({ length: 9 }, (_, i) => `"email":"u${i}"`).join()}}`],
-  ])('%s are too many', (_, body) => {
+  ])('a batch of %s has too many elements', (_, body) => {
     expect(keysOf(body, json)).toBeUndefined()
   })
 })
@@ -717,7 +717,7 @@ test.each([
   expect(keysOf(`--b\r\n${part}${decoy}`, ofB)).toBeUndefined()
 })
 
-test('a part that is no UTF-8 counts for its letters in Latin-1 too, whatever the type says after the boundary', () => {
+test('a part that is not UTF-8 counts for its letters in Latin-1 too, whatever its type names after the boundary', () => {
   for (const type of [ofB, `${ofB}, x`]) {
     const part = 'Content-Disposition: form-data; name="email"\r\n\r\n\xf0,'
     const body = Buffer.from(`--b\r\n${part}\r\n--b--\r\n`, 'latin1')
@@ -751,7 +751,7 @@ test('a body may have 128 spellings of one account with characters that count fo
   expect(keysOf(spelled(129), json)).toBeUndefined()
 })
 
-test('values with letters beyond ASCII are taken apart up to 32 KiB, those of a hundred clients', () => {
+test('values with letters beyond ASCII are decomposed up to 32 KiB, those of a hundred clients', () => {
   const part = partOf('email')
   const sent: SentBody = { unread: 'missing' }
   const body = new KeyBody(sent, { rawHeaders: [] }, '/login', new BodyNames([part]))
@@ -984,6 +984,6 @@ test.each([
   expect(keysOf(`email=${encodeURIComponent('garða')}`, form)?.requests.size).toBe(1)
 })
 
-test('blanks in names count as one', () => {
+test('any number of blanks in a name counts as one', () => {
   expect(counts(keysOf('email=anna++%09%C2%A0b', form), 'anna b')).toEqual([1, undefined])
 })

@@ -557,7 +557,7 @@ describe('what a client can make the gateway do', () => {
     expect(known).toEqual([...Array<string>(4).fill('unknown'), ...Array<string>(8).fill('known')])
   })
 
-  test('of many accounts in a request only so many are compared', () => {
+  test('only a limited number of accounts in a request is compared', () => {
     const users = Array.from({ length: 8 }, (_, i) => `user=anna-${i}`)
     const device = signIn(policy, sourceOf('user=anna-7')) ?? ''
     const junk = Array.from({ length: 7 }, recent)

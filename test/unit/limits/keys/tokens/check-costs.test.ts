@@ -167,4 +167,4 @@ test.each<[string, string, string[]]>([
   ],
   ['no list of keys', '{"keys":7}', []],
   ['a list of other things', '{"keys":[null,7]}', []],
-])('keys that are of no use: %s', (_, text, found) => expect(findUntriedKeys(text)).toEqual(found))
+])('keys that cannot be used: %s', (_, text, found) => expect(findUntriedKeys(text)).toEqual(found))

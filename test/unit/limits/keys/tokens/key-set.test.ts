@@ -32,7 +32,7 @@ function start(...given: (string | Error)[]): void {
   })
 }
 
-test('is loaded at start and every five minutes', async () => {
+test('a key set is loaded at start and every five minutes', async () => {
   start('one', 'two')
   expect(source.current()).toBeUndefined()
   await source.ready(1000)
@@ -44,7 +44,7 @@ test('is loaded at start and every five minutes', async () => {
   expect(outcomes).toEqual(['loaded', 'loaded'])
 })
 
-test('is retried a second after a failure, and the last loaded set stays', async () => {
+test('a key set is retried a second after a failure, and the last loaded one stays', async () => {
   start(new Error('away'), 'one', new Error('away'), 'two')
   await source.ready(1000)
   expect(source.current()).toBeUndefined()
@@ -57,7 +57,7 @@ test('is retried a second after a failure, and the last loaded set stays', async
   expect(outcomes).toEqual(['failed', 'loaded', 'failed', 'loaded'])
 })
 
-test('is retried with a delay that doubles, up to ten seconds', async () => {
+test('a key set is retried with a delay that doubles, up to ten seconds', async () => {
   start(...Array.from({ length: 8 }, () => new Error('away')))
   await source.ready(1000)
   const waits: number[] = []
@@ -73,7 +73,7 @@ test('is retried with a delay that doubles, up to ten seconds', async () => {
   expect(waits).toEqual([1, 2, 4, 8, 10, 10])
 })
 
-test('is loaded again for a key that is missing, once in ten seconds', async () => {
+test('a key set is loaded again for a missing key, once in ten seconds', async () => {
   start('one', 'two', 'three')
   await source.ready(1000)
   source.keyMissing()
@@ -101,7 +101,7 @@ test('startup waits for the key set only briefly', async () => {
   expect(source.current()).toBeUndefined()
 })
 
-test('is warned of once for each version that has keys no token is tried with', async () => {
+test('the log warns once of each version of a key set with keys that no token is tried with', async () => {
   const keySet = (keys: number): string =>
     JSON.stringify({ keys: Array.from({ length: keys }, () => ({ kty: 'EC', crv: 'P-521' })) })
   start(keySet(1), keySet(2), keySet(2), keySet(3))

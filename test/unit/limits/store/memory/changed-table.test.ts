@@ -97,7 +97,7 @@ describe.each(kinds)('%s', (algorithm) => {
   })
 })
 
-test('requests in flight stay counted under another number of them', () => {
+test('requests in flight stay counted when their maximum changes', () => {
   const limiter = createLimiter()
   const make = (quota: number): Policy => makePolicy('export', quota, 15_000, { algorithm: 'concurrency' })
   const charges = chargeAll('ip:192.0.2.1', [make(2)])

@@ -44,7 +44,7 @@ describe('the bound', () => {
     expect(limiter.decide(chargeAll('ip:used up', [long])).outcome).toBe('refused')
   })
 
-  test('makes the counter go whose window ends first, whatever its length and however often it was used', () => {
+  test('the counter whose window ends first is evicted, whatever its length and however often it was used', () => {
     const limiter = createLimiter(4)
     remaining(limiter, long, 'first long')
     limiter.advance(100)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createLeaving } from '../../../../../proxy/limits/store/redis/connecting/leaving.ts'
 
-test('leaves replica after replica ever more slowly, and forgets that when none came for long', () => {
+test('replicas are left ever more slowly one after another, and the delay is reset when none came for long', () => {
   let nowMs = 0
   const leaving = createLeaving(() => nowMs)
   expect([leaving.isRecent(), leaving.delayMs()]).toEqual([false, 0])
@@ -20,7 +20,7 @@ test('leaves replica after replica ever more slowly, and forgets that when none 
   expect([leaving.isRecent(), leaving.delayMs()]).toEqual([true, 50])
 })
 
-test('counts a connection once, however many of its replies say that it leads to a replica', () => {
+test('a connection counts once, however many of its replies tell that it leads to a replica', () => {
   const leaving = createLeaving(() => 0)
   for (let replies = 0; replies < 5; replies++) leaving.left()
   expect(leaving.delayMs()).toBe(50)

@@ -35,7 +35,7 @@ test('64 nodes that are lost at once are two lines, the second with their number
   expect(told()).toHaveLength(3)
 })
 
-test('of two nodes each has its line', () => {
+test('each of two nodes has its log line', () => {
   const { write, told, nodeLog } = start()
   write('a')
   write('b')
@@ -88,7 +88,7 @@ test('the last line about each node says whether its circuit breaker is open', (
   expect(lines.slice(2)).toMatchObject([{ node: 'c' }, { node: 'c' }, { node: 'b' }])
 })
 
-test('that a node refuses a command is logged after the line about its circuit breaker', () => {
+test('the refusal of a command by a node is logged after the line about its circuit breaker', () => {
   const { breakers, told } = startBreakers()
   for (const node of ['a', 'b']) breakers.open(node, 'away')
   breakers.open('b', 'NOPERM')

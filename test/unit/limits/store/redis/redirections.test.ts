@@ -10,6 +10,6 @@ test.each([
     "NOPERM this user has no permissions to run the 'MOVED 3 :1'",
     "NOPERM this user has no permissions to run the 'MOVED 3 :1'",
   ],
-])('the host of a redirection without one is that of the node that sent it: %s', (sent, read) => {
+])('a redirection without a host leads to the node that sent it: %s', (sent, read) => {
   expect(withHost(sent, '192.0.2.1')).toBe(read)
 })

@@ -30,7 +30,7 @@ test('a node that fails at once is not confused with others that have not answer
   expect([...asked.failing(batch)]).toEqual(['a'])
 })
 
-test('of nodes that did not answer in time all have failed, and none that answered', async () => {
+test('batches that were not answered in time count as failures of all their nodes, except those that answered', async () => {
   const { batch, settled } = ask({ a: decided, b: never, c: never })
   await settled[0]
   expect([...asked.failing(batch)]).toEqual(['b', 'c'])

@@ -63,7 +63,7 @@ test('refunds the counts of one node if another cannot decide', async () => {
   expect(givenBack).toEqual([['by-address', 60_000, undefined]])
 })
 
-test('refunds nothing of a part that is over its quota, and nothing without failures', async () => {
+test('a part that is over its quota refunds nothing, and without failures nothing is refunded', async () => {
   const over = await ask([byAddress, byKey], { a: Promise.resolve([-1, 60_000]), k: Promise.reject(lost) })
   expect(over.givenBack).toEqual([])
   const well = await ask([byAddress, byKey], { a: Promise.resolve([4, 1]), k: Promise.resolve([3, 2]) })
