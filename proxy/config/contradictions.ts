@@ -106,7 +106,7 @@ export function findContradictions(rule: Counting): Contradiction[] {
   }
   const mistake = chosen.rule.findMistake?.(rule)
   if (mistake) add(mistake.field, mistake.message)
-  const unseen = bodyThatIsNone(rule)
+  const unseen = costWithoutBody(rule)
   if (unseen !== undefined) add('cost', unseen)
   const faulty = mistakeInStatuses(countStatus)
   if (faulty !== undefined) add('countStatus', faulty)
@@ -131,7 +131,7 @@ function keyWithoutBody({ match, key }: Counting): string | undefined {
 }
 
 /** Bodies that a rule reads although its requests have none, or its responses, as with HEAD. */
-function bodyThatIsNone({ match, cost }: Counting): string | undefined {
+function costWithoutBody({ match, cost }: Counting): string | undefined {
   const onlyHas = (names: ReadonlySet<string>): boolean => hasOnly(match, names)
   if (typeof cost?.reserve === 'object' && onlyHas(methodsWithoutBody))
     return 'needs a method in match whose requests have a body, such as POST, to reserve what their JSON says'

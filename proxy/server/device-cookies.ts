@@ -28,7 +28,7 @@ export function withDeviceCookies(
 ): string[] {
   const kept = [...hidden.withoutSetCookies(fields)]
   if (!options.devices || mayBeShared(request, kept) || isPostedByOtherSite(request)) return kept
-  const isSecure = options.scheme === 'https' || (peer.trusted && saysHttps(request))
+  const isSecure = options.scheme === 'https' || (peer.trusted && wasSentOverHttps(request))
   const cookies = request.headers.cookie ?? ''
   const onIssued = (policy: Policy): void => options.telemetry.deviceIssued(policy)
   for (const value of options.devices.setCookies(charges, { status, cookies, isSecure, onIssued }))
@@ -68,7 +68,7 @@ function isPostedByOtherSite({ method, headers }: ClientRequest): boolean {
 }
 
 /** Whether the client used HTTPS: of several proxies, the first one is connected to the client. */
-function saysHttps({ headers }: ClientRequest): boolean {
+function wasSentOverHttps({ headers }: ClientRequest): boolean {
   const sent = headers['x-forwarded-proto']
   const [first = ''] = (typeof sent === 'string' ? sent : '').split(',', 1)
   return first.trim().toLowerCase() === 'https'

@@ -12,7 +12,7 @@ const clientHelp =
 /** The verbs that ask a running gateway, in the order of the help. */
 export function addOperatorVerbs(program: Command, report: Report): void {
   addGatewayVerbs(program, report)
-  addVerbsThatShowClients(program, report)
+  addClientVerbs(program, report)
   addBanVerbs(program, report)
   addQuotaVerbs(program, report)
 }
@@ -49,7 +49,7 @@ function addGatewayVerbs(program: Command, report: Report): void {
     })
 }
 
-function addVerbsThatShowClients(program: Command, report: Report): void {
+function addClientVerbs(program: Command, report: Report): void {
   toGateway(program.command('show'))
     .description('show how much of its limits a client has used')
     .argument('<client...>', clientHelp)

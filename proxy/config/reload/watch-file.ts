@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises'
 /**
  * Milliseconds between two checks. A change is applied when the file has been the same at two in a row: it may still be being written.
  */
-const LOOK_EVERY_MS = 500
+const CHECK_INTERVAL_MS = 500
 
 /**
  * Notices when a file has other content: it was written in place, replaced by a rename, or reached through a symbolic link that was
@@ -20,9 +20,9 @@ export function watchFile(path: string, seen: string, changed: () => void, gone?
   /** The state of the file that was last reported. */
   let known = seen
   let last = seen
-  let isLooking = false
+  let isChecking = false
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const now = describe(await stat(path, { bigint: true }).catch(() => undefined))
     const isSettled = now === last
     last = now
@@ -33,10 +33,10 @@ export function watchFile(path: string, seen: string, changed: () => void, gone?
   }
 
   const timer = setInterval(() => {
-    if (isLooking) return
-    isLooking = true
-    void look().finally(() => (isLooking = false))
-  }, LOOK_EVERY_MS)
+    if (isChecking) return
+    isChecking = true
+    void check().finally(() => (isChecking = false))
+  }, CHECK_INTERVAL_MS)
   timer.unref()
   return () => clearInterval(timer)
 }

@@ -19,7 +19,7 @@ export const MAX_TOKENS = 4
  * Headers that are looked into at most: each may be an exception of JSON's parser, which takes 4 µs and more. A value with more is not
  * one with a token or two, as a token is found at the first look.
  */
-const MAX_LOOKS = 8
+const MAX_CHECKS = 8
 /** The length of the largest signature in use: RSA with 16,384 bits, in base64url. */
 const MAX_SIGNATURE_LENGTH = 2731
 /** The rest of another word at a backend that cuts off `Bearer ` by its length. */
@@ -41,13 +41,13 @@ export function findTokens(value: string): readonly SpelledToken[] {
   let dot = value.indexOf('.')
   if (dot === -1) return none
   const found: SpelledToken[] = []
-  const search: Search = { looks: 0 }
+  const search: Search = { checks: 0 }
   let start = 0
   while (dot !== -1 && found.length <= MAX_TOKENS) {
     const next = value.indexOf('.', dot + 1)
     if (next === -1) break
     const token = tokenAt(value, start, dot, next, search)
-    if (search.looks > MAX_LOOKS) return tooMany
+    if (search.checks > MAX_CHECKS) return tooMany
     if (token) found.push(token)
     start = dot + 1
     dot = next
@@ -63,7 +63,7 @@ const tooMany: readonly SpelledToken[] = Array.from({ length: MAX_TOKENS + 1 }, 
 }))
 
 /** How many headers have been looked into. */
-type Search = { looks: number }
+type Search = { checks: number }
 
 /** @param start the offset after the dot before the token */
 function tokenAt(
@@ -79,7 +79,7 @@ function tokenAt(
   let from = dot
   while (from > start && !segmentEnd.test(value[from - 1] ?? '')) from--
   const word = value.slice(from, dot)
-  const header = headerIn(word, search) ?? headerBehindBlanks(word, search)
+  const header = headerIn(word, search) ?? headerAfterBlanks(word, search)
   if (header === undefined) return undefined
   return {
     signed: `${header}.${payload}`,
@@ -93,7 +93,7 @@ function headerIn(word: string, search: Search): string | undefined {
   for (let at = 0; at <= MAX_PREFIX_LENGTH && at < word.length; at++) {
     beginsLikeObject.lastIndex = at
     if (word[at] !== 'e' || !beginsLikeObject.test(word)) continue
-    if (++search.looks > MAX_LOOKS) return undefined
+    if (++search.checks > MAX_CHECKS) return undefined
     const header = word.slice(at)
     if (hasAlgorithm(header)) return header
   }
@@ -101,7 +101,7 @@ function headerIn(word: string, search: Search): string | undefined {
 }
 
 /** Finds a header after blanks of Unicode too: to backends that read UTF-8 a word begins there. */
-function headerBehindBlanks(word: string, search: Search): string | undefined {
+function headerAfterBlanks(word: string, search: Search): string | undefined {
   const last = withSpaces(word).split(' ').at(-1) ?? word
   return last.length < word.length ? headerIn(last, search) : undefined
 }

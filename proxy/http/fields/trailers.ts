@@ -35,12 +35,12 @@ function passedOn(fields: readonly string[], classify: RequestFieldClassifier): 
 
 const illegal = /[^\t\x20-\x7e\x80-\xff]/
 
-const saysTrailers = /(?:^|,)[\t ]*trailers[\t ]*(?:;|,|$)/i
+const namesTrailers = /(?:^|,)[\t ]*trailers[\t ]*(?:;|,|$)/i
 
 /** `TE: trailers` (RFC 9110 section 10.1.4): the client reads trailers, and does not drop them. */
 export function acceptsTrailers({
   headers,
   httpVersion,
 }: Pick<ClientRequest, 'headers' | 'httpVersion'>): boolean {
-  return headers.te !== undefined && httpVersion !== '1.0' && saysTrailers.test(headers.te.toString())
+  return headers.te !== undefined && httpVersion !== '1.0' && namesTrailers.test(headers.te.toString())
 }

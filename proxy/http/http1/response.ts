@@ -58,7 +58,7 @@ export class Http1Response extends ClientResponse {
     const { method, httpVersion } = this.req
     const { text, framing, persistent } = finalHead(status, fields, {
       toHead: method === 'HEAD',
-      takesChunks: httpVersion !== '1.0',
+      acceptsChunked: httpVersion !== '1.0',
       persistent: this.shouldKeepAlive,
       keepAliveLine: this.#connection.keepAliveLine,
     })
@@ -175,7 +175,7 @@ type ResponseConditions = {
   /** Whether the request was a HEAD. */
   readonly toHead: boolean
   /** Its client understands chunks: HTTP/1.1 (RFC 9112 section 7.1). */
-  readonly takesChunks: boolean
+  readonly acceptsChunked: boolean
   /** Whether to keep the connection open after it, if possible. */
   readonly persistent: boolean
   /** Says for how long an idle connection is kept. */
@@ -199,7 +199,7 @@ const closes = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 function finalHead(
   status: number,
   fields: readonly string[],
-  { toHead, takesChunks, persistent, keepAliveLine }: ResponseConditions,
+  { toHead, acceptsChunked, persistent, keepAliveLine }: ResponseConditions,
 ): FinalHead {
   let text = statusLine(status)
   let hasDate = false
@@ -214,10 +214,10 @@ function finalHead(
     else if (name === 'connection') connection = value
   }
   if (!hasDate) text += `Date: ${currentDate()}\r\n`
-  const framing = framingOf(status, toHead, hasLength, takesChunks)
+  const framing = framingOf(status, toHead, hasLength, acceptsChunked)
   const isKept =
     connection === undefined
-      ? persistent && framing !== 'until-close' && (hasLength || takesChunks)
+      ? persistent && framing !== 'until-close' && (hasLength || acceptsChunked)
       : persistent && !closes.test(connection)
   if (connection === undefined) text += isKept ? keepAliveLine : 'Connection: close\r\n'
   text += framing === 'chunked' ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n'
@@ -228,11 +228,11 @@ function framingOf(
   status: number,
   toHead: boolean,
   hasLength: boolean,
-  takesChunks: boolean,
+  acceptsChunked: boolean,
 ): ResponseFraming {
   if (toHead || status === 204 || status === 304) return 'none'
   if (hasLength) return 'length'
-  return takesChunks ? 'chunked' : 'until-close'
+  return acceptsChunked ? 'chunked' : 'until-close'
 }
 
 /**

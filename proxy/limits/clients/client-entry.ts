@@ -111,12 +111,12 @@ export function readEntry(value: unknown): ClientEntry | undefined {
   if (typeof entry['parts'] === 'string') entry['parts'] = shareText(entry['parts'])
   if (typeof entry['partitionKey'] !== 'string') return undefined
   if (entry['kind'] === 'override') {
-    const isSound = typeof entry['policy'] === 'string' && Number.isSafeInteger(entry['requests'])
-    return isSound ? (value as ClientOverride) : undefined
+    const isValid = typeof entry['policy'] === 'string' && Number.isSafeInteger(entry['requests'])
+    return isValid ? (value as ClientOverride) : undefined
   }
   const isText = (value: unknown): boolean => value === undefined || typeof value === 'string'
-  const isSound = isText(entry['policy']) && isText(entry['parts'])
-  return entry['kind'] === 'ban' && isSound ? (value as Ban) : undefined
+  const isValid = isText(entry['policy']) && isText(entry['parts'])
+  return entry['kind'] === 'ban' && isValid ? (value as Ban) : undefined
 }
 
 const MAX_SHARED_TEXTS = 1000

@@ -1,5 +1,5 @@
 import { cookieValues, findCookie } from '../../request/values/cookie-values.ts'
-import { hasSoundEscapes, malformedEscape } from '../../request/values/escapes.ts'
+import { hasValidEscapes, malformedEscape } from '../../request/values/escapes.ts'
 import { queriesOf, queryValues } from '../../request/values/query-values.ts'
 import { nameTest } from '../../request/values/value-names.ts'
 import { maxReadings } from '../keys/partition-key.ts'
@@ -51,7 +51,7 @@ class CookiePairs implements Pairs {
   }
 
   exact(name: string): readonly string[] | undefined {
-    return ordinaryCookies.test(this.text) && hasSoundEscapes(this.text)
+    return ordinaryCookies.test(this.text) && hasValidEscapes(this.text)
       ? exactPairs(this.text.split(/; ?/), name)
       : undefined
   }
@@ -88,13 +88,14 @@ class QueryPairs implements Pairs {
     this.text = target
     const question = target.indexOf('?')
     this.isEmpty = question === -1 && !mayHideQuery.test(target)
-    const isUsual = question !== -1 && isBehind(target, '%', question) && isBehind(target, '&', question)
+    const isUsual =
+      question !== -1 && isOnlyAfter(target, '%', question) && isOnlyAfter(target, '&', question)
     this.simple = isUsual ? new SimplePairs(target.slice(question + 1), 'query') : undefined
   }
 
   exact(name: string): readonly string[] | undefined {
     const query = this.text.slice(this.text.indexOf('?') + 1)
-    return this.simple && ordinaryQuery.test(query) && hasSoundEscapes(query)
+    return this.simple && ordinaryQuery.test(query) && hasValidEscapes(query)
       ? exactPairs(query.split('&'), name)
       : undefined
   }
@@ -127,7 +128,7 @@ function mayGoOn(pair: string): boolean {
 }
 
 /** Whether a character stands nowhere before an index. */
-function isBehind(text: string, character: string, index: number): boolean {
+function isOnlyAfter(text: string, character: string, index: number): boolean {
   const at = text.indexOf(character)
   return at === -1 || at > index
 }

@@ -100,17 +100,17 @@ export function createAddressReader(
 
   /** The last address of the chain that is known to be true. */
   function followChain(field: string): IpAddress | undefined {
-    let lastSound: IpAddress | undefined
+    let lastValid: IpAddress | undefined
     let end = field.length
     for (let hop = 0; hop < maxHops && end >= 0; hop++) {
       const comma = field.lastIndexOf(',', end - 1)
       const address = parseEntry(field, comma + 1, end)
       if (!address) break
-      lastSound = address
+      lastValid = address
       if (!isTrusted(address)) break
       end = comma
     }
-    return lastSound
+    return lastValid
   }
   const read =
     header === 'x-forwarded-for' ? followChain : (field: string) => parseEntry(field, 0, field.length)

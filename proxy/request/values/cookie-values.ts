@@ -126,9 +126,9 @@ function latestEndings(header: string, start: number): readonly Ending[] {
   const at = skipBlanksBack(header, start)
   const before = at === 0 ? 'semicolon' : endings[header.charCodeAt(at - 1)]
   if (before === 'semicolon') return upTo.semicolon
-  const isBehindBlank = endings[header.charCodeAt(start - 1)] === 'blank'
-  if (before === 'comma') return isBehindBlank ? upTo.commaAndBlank : upTo.comma
-  return isBehindBlank ? upTo.blank : upTo.unusual
+  const followsBlank = endings[header.charCodeAt(start - 1)] === 'blank'
+  if (before === 'comma') return followsBlank ? upTo.commaAndBlank : upTo.comma
+  return followsBlank ? upTo.blank : upTo.unusual
 }
 
 /** Whether this is a backslash, or what an odd number of them stands before. */
@@ -158,7 +158,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     if (goesOn && at !== escaped && ending !== 'ampersand') {
       goesOn = false
       const value = header.slice(start, at)
-      if (isName.test(value)) addWithoutBlanksBehind(values, value)
+      if (isName.test(value)) addWithoutTrailingBlanks(values, value)
     }
     if (met.has(ending)) continue
     met.add(ending)
@@ -168,14 +168,14 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
       endsWhole.has(ending) ||
       (isName.test(value) && !(isQuoted && ending !== 'ampersand'))
     )
-      addWithoutBlanksBehind(values, value)
+      addWithoutTrailingBlanks(values, value)
   }
-  if (at >= header.length) addWithoutBlanksBehind(values, header.slice(start))
+  if (at >= header.length) addWithoutTrailingBlanks(values, header.slice(start))
   const closing = isQuoted ? endOfQuoted(header, start) : undefined
   if (closing !== undefined) values.add(header.slice(start, closing))
 }
 
-function addWithoutBlanksBehind(values: DecodedValues, value: string): void {
+function addWithoutTrailingBlanks(values: DecodedValues, value: string): void {
   const end = skipBlanksBack(value, value.length)
   values.add(value.slice(0, end))
   // In UTF-8, these bytes may be the last one of a letter, such as `Å` or `à`.

@@ -23,7 +23,7 @@ function decodedOnce(text: string): string {
 }
 
 /** Whether all escapes in a text are hexadecimal digits and UTF-8. Of other texts some backends leave out a value, or all values. */
-export function hasSoundEscapes(text: string): boolean {
+export function hasValidEscapes(text: string): boolean {
   if (!text.includes('%')) return true
   return !malformedEscape.test(text) && isUtf8(Buffer.from(decodedOnce(text), 'latin1'))
 }

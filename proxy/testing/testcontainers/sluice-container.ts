@@ -32,7 +32,7 @@ export class SluiceContainer extends GenericContainer {
 
   /** @param url of the backend. `localhost` and `127.0.0.1` are this machine, where it must listen on all addresses. */
   withUpstream(url: string): this {
-    return this.withSettings({ upstream: asSeenInside(url) })
+    return this.withSettings({ upstream: urlInContainer(url) })
   }
 
   /** @param limits the table of limits, as in `sluice.yaml`; unless given, the built-in one applies */
@@ -42,7 +42,7 @@ export class SluiceContainer extends GenericContainer {
 
   /** Counters in Redis, shared with other gateways. @param url as `withUpstream` takes it */
   withRedis(url: string): this {
-    return this.withSettings({ redisUrl: asSeenInside(url) })
+    return this.withSettings({ redisUrl: urlInContainer(url) })
   }
 
   /** Adds settings by their names in `sluice.yaml`. */
@@ -122,6 +122,6 @@ function fileOf(settings: object): { content: string; target: string } {
   return { content: JSON.stringify(settings), target: SETTINGS_FILE }
 }
 
-function asSeenInside(url: string): string {
+function urlInContainer(url: string): string {
   return url.replace(/(?<=:\/\/(?:[^@/]*@)?)(?:localhost|127\.0\.0\.1|\[::1\])(?=[:/]|$)/, HOST)
 }

@@ -1,5 +1,5 @@
 import { parseLogTime } from './text-lines.ts'
-import { createDurationReader, epochMs, parseGoDuration, soundDuration } from './times.ts'
+import { createDurationReader, epochMs, parseGoDuration, validDuration } from './times.ts'
 import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './logged-request.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -90,7 +90,7 @@ export const readTraefik: JsonReader = (fields) => {
   )
   return {
     timeMs,
-    durationMs: soundDuration(nanoseconds === undefined ? undefined : nanoseconds / 1e6),
+    durationMs: validDuration(nanoseconds === undefined ? undefined : nanoseconds / 1e6),
     ip,
     method,
     target: path,
@@ -140,7 +140,7 @@ function readNginx(fields: Fields, durationOf: (count: number) => number): ReadL
 }
 
 function spanTo(endMs: number, taken: number | undefined): Pick<LoggedRequest, 'timeMs' | 'durationMs'> {
-  const durationMs = soundDuration(taken)
+  const durationMs = validDuration(taken)
   return { timeMs: endMs - (durationMs ?? 0), durationMs }
 }
 

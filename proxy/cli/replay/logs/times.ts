@@ -18,7 +18,7 @@ export function isTime(ms: number): boolean {
 }
 
 /** A valid duration, else undefined. */
-export function soundDuration(ms: number | undefined): number | undefined {
+export function validDuration(ms: number | undefined): number | undefined {
   return ms !== undefined && ms >= 0 && ms <= MAX_DURATION_MS ? ms : undefined
 }
 

@@ -28,7 +28,7 @@ const SETTLE_MS = 100
 /**
  * A pair that does not match is checked again before the error is logged: one file may be written later than the other.
  */
-const SECOND_LOOK_MS = 1_000
+const SECOND_CHECK_MS = 1_000
 /** How often the files are checked on systems without change notifications, such as network file systems. */
 const POLL_MS = 10_000
 
@@ -44,12 +44,12 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   let timer: NodeJS.Timeout | undefined
   let reported = ''
 
-  const lookIn = (delayMs: number, isSecondLook = false): void => {
+  const checkIn = (delayMs: number, isSecondCheck = false): void => {
     clearTimeout(timer)
-    timer = setTimeout(() => void look(isSecondLook), delayMs).unref()
+    timer = setTimeout(() => void check(isSecondCheck), delayMs).unref()
   }
   /** Returns whether there was something new. */
-  const look = async (isSecondLook: boolean): Promise<boolean> => {
+  const check = async (isSecondCheck: boolean): Promise<boolean> => {
     try {
       const pair = { cert: await readRegularFile(certFile), key: await readRegularFile(keyFile) }
       if (pair.cert.equals(inUse.cert) && pair.key.equals(inUse.key)) return false
@@ -61,7 +61,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
       validity?.watch(pair.cert)
     } catch (error) {
       const reason = reasonOf(error)
-      if (!isSecondLook) lookIn(SECOND_LOOK_MS, true)
+      if (!isSecondCheck) checkIn(SECOND_CHECK_MS, true)
       else if (reason !== reported) {
         reported = reason
         log.error(
@@ -74,15 +74,15 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   }
 
   const directories = new Set([certFile, keyFile].map((file) => dirname(resolve(file))))
-  const watchers = [...directories].map((directory) => watchDirectory(directory, () => lookIn(SETTLE_MS)))
+  const watchers = [...directories].map((directory) => watchDirectory(directory, () => checkIn(SETTLE_MS)))
   const poll = setInterval(() => {
     validity?.check()
-    void look(false)
+    void check(false)
   }, POLL_MS).unref()
   return {
     async reload() {
       reported = ''
-      if (!(await look(true))) log.info({ certFile, keyFile }, 'TLS certificate unchanged')
+      if (!(await check(true))) log.info({ certFile, keyFile }, 'TLS certificate unchanged')
     },
     close() {
       clearTimeout(timer)

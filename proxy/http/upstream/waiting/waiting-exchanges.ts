@@ -51,9 +51,9 @@ export class WaitingExchanges {
   }
 
   #addTo(queue: ExchangeQueue, exchange: UpstreamExchange): void {
-    const turnedAway = queue.add(exchange, this.#now())
+    const displaced = queue.add(exchange, this.#now())
     this.#checkSoon()
-    turnedAway?.onFailure(allBusy())
+    displaced?.onFailure(allBusy())
   }
 
   /** Takes out the next one that waits for a connection, of a client that may have one. */

@@ -73,7 +73,7 @@ export class AdmissionTimes {
     let slot = this.slots.find(table, key)
     if (slot === NONE) slot = this.slots.add(table, key, windowMs, nowMs)
     else this.slots.takeOut(table, slot)
-    if (this.#times.lacksRoomFor(slot)) this.#makeRoom(table, slot, nowMs)
+    if (this.#times.isFullFor(slot)) this.#makeRoom(table, slot, nowMs)
     this.#times.push(slot, nowMs)
     this.#timesOfTable[table] = (this.#timesOfTable[table] ?? 0) + 1
     this.#tablesByTimes.updateRoom(table, this.#timesOfTable[table])
@@ -142,7 +142,7 @@ export class AdmissionTimes {
 
   /** Makes room for one more time of a slot that is not in a list. */
   #makeRoom(table: number, slot: number, nowMs: number): void {
-    while (this.#times.lacksRoomFor(slot))
+    while (this.#times.isFullFor(slot))
       if (!this.slots.evictFirst(nowMs, this.#tablesByTimes)) this.#dropOldest(slot)
     this.slots.updateTable(table)
   }

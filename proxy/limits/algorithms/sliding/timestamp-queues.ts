@@ -56,7 +56,7 @@ export class TimestampQueues {
   }
 
   /** Whether `push` needs a chunk of the common store, and there is none. */
-  lacksRoomFor(queue: number): boolean {
+  isFullFor(queue: number): boolean {
     return this.#needsChunk(queue) && this.#firstFree === 0 && this.#untouched === this.#chunkCount
   }
 

@@ -101,7 +101,7 @@ class FieldSearch {
     if (matched !== undefined) return matched
     return this.#takeUnusual()
       ? this.#names.ofDecoded(decodedText(this.#text.slice(start, end), false))
-      : nobody
+      : noRules
   }
 
   /** Takes one of the comparisons that there are. Returns false, and the request is refused, if none is left. */
@@ -137,7 +137,7 @@ class FieldSearch {
   }
 }
 
-const nobody: MatchedRules = []
+const noRules: MatchedRules = []
 const beyondAscii = /[\x80-\xff]/
 const escapedBeyondAscii = /%(?:25)*[89a-f]/i
 

@@ -7,7 +7,7 @@ const AROUND =
   /^(?:-|ERR (?=-|@?user_script:|Error (?:running|compiling) script|ACL failure)|Error (?:running|compiling) script (?:\([^)]*\))?: ?|@?user_script: ?\d+: |ACL failure in script: )/
 
 /** The suffix of Redis 7 and Valkey. */
-const BEHIND = / script: (?:[^ ]+, )?on @user_script:\d+\.$/
+const SCRIPT_SUFFIX = / script: (?:[^ ]+, )?on @user_script:\d+\.$/
 
 /** Errors that some engines write in words instead of a code. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
@@ -34,7 +34,7 @@ export function errorCodeOf(error: unknown): string {
 
 /** The message of an error for the log: without the text that engines put around it, and without terms of the library. */
 export function reasonOf(error: unknown): string {
-  const text = unwrap(textOf(error)).replace(BEHIND, '').replace(/\s+/g, ' ').trim()
+  const text = unwrap(textOf(error)).replace(SCRIPT_SUFFIX, '').replace(/\s+/g, ' ').trim()
   if (isUnsent(error)) return 'not connected'
   if (text.startsWith('Reached the max retries per request limit')) return 'connection lost'
   return text

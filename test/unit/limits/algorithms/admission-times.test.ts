@@ -178,7 +178,7 @@ test('queues keep their entries in order', () => {
     const plain: number[][] = [[], [], []]
     for (const [time, { at, puts }] of actions.entries()) {
       const list = plain[at] ?? []
-      if (puts && !queues.lacksRoomFor(at)) {
+      if (puts && !queues.isFullFor(at)) {
         queues.push(at, time)
         list.push(time)
       } else if (!puts && list.length > 0) {

@@ -25,7 +25,7 @@ export function readMultipartValues(
   const boundaries = boundariesOf(contentType ?? '')
   const search = new PartSearch(text, names, boundaries)
   search.read()
-  const isUsual = isSound(text, boundaries)
+  const isUsual = isUnambiguous(text, boundaries)
   return search.found.findings(1, (name) => (isUsual ? search.unread[name] : 'syntax'))
 }
 
@@ -45,7 +45,7 @@ function boundariesOf(contentType: string): readonly string[] {
 const MAX_BOUNDARIES = 4
 
 /** Whether the body has one boundary, ends lines with CRLF, and is complete: all parsers read such a body alike. */
-function isSound(text: string, [boundary, ...others]: readonly string[]): boolean {
+function isUnambiguous(text: string, [boundary, ...others]: readonly string[]): boolean {
   return (
     boundary !== undefined &&
     others.length === 0 &&
@@ -178,7 +178,7 @@ class PartSearch {
     for (const sent of names && names.length > FEW_NAMES ? new Set(names) : (names ?? [])) {
       let by = this.#names.ofSent(sent, 0, sent.length)
       if (by === undefined && ++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
-      if (this.found.isCut) return nobody
+      if (this.found.isCut) return noNames
       const name = by === undefined || mayBeCharsetField(sent) ? decodedText(sent, false) : sent
       this.#isCharsetField ||= name === charsetField
       by ??= this.#names.ofDecoded(name)
@@ -256,7 +256,7 @@ function mayBeCharsetField(name: string): boolean {
   return name.includes('%') && name.length <= 3 * charsetField.length
 }
 
-const nobody: ReadonlySet<number> = new Set()
+const noNames: ReadonlySet<number> = new Set()
 
 /** Parts that are read, of all names together and of the wanted name, and bytes of one part's content. */
 const MAX_PARTS = 1024

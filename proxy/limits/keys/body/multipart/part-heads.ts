@@ -27,7 +27,7 @@ export class PartHeads {
   #lastBoundary = -1
   #nextBoundary: number
   /** By name, where the content of the last part with it begins. */
-  readonly #behindLast: number[] = []
+  readonly #afterLast: number[] = []
   #words: Words | undefined
   readonly #known = new Map<number, PartHead>()
   #knownEnd = -1
@@ -45,8 +45,8 @@ export class PartHeads {
    */
   of(name: number, disposition: Range, content: number): PartHead {
     // Two dispositions may have the same content after them.
-    const from = Math.min(this.#behindLast[name] ?? 0, disposition.start)
-    this.#behindLast[name] = content
+    const from = Math.min(this.#afterLast[name] ?? 0, disposition.start)
+    this.#afterLast[name] = content
     return this.#describe(Math.max(from, this.#boundaryBefore(disposition.start)), disposition.end)
   }
 

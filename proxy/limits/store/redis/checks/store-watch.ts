@@ -3,7 +3,7 @@ import type { Log } from '../../../../../shared/log.ts'
 import type { Telemetry } from '../../../../telemetry/telemetry.ts'
 import { runScript, script, type RedisClient, type RedisNode } from '../run-script.ts'
 
-const LOOK_EVERY_MS = 10_000
+const CHECK_INTERVAL_MS = 10_000
 
 /** After this long without a gateway it does not matter any more whether counters were lost meanwhile. */
 const MARK_KEPT_MS = 86_400_000
@@ -40,7 +40,7 @@ export class StoreWatch {
 
   constructor(options: StoreWatchOptions) {
     this.#options = options
-    this.#timer = setInterval(this.#onTime, LOOK_EVERY_MS).unref()
+    this.#timer = setInterval(this.#onTime, CHECK_INTERVAL_MS).unref()
     options.redis.on('ready', this.#onTime)
     this.#onTime()
   }

@@ -73,7 +73,7 @@ export function connectCluster(
     // Made with the options of the start, and not connected yet.
     renewal.apply(node.options)
     renewal.applyToDuplicates(node)
-    passOverUnlessReady(node, () => cluster.nodes().some(({ status }) => status === 'ready'))
+    skipUnlessReady(node, () => cluster.nodes().some(({ status }) => status === 'ready'))
     node.once('ready', () => problems.solvedAt(`${node.options.host}:${node.options.port}`))
     if (node.status === 'wait') node.connect().catch(() => undefined)
   })
@@ -101,7 +101,7 @@ function relearnSlots(cluster: Cluster): void {
  * The library asks the nodes for the slots in random order, each over a connection made for it. A node that hangs would take
  * up `slotsRefreshTimeout` each time. One that is not connected is therefore asked only where no other is connected.
  */
-function passOverUnlessReady(node: Redis, isOtherReady: () => boolean): void {
+function skipUnlessReady(node: Redis, isOtherReady: () => boolean): void {
   const duplicate = node.duplicate.bind(node)
   node.duplicate = (options) => {
     const connection = duplicate(options)

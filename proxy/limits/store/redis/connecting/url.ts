@@ -30,7 +30,7 @@ const FORMS =
   'redis+cluster://host:6379,host:6379'
 
 /** A URL whose host is ambiguous: some parsers end the login at the last `@`, others end the host at the first `?`. */
-const behindQuestion = /^[^?]*\?.*@/
+const ambiguousHost = /^[^?]*\?.*@/
 
 /**
  * Reads `redis://[user[:password]@]host[:port][/database]`, `redis+sentinel://…/master[/database]` and
@@ -40,7 +40,7 @@ const behindQuestion = /^[^?]*\?.*@/
  * @throws Error with the mistake in its message, without the password
  */
 export function parseRedisUrl(url: string): RedisAddress {
-  if (behindQuestion.test(url))
+  if (ambiguousHost.test(url))
     throw new Error('has an @ after a ?: write %40 for it, and in a password %3F for the ?')
   const parts =
     /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/]*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url)

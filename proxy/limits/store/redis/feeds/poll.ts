@@ -2,7 +2,7 @@ import type { Log } from '../../../../../shared/log.ts'
 import { reasonOf } from '../errors.ts'
 
 /** A change is read after half of this on average, and a round trip: well within a second. */
-const LOOK_EVERY_MS = 250
+const POLL_MS = 250
 
 /** Reads four times a second what other processes have changed in Redis. */
 export type Poll = {
@@ -28,17 +28,17 @@ export function createPoll(options: {
   readonly log: Log
 }): Poll {
   const { look, isAnswering, key, failed, log } = options
-  let looking: Promise<void> | undefined
+  let inProgress: Promise<void> | undefined
   let failure = ''
 
   function catchUp(): Promise<void> {
-    looking ??= look()
+    inProgress ??= look()
       .then(
         () => void (failure = ''),
         (error: unknown) => logError(error),
       )
-      .finally(() => (looking = undefined))
-    return looking
+      .finally(() => (inProgress = undefined))
+    return inProgress
   }
 
   /** Lost connections are logged elsewhere. An error reply of Redis has to be fixed by an operator. */
@@ -48,6 +48,6 @@ export function createPoll(options: {
     log.error({ reason: failure, key }, failed)
   }
 
-  const timer = setInterval(() => isAnswering() && void catchUp(), LOOK_EVERY_MS).unref()
+  const timer = setInterval(() => isAnswering() && void catchUp(), POLL_MS).unref()
   return { catchUp, close: () => clearInterval(timer) }
 }

@@ -39,7 +39,7 @@ export class ResetFeed {
   readonly #poll: Poll
   /** The newest entry that has been read: '' where there was none, undefined before the first look. */
   #newest: string | undefined
-  #lookedAtMs: number
+  #readAtMs: number
   /**
    * Ids of this process's own entries that it has not read back, oldest first: it has acted on them already. No more than the list
    * keeps: an older one is not in it.
@@ -50,7 +50,7 @@ export class ResetFeed {
     const { keyPrefix, isAnswering, now, log } = options
     this.key = `${keyPrefix}:resets`
     this.#options = options
-    this.#lookedAtMs = now()
+    this.#readAtMs = now()
     this.#poll = createPoll({
       look: () => this.#readNew(),
       isAnswering: () => isAnswering(this.key),
@@ -89,8 +89,8 @@ export class ResetFeed {
     const { redis, missed, now } = this.#options
     const first = (await redis.lindex(this.key, 0)) ?? ''
     // The list may have expired since.
-    if (now() - this.#lookedAtMs > RESETS_KEPT_MS / 2) this.#newest = undefined
-    this.#lookedAtMs = now()
+    if (now() - this.#readAtMs > RESETS_KEPT_MS / 2) this.#newest = undefined
+    this.#readAtMs = now()
     if (first === this.#newest) return
     const texts = first === '' ? [] : await redis.lrange(this.key, 0, -1)
     const { unread, isNew } = unreadOf(texts, this.#newest)
