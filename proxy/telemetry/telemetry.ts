@@ -122,7 +122,7 @@ export type Telemetry = UpstreamTelemetry & {
   requestRejected(reason: Rejection): void
   /** `allowList` kept a rule from a request, or all of them; `denyList` or a ban refused it. */
   listed(list: ClientListName): void
-  /** Beside `listed`: which of the lists refused it, `denyList` or a file as written in the settings. */
+  /** Which of the lists denied the request: `denyList`, or a file as written in the settings. Called in addition to `listed`. */
   denied(list: string): void
   /**
    * Once for each policy of a request that was let pass, for the one that refused it, and for each of a request that was

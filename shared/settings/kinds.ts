@@ -7,7 +7,7 @@ export function text(needs: string, accepts: (text: string) => boolean): Kind<st
 }
 
 /**
- * What to say of a value that is no text. YAML reads `1` and `true` without quotes as a number and a boolean.
+ * Makes the message about a value that is not text. YAML reads `1` and `true` without quotes as a number and a boolean.
  *
  * @param accepts whether the text would be right
  */
@@ -22,7 +22,7 @@ export function needsText(
 }
 
 /**
- * What to say of a value that is not right.
+ * Makes the message about a wrong value.
  *
  * @param read reads a text as a variable has it; a text that it reads is one that was put in quotes in the file
  */

@@ -12,7 +12,7 @@ import { createAddressReader } from '../../request/addresses/client-address.ts'
 
 /** Error replies for an invalid body or query. */
 export type BodyErrors = {
-  /** Something is missing, or unknown, or wrong where nothing else is said of it. */
+  /** The error for a body with missing or unknown fields, or with a wrong value of a field that has no error of its own. */
   readonly otherwise: ErrorReply
   /** By field, the error for a wrong value; the first of them counts. */
   readonly [field: string]: ErrorReply

@@ -236,7 +236,7 @@ function keysUnder(policy: Policy, name: ClientName, isExact: boolean): readonly
   return [...new Set(keys)]
 }
 
-/** As many clients as a request with a body may count for, extra ones included. */
+/** Maximum clients that a request with a body may count for, extra ones included. */
 const MAX_COMBINATIONS = 200
 
 /** Each combination has one value of each part that has values. `partitionKeysOf` would leave out keys if there are more than eight. */

@@ -27,7 +27,7 @@ export type PrimaryCountingOptions = {
 export class PrimaryCounting {
   readonly #settings: GatewaySettings
   readonly #options: PrimaryCountingOptions
-  /** Undefined with Redis. */
+  /** The embedded counters; undefined with Redis. */
   readonly #counters: ReturnType<typeof createEmbeddedLimiter> | undefined
   readonly #clientTable: ClientTable
   readonly #served = new Set<ServedLimiter>()

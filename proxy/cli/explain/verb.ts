@@ -20,7 +20,7 @@ export type ExplainOptions = ConfigOption & {
   readonly host?: string
   /** The address of the connection's peer. */
   readonly ip: string
-  /** As written: `NAME: VALUE`. */
+  /** Headers as written: `NAME: VALUE`. */
   readonly header: readonly string[]
   /** The body, or `@` and the name of a file with it. */
   readonly data?: string

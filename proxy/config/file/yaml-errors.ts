@@ -9,7 +9,8 @@ const wrongIndent = 'not YAML: inconsistent indentation'
 export const noSpace = 'not YAML: needs a space after the colon'
 
 /**
- * What to say of the parser's errors in a text: the mistakes that caused them, each with what to write, and none that only follows.
+ * Describes the parser's errors in a text: the mistakes that caused them, each with what to write, and none that only follows from
+ * another.
  *
  * @param lineAt the line of an offset, from 1
  */
@@ -55,7 +56,7 @@ export function hasNoSpace(line: string): boolean {
 /** Each of these is a mistake of its own; errors after any other are mostly its consequence, as the parser has lost the structure. */
 const localErrors: ReadonlySet<string> = new Set(['DUPLICATE_KEY', 'BAD_ALIAS', 'BLOCK_AS_IMPLICIT_KEY'])
 
-/** Those up to the first that loses the structure, the first on each line. */
+/** Returns the first error on each line, up to the first that loses the structure. */
 function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => number): YAMLError[] {
   const tooDeep = errors.find(({ code }) => code === 'RESOURCE_EXHAUSTION')
   if (tooDeep) return [tooDeep]

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { unescapedBytes } from './unescaped.ts'
 
-/** Beside one, some backends decode no other escape of the value. */
+/** A malformed escape: some backends then decode no other escape of the value. */
 export const malformedEscape = /%(?![\da-f]{2})/i
 
 /** A text as sent, decoded once, and decoded as often as some backend decodes it; one character per byte. */

@@ -14,7 +14,7 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** The body of a request as far as it was read, or why there is nothing of it. */
 export type SentBody =
-  | { readonly bytes: Buffer; /** Nothing follows. */ readonly isWhole: boolean }
+  | { readonly bytes: Buffer; /** Whether nothing follows. */ readonly isWhole: boolean }
   | { readonly unread: 'missing' | 'memory' }
 
 /**
@@ -62,7 +62,7 @@ function queryOfCookies(cookies: string): string {
   return cookies.replaceAll('&', '%26').replaceAll(';', '&')
 }
 
-/** What one reading of the body finds, of each name. */
+/** The findings of one reading of the body, by name. */
 type Read = readonly Findings[]
 
 function readBytes(
@@ -138,12 +138,12 @@ function textsOf(findings: Findings | undefined): readonly string[] {
   return findings?.values.map(({ text }) => text) ?? []
 }
 
-/** With the same values to whom the bytes are characters of Latin-1, and their escapes too, beside each: alternatives of its item. */
+/** Adds to each value the ones that readers of Latin-1 get from its bytes, and from its escapes: alternatives of the same item. */
 function withLatin1(findings: Findings): Findings {
   if (isRefused(findings)) return findings
   const values: FoundValue[] = []
   let item = -1
-  /** Of the item. Readers of forms have some of these already. */
+  /** Texts of the current item. Readers of forms have some of these already. */
   const converted = new Set<string>()
   for (const value of findings.values) {
     if (value.item !== item) converted.clear()
@@ -196,7 +196,7 @@ function mergedByName(
   )
 }
 
-/** Of several readings the reason why the first is not certain, and the elements of the longest batch. */
+/** Merges several readings: the reason why the first is not certain, and the elements of the longest batch. */
 function merged(findings: readonly Findings[], unread: UnreadKey | undefined): Findings {
   const [only] = findings
   if (only && findings.length === 1 && unread === undefined) return only

@@ -23,7 +23,7 @@ export class KeyBody {
   readonly #target: string
   readonly #cookies: string
   readonly #format: BodyFormat
-  /** It is read as it was sent, and counts by address too. */
+  /** Whether the body has an unknown coding: it is read as it was sent, and counts by address too. */
   readonly #hasUnknownCoding: boolean
   readonly #unpacked: Buffer | undefined
   readonly #names: BodyNames
@@ -72,7 +72,7 @@ export class KeyBody {
     return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
   }
 
-  /** All that a text may stand for, but for empty texts. More usual ones than `maxReadings` where a part of it is not looked at. */
+  /** Returns the readings of a text, except empty ones, and more usual ones than `maxReadings` if a part of it is not read. */
   readingsOf({ text: sent, isExtra }: Pick<FoundValue, 'text' | 'isExtra'>, part: BodyPart): Readings {
     const isCut = sent.length > MAX_TEXT
     const text = isCut ? sent.trim().slice(0, MAX_TEXT) : sent

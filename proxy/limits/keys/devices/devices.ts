@@ -216,7 +216,7 @@ function accountsOf(policy: Policy, { accounts, source }: Recognition): Readonly
   return spelled
 }
 
-/** Whoever signs in anew gets another device, and with it another counter: of the token only its id is used. */
+/** The key of a device. Of the token only its id is used: a new sign-in gets another device, and with it another counter. */
 function keyOfDevice(accountKey: string, { id }: SentToken): string {
   return hashedKeyOf(`device:${accountKey}:${id.toString('hex')}`)
 }

@@ -11,7 +11,7 @@ import { NodeBreakers } from './node-breakers.ts'
 export type NodeOutageOptions = {
   readonly redis: RedisClient
   readonly nodes: RedisNodes
-  /** Asks the nodes. */
+  /** The limiter that asks the nodes. */
   readonly shared: RedisLimiter
   /** The limiter that has the pending counts of requests admitted while nodes were away. */
   readonly local: MemoryLimiter

@@ -46,7 +46,7 @@ export type Answer = {
   readonly reply: readonly (number | string | readonly string[])[]
 }
 
-/** Behind the name of a policy whose request has no place to wait. */
+/** Follows the name of a policy whose request has no place to wait. */
 export const MAY_NOT_WAIT = '!'
 
 /**
