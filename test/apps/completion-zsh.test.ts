@@ -62,4 +62,4 @@ test.each([
   ['sluice completion z', /completion zsh/],
   // With what they do.
   ['sluice re', /replay +-- show what/],
-])('completes %s', completesInZsh)
+])('zsh completes %s', completesInZsh)

@@ -35,7 +35,7 @@ async function logins(gateway: StartedSluiceContainer, count: number): Promise<n
   return statuses
 }
 
-test('limits before a backend on this machine, and forgets all at reset', async () => {
+test('the container limits requests to a backend on this machine, and a reset forgets all counters', async () => {
   await using gateway = await container().start()
   const response = await fetch(gateway.getUrl())
   expect([response.status, await response.text()]).toEqual([200, 'the backend'])
@@ -44,7 +44,7 @@ test('limits before a backend on this machine, and forgets all at reset', async 
   expect(await logins(gateway, 3)).toEqual([200, 200, 429])
 })
 
-test('forgets bans, overrides and the counters of presets at reset', async () => {
+test('a reset forgets bans, overrides and the counters of presets', async () => {
   const banning = {
     name: 'login',
     match: 'POST /login',

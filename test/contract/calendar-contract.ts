@@ -76,7 +76,7 @@ export function describeCalendarContract(
       },
     )
 
-    test('lets exactly the quota through of 300 requests at once', async () => {
+    test('exactly the quota of 300 parallel requests passes in a calendar window', async () => {
       const decisions = await decideAtOnce(limiters, 300, chargeAll(newClient(), [policies.month]))
       expect(countAllowed(decisions)).toBe(37)
       expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(263)

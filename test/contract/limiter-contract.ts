@@ -119,7 +119,7 @@ export function describeLimiterContract(
       await (subject.advance ? play(1) : atSomePace(play))
     }, 120_000)
 
-    test('lets exactly the quota through of 500 requests at once', async () => {
+    test('exactly the quota of 500 parallel requests passes', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
       const decisions = await decideAtOnce(subject.limiters, 500, charges)
       expect(countAllowed(decisions)).toBe(37)
@@ -156,7 +156,7 @@ export function describeLimiterContract(
       expect(decision).toMatchObject({ outcome: 'allowed', states: [{ remaining: 100 - 7 - 1 }] })
     })
 
-    test('names the first policy over limit and reports the state of the others', async () => {
+    test('a refusal names the first policy over its limit and has the states of the others', async () => {
       const client = newClient()
       const { first, second, fresh } = policies
       await only.decide(chargeAll(client, [second]))
@@ -184,7 +184,7 @@ export function describeLimiterContract(
       })
     })
 
-    test('reports an exceeded shadow policy and lets pass', async () => {
+    test('an exceeded shadow policy is reported, and the request passes', async () => {
       const client = newClient()
       const { shadow, enforced } = policies
       const seen = []

@@ -101,7 +101,7 @@ export function describeSlidingContract(
       await (advance ? play(1) : atSomePace(play))
     }, 120_000)
 
-    test('lets a request leave the window exactly its length later, and no earlier', async () => {
+    test('a request leaves the window exactly its length later, and no earlier', async () => {
       const { advance } = subject
       if (!advance) return // Real time cannot be stopped at an instant: test/property/sliding.test.ts gives Redis a clock.
       const client = newClient()
@@ -128,7 +128,7 @@ export function describeSlidingContract(
       }
     })
 
-    test('lets exactly the quota of a sliding window through of 500 requests at once', async () => {
+    test('exactly the quota of 500 parallel requests passes in a sliding window', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
       const decisions = await decideAtOnce(subject.limiters, 500, charges)
       expect(countAllowed(decisions)).toBe(37)
@@ -176,7 +176,7 @@ export function describeSlidingContract(
       expect(await decide(client, policies.edge)).toMatchObject({ states: [{ remaining: 1, resetMs: 500 }] })
     })
 
-    test('reports an exceeded sliding window in shadow and lets pass', async () => {
+    test('an exceeded sliding window in shadow is reported, and the request passes', async () => {
       const client = newClient()
       const exceeded = []
       for (let i = 0; i < 4; i++) {

@@ -154,7 +154,7 @@ test('requests in flight over the limit go to the other route, and do not count 
   expect((await first).body).toBe('app')
 })
 
-test('log, metrics and explain tell of it', async () => {
+test('log, metrics and explain name the rule that sent a request to another route', async () => {
   const gateway = await start(soft, { ACCESS_LOG: 'true' })
   const explain = async () =>
     (await askOperator(gateway, 'POST', '/api/explain', { method: 'GET', target: '/search' })).body

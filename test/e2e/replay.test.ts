@@ -279,7 +279,7 @@ test('a line whose time is out of range is reported, and the others are counted'
   })
 })
 
-test('lists the inputs that the log lacks, for each rule that needs them', async () => {
+test('replay lists the inputs that the log lacks, for each rule that needs them', async () => {
   const yaml = `limits:
   - { name: key, match: GET /a, key: 'header:x-api-key', requests: 1, window: 1m }
   - { name: host, match: GET /a, hosts: app.example.com, requests: 1, window: 1m }
@@ -327,7 +327,7 @@ test('the client is whom trusted proxies name, where the log has it', async () =
   expect(report.rules[0]).toMatchObject({ requests: 3, clients: 3 })
 })
 
-test('prints a table for people', async () => {
+test('replay prints a table for people', async () => {
   const cwd = directoryWith(table)
   writeFileSync(join(cwd, 'a.log'), textOf([...inOrder(regular('192.0.2.1', 1, 100)), 'nonsense']))
   const { status, stdout, stderr } = await runHosted(['replay', 'a.log'], {}, cwd)

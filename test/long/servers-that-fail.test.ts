@@ -150,7 +150,7 @@ test('a server that moves to another address, as DNS says', async () => {
   expect(dns.asked()).toBeGreaterThan(3)
 })
 
-test('names that lead to another machine altogether are followed while clients ask', async () => {
+test('names that now lead to another machine are followed while clients ask', async () => {
   const port = await freePort()
   const [before] = await Promise.all([
     startServer('2', '127.0.0.2', port),

@@ -47,7 +47,7 @@ function hostsIn({ environment = {} }: Service): string[] {
   )
 }
 
-test('finds the files', () => {
+test('the compose files are found', () => {
   expect(files.map(([name]) => name)).toEqual(
     expect.arrayContaining(['docker-compose.yml', 'deploy/compose/with-haproxy.yml', 'docs/containers.md']),
   )

@@ -34,7 +34,7 @@ function explain(request: string, ip = '192.0.2.1', ...headers: string[]): Promi
 
 const ruleOf = ({ rules }: Explanation, name: string) => rules.find((rule) => rule.name === name)
 
-test('tells the canonical path, how backends may read it, and whom it counts', async () => {
+test('explain prints the canonical path, how backends may read it, and the client that counts', async () => {
   const explained = await explain('POST /x/../LOGIN;a=b/?token=secret', '2001:db8::7')
   expect(explained).toMatchObject({
     outcome: 'limited',
@@ -115,7 +115,7 @@ test('lists keep rules from their clients', async () => {
   expect(await send('203.0.113.1')).toMatchObject({ outcome: 'denied', status: 403, rules: [] })
 })
 
-test('shows secret values as their hashes only, in the form that lists take', async () => {
+test('explain prints secret values only as hashes, in the format of lists', async () => {
   const explained = await explain(
     'GET /both',
     '192.0.2.1',

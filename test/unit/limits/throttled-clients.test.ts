@@ -33,7 +33,7 @@ function refuse(clients: ThrottledClients, client: string, policy: Policy = logi
   )
 }
 
-test('lists those with the most refusals first, shadows last, of one policy or of all, as many as are wanted', () => {
+test('the table lists clients with the most refusals first, shadows last, of one policy or of all, up to a limit', () => {
   const clients = create(100)
   for (let i = 0; i < 3; i++) refuse(clients, 'often')
   refuse(clients, 'once')
@@ -48,7 +48,7 @@ test('lists those with the most refusals first, shadows last, of one policy or o
   ])
 })
 
-test('drops a client when its window ends, and counts from zero in the next', () => {
+test('the table drops a client when its window ends, and counts from zero in the next', () => {
   const clients = create(100)
   refuse(clients, 'a')
   nowMs += 500
@@ -69,7 +69,7 @@ test('the table keeps clients that ask often through any flood, within its bound
   expect(evictions).toBeGreaterThan(9_000)
 })
 
-test('forgets one client under one policy or under all', () => {
+test('the table forgets one client under one policy or under all', () => {
   const clients = create(100)
   for (const policy of [login, shadow]) for (const client of ['a', 'b']) refuse(clients, client, policy)
   clients.forget('login', 'a')
@@ -87,7 +87,7 @@ test('knows which of several clients under one policy was refused, even if anoth
   expect(clients.list(undefined, 10).map(({ partitionKey }) => partitionKey)).toEqual(['two'])
 })
 
-test('lists all clients that a policy refused, even if their quotas differ', () => {
+test('the table lists all clients that a policy refused, even if their quotas differ', () => {
   const clients = create(100)
   const more = makePolicy('login', 9, 60_000)
   const charges = [...chargeAll('one', [more]), ...chargeAll('two', [login])]

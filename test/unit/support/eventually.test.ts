@@ -3,7 +3,7 @@ import { eventually } from '../../support/wait/eventually.ts'
 
 const briefly = { endMs: 30 }
 
-test('resolves with the first answer that is neither false nor an error', async () => {
+test('eventually resolves with the first answer that is neither false nor an error', async () => {
   const answers = [
     () => false as const,
     () => {
@@ -27,13 +27,13 @@ test('eventually counts an assertion that holds as the end', async () => {
   expect(asked).toBe(5)
 })
 
-test('asks once where it is so already, and asks once more where the end has passed in the meantime', async () => {
+test('eventually asks once if the answer is there, and once more if the time has passed in the meantime', async () => {
   let asked = 0
   await eventually('asked', () => ++asked, { endMs: 0 })
   expect(asked).toBe(1)
 })
 
-test('fails with the awaited event and the last observation', async () => {
+test('eventually fails with the awaited event and the last observation', async () => {
   const counts = [1, 2]
   const assertion = eventually('three came', () => expect(counts).toHaveLength(3), briefly)
   await expect(assertion).rejects.toThrow(

@@ -64,7 +64,7 @@ test('delays, in order, without adding up', async () => {
   expect(tookMs).toBeLessThan(1_500)
 })
 
-test('cuts, resets and refuses, and takes connections again', async () => {
+test('the relay cuts, resets and refuses connections, and accepts new ones again', async () => {
   const cut = await startClient()
   relay.cut()
   await eventually('it has ended', () => cut.ended === 'end')
@@ -93,7 +93,7 @@ test('loses replies, and never delivers later ones', async () => {
   expect(client.heard).toBe('')
 })
 
-test('drops all data without closing connections', async () => {
+test('the relay drops all data without closing connections', async () => {
   const client = await startClient()
   await relay.set({ kind: 'swallow' })
   client.socket.write('a')
@@ -103,7 +103,7 @@ test('drops all data without closing connections', async () => {
   expect([arrived, client.heard, late.heard, client.ended]).toEqual(['', '', '', undefined])
 })
 
-test('forgets the current connections, and only those', async () => {
+test('the relay forgets the current connections, and only those', async () => {
   const old = await startClient()
   old.socket.write('a')
   await hears(old, 'A')

@@ -4,13 +4,13 @@ import { expect, test } from 'vitest'
 import { testSeed } from '../../support/random/seed.ts'
 import { repeatCommand } from '../../tiers/repeat-command.ts'
 
-test('names the seed, the project and the file', () => {
+test('the command that repeats a failure names the seed, the project and the file', () => {
   expect(repeatCommand('npx vitest run', { project: 'pure', file: 'test/a.test.ts', test: '' })).toBe(
     `TEST_SEED=${testSeed()} npx vitest run --project pure test/a.test.ts`,
   )
 })
 
-test('names the seed of that run and its other variables', () => {
+test('the command that repeats a failure names the seed of that run and its other variables', () => {
   const failure = { project: 'fault', file: 'test/a.test.ts', test: '' }
   expect(repeatCommand('npx vitest run', failure, { TEST_SEED: '7', WIRE_RUNS: '9' })).toBe(
     'TEST_SEED=7 WIRE_RUNS=9 npx vitest run --project fault test/a.test.ts',

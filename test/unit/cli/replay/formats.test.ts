@@ -100,7 +100,7 @@ test.each([
     { timeMs: Date.UTC(2026, 2, 1) + 999.5, durationMs: 0.5, ip: '192.0.2.7', target: '/login', status: 429 },
     'sluice',
   ],
-])('reads a line of %s', (_, line, expected, format) => {
+])('replay reads a line of %s', (_, line, expected, format) => {
   expect(read(line)).toMatchObject({ ...expected, knows: { format } })
   const named = lineReader(format)
   expect(named(line)).toEqual(read(line))
@@ -118,11 +118,11 @@ test.each([
     '{"msg":"request","requestId":"a","time":"2026-03-01T00:00:01.000Z","method":"GET","path":"/"}',
     expect.stringContaining('LOG_ADDRESSES'),
   ],
-])('says why %s cannot be read', (line, why: unknown) => {
+])('replay says why %s cannot be read', (line, why: unknown) => {
   expect(read(line)).toEqual({ why })
 })
 
-test('passes over the other lines of this gateway', () => {
+test('replay skips the other lines of this gateway', () => {
   expect(read('{"level":"info","time":"2026-03-01T00:00:01.000Z","name":"gateway","msg":"listening"}')).toBe(
     'other',
   )

@@ -76,7 +76,7 @@ test('a count stays at the largest number that it can hold', () => {
   expect(counts.takePending(1, 0)).toMatchObject([{ counted: [2 ** 32 - 1] }])
 })
 
-test('finds every key of a full index, and no removed one', () => {
+test('an index finds every key of a full table, and no removed one', () => {
   const index = new KeyIndex(1000, -5)
   const keys = Array.from({ length: 1000 }, (_, i) => `ip:192.0.${i >> 8}.${i & 255}`)
   keys.forEach((key, slot) => index.insert(slot, slot % 3, key))

@@ -61,7 +61,7 @@ function holdUp(ms: number): void {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('asks for one turn together, in questions of the size allowed, and for the next turn again', async () => {
+test('questions of one turn share batches of the allowed size, and the next turn starts new ones', async () => {
   const { decide, asked } = createHarness()
   for (const client of ['a', 'b', 'c']) void decide(chargeAll(client, [login]))
   void decide(chargeAll('d', [login, wide]))
@@ -71,7 +71,7 @@ test('asks for one turn together, in questions of the size allowed, and for the 
   expect(asked.map(({ clients }) => clients)).toEqual([['a', 'b', 'c'], ['d'], ['e']])
 })
 
-test('asks in one question for a request of more charges than a question should have', async () => {
+test('a request with more charges than a batch may have gets a batch of its own', async () => {
   const { decide, asked } = createHarness(1000, { batchSize: 1 })
   void decide(chargeAll('a', [login, wide]))
   void decide(chargeAll('b', [login, wide]))
@@ -92,7 +92,7 @@ test('collects what arrives while so many questions are unanswered, and asks for
   expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b'], ['c', 'd']])
 })
 
-test('asks for the next ones even if an unanswered question fails, or its time is over', async () => {
+test('the next batch is sent even if an unanswered one fails, or its time is over', async () => {
   const { decide, asked } = createHarness(20, { maxUnanswered: 1 })
   void decide(chargeAll('a', [login]))
   await nextTurn()
@@ -107,7 +107,7 @@ test('asks for the next ones even if an unanswered question fails, or its time i
   expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b'], ['c']])
 })
 
-test('lets a full question wait for no answer', async () => {
+test('a full batch is sent without waiting for an answer', async () => {
   const { decide, asked } = createHarness(1000, { maxUnanswered: 1, batchSize: 2 })
   for (const client of ['a', 'b', 'c', 'd', 'e']) void decide(chargeAll(client, [login]))
   await nextTurn()
@@ -176,7 +176,7 @@ test('any other error inside a reply counts as one of the whole store', async ()
   expect(heard).toEqual(['failed: OOM command not allowed'])
 })
 
-test('stops waiting at the deadline, and ignores later replies', async () => {
+test('a batch stops waiting at the deadline, and ignores later replies', async () => {
   const { decide, asked, heard } = createHarness(20)
   const decision = decide(chargeAll('a', [login]))
   await nextTurn()
@@ -203,14 +203,14 @@ test('a failed question tells whether it may have been counted', async () => {
   expect(heard).toEqual(['failed: cut off', 'failed: not sent'])
 })
 
-test('asks nothing where there is no connection', async () => {
+test('no batch is sent without a connection', async () => {
   const { decide, asked, heard } = createHarness(1000, { isConnected: () => false })
   expect(await decide(chargeAll('a', [login]))).toEqual({ outcome: 'unavailable', uncertain: false })
   expect(asked).toEqual([])
   expect(heard).toEqual(['failed: not connected'])
 })
 
-test('fails all pending and unsent decisions at once, permanently', async () => {
+test('giving up fails all pending and unsent decisions at once, permanently', async () => {
   const { decide, asked, heard, giveUp } = createHarness(20)
   const sent = decide(chargeAll('a', [login]))
   await nextTurn()

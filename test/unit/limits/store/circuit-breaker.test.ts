@@ -36,7 +36,7 @@ test('the circuit breaker opens after three failures in a row, and names the fir
   expect(heard).toEqual(['opened: c'])
 })
 
-test('tries to recover at intervals, never twice at once, until it is closed', async () => {
+test('the circuit breaker tries to recover at intervals, never twice at once, until it is closed', async () => {
   breaker.open('a')
   expect(recoveries).toHaveLength(0)
   await vi.advanceTimersByTimeAsync(250)

@@ -31,7 +31,7 @@ function recordRefusal(cache: OverLimitCache, charges: readonly Charge[], by: Po
   cache.record(charges, refusalOf(charges, by, resetMs), nowMs, Infinity)
 }
 
-test('tells of the border of a window of the calendar that has ended since', () => {
+test('the cache reports the border of a calendar window that has ended since', () => {
   const atMs = Date.parse('2027-02-01T00:00:10Z')
   const cache = new OverLimitCache(
     100,
@@ -94,7 +94,7 @@ test('the cache does not refuse other clients, other policies, or other requests
   expect(cache.findRefusal(chargeAll('ip:1', [wide, login]))).toBeUndefined()
 })
 
-test('reports the states of the other policies, and an ended window as not begun', () => {
+test('the cache reports the states of the other policies, and an ended window as not begun', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [wide, login])
   recordRefusal(cache, charges, login, 5_000)
@@ -170,7 +170,7 @@ test('the cache counts no eviction if the dropped entry has ended', () => {
   expect(cache.readUse().evictions).toBe(0)
 })
 
-test('forgets one client under one policy name', () => {
+test('the cache forgets one client under one policy name', () => {
   const cache = createCache(100)
   recordRefusal(cache, chargeAll('ip:1', [login]), login, 5_000)
   recordRefusal(cache, chargeAll('ip:1', [wide]), wide, 5_000)
@@ -182,7 +182,7 @@ test('forgets one client under one policy name', () => {
   expect(cache.readUse().size).toBe(2)
 })
 
-test('tells for a sliding window under the same refusal that one more request is left once the oldest has left it', () => {
+test('the cache reports one more request left in a sliding window once the oldest has left it, and the refusal stays', () => {
   const cache = createCache(100)
   const sliding = { ...wide, algorithm: 'sliding' as const }
   const charges = chargeAll('ip:1', [sliding, login])

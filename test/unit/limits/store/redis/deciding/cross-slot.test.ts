@@ -33,7 +33,7 @@ async function ask(
 
 const lost = new Error('Connection is closed.')
 
-test('refunds the counts of one node if another fails', async () => {
+test('the counts of one node are refunded if another fails', async () => {
   const { outcome, givenBack } = await ask([byAddress, sliding, byKey], {
     a: Promise.resolve([4, 60_000, 4, 60_000, 123]),
     k: Promise.reject(lost),
@@ -45,7 +45,7 @@ test('refunds the counts of one node if another fails', async () => {
   ])
 })
 
-test('refunds a count that arrives after the failure', async () => {
+test('a count that arrives after the failure is refunded', async () => {
   const { outcome, givenBack } = await ask([byAddress, byKey], {
     a: passes(20).then(() => [4, 60_000]),
     k: Promise.reject(lost),
@@ -54,7 +54,7 @@ test('refunds a count that arrives after the failure', async () => {
   expect(givenBack).toEqual([['by-address', 60_000, undefined]])
 })
 
-test('refunds the counts of one node if another cannot decide', async () => {
+test('the counts of one node are refunded if another cannot decide', async () => {
   const { outcome, givenBack } = await ask([byAddress, byKey], {
     a: Promise.resolve([4, 60_000]),
     k: Promise.resolve(['OOM command not allowed', 0]),
