@@ -39,7 +39,7 @@ type Measured = {
   readonly commands: number
   readonly redisUs: number
   readonly gatewayUs: number
-  /** Of each window that was seen from its begin to its end. */
+  /** The counts of each window that was observed from beginning to end. */
   readonly whole: readonly { readonly admitted: number; readonly refused: number }[]
 }
 

@@ -40,7 +40,7 @@ const openLimiter = (): RedisLimiter =>
     },
   })
 
-/** Of all keys, as Redis says itself; their expiries are not in it. */
+/** Reads the memory of all keys, as Redis reports it, without their expiries. */
 async function readMemory(): Promise<number> {
   const keys = await redis.keys('sluice:1:{*')
   const bytes = await Promise.all(keys.map((key) => redis.memory('USAGE', key, 'SAMPLES', 0)))

@@ -95,9 +95,9 @@ async function readCommands(): Promise<number> {
 
 type Measured = {
   readonly asked: number
-  /** Of each node. */
+  /** Microseconds by node. */
   readonly redisUs: readonly number[]
-  /** Of the thread that decides. */
+  /** Microseconds of the thread that decides. */
   readonly gatewayUs: number
   readonly commands: number
   readonly latenciesMs: Float64Array

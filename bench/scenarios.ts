@@ -41,7 +41,7 @@ export type Scenario = {
 const get = { method: 'GET', uploadBytes: 0, store: 'redis', status: 200, body: jsonBody } as const
 const limiters = [sluice, fastify, express, nginx, haproxy]
 
-/** Those that serve clients over TLS, by HTTP/1.1 and HTTP/2. */
+/** The programs that serve clients over TLS, by HTTP/1.1 and HTTP/2. */
 const edges = [sluice, nginx, haproxy]
 
 /** Everything that proxies. Also what latency and memory are measured of. */

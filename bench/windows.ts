@@ -26,7 +26,7 @@ const ratePerSecond = 12_800
 
 type Subject = { readonly policy: Policy; readonly clients: number }
 
-/** As many clients as use up what they are allowed at this rate. */
+/** Makes as many clients as use up their quota at this rate. */
 function subject(algorithm: Policy['algorithm'], quota: number, windowMs: number): Subject {
   const policy: Policy = {
     name: 'bench',

@@ -71,6 +71,11 @@ export const wordings: readonly Wording[] = [
     instead: 'current, in effect, takes effect; an entry that has not expired; a setting that applies',
   },
   {
+    name: 'comment without a subject',
+    pattern: /\/\*\* (?:As|Of(?! these,)|So (?:long|many)|That of|Those|Whose) /,
+    instead: 'begin with a subject or a verb: "The length of", "Does what … does"',
+  },
+  {
     name: 'title that continues the one before',
     pattern:
       /\b(?:test|it|describe)(?:\.\w+)*(?:\(.*\))?\(\s*['"`](?:nor|so do|so does|but|also|likewise|and) /,

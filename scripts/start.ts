@@ -31,7 +31,7 @@ type Address = { readonly host: string | undefined; readonly port: number }
  * where that comes as this process ends, it is killed by it, as if nothing had stopped in order.
  */
 const lateSignalMs = 250
-/** Of an origin whose port is not chosen yet: none that the gateway has. */
+/** The port of an origin whose port is not chosen yet: not one of the gateway's. */
 const PORT_TO_COME = 1
 
 const running = new Set<ChildProcess>()

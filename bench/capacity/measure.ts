@@ -9,7 +9,7 @@ import { measuredAlgorithms, type Costs, type MeasuredAlgorithm } from './costs.
 import type { SetUp } from './set-up.ts'
 import { chargesOf, openStage, rulesOf, type Stage } from './stage.ts'
 
-/** So many decisions share a command, where the cost of one more is measured. */
+/** Decisions that share a command when the cost of one more is measured. */
 const MANY = 32
 const CLIENTS = 5_000
 

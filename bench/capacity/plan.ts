@@ -13,7 +13,7 @@ export type Demand = {
   readonly busiestClient: number
   /** How much of its core a process may use on average, from 0 to 1. */
   readonly busy: number
-  /** As many as are needed if undefined. */
+  /** The number of gateways; undefined: as many as are needed. */
   readonly gateways: number | undefined
   readonly masters: number | undefined
 }
@@ -34,7 +34,7 @@ export type Plan = {
   }
 }
 
-/** So many decisions are enough to see how busy processes are and how long 99 of 100 requests wait. */
+/** Decisions that show how busy processes are and how long 99 of 100 requests wait. */
 const ENOUGH_DECISIONS = 150_000
 
 /**

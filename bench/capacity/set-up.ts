@@ -28,7 +28,7 @@ export type SetUp = {
 /** Clients with a quota that is about to be used up. All others stay within theirs. */
 export type Tenants = {
   readonly count: number
-  /** Of all decisions, from 0 to 1. */
+  /** The share of all decisions, from 0 to 1. */
   readonly share: number
   /** Requests in a window, for each tenant. */
   readonly quota: number

@@ -70,7 +70,7 @@ function openLimiter(redis: ReturnType<typeof connectRedis>['client']): RedisLim
   })
 }
 
-/** So many rules of an algorithm. */
+/** Makes a number of rules of an algorithm. */
 export function rulesOf(algorithm: MeasuredAlgorithm, rules: number, quota = 10_000): readonly Policy[] {
   return Array.from({ length: rules }, (_, rule) => ({
     name: `capacity-${rule}`,

@@ -22,7 +22,7 @@ export function sharesBy(stacks: readonly Stack[], nameOf: (stack: Stack) => str
   return sharesByMany(stacks, (stack) => [nameOf(stack)])
 }
 
-/** As `sharesBy`, where a sample counts under each of several names. */
+/** Does what `sharesBy` does if a sample counts under each of several names. */
 export function sharesByMany(stacks: readonly Stack[], namesOf: (stack: Stack) => string[]): Share[] {
   const counts = new Map<string, { all: number; kernel: number }>()
   for (const stack of stacks) {

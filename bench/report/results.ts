@@ -21,9 +21,9 @@ export type LatencySample = {
 
 export type MemorySample = {
   readonly processes: number
-  /** Of the process that has most, freshly started. */
+  /** The memory of the process with the most, freshly started. */
   readonly restBytes: number
-  /** Of all processes, with the idle connections. */
+  /** The memory of all processes, with the idle connections. */
   readonly connectedBytes: number
   readonly bytesPerConnection: number
 }

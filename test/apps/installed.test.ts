@@ -51,7 +51,7 @@ describe.each(['24', '26'])('under Node %s', (major) => {
     path = [join(project, 'node_modules/.bin'), process.env['PATH']].join(':')
   }, 300_000)
 
-  /** As `npx sluice` finds it, without a process between. */
+  /** Starts the program that `npx sluice` finds, without a process between. */
   function start(args: readonly string[], env: Record<string, string> = {}): NodeProcess {
     return spawnCommand(join(project, 'node_modules/.bin/sluice'), { PATH: path, ...env }, args, {
       cwd: project,
@@ -173,7 +173,7 @@ describe('the entry points for tests', () => {
   })
 })
 
-/** As `environment`, from the registry that has the package. */
+/** The variables of `environment`, for the registry that has the package. */
 function installing(): Record<string, string> {
   return { ...environment(), npm_config_registry: registry }
 }

@@ -216,8 +216,8 @@ test('10,000 refusals a second take the page less than 16 ms of scripting a fram
 })
 
 /**
- * So many requests a second from as many clients, pipelined; a connection that is ended, as each is after some requests, is
- * replaced. Returns how to stop it, which tells how many there were.
+ * Sends a number of requests a second from as many clients, pipelined; a connection that is ended, as each is after some requests, is
+ * replaced. Returns a function that stops it and returns how many there were.
  */
 function flood(port: number, clients: number, perSecond: number): () => number {
   const everyMs = 100

@@ -17,7 +17,7 @@ export type Expected = {
 
 /** More than the applications' clients had under way at once, so that every connection that the pool keeps is used. */
 const PROBES = 64
-/** Of its log, where it fails. */
+/** Maximum characters of its log that are shown if it fails. */
 const MAX_LOG_LENGTH = 10_000
 
 /**

@@ -31,7 +31,7 @@ const FILES = [
   'dots/...',
   '%2e%2e/up',
 ]
-/** Those that can be no file. */
+/** Keys, including ones that cannot be files. */
 const KEYS = [...FILES, 'x//b', 'x///b', 'x/b/', '/x/b']
 
 /** Each client has one for each way. */

@@ -60,7 +60,7 @@ const debianPackages: Readonly<Record<string, Need>> = {
   'python3-flask': { file: '/usr/lib/python3/dist-packages/flask/__init__.py', tests: ['flask'] },
 }
 
-/** Of the tests that vitest was started for; empty for all. */
+/** The applications of the tests that vitest was started for; empty for all. */
 const named = process.argv.flatMap((argument) => /test\/apps\/([\w-]+)\.test\.ts$/.exec(argument)?.[1] ?? [])
 
 /** Gets the applications and clients before the first test. If one cannot be had, the run fails and says which. */

@@ -16,7 +16,7 @@ export type Way = {
   readonly protocol: 'http' | 'https' | 'http2'
   /** `https://127.0.0.1:8080`. Known once the tests run. */
   readonly origin: string
-  /** Of the gateway on the way, if there is one. Also known once the tests run. */
+  /** The admin port of the gateway on the way, if there is one, known before the tests run too. */
   readonly adminPort?: number
 }
 

@@ -20,7 +20,7 @@ const { values } = parseArgs({
 export type CrowdReport = {
   /** Connections that are open now. */
   readonly open: number
-  /** Those opened in all: more than are open where the proxy has closed some. */
+  /** The connections opened in all: more than are open if the proxy has closed some. */
   readonly opened: number
 }
 

@@ -11,7 +11,7 @@ export type Outcome = {
   readonly before: Service
   /** While the attackers gather, and during the attack; the percentile is of the latter alone. */
   readonly within: Service
-  /** Of one processor during the attack, from 0 to 1. */
+  /** The share of one processor during the attack, from 0 to 1. */
   readonly processorShare: number
   readonly restMib: number
   readonly maxMib: number

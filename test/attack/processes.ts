@@ -12,7 +12,7 @@ export type Worker = {
   waitFor<Found>(find: (line: string) => Found | undefined): Promise<Found>
   /** The next line. */
   nextLine(): Promise<string>
-  /** So many of them, one after another. */
+  /** Takes a number of lines, one after another. */
   takeLines(count: number): Promise<string[]>
   /** Calls the listener for each line written from now on. */
   onLine(listener: (line: string) => void): void

@@ -23,7 +23,7 @@ const usage = `npm run test:backends -- [options]
   --spellings N    for each backend (10000)
   --only TEXT      backends whose names contain it; may be repeated
 `
-/** Of the spellings that got by, as many are made plain and printed. */
+/** Maximum number of bypassing spellings that are shrunk and printed. */
 const maxShrunk = 12
 
 const { values } = parseArgs({

@@ -18,7 +18,7 @@ export function isRisky({ method, target, headers }: Spelling): boolean {
   )
 }
 
-/** For people: the request line and the added headers, with bytes outside visible ASCII as `\x..`. */
+/** Describes a spelling for people: the request line and the added headers, with bytes outside visible ASCII as `\x..`. */
 export function describe({ method, target, headers }: Spelling): string {
   const text = [`${method} ${target}`, ...headers.map(([name, value]) => `${name}: ${value}`)].join(' | ')
   return text.replace(/[^\x20-\x7e]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)

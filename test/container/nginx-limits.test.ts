@@ -18,7 +18,7 @@ const random = seededRandom(testSeed())
 const nginxImage = process.env['NGINX_IMAGE'] || 'nginx:1'
 const clients = 25
 const arrivalsEach = 40
-/** So long on a busy machine. */
+/** Timeout on a busy machine. */
 const maxMs = 120_000
 
 /** Four a second, and six at once. */

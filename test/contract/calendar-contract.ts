@@ -48,7 +48,7 @@ export function describeCalendarContract(
 
     const statesOf = (decision: Decision) => (decision.outcome === 'unavailable' ? [] : decision.states)
 
-    /** As they are now, by the subject's clock where it has its own. */
+    /** The current time of day, by the subject's clock if it has its own. */
     const wallMs = (): number => subject.wallNow?.() ?? wallClockMs()
 
     /** Expects the time until the border, counted from an instant of the question, however long that has taken. */

@@ -11,7 +11,7 @@ const failures = [{ first: 401, last: 401 }]
 
 const byAccount: Partial<Policy> = { partition: [{ kind: 'body', name: 'email', path: ['email'] }] }
 
-/** Of rules by account, whose requests may be batches. */
+/** Rules by account, whose requests may be batches. */
 const batched = {
   fixed: makePolicy('batched.fixed', 5, 60_000, byAccount),
   failures: makePolicy('batched.failures', 5, 60_000, { ...byAccount, countStatus: failures }),

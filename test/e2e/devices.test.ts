@@ -37,7 +37,7 @@ limits:
 `
 const secret = 'a-secret-of-thirty-two-characters-or-more'
 
-/** Of all gateways, which have ports of their own. */
+/** The host of all gateways, which have ports of their own. */
 const host = 'shop.example.com'
 
 const places = ['memory', 'workers', 'Redis'] as const

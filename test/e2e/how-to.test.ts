@@ -28,7 +28,7 @@ const rolledOut = stepsOf('docs/how-to/try-and-roll-out-a-limit.md')
 /** A gateway in the state that a page begins with. */
 type Scene = {
   readonly gateway: HostedGateway
-  /** Of the files. */
+  /** The folder of the files. */
   readonly folder: string
   readonly sluice: (...args: readonly string[]) => Promise<string>
 }

@@ -42,7 +42,7 @@ class EndlessResponse {
 
 let backend: Backend
 let gateway: HostedGateway
-/** Those that were begun. */
+/** The responses that were begun. */
 const endless: EndlessResponse[] = []
 
 beforeAll(async () => {

@@ -74,7 +74,7 @@ function replaceFile(file: string, content: string | Buffer): void {
   renameSync(`${file}.new`, file)
 }
 
-/** Of another kind than the keys of the pairs, which OpenSSL takes beside any of their certificates. */
+/** Makes a key of another kind than those of the pairs: OpenSSL accepts it with any of their certificates. */
 async function makeRsaKey(): Promise<string | Buffer> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
   return privateKey.export({ type: 'pkcs8', format: 'pem' })

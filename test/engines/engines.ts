@@ -1,6 +1,6 @@
 /** A server that speaks the protocol of Redis, and the suite of Debian that has it as a package. */
 export type Engine = {
-  /** As the command line names it. */
+  /** The name on the command line. */
   readonly name: string
   readonly suite: string
   readonly package: 'redis-server' | 'valkey-server'

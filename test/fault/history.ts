@@ -7,7 +7,7 @@ import type { Policy } from '../../proxy/policy.ts'
 export type History = {
   readonly rule: Pick<Policy, 'quota' | 'windowMs' | 'onStoreError'>
   readonly attempts: readonly Attempt[]
-  /** Of all replicas; those of one do not overlap. */
+  /** The troubles of all replicas; those of one do not overlap. */
   readonly troubles: readonly Trouble[]
   readonly losses: readonly Loss[]
   /**

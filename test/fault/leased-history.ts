@@ -21,7 +21,7 @@ export type LeasingReplica = Replica & {
   crash(): void
   reload(policies: readonly Policy[]): void
   reset(client: string, policies: readonly Policy[]): Promise<void>
-  /** As a reset by somebody who knows nothing of leases. */
+  /** Deletes counters as a reset does that does not know of leases. */
   deleteCounters(client: string, policies: readonly Policy[]): Promise<void>
 }
 

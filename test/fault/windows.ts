@@ -3,7 +3,7 @@ import type { Attempt } from './history.ts'
 /** The requests of one window, where only the times at which they were sent and answered are known. */
 type WindowOf<A> = {
   readonly sure: readonly A[]
-  /** Those, and the ones at its edges that may have been in it or in its neighbour. */
+  /** These, and the ones at the edges that may have been in the window or in its neighbour. */
   readonly possible: readonly A[]
 }
 

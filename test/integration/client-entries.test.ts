@@ -362,7 +362,7 @@ test('entries that another version has written are ignored', async () => {
   expect(ids(await openReplica(redis))).toEqual(['ban * 192.0.2.3', 'ban * 192.0.2.4'])
 })
 
-/** As if so many had been put there, in two commands. */
+/** Puts entries into Redis in two commands, as if somebody had put so many there. */
 async function fillRedis(redis: Redis, entries: readonly ClientEntry[]): Promise<void> {
   // Like the clock of Redis: that of this machine or of its container.
   const endsAt = wallClockMs() + 60_000

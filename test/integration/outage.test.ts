@@ -25,7 +25,7 @@ import { eventually } from '../support/wait/eventually.ts'
 const given = 'Redis unavailable: circuit breaker open, applying onStoreError'
 const back = 'Redis available: circuit breaker closed'
 
-/** Of tests about it. In all others Redis has the time that it needs on a busy machine. */
+/** The timeout of tests that are about it. In all others Redis has the time that it needs on a busy machine. */
 const storeTimeoutMs = 300
 
 /**

@@ -21,7 +21,7 @@ export function askPython(script: string, packages: readonly string[], question:
   return JSON.parse(stdout)
 }
 
-/** As `askPython`, while this process goes on: a gateway or a backend in it answers the script. */
+/** Does what `askPython` does, while this process continues: a gateway or a backend in it answers the script. */
 export async function askPythonWhile(
   script: string,
   packages: readonly string[],

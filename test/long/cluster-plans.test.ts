@@ -26,7 +26,7 @@ function quotas(decision: Decision): unknown {
     : [decision.outcome, ...decision.states.map(({ policy }) => policy.quota)]
 }
 
-/** As these rules count by address. */
+/** The owner of a plan under these rules, which count by address. */
 const ownerOf = (partitionKey: string) => ({ partitionKey, keyName: 'ip' })
 const nameOf = (i: number): string | undefined => ['free', 'pro', 'gold', undefined][i % 4]
 const quotaOf = (i: number): number => [2, 4, 1, 1][i % 4] ?? 0

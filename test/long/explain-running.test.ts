@@ -211,7 +211,7 @@ function expectedLeft(before: Explained): (readonly [rule: string, left: number]
   )
 }
 
-/** As responses tell it: of a rule that counts several clients for a request, the one with least left. */
+/** The remaining quotas in a response: for a rule that counts several clients for a request, that of the client with the least left. */
 function leastOf(left: readonly (readonly [rule: string, left: number])[]) {
   const rules = [...new Set(left.map(([rule]) => rule))]
   const ofRule = (rule: string) => left.filter(([name]) => name === rule).map(([, each]) => each)

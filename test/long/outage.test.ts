@@ -149,7 +149,7 @@ async function statuses(
 }
 
 /**
- * As `statuses`, of what Redis decided. On a busy machine its reply now and then takes longer than the gateway waits for it;
+ * Does what `statuses` does, for decisions of Redis. On a busy machine its reply now and then takes longer than the gateway waits for it;
  * then the gateway decides by itself, as it should, and is asked again.
  */
 async function statusesByRedis(

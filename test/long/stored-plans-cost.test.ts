@@ -18,7 +18,7 @@ import type { RedisServer } from '../support/redis/redis-server.ts'
  */
 
 const ROUNDS = 100
-/** Of a kind of request, on a busy machine. */
+/** How long one kind of request may be measured on a busy machine. */
 const MAX_MEASURING_MS = 40_000
 const REQUESTS_PER_ROUND = 1600
 /** Redis waits so long for a core, as a share of its CPU time, only where others keep all cores busy. */

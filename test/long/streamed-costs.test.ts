@@ -16,7 +16,7 @@ const events = 100
 const everyMs = 20
 const streams = 5
 const rounds = 5
-/** Of the 99th percentile of all events, beside that of the same streams without a gateway. */
+/** The maximum delay of the 99th percentile of all events, compared with the same streams without a gateway. */
 const maxDelayMs = 20
 
 const from = '127.0.0.31'

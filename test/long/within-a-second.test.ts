@@ -30,7 +30,7 @@ beforeAll(async () => {
 const login = async (replica: HostedGateway | undefined, from: string): Promise<number | undefined> =>
   (await replica?.send('POST', '/login', { from }))?.status
 
-/** Of several rounds the timed part of the median one takes less than that. */
+/** Expects the timed part of the median of several rounds to take less than that. */
 async function expectMedianWithin(
   maxMs: number,
   playRound: (round: number) => Promise<() => Promise<unknown>>,

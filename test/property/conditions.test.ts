@@ -85,7 +85,7 @@ const decoded = (text: string): string => {
 }
 const unquoted = (text: string): string => (/^".*"$/.test(text) ? text.slice(1, -1) : text)
 const ends = (all: readonly string[]): readonly Reading[] => [all[0], all.at(-1)]
-/** As PHP compares names. */
+/** The name as PHP compares it. */
 const mangled = (name: string): string => decoded(name).replaceAll(/[ .]/g, '_').replace(/\[.*$/, '')
 
 type IsName = (sent: string) => boolean

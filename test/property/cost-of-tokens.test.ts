@@ -11,7 +11,7 @@ import { runs } from '../support/random/runs.ts'
  * before any limit, so a client that is refused costs as many signature checks as one that is not.
  */
 
-/** As many as take two milliseconds, and eight at most. */
+/** Checks that take two milliseconds, and at most eight of them. */
 const maxChecks = { ES256: 8, ES384: 2, ES512: 1 } as const
 const curves = { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' } as const
 const signatureBytes = { ES256: 64, ES384: 96, ES512: 132 } as const
@@ -94,7 +94,7 @@ test('the tokens of a request cost no more signature checks than one token, or t
 })
 
 /**
- * As many as can have signed a token.
+ * Makes as many keys as can have signed a token.
  *
  * @param tried of the keys where it names none
  */

@@ -254,7 +254,7 @@ test.each(Object.entries(cookieReaders))('cookies as read by %s', (_, read) => {
   )
 })
 
-/** As Python's `strip`, of what the gateway forwards. */
+/** Does what Python's `strip` does, for the characters that the gateway forwards. */
 const stripped = (text: string): string => text.replace(/^[\t \x85\xa0]+/, '').replace(/[\t \x85\xa0]+$/, '')
 
 const rawCookieReaders: Record<string, Reader> = {

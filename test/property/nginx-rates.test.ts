@@ -12,7 +12,7 @@ import { loadWithFile } from '../support/gateway/settings.ts'
 
 type Lets = (nowMs: number) => boolean
 
-/** As `ngx_http_limit_req_lookup` decides: in thousandths of a request and in whole milliseconds. */
+/** Decides as `ngx_http_limit_req_lookup` does: in thousandths of a request and in whole milliseconds. */
 function nginx(requests: number, per: 's' | 'm', burst: number): Lets {
   const rate = Math.floor((requests * 1000) / (per === 's' ? 1 : 60))
   let last: number | undefined

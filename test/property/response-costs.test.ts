@@ -58,7 +58,7 @@ const scalar = fc.oneof(
     .map(([unit, times]) => JSON.stringify(unit.repeat(times / 10))),
 )
 
-/** Of the letters of a name some are escaped. */
+/** A name, some of whose letters are escaped. */
 const name = fc
   .tuple(fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...names) }, fc.string()), fc.nat(99))
   .map(([text, seed]) =>

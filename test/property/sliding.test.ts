@@ -29,7 +29,7 @@ const policies = [
 /** On Redis, whose expiry nobody gives a clock: a fixed window that does not end during the test. */
 const hour = makePolicy('hour', 30, 3_600_000)
 
-/** Of a millisecond. Exact in a double as in microseconds. */
+/** Milliseconds. Exact in a double as in microseconds. */
 const tick = 1 / 8
 
 const stepMs = fc.oneof(

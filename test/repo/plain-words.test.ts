@@ -22,6 +22,9 @@ describe('the checker of wordings', () => {
     ['the state is that which Redis has', 'that which'],
     ['a body that finds no room', 'says none, finds no room'],
     ['the limits in force', 'in force'],
+    ['  /** Of the longest one. */', 'comment without a subject'],
+    ['/** As `read`, for bytes. */', 'comment without a subject'],
+    ['/** Those of all workers, by name. */', 'comment without a subject'],
     ["  test('nor is one held that %s', async () => {", 'title that continues the one before'],
     ["test.each([1])('but not %s', () => {", 'title that continues the one before'],
   ])('finds in %j: %s', (line, name) => {
@@ -36,6 +39,7 @@ describe('the checker of wordings', () => {
     'a server behind another proxy',
     'const MAX_ENTRIES = 10',
     'if there is none, the default applies',
+    '/** Of these, the refused ones. */',
     "test('a refused request counts for nobody', () => {",
   ])('finds nothing in %j', (line) => {
     expect(namesIn(line)).toEqual([])

@@ -20,7 +20,7 @@ export type ReportedError = {
   readonly actual?: unknown
 }
 
-/** Of an error that a test or a hook threw. */
+/** The kind of an error that a test or a hook threw. */
 export function kindOf(error: ReportedError): FailureKind {
   const message = error.message ?? ''
   if (message.startsWith('left open at the end of the file')) return 'leak'

@@ -12,7 +12,7 @@ export type FoundSeed = {
 
 const FILE = new URL('../seeds.json', import.meta.url)
 
-/** Those whose file is still there. */
+/** Reads the seeds whose file still exists. */
 export function readSeeds(): FoundSeed[] {
   return (JSON.parse(readFileSync(FILE, 'utf8')) as FoundSeed[]).filter(({ file }) => existsSync(file))
 }

@@ -27,7 +27,7 @@ export type Outcome = {
   readonly log: string
   /** The end of that. */
   readonly lastLines: readonly string[]
-  /** Of a step of vitest, as far as it came. */
+  /** The result of a step of vitest, as far as it came. */
   readonly tests?: RunResult
 }
 

@@ -19,7 +19,7 @@ export class Remembered<Value> {
   readonly #weigh: (text: string, value: Value) => number
   #younger: Map<string, Value>
   #older: ReadonlyMap<string, Value> = new Map()
-  /** Of the younger ones, without the usual ones. */
+  /** The weight of the younger texts, without the usual ones. */
   #weight = 0
   #skipped = 0
 

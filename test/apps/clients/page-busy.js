@@ -62,7 +62,7 @@ function scriptingOf(events) {
     })
 }
 
-/** Those that are not within another. */
+/** Returns the events that are not within another. */
 function outermost(events) {
   let end = 0
   return events

@@ -30,7 +30,7 @@ server.middleware.unshift(async (context, next) => {
 await server.run()
 console.log('listening')
 
-/** Of the signature (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html), over the path as it came. */
+/** Checks the signature (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html), over the path as it came. */
 function whatIsWrong({ method, url, headers }) {
   const [path, search = ''] = url.split(/\?(.*)/s)
   const query = search

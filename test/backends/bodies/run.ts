@@ -26,7 +26,10 @@ const { values: options } = parseArgs({
 const replacement = '\xef\xbf\xbd'
 /** A line such as those between parts is in it: parsers differ in where it ends, and nobody has such a name. */
 const isAcrossParts = /[\r\n](?:--|content-)/i
-/** Of all requests. PHP's own server refuses queries with bytes beyond ASCII; formidable throws what nobody can catch. */
+/**
+ * The share of all requests that may stay unanswered. PHP's own server refuses queries with bytes beyond ASCII; formidable throws
+ * exceptions that cannot be caught.
+ */
 const MAX_UNANSWERED = 0.05
 const paths = (['email', 'user.email'] as const).filter(
   (path) => options.path === 'both' || options.path === path,

@@ -16,7 +16,7 @@ function token(sub: string, exp: number): string {
 const basic = (text: string): string => Buffer.from(text).toString('base64')
 const seconds = Math.floor(wallClockMs() / 1000)
 
-/** As Fernet has them, which begin with 128 and a time. */
+/** Makes a token like those of Fernet, which begin with 128 and a time. */
 const fernetOf = (text: string): string =>
   Buffer.from(`\x80\0\0\0\0fff${text}`, 'latin1').toString('base64url')
 

@@ -5,7 +5,7 @@ import { readResidentBytes } from '../../support/load/memory-use.ts'
 export type Sample = {
   readonly atMs: number
   readonly residentBytes: number
-  /** Of JavaScript's heap and of the buffers outside of it, with uncollected garbage. */
+  /** The bytes of JavaScript's heap and of the buffers outside of it, with uncollected garbage. */
   readonly usedBytes: number
   readonly descriptors: number
   readonly keys: number

@@ -11,9 +11,9 @@ import { createAddressReader } from '../../../proxy/request/addresses/client-add
 import { openText, type CostRow } from '../../support/cost/row.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
 
-/** Of `MAX_HEADER_SIZE`, unless it is set. */
+/** The default of `MAX_HEADER_SIZE`. */
 const headBytes = 16 * 1024
-/** Of a body that says what to reserve, and of a response that says what it cost. */
+/** The size of a body that states what to reserve, and of a response that states its cost. */
 const jsonBytes = 64 * 1024
 
 const ofHead = { largestBytes: headBytes, onlyWhole: true } as const

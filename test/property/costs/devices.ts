@@ -9,7 +9,7 @@ import { openText, type CostRow } from '../../support/cost/row.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
 import { wallClockMs } from '../../support/calendar/wall-clock.ts'
 
-/** Of `MAX_HEADER_SIZE`, unless it is set. */
+/** The default of `MAX_HEADER_SIZE`. */
 const largestBytes = 16 * 1024
 const whole = { largestBytes, onlyWhole: true } as const
 

@@ -6,7 +6,7 @@ import { headersOf } from '../../../proxy/http/message/headers.ts'
 import { countFields } from '../../../proxy/request/request-head.ts'
 import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
 
-/** Of `MAX_HEADER_SIZE`, unless it is set, and of the number of headers. */
+/** The default of `MAX_HEADER_SIZE`, and the maximum number of headers. */
 const headLimits = { maxBytes: 16 * 1024, maxFields: 100 }
 
 function openRequests(limits: HeadLimits): ByteReader {

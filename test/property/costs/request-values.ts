@@ -9,7 +9,7 @@ import { queryValues } from '../../../proxy/request/values/query-values.ts'
 import { createPathValues } from '../../../proxy/limits/rules/path-values.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
 
-/** Of `MAX_HEADER_SIZE`, unless it is set. */
+/** The default of `MAX_HEADER_SIZE`. */
 const largestBytes = 16 * 1024
 const whole = { largestBytes, onlyWhole: true } as const
 

@@ -119,7 +119,7 @@ function bytesOf(input: string | Buffer): Buffer {
   return typeof input === 'string' ? Buffer.from(input, 'latin1') : input
 }
 
-/** As a socket gives them, with memory of their own; single bytes share it, as there are too many of them. */
+/** Yields pieces as a socket does, with memory of their own; single bytes share it, as there are too many of them. */
 function* piecesOf(input: Buffer, pieceBytes: number): Generator<Buffer> {
   const readBytes = Math.max(pieceBytes, SHARED_BYTES)
   for (let start = 0; start < input.length; start += readBytes) {

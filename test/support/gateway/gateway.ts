@@ -22,7 +22,7 @@ export type SendOptions = {
   readonly body?: string | Buffer
   /** The client's address, which must be one of loopback: `127.0.0.2` is another client than `127.0.0.1`. */
   readonly from?: string
-  /** Whose connections are used. Without it the request has a connection of its own. */
+  /** The agent whose connections are used. Without it the request has a connection of its own. */
   readonly agent?: Agent
 }
 

@@ -109,7 +109,7 @@ export function commandOf(
   }
 }
 
-/** As `spawnNode`, with any program. */
+/** Does what `spawnNode` does, with any program. */
 export function spawnCommand(
   program: string,
   env: Record<string, string> = {},

@@ -25,7 +25,7 @@ export type Http2Backend = {
   readonly seen: SeenStream[]
   readonly sessions: ServerHttp2Session[]
   readonly sockets: Socket[]
-  /** With which codes streams were reset by the gateway. */
+  /** The codes with which the gateway reset streams. */
   readonly resets: number[]
 }
 

@@ -16,7 +16,7 @@ export type Http2Reply = {
   /** Name, value, name, value… as they came. */
   readonly rawHeaders: readonly string[]
   readonly body: string
-  /** With which error the stream was reset; 0 where it was not, or without error. */
+  /** The error with which the stream was reset; 0 if it was not, or without error. */
   readonly resetCode: number
 }
 

@@ -16,7 +16,7 @@ export type LocalApi = {
   readonly key: string
   /** Adds a decision, as `cscli decisions add` does. */
   add(value: string, more?: { scope?: string; type?: string; forMs?: number }): void
-  /** As `cscli decisions delete`: it has ended now. */
+  /** Removes a decision as `cscli decisions delete` does: it has ended now. */
   remove(value: string): void
   /** All of this is forgotten, as with another database. */
   forget(): void
@@ -101,7 +101,7 @@ export async function startLocalApi(key = 'bouncer-key'): Promise<LocalApi> {
   }
 }
 
-/** As Go's `Duration.String`. */
+/** Writes a duration as Go's `Duration.String` does. */
 export function goDuration(ms: number): string {
   const sign = ms < 0 ? '-' : ''
   const whole = Math.abs(ms)

@@ -170,8 +170,8 @@ const MAX_SINGLE_BYTES = 4096
 const MIDDLE_PIECE = /[^]{1,31}/g
 
 /**
- * Of long bytes those in the middle come in pieces of 31, but with the long tests: they are all of one value, or of equal lines and
- * chunks, while the request line, the names and the ends of head and body are within single bytes.
+ * Cuts bytes into single ones; in the middle of long bytes, pieces have 31 unless the long tests run: they all belong to one value, or to
+ * equal lines and chunks, while the request line, the names and the ends of head and body are in single bytes.
  */
 function cutToBytes(bytes: string): string[] {
   const isLong = bytes.length > MAX_SINGLE_BYTES && process.env['PROPERTY_RUNS'] !== 'all'

@@ -18,7 +18,7 @@ export type RecordingBackend = {
   readonly port: number
   /** Every request, whole or not, in the order in which their heads arrived. */
   readonly requests: readonly RecordedRequest[]
-  /** Those that came from one client, by the address that the gateway gives in `X-Real-IP`. */
+  /** Returns the requests of one client, by the address that the gateway gives in `X-Real-IP`. */
   requestsFrom(address: string): RecordedRequest[]
   /** Resolves when the next request of that client has begun. */
   nextFrom(address: string): Promise<RecordedRequest>

@@ -17,7 +17,7 @@ const CALM_SHARE = 0.3
 export type LeaseHistory = {
   readonly violations: readonly string[]
   readonly requests: number
-  /** Those of them that were decided without the shared counters. */
+  /** The number of them that were decided without the shared counters. */
   readonly decidedHere: number
 }
 

@@ -26,7 +26,7 @@ export type ModelCounters = {
   take(charge: Charge, wanted: WantedUnits): Lease
   giveBack(charge: Charge, lease: Lease, units: number): void
   reset(charge: Charge): void
-  /** That of a client now; undefined where none is counted. */
+  /** The current window of a client; undefined if none is counted. */
   windowOf(charge: Charge): Window | undefined
   /** All that there were. */
   readonly windows: readonly Window[]

@@ -55,7 +55,7 @@ export class ModelGateway {
     this.#leasing = this.#start()
   }
 
-  /** Those that it has sent: one for everything at the same time. */
+  /** The number of commands that it has sent: one for everything at the same time. */
   get commands(): number {
     return this.#commands
   }

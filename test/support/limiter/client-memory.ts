@@ -21,7 +21,7 @@ function keyOf(index: number): string {
   return `h:${String(index).padStart(22, 'Q')}`
 }
 
-/** As each is read from Redis. */
+/** Measures entries as each is read from Redis. */
 function bytesPerEntry(entryAt: (index: number) => ClientEntry): number {
   const filled = Array.from({ length: tables }, () => new ClientEntries(() => performance.now()))
   const before = usedBytes()

@@ -146,7 +146,7 @@ export type RunningLimiter = CounterLimiter & {
   readonly telemetry: RecordedTelemetry
 }
 
-/** As long as Redis may take on a busy machine, in tests that are not about that time. */
+/** The timeout of Redis on a busy machine, in tests that are not about it. */
 export const ampleTimeoutMs = 5_000
 
 /** One replica's limiter on Redis, with a connection of its own. `close` ends both. */

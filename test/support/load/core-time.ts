@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Of a process's main thread, as Linux counts it: nanoseconds that it has had of a core, and that it has waited for one. */
+/** The time of a process's main thread, as Linux counts it: nanoseconds that it ran on a core, and that it waited for one. */
 type CoreTime = { readonly usedNs: number; readonly waitedNs: number }
 
 /** A process waits for a core for this share of the time only where others keep all of them busy. */

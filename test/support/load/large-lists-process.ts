@@ -142,7 +142,7 @@ for (const version of [2, 3, 4]) {
   measureLookups(few, million)
 }
 
-/** Of the bounds, the one that is nearest to what it bounds: 1 and more is too slow. */
+/** The bound that is nearest to its measurement: 1 and more is too slow. */
 function slowness(): number {
   measureLookups(few, million)
   const { ten: tenNs, million: millionNs, parse } = lookupNs

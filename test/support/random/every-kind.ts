@@ -123,7 +123,7 @@ export const fileOfEveryKind = fc
   })
   .map(withoutMistakes)
 
-/** As `loadTable` does. */
+/** Does what `loadTable` does. */
 export function loadTableOfEveryKind(written: Parameters<typeof loadTable>[0]): GatewaySettings | undefined {
   return loadTable(written, undefined, { DEVICE_SECRET })
 }

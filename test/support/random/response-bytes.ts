@@ -2,7 +2,7 @@ import fc from 'fast-check'
 
 /** Bytes of a backend on one connection, meant as the response to one request. */
 export type BackendBytes = {
-  /** Of the request. */
+  /** The method of the request. */
   readonly method: 'GET' | 'HEAD'
   /** Latin-1 text, one character a byte. */
   readonly bytes: string

@@ -33,7 +33,7 @@ export async function startRewriter(toPort: number, rewrite: (text: string) => s
   return (server.address() as AddressInfo).port
 }
 
-/** Of RESP2, in pieces of any size. */
+/** Rewrites RESP2, in pieces of any size. */
 function createRewriting(rewrite: (text: string) => string): (bytes: string) => string {
   let pending = ''
   return (bytes) => {

@@ -133,7 +133,7 @@ const part = fc.constantFrom(
 )
 const spelled = fc.array(part, { minLength: 1, maxLength: 8 }).map((parts) => parts.join(''))
 
-/** As Python's `int` reads a text. */
+/** Reads a text as Python's `int` does. */
 function pythonInt(text: string): string | undefined {
   const ascii = text.replace(/[０７٧]/g, (digit) => (digit === '０' ? '0' : '7'))
   const [, sign = '', digits] = /^[\s\x1c-\x1f]*([+-]?)(\d+(?:_\d+)*)[\s\x1c-\x1f]*$/.exec(ascii) ?? []

@@ -13,7 +13,7 @@ function endless(start: string): string {
 
 const manyReadings = '/a;b//c%2fd/e.tar.gz'
 
-/** Of the texts that come after many others, one in eight is remembered. */
+/** Reads a path so often that it is cached: one in eight texts that come after many others is. */
 function readOften(path: string, options?: TargetOptions): Target | string {
   for (let i = 0; i < 15; i++) readTarget('POST', path, options)
   return readTarget('POST', path, options)

@@ -33,7 +33,7 @@ export function drawBatch(seed: number, batch: number, options: BatchOptions): C
   return conversations
 }
 
-/** As many plain requests at once as there are connections in the pool: each has to serve one. */
+/** Draws as many parallel plain requests as there are connections in the pool: each has to serve one. */
 export function drawProbes(batch: number, count: number, { https }: GatewayBounds): Conversation[] {
   const draw = new Draw(seededRandom(batch), batch, 3_500)
   return Array.from({ length: count }, (_, i) => draw.probe(https, count, i))

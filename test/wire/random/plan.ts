@@ -59,7 +59,7 @@ export type ExchangeKind =
   'forward' | 'limited' | 'options' | 'trace' | 'bad-target' | 'noise' | 'refused-upgrade' | 'tunnel'
 
 export type Exchange = {
-  /** Of this exchange and of no other of the run. */
+  /** The id of this exchange, unique in the run. */
   readonly id: number
   readonly kind: ExchangeKind
   readonly method: string
@@ -102,7 +102,7 @@ export type GatewayBounds = {
   readonly https: boolean
   /** 0 means no limit, as in the settings. */
   readonly maxBodyBytes: number
-  /** Of a `PUT`, which a rule with devices reads. 0 where there is none. */
+  /** Maximum bytes of a `PUT`, which a rule with devices reads; 0 without such a rule. */
   readonly maxPutBytes: number
   /** Waits so short for the backend that a busy machine may be the reason of a 504. */
   readonly isImpatient: boolean

@@ -23,7 +23,7 @@ function at(body) {
   return path.length === 1 ? values : [...values, ...fields.flatMap((field) => flat(body?.[field]))]
 }
 
-/** Of a batch those of its elements. */
+/** Returns the values; for a batch, those of its elements. */
 function valuesOf(body) {
   return Array.isArray(body) ? body.flatMap(at) : at(body)
 }

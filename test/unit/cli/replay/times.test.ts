@@ -6,7 +6,7 @@ import { lineReader } from '../../../../proxy/cli/replay/logs/formats.ts'
 
 /** An instant in whole milliseconds, from 2001 to 2100. */
 const instants = fc.integer({ min: Date.UTC(2001, 0, 1), max: Date.UTC(2100, 0, 1) })
-/** Of requests that take 0.1 ms to 50 s. */
+/** Durations of requests from 0.1 ms to 50 s. */
 const nanoseconds = fc.integer({ min: 100_000, max: 50_000_000_000 })
 
 const iso = (ms: number): string => new Date(ms).toISOString()

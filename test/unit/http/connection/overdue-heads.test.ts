@@ -6,7 +6,7 @@ import { eventually } from '../../../support/wait/eventually.ts'
 
 const HEADERS_MS = 100
 
-/** As many connections, on each of which a part of a head has arrived, on a clock that a test moves. */
+/** Opens connections, on each of which a part of a head has arrived, on a clock that a test moves. */
 async function openWithPartsOfHeads(count: number, onFault: (turn: number) => void) {
   const clock = { nowMs: 0 }
   const served: string[] = []

@@ -81,7 +81,7 @@ describe('a chunked body', () => {
   })
 })
 
-/** So many chunks, in reads of the usual size. */
+/** Reads a number of chunks, in reads of the usual size. */
 const readMany = (chunk: string, count: number): unknown =>
   read([Buffer.from(head), ...cut(Buffer.from(chunk.repeat(count), 'latin1'), [64 * 1024])])
 

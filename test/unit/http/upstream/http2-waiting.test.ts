@@ -8,7 +8,7 @@ import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.t
 import { eventually } from '../../../support/wait/eventually.ts'
 import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
-/** Of the frames of the response that is paused, and of the other, which come in the same reads. */
+/** Bytes of the frames of the paused response, and of the other one, which come in the same reads. */
 const FRAME_BYTES = [1024, 15 * 1024] as const
 const FRAMES = 300
 

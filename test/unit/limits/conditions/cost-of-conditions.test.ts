@@ -3,7 +3,7 @@ import { runNode } from '../../../support/gateway/process.ts'
 
 // In a process of its own, which prints the fastest of many rounds: what else the machine does adds to a time, and never takes away.
 
-/** Of each table of conditions. */
+/** The figures of each table of conditions. */
 type Figures = Readonly<
   Record<
     string,

@@ -127,7 +127,7 @@ describe('the estimate of tokens', () => {
     const choices = [{ index: 0, delta: { content }, finish_reason: null }]
     return `data: ${JSON.stringify({ id: 'chatcmpl-AbCdEf', object: 'chat.completion.chunk', choices, ...more })}\n\n`
   }
-  /** Of one token each, and of 4 bytes. */
+  /** Words of one token each, and of 4 bytes. */
   const words = (count: number, more: (at: number) => object = () => ({})): string[] =>
     Array.from({ length: count }, (_, at) => chunk(` ${(at % 900) + 100}`, more(at)))
 

@@ -332,7 +332,7 @@ test('base64 in a part that no rule counts by may be any', () => {
   expect(counts(keysOf(multipart(parts), ofB), 'a@x')).toEqual([1, undefined])
 })
 
-/** As body-parser (iconv-lite), Python, Java and Go's packages know them. */
+/** Charsets that body-parser (iconv-lite), Python, Java or Go's packages know, and the gateway does not. */
 const unknownCharsets = fc.constantFrom(
   ...[
     'utf-7',
@@ -859,7 +859,7 @@ test.each(typesOfNames)('an account counts as WordPress cleans it: %s', (...type
   )
 })
 
-/** As `sanitize_user` of WordPress 6, but for names with tags that are more than letters. */
+/** Cleans a name as `sanitize_user` of WordPress 6 does, except for names with tags that are more than letters. */
 function cleanedByWordPress(name: string): string {
   return name
     .replace(/<script>.*?<\/script>|<[^>]*(?:">">|>)/g, '')

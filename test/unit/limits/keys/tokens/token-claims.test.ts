@@ -57,7 +57,7 @@ function sign(
     .sign(key)
 }
 
-/** As it is found in a header. */
+/** A token as it is found in a header. */
 function sent(token: string): SentToken {
   const dot = token.lastIndexOf('.')
   return { signed: token.slice(0, dot), signature: token.slice(dot + 1) }
