@@ -24,6 +24,8 @@ limits:
   - { name: bucket, match: GET /bucket, requests: 60, window: 15m, algorithm: token-bucket, burst: 2 }
   - { name: watched, match: POST /login, requests: 1, window: 15m, mode: shadow }
   - { name: account, match: POST /session, key: 'body:user.email', requests: 2, window: 15m }
+  - { name: chat, match: POST /chat, requests: 100, window: 15m, cost: { reserve: { json: max_tokens, else: 20 }, settle: 'header:x-cost' } }
+  - { name: whole, match: POST /whole, requests: 100, window: 15m, cost: { reserve: 'json:max_tokens', settle: 'header:x-cost' } }
 `
 const token = 'of-the-operators'
 
@@ -107,6 +109,33 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
     const unread = ruleOf(await explain(gateway, { ...asked, headers }), 'account')
     expect(unread).toMatchObject({ unread: 'type', keys: { length: 2 } })
     expect(JSON.stringify(unread)).not.toContain(account)
+  })
+
+  test.each([
+    ['/chat', 'application/json', '{"max_tokens": 60}', 'chat', [60]],
+    ['/chat', 'application/json', '{}', 'chat', [20]],
+    ['/chat', 'application/json', '{"max_tokens": "60"}', 'chat', [100]],
+    ['/chat', 'text/plain', '{"max_tokens": 60}', 'chat', [100]],
+    ['/chat', 'application/json', undefined, 'chat', [20]],
+    ['/whole', 'application/json', undefined, 'whole', [100]],
+    ['/session', 'application/json', '[{"user":{"email":"b@x"}},{"user":{"email":"b@x"}}]', 'account', [2]],
+  ])('reports the units that a request to %s reserves: %s, %s', async (path, type, body, rule, units) => {
+    const from = newAddress()
+    const headers = { 'content-type': type, ...(body === undefined && { 'content-length': '0' }) }
+    const asked = { method: 'POST', target: path, ip: from, headers, ...(body !== undefined && { body }) }
+    await ask(gateway, '/api/clients/reset', { client: { 'body:user.email': 'b@x' } })
+    let passed = 0
+    // As many as the quota has room for, and one more.
+    for (let status = 200; status === 200 && passed < 10;) {
+      const explained = await explain(gateway, asked)
+      expect(ruleOf(explained, rule)).toMatchObject({ units })
+      status = (await gateway.send('POST', path, { from, headers, ...(body !== undefined && { body }) }))
+        .status
+      expect(explained).toMatchObject({ refusedBy: status === 200 ? null : rule })
+      if (status === 200) passed += 1
+    }
+    const quota = rule === 'account' ? 2 : 100
+    expect(passed).toBe(Math.floor(quota / (units[0] ?? 1)))
   })
 
   test('reads headers as those of a request: of a trusted proxy the client, of others not', async () => {

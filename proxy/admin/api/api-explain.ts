@@ -3,18 +3,7 @@ import type { ExplainedBan } from '../../limits/explain/bans.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { writeHead, type AskedRequest } from '../../limits/explain/request-text.ts'
 import type { Charge } from '../../limits/limiter.ts'
-import {
-  maxDelayMs,
-  overRouteOf,
-  policiesOf,
-  refusesOver,
-  requestedUnits,
-  reservedUnits,
-  withoutDelay,
-  type Policy,
-  type Rule,
-} from '../../policy.ts'
-import { withQuota } from '../../limits/algorithms/registry.ts'
+import { maxDelayMs, overRouteOf, policiesOf, refusesOver, withoutDelay, type Rule } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiRoutes } from './api.ts'
 import { withPlan } from '../../limits/algorithms/registry.ts'
@@ -37,11 +26,11 @@ export function createExplainRoutes(options: {
   const policies = policiesOf(rules)
 
   /** The keys by which a rule counts the request, each with its counter. A table that was just changed may have the rule no more. */
-  function chargesOf({ name, override, plan, keys }: ExplainedRule): Charge[] {
+  function chargesOf({ name, override, plan, keys, units }: ExplainedRule): Charge[] {
     const written = override === undefined ? undefined : override - 1
     const found = policies.find((each) => each.name === name && each.override === written)
     const policy = found && plan !== undefined ? withPlan(found, plan) : found
-    return policy ? keys.map((partitionKey) => ({ policy, partitionKey })) : []
+    return policy ? keys.map((partitionKey, at) => ({ policy, partitionKey, units: units[at] ?? 1 })) : []
   }
 
   async function explain(body: unknown): Promise<unknown> {
@@ -55,12 +44,14 @@ export function createExplainRoutes(options: {
     const states = charges.length === 0 ? [] : await clients.inspect(charges)
     const { ban, rules: explained, ...about } = explanation
     const full = new Set(explanation.rules.flatMap(({ name, waitingFull }) => (waitingFull ? [name] : [])))
-    const policyAt = (at: number): Policy | undefined => {
-      const policy = charges[at]?.policy
-      return policy && full.has(policy.name) ? withoutDelay(policy) : policy
+    const chargeAt = (at: number): Charge | undefined => {
+      const charge = charges[at]
+      return charge && full.has(charge.policy.name)
+        ? { ...charge, policy: withoutDelay(charge.policy) }
+        : charge
     }
-    const exceeding = states.find((state, at) => refuses(state, policyAt(at)))
-    const routing = states.find((state, at) => routes(state, charges[at]?.policy))
+    const exceeding = states.find((state, at) => refuses(state, chargeAt(at)))
+    const routing = states.find((state, at) => routes(state, charges[at]))
     return {
       ...about,
       ...(ban && { ban: describeBan(ban) }),
@@ -88,21 +79,20 @@ function linesOf(
   )
 }
 
-/** Whether a request that costs what such a request reserves would be refused now. */
-function refuses(state: ClientState, written: Policy | undefined): boolean {
-  if (!written || written.mode === 'shadow') return false
-  if (state.used === undefined) return state.source === 'none' && written.onStoreError === 'closed'
-  return refusesOver(written) && isOver(state, written)
+/** Whether a request with this charge would be refused now. */
+function refuses(state: ClientState, charge: Charge | undefined): boolean {
+  if (!charge || charge.policy.mode === 'shadow') return false
+  const { policy } = charge
+  if (state.used === undefined) return state.source === 'none' && policy.onStoreError === 'closed'
+  return refusesOver(policy) && isOver(state, charge)
 }
 
 /** Whether it would be sent to another route now. */
-function routes(state: ClientState, written: Policy | undefined): boolean {
-  return written !== undefined && overRouteOf(written) !== undefined && isOver(state, written)
+function routes(state: ClientState, charge: Charge | undefined): boolean {
+  return charge !== undefined && overRouteOf(charge.policy) !== undefined && isOver(state, charge)
 }
 
-function isOver({ quota, used = 0, resetMs = 0 }: ClientState, written: Policy): boolean {
-  const policy = quota === written.quota ? written : withQuota(written, quota)
-  const units = requestedUnits(policy)?.otherwise ?? reservedUnits(policy)
+function isOver({ quota, used = 0, resetMs = 0 }: ClientState, { policy, units = 1 }: Charge): boolean {
   if (used + units <= quota) return false
   // It waits, behind those that wait already, unless that takes too long.
   const unitsAfterReset = units - (quota - used) - 1

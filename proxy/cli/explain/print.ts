@@ -85,6 +85,7 @@ function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
     lease,
     plan,
     keys,
+    units,
     key,
     why,
     states = [],
@@ -98,6 +99,7 @@ function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
     `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${over ? `, then ${describeOver(over)}` : ''}${waitingFull ? ' (no place is free)' : ''}${lease === undefined ? '' : `, lease ${lease}`}${plan === undefined ? '' : `, plan ${plan}`}${why === undefined ? '' : `, ${why}`}`,
     ...key.map(({ part, values }) => `  ${part}${values.map((value) => ` ${value}`).join(' or')}`),
     `  counter ${keys.join(', ')}`,
+    ...(units.some((each) => each !== 1) ? [`  reserves ${units.map(formatCount).join(', ')}`] : []),
     ...states.map((state) => `  ${describeState(state)}`),
   ]
 }

@@ -2,7 +2,7 @@ import type { RunTimeState } from './bans.ts'
 import type { Charge } from '../limiter.ts'
 import type { DeviceOutcome, UnreadKey } from '../../telemetry/telemetry.ts'
 import type { KeySource } from '../keys/part-values.ts'
-import type { CalendarWindow, OverPolicy, Policy, Rule } from '../../policy.ts'
+import { reservedUnits, type CalendarWindow, type OverPolicy, type Policy, type Rule } from '../../policy.ts'
 import { keyPartsOf, type KeyPart } from './key-parts.ts'
 import type { RequestHead } from '../../request/request-head.ts'
 import type { AskedRequest } from '../verdict.ts'
@@ -25,6 +25,8 @@ export type ExplainedRule = {
   readonly unread?: UnreadKey
   /** The names of its counters. Several where backends would not read the same client. */
   readonly keys: readonly string[]
+  /** The units that the request reserves of each of these counters, in their order. */
+  readonly units: readonly number[]
   readonly key: readonly KeyPart[]
   readonly requests: number
   readonly windowSeconds: number
@@ -60,11 +62,21 @@ export function explainRule(rule: Rule, context: RuleContext): ExplainedRule {
   const key = keyPartsOf(policy, context.keySource)
   const described = describePolicy(policy)
   const reason = whyNotCounted(rule, chosen, { key, charges: ofRule }, context)
-  if (reason) return { ...described, counts: false, near: reason.isNear, why: reason.text, keys: [], key: [] }
+  if (reason)
+    return {
+      ...described,
+      counts: false,
+      near: reason.isNear,
+      why: reason.text,
+      keys: [],
+      units: [],
+      key: [],
+    }
   return {
     ...described,
     ...describeCharges(policy, ofRule, context),
     keys: ofRule.map(({ partitionKey }) => partitionKey),
+    units: ofRule.map((charge) => charge.units ?? reservedUnits(charge.policy)),
     key,
   }
 }

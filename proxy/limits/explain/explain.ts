@@ -10,6 +10,7 @@ import type { RequestHead } from '../../request/request-head.ts'
 import type { UnreadKey } from '../../telemetry/telemetry.ts'
 import { KeyBody } from '../keys/body/key-body.ts'
 import { bodyNamesOf } from '../keys/body/names/body-names.ts'
+import { whyUnread, withRequestedUnits } from '../costs/requested-charges.ts'
 import type { Denial } from '../clients/lists/client-lists.ts'
 import { parseAddress } from '../../request/addresses/ip-address.ts'
 import { readListInThread } from '../../request/addresses/lists/read-in-thread.ts'
@@ -68,8 +69,10 @@ export async function explain(asked: Asked): Promise<Explanation> {
   const about = createUnservedRequest(request, peer, table.head, upgrades, body)
   const unread = new Map<string, UnreadKey>()
   about.onUnreadKey = ({ name }, reason) => unread.set(name, reason)
+  about.readUnits = (charges) =>
+    withRequestedUnits(charges, whyUnread(request) ?? body ?? 'missing', { reserveUnread: () => undefined })
   const entries = runTime?.entries ?? noEntries
-  const active = { ...table, entries, tokens, readsBodies: body !== undefined, limiter: countsNothing }
+  const active = { ...table, entries, tokens, readsBodies: true, limiter: countsNothing }
   const verdict = await decideRequest(about, active)
   const read = describeRead(asked, about)
   switch (verdict.outcome) {

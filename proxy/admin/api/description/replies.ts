@@ -270,6 +270,7 @@ export const explanation = z.strictObject({
       override: z.int().min(1).optional(),
       plan: z.string().optional(),
       keys: z.array(z.string()),
+      units: z.array(z.int().min(0)).describe('the units that the request reserves of each of the keys'),
       key: z.array(z.strictObject({ part: z.string(), values: z.array(z.string()) })),
       requests: z.int(),
       windowSeconds: seconds,
