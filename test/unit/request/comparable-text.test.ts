@@ -76,6 +76,32 @@ test('ß is compared as one s and as two, as databases differ', () => {
   expect(valuesOf('%c3%9fam')).toEqual(['ssam', 'sam'])
 })
 
+test('characters beyond the planes of letters are the same one, but for those that Unicode leaves out or takes apart', () => {
+  const different: string[] = []
+  for (let first = 0x2_0000; first < 0x11_0000; first += 0x100) {
+    const characters = Array.from({ length: 0x100 }, (_, i) => String.fromCodePoint(first + i))
+    const others = characters.filter((character) => {
+      if (isUnseen.test(character)) return !valuesOf(`a${character}b`).includes('ab')
+      const apart = character.normalize('NFKD')
+      return apart !== character && valuesOf(character)[0] !== valuesOf(apart)[0]
+    })
+    const rare = characters.filter(
+      (character) => !isUnseen.test(character) && character.normalize('NFKD') === character,
+    )
+    if (rare.length > 0 && valuesOf(rare.join(''))[0] !== '\u{20000}'.repeat(rare.length))
+      others.push(rare[0] ?? '')
+    different.push(...others.map((character) => character.codePointAt(0)?.toString(16) ?? ''))
+  }
+  expect(different).toEqual([])
+})
+
+const isUnseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]/u
+
+test('a sigma at the end of a word is the same letter as any other', () => {
+  expect(valuesOf('ὈΔΥΣΣΕΎΣ')).toEqual(valuesOf('οδυσσευσ'))
+  expect(valuesOf('οδυσσεύς@example.org')).toEqual(['οδυσσευσ@example.org'])
+})
+
 test('taking characters apart does not make a text longer without bound', () => {
   expect(valuesOf('\ufdfa'.repeat(680))[0]?.length).toBeLessThanOrEqual(4096)
 })

@@ -195,8 +195,8 @@ class EscapedUnits {
 /** By number of continuation bytes, the minimum code point that UTF-8 encodes with them. */
 const minCodePoints = [0, 0x80, 0x800, 0x1_0000]
 
-/** A hexadecimal number; negative for any other text. */
-function hexAt(text: string, start: number, end: number, limit: number): number {
+/** A hexadecimal number; negative for any other text, and for one that would end after `limit`. */
+export function hexAt(text: string, start: number, end: number, limit: number): number {
   if (end > limit) return -1
   let value = 0
   for (let at = start; at < end; at++) {

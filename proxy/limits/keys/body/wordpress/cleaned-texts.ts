@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { withUsualLetters } from '../../../../request/values/comparable-letters.ts'
+import { withUsualLetters } from '../../../../request/values/comparable/comparable-letters.ts'
 import { NextCharacter } from '../../../../request/values/next-character.ts'
 import type { Findings, FoundValue } from '../found-values.ts'
 import { withoutTags } from './stripped-tags.ts'

@@ -1,5 +1,5 @@
-import { withMarksAsLetters, withUsualLetters } from './comparable-letters.ts'
-import { plainDigits } from './number-values.ts'
+import { withMarksAsLetters } from './comparable-letters.ts'
+import { foldedCharacters } from './folded-characters.ts'
 
 /** Maximum characters of a text that grows as it is decomposed; no name of an account has so many. */
 const MAX_CHARACTERS = 4096
@@ -15,6 +15,7 @@ const MAX_CHARACTERS = 4096
 export function comparableTexts(text: string): readonly string[] {
   if (isPlain.test(text)) return [text]
   if (isAscii.test(text)) return [text.replace(controls, '').replace(blanks, ' ').trim()]
+  if (!mayHaveMarks.test(text)) return [comparable(text)]
   const seen = text.replace(unseenLetters, '')
   // Each takes time: most texts have one reading.
   const texts = new Set([seen, withMarksAsLetters(seen)])
@@ -29,41 +30,27 @@ export function comparableTexts(text: string): readonly string[] {
  * @returns undefined for a text without such characters
  */
 export function comparableRareText(text: string): string | undefined {
-  const plain = text.replace(rareCharacters, rareStandIn)
-  return plain === text ? undefined : comparable(plain)
+  return rareCharacter.test(text) ? spaced(foldedCharacters(text, MAX_CHARACTERS, true)) : undefined
 }
 
 function comparable(text: string): string {
-  const decomposed = text.normalize('NFKD').slice(0, MAX_CHARACTERS)
-  const seen = decomposed.replace(unseen, '')
-  // Of nearly all names in Latin letters nothing else is left to do.
-  if (isAscii.test(seen) && !decomposed.includes(iotaMark)) return spaced(seen.toLowerCase())
-  const cased = decomposed.toUpperCase().toLowerCase()
-  const folded = cased === decomposed ? seen : cased.normalize('NFKD').replace(unseen, '')
-  return spaced(
-    plainDigits(withUsualLetters(folded.replaceAll('l\u00b7', 'l'))).replace(rareCharacters, rareStandIn),
-  )
+  return spaced(foldedCharacters(text, MAX_CHARACTERS, false))
 }
 
+/** Without more than one space in a row, and with `ll` for `l·l` of Catalan. */
 function spaced(text: string): string {
-  return text.replaceAll('+', ' ').replace(blanks, ' ').trim()
+  return text.replaceAll('l\u00b7', 'l').replace(spaces, ' ').trim()
 }
 
-/**
- * Characters beyond the Basic Multilingual Plane, such as emoji, and U+FFFD: to `utf8mb4_general_ci` and `utf8mb4_unicode_ci` of MySQL and
- * MariaDB all of them are one character, `rareStandIn` here. Letters among them are also the usual ones.
- */
-const rareCharacters = /[\u{10000}-\u{10ffff}\uFFFD]/gu
-const rareStandIn = '\u{20000}'
+const spaces = / {2,}/g
+const rareCharacter = /[\ud800-\udfff\uFFFD]/
 const isPlain = /^(?:[!-~]| (?! ))*$/
 /** Blanks that WordPress, and Rails with `squish`, replace by one space. */
 const blanks = /\s+/g
 const isAscii = /^[\0-\x7f]*$/
 const controls = /[\0-\x08\x0e-\x1f\x7f]/g
-/** A mark that is a letter in upper case. */
-const iotaMark = '\u0345'
-/** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */
-const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\0-\x08\x0e-\x1f\x7f-\x9f\uFFFD]/gu
+/** All marks on letters, and `unseenLetters`: what most names in Latin letters have none of. */
+const mayHaveMarks = /[\u0300-\uffff]/
 /** Members of `unseenLetters` that NFKC turns into a space and a mark: a second reading keeps the space. */
 const marksOnBlanks = /[\ufc5e-\ufc63\ufe70\ufe72\ufe74\ufe76\ufe78\ufe7a\ufe7c\ufe7e]/
 /** Letters that Unicode's collations ignore, though NFKD makes characters of some: marks of Arabic and others, alone or on a space. */
