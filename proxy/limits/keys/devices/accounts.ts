@@ -18,7 +18,7 @@ type Spelled = {
  *
  * A partition key covers all spellings that some backend takes for one account, such as those in other letter case. To a stricter backend
  * these are several accounts, and somebody could own one of them in order to get devices for another. So a device belongs to a spelling;
- * and where two spellings have the same key, the account has neither.
+ * and where two spellings have the same key, the account belongs to neither.
  *
  * @returns none for keys in which an address stands for the account, which the request does not name; and none at all where a spelling has
  *   no key, as one of blanks has none: the backend may take that account, of which nothing counts, for the one that is meant

@@ -60,7 +60,7 @@ export class NodeBreakers {
   }
 
   /**
-   * Opens at once. If it is open already, the reason is logged.
+   * Opens at once. If it is open already, a new reason is logged.
    *
    * @param known not logged again if a reason of this outage contains this text already. Default: the reason
    */
