@@ -297,7 +297,7 @@ describe.each(ways)('by %s', (_, parts, request) => {
   })
 })
 
-test('a tunnel that cannot be opened is broken off', async () => {
+test('the tunnel of an upgrade that the gateway fails to open is closed', async () => {
   buggy = 'tunnel'
   expect((await openWebSocket(ports[0] ?? 0)).status).toBe(101)
   expect(buggy).toBe('')

@@ -42,14 +42,14 @@ async function connectBusy(): Promise<RawHttp2> {
   return raw
 }
 
-describe('an HTTP/2 client cannot hold on to', () => {
+describe('an HTTP/2 client cannot keep its connection open', () => {
   test.each([
     [
       'the answer to headers that are too large',
       requestFields('GET', '/', ['x-a', 'x'.repeat(16_300)], ['x-b', 'x']),
     ],
     ['the answer to CONNECT', connectFields],
-  ])('%s', async (_, fields) => {
+  ])('by not reading %s', async (_, fields) => {
     const raw = await connectRawHttp2(gateway.port, { cleartext: true })
     const rest = fields.subarray(16_384)
     raw.send(
@@ -67,13 +67,13 @@ describe('an HTTP/2 client cannot hold on to', () => {
     raw.socket.destroy()
   })
 
-  test('header block too large', async () => {
+  test('by a header block that does not end', async () => {
     const raw = await connectBusy()
     raw.send(frame(frameTypes.headers, endStream, 3, requestFields('GET', '/')))
     await raw.closed
   })
 
-  test('a frame that does not end', async () => {
+  test('by a frame that does not end', async () => {
     const raw = await connectBusy()
     const whole = frame(frameTypes.headers, endStream, 3, requestFields('GET', '/'))
     raw.send(whole.subarray(0, 20))

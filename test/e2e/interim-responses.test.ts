@@ -120,7 +120,7 @@ describe.each(['HTTP/1.1', 'HTTP/2'] as const)('from a backend of %s', (version)
       expect(text).not.toContain('a=b')
     })
 
-    test('more than 1 MiB of them is a failure of the backend', async () => {
+    test('more than 1 MiB of interim responses is a failure of the backend', async () => {
       expect(await ask(gateways[version].port, '/endless')).toMatchObject({ status: 502, interim: [] })
       expect(await ask(gateways[version].port, '/0')).toMatchObject({ status: 200 })
     })

@@ -128,7 +128,7 @@ test.each(['björn@example.com', '100%25'])(
   },
 )
 
-test('a value that no request may have names nobody', async () => {
+test('a ban of a value that no request may have is answered 400', async () => {
   const { status } = await askOperator(gateway, 'POST', '/api/clients/ban', {
     policy: 'account',
     client: { 'body:user.email': '%00'.repeat(20) },

@@ -142,7 +142,7 @@ test('a backend that switches in the middle of the body is 502, as the rest woul
 test.each([
   ['another protocol', 'HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
   ['no protocol', 'HTTP/1.1 101 Switching\r\n\r\n'],
-])('a 101 for %s is 502', async (_, answer) => {
+])('a 101 for %s becomes a 502', async (_, answer) => {
   const { backend } = await startBackend(0, () => answer)
   const gateway = await start(backend.url)
   expect(await readHead(begin(gateway.port, handshake('tcp')))).toMatch(/^HTTP\/1\.1 502 /)

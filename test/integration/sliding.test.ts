@@ -120,20 +120,23 @@ test('a client known to be over the limit is refused without Redis until its old
 test.each([
   ['a number', 'set', '7'],
   ['a list of something else', 'rpush', 'words'],
-] as const)('%s under a key is the store error of its own requests only', async (_what, command, value) => {
-  const [bad, good] = [newClient(), newClient()]
-  await redis.call(command, `sluice:1:{${bad}}:mail:60000:sliding`, value)
-  const strict = chargeAll(bad, [wide, { ...mail, onStoreError: 'closed' }])
-  const [broken, sound] = await Promise.all([
-    limiter.decide(strict),
-    limiter.decide(chargeAll(good, [wide, mail])),
-  ])
-  expect(broken).toEqual({ outcome: 'unavailable', uncertain: false })
-  expect(sound).toMatchObject({ outcome: 'allowed' })
-  expect(await redis.exists(`sluice:1:{${bad}}:wide:60000`)).toBe(0)
-  expect(limiter.telemetry.failures).toBe(0)
-  expect(limiter.logLines.filter(({ level }) => level >= 50)).toHaveLength(2)
-})
+] as const)(
+  '%s at the key of a counter counts as a store error for the requests of that counter only',
+  async (_what, command, value) => {
+    const [bad, good] = [newClient(), newClient()]
+    await redis.call(command, `sluice:1:{${bad}}:mail:60000:sliding`, value)
+    const strict = chargeAll(bad, [wide, { ...mail, onStoreError: 'closed' }])
+    const [broken, sound] = await Promise.all([
+      limiter.decide(strict),
+      limiter.decide(chargeAll(good, [wide, mail])),
+    ])
+    expect(broken).toEqual({ outcome: 'unavailable', uncertain: false })
+    expect(sound).toMatchObject({ outcome: 'allowed' })
+    expect(await redis.exists(`sluice:1:{${bad}}:wide:60000`)).toBe(0)
+    expect(limiter.telemetry.failures).toBe(0)
+    expect(limiter.logLines.filter(({ level }) => level >= 50)).toHaveLength(2)
+  },
+)
 
 describe('requests admitted during an outage of Redis', () => {
   test('is added with its age, so that no span has more than the rule allows from each', async () => {

@@ -64,7 +64,7 @@ test('connections of a trusted proxy count towards the total limit only', async 
   expect(await open(gateway.port, '127.0.0.2')).toBeUndefined()
 })
 
-describe('a request is refused for the length of', () => {
+describe('a request is refused because of the length of', () => {
   let backend: Backend
   let gateway: GatewayProcess
 

@@ -64,7 +64,7 @@ test('chunks and their end in one read, over HTTP/2', async () => {
   expect(gateway.process.stderr()).toBe('')
 })
 
-test('chunks and their end in one read, over HTTP', async () => {
+test('chunks that arrive in one read with their end are all passed on, over HTTP', async () => {
   const gateway = await startWithChunks({})
   for (let round = 0; round < rounds; round++) {
     const { status, body } = await send(gateway.port, 'GET', '/')

@@ -43,7 +43,7 @@ test.each(['start', 'gateway', 'origin', 'keys', 'sluice'] as const)(
   },
 )
 
-test('an entry gets its arguments, from any directory', async () => {
+test('an entry that is started from another directory gets its arguments', async () => {
   const cwd = makeTemporaryDirectory()
   const { status, stdout } = await runNode(
     'scripts/run.js',

@@ -216,7 +216,7 @@ describe('networks of NAT64, whose clients are matched by their IPv4 addresses',
   })
 })
 
-test('keys of a key set that no token is tried with', () => {
+test('a warning names keys of a key set that no token is tried with', () => {
   const warningsOfKeys = (keys: number): string[] => {
     const keySet = JSON.stringify({ keys: Array.from({ length: keys }, () => ({ kty: 'EC', crv: 'P-521' })) })
     const rule = '{ name: a, match: GET /a, requests: 1, window: 1m, key: { first: [jwt:sub, ip] } }'

@@ -79,7 +79,7 @@ test('the table forgets one client under one policy or under all', () => {
   expect(clients.readUse().size).toBe(1)
 })
 
-test('knows which of several clients under one policy was refused, even if another policy has no state', () => {
+test('the table knows which of several clients under one policy was refused, even if another policy has no state', () => {
   const clients = create(100)
   const charges = [...chargeAll('one', [wide, login]), ...chargeAll('two', [login])]
   const states = [false, true].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 500 }))

@@ -188,7 +188,7 @@ test('a batch stops waiting at the deadline, and ignores later replies', async (
   expect(heard).toEqual(['failed: no answer in 20 ms'])
 })
 
-test('a failed question tells whether it may have been counted', async () => {
+test('a failed batch tells whether it may have been counted', async () => {
   const { decide, asked, heard } = createHarness()
   const decisions = [decide(chargeAll('a', [login]))]
   await nextTurn()

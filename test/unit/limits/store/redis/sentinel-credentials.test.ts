@@ -4,7 +4,7 @@ import { parseRedisUrl } from '../../../../../proxy/limits/store/redis/connectin
 import { recordLog } from '../../../../support/limiter/limiters.ts'
 
 // A file with new credentials may be written between two readings.
-test('the logins at Sentinel and at the master are of one reading', () => {
+test('the logins at Sentinel and at the master are read together', () => {
   let reads = 0
   const readCredentials = () => {
     reads += 1
