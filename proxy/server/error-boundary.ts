@@ -17,6 +17,7 @@ export type OnException = (
   requestId?: string,
 ) => void
 
+/** Makes the handler of exceptions, which counts and logs each. */
 export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException {
   const logException = createExceptionLog(log)
   return (error, request, response, requestId) => {

@@ -50,6 +50,7 @@ export function forward(options: ForwarderOptions, forwarded: RequestToForward):
   return forwarding
 }
 
+/** Forwards one request to the backend, and its response to the client; sends the request again if that is safe. */
 export class Forwarding implements UpstreamExchange {
   readonly method: string
   readonly client: string

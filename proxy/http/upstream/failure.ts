@@ -38,6 +38,7 @@ export type FailureFacts = {
   readonly cause?: unknown
 }
 
+/** The reason why a request got no response, or no complete one, from the backend. */
 export class UpstreamFailure extends Error implements FailureFacts {
   override readonly name = 'UpstreamFailure'
   readonly kind: FailureKind

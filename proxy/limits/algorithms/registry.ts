@@ -15,6 +15,7 @@ export const usualAlgorithm: Algorithm = fixed
 
 const byName = new Map(algorithms.map((algorithm) => [algorithm.name, algorithm]))
 
+/** @throws {RangeError} for an unknown name, which the settings never have */
 export function algorithmOf({ algorithm }: Pick<Policy, 'algorithm'>): Algorithm {
   const found = byName.get(algorithm)
   if (!found) throw new RangeError(`no algorithm is called ${algorithm}`)

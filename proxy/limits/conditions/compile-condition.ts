@@ -21,6 +21,11 @@ export type CompiledCondition = {
   readonly cost: number
 }
 
+/**
+ * Compiles a condition once, so that a request only reads.
+ *
+ * @param files the lists of addresses that `ip` conditions name
+ */
 export function compileCondition(
   condition: RuleCondition,
   readers: ConditionReaders,

@@ -1,6 +1,7 @@
 /** Addresses as words of 32 bits: four of IPv6, one of IPv4. */
 export const WORD_BITS = 32
 
+/** Joins two groups of 16 bits to an unsigned word. */
 export function wordOf(high: number, low: number): number {
   return ((high << 16) | low) >>> 0
 }

@@ -25,6 +25,7 @@ export function isFirstToLeave(redis: RedisClient): boolean {
   return true
 }
 
+/** Calls back with the reason when a reply shows that the connection leads to a replica. */
 export function onReplica(redis: RedisClient, report: (reason: string) => void): void {
   redis.on(AT_REPLICA, report)
 }
