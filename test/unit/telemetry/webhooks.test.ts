@@ -153,9 +153,13 @@ test('a redirect is a failure, and is not followed', async () => {
 
 test('a receiver that does not answer in time counts as failed', async () => {
   const receiver = await startWebhookReceiver((response, before) => before > 0 && response.end())
-  const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1], timeoutMs: 100 })
+  // On a busy machine the time of an attempt may be over before it reaches the receiver: that is a failure, too.
+  const retryAfterMs = Array.from({ length: 100 }, () => 1)
+  const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs, timeoutMs: 100 })
   webhooks.notify(opened)
-  await eventually('both attempts have come', () => expect(receiver.received).toHaveLength(2))
+  await eventually('one attempt after another has come', () =>
+    expect(receiver.received.length).toBeGreaterThan(1),
+  )
   await webhooks.close()
 })
 

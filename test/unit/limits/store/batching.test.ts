@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Batching } from '../../../../proxy/limits/store/batching.ts'
 import type { RemoteCounters } from '../../../../proxy/limits/store/remote-counters.ts'
 import type { Charge, Decision } from '../../../../proxy/limits/limiter.ts'
@@ -54,10 +53,9 @@ function createHarness(timeoutMs = 1000, changes: Partial<RemoteCounters> = {}):
   return { decide: (charges) => batches.decide(charges), giveUp: () => batches.giveUp(), asked, heard }
 }
 
-/** Keeps the event loop busy. */
-function holdUp(ms: number): void {
-  for (const endMs = performance.now() + ms; performance.now() < endMs;);
-}
+// Time passes only where a test says so.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -101,6 +99,7 @@ test('the next batch is sent even if an unanswered one fails, or its time is ove
   await nextTurn()
   await nextTurn()
   expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b']])
+  vi.advanceTimersByTime(20)
   expect(await second).toEqual({ outcome: 'unavailable', uncertain: true })
   void decide(chargeAll('c', [login]))
   await nextTurn()
@@ -121,9 +120,9 @@ test('a batch without waiting requests is not sent, and counts as not counted', 
   const { decide, asked, heard } = createHarness(30, { maxUnanswered: 1 })
   let now = decide(chargeAll('a', [login]))
   await nextTurn()
-  // Answered never: the timers of both are due in the same turn, in the order in which they began.
   const unsent = decide(chargeAll('b', [login]))
-  holdUp(60)
+  // The timers of both are due in the same turn, in the order in which they began.
+  vi.advanceTimersByTime(30)
   expect(await now).toEqual({ outcome: 'unavailable', uncertain: true })
   expect(await unsent).toEqual({ outcome: 'unavailable', uncertain: false })
   expect(asked.map(({ clients }) => clients)).toEqual([['a']])
@@ -180,7 +179,9 @@ test('a batch stops waiting at the deadline, and ignores later replies', async (
   const { decide, asked, heard } = createHarness(20)
   const decision = decide(chargeAll('a', [login]))
   await nextTurn()
+  vi.advanceTimersByTime(19)
   expect(asked[0]?.isAwaited()).toBe(true)
+  vi.advanceTimersByTime(1)
   expect(await decision).toEqual({ outcome: 'unavailable', uncertain: true })
   expect(asked[0]?.isAwaited()).toBe(false)
   asked[0]?.answer([-1, 1000])
@@ -218,7 +219,7 @@ test('giving up fails all pending and unsent decisions at once, permanently', as
   giveUp()
   expect(await sent).toEqual({ outcome: 'unavailable', uncertain: true })
   expect(await unsent).toEqual({ outcome: 'unavailable', uncertain: false })
-  await sleep(40)
+  vi.advanceTimersByTime(40)
   expect(asked).toHaveLength(1)
   expect(heard).toEqual([])
   const next = decide(chargeAll('c', [login]))
@@ -305,16 +306,21 @@ describe('of several servers', () => {
 
   test('asks once more only, and for no longer than the time of the request', async () => {
     const { ask, sent } = createServers(50)
-    const startMs = performance.now()
     const [twice, late] = [ask('a:1'), ask('a:2')]
+    let isLateOver = false
+    void late.then(() => (isLateOver = true))
     await nextTurn()
+    vi.advanceTimersByTime(20)
     sent[0]?.answer(['MOVED to b', 0, 'MOVED to b', 0])
     await nextTurn()
     await nextTurn()
     sent[1]?.answer(['MOVED to c', 0])
     expect(await twice).toEqual({ outcome: 'unavailable', uncertain: false })
+    vi.advanceTimersByTime(29)
+    await nextTurn()
+    expect(isLateOver).toBe(false)
+    vi.advanceTimersByTime(1)
     expect(await late).toEqual({ outcome: 'unavailable', uncertain: true })
-    expect(performance.now() - startMs).toBeGreaterThan(45)
     expect(sent).toHaveLength(3)
   })
 
