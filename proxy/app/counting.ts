@@ -28,6 +28,8 @@ import { notifyOfBans, notifyOfBreaker } from './observe/webhooks.ts'
 /** A limiter, the state of its store, and how to close both. */
 export type Counting = Running & {
   readonly limiter: Limiter
+  /** The time of day that windows of the calendar go by. Default: the machine's. */
+  readonly wallNow?: () => number
   readonly storeState: () => StoreState
   /** The nodes of a Redis cluster that do not answer. */
   readonly unavailableNodes?: (() => readonly string[]) | undefined
@@ -80,6 +82,7 @@ export async function composeCounting(
   )
   return {
     limiter,
+    wallNow,
     operations: limiter,
     clientTable,
     shared,

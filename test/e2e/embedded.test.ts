@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClock, startSluice, type Sluice } from '../../proxy/testing/embedded/start-sluice.ts'
 import { certificateFiles } from '../support/network/certificates.ts'
+import { wallClockMs } from '../support/calendar/wall-clock.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { passes } from '../support/wait/passes.ts'
@@ -57,6 +58,18 @@ describe('a gateway in the process of a test', () => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"login";q=2;w=86400')
     clock.advance(1000 * Number(refused.headers.get('retry-after')))
     expect(await logins(daily, 3)).toEqual([200, 200, 429])
+  })
+
+  test('tells the length of the calendar window that the clock is in', async () => {
+    const own = createClock()
+    await using monthly = await startSluice({
+      upstream,
+      clock: own,
+      limits: [{ name: 'login', match: 'POST /login', requests: 2, window: 'month' }],
+    })
+    own.advance(Date.UTC(2098, 1, 10) - wallClockMs())
+    const { headers } = await fetch(`${monthly.url}/login`, { method: 'POST' })
+    expect(headers.get('ratelimit-policy')).toBe('"login";q=2;w=2419200')
   })
 
   test('forgets counters, bans and overrides at reset', async () => {

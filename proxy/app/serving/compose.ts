@@ -74,7 +74,7 @@ export async function composeServing(
   const counters =
     elsewhere.count?.(telemetry, forgotten) ??
     (await composeCounting(settings, log, telemetry, forgotten, elsewhere.now, elsewhere.notify))
-  const { limiter, clientTable } = counters
+  const { limiter, wallNow, clientTable } = counters
   // Whether a client is over a limit of its own shows with its next request.
   clientTable.entries.onOverride = forgotten
   const health = createHealth({
@@ -86,6 +86,7 @@ export async function composeServing(
   const listener = composeClientListener(settings, {
     ...read,
     limiter,
+    wallNow,
     clientTable,
     throttledClients,
     telemetry,

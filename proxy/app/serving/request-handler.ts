@@ -38,6 +38,8 @@ export type HandlerDeps = Pick<
   | 'now'
 > &
   ReadFiles & {
+    /** The time of day that windows of the calendar go by. Default: the machine's. */
+    readonly wallNow?: (() => number) | undefined
     readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
     readonly connections: ClientConnections
     readonly upstreams: Upstreams
@@ -83,7 +85,8 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     const forwarder = { ...fixed.forwarder, failuresOf }
     const routes = next.routes && (yield* composeRoutes(next, table.written, routed, forwarder))
     const limiter = table.written.some(({ policy }) => maxDelayMs(policy) > 0) ? delaying : deps.limiter
-    const ofTable = { ...(yield* composeTable(next, table, { tokens, isTraced })), limiter }
+    const { wallNow } = deps
+    const ofTable = { ...(yield* composeTable(next, table, { tokens, isTraced, wallNow })), limiter }
     return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
   }
   let active = doAtOnce(compose(settings, deps))

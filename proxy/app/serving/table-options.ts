@@ -53,9 +53,11 @@ export function* composeTable(
   {
     tokens,
     isTraced,
+    wallNow,
   }: {
     readonly tokens: HandlerOptions['tokens']
     readonly isTraced: boolean
+    readonly wallNow: (() => number) | undefined
   },
 ): Steps<Omit<TableOptions, 'limiter'>> {
   const { allowList, denyList } = settings
@@ -80,7 +82,7 @@ export function* composeTable(
     hasPlans,
     readsBodies: hasBodies,
     refusals: settings.refusals,
-    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, hasBodyRules),
+    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, hasBodyRules, wallNow),
     classifyField: createRequestClassifier(
       [...deciding, ...(hasBodies ? ['content-type', 'content-encoding'] : [])],
       settings.keepUnusualHeaders,
