@@ -46,6 +46,14 @@ describe('the JSON Schema', () => {
   })
 
   test.each([
+    'limits: [{name: x, match: GET /, requests: 1, window: 1m, countStatus: [4XX, 5xx]}]',
+    `limits: []\nallowList: [{header: {x-probe: 'SHA256:${'A'.repeat(64)}'}}]`,
+  ])('takes other letter case where the gateway does: %s', (yaml) => {
+    expect(problemsOf({}, directoryWith(yaml))).toEqual([])
+    expect(schema.safeParse(parse(yaml)).error?.issues).toBeUndefined()
+  })
+
+  test.each([
     'prot: 80',
     'port: "80"',
     'port: 65536',

@@ -59,17 +59,22 @@ export const routeFields = {
   }),
   upstream: z
     .union([one(server), servers])
-    .refine(isDistinct, 'needs each server only once')
-    .refine(
-      (urls) => new Set(urls.map((url) => new URL(url).pathname)).size <= 1,
-      'needs the same path in all URLs',
+    // Only where each is a URL.
+    .pipe(
+      z
+        .array(z.string())
+        .refine(isDistinct, 'needs each server only once')
+        .refine(
+          (urls) => new Set(urls.map((url) => new URL(url).pathname)).size <= 1,
+          'needs the same path in all URLs',
+        ),
     )
     .meta({ description: 'URL of the backend, or a list of equal servers.' }),
   balance: oneOf(['least-connections', 'round-robin']).schema.prefault('least-connections').meta({
     description: 'How to distribute requests over the servers.',
   }),
   upstreamHost: z
-    .union([z.enum(['keep', 'upstream']), hostWithPort], needsHost)
+    .union([z.enum(['keep', 'upstream'], needsHost), hostWithPort], needsHost)
     .prefault('keep')
     .meta({
       description:
@@ -99,7 +104,8 @@ const route = z
     error: 'cannot be combined with hosts or paths, as no other request takes the route',
   })
   .refine(
-    ({ upstreamHost, upstream }) => upstreamHost !== 'upstream' || new Set(upstream.map(hostOf)).size === 1,
+    ({ upstreamHost, upstream }) =>
+      upstreamHost !== 'upstream' || new Set(upstream.flatMap(hostOf)).size <= 1,
     { path: ['upstreamHost'], error: 'needs a name in place of upstream, as the servers have several' },
   )
   .transform(
@@ -119,7 +125,7 @@ const route = z
       ...(paths && { paths }),
       ...(health && { health }),
       ...(upstreamHost !== 'keep' && {
-        upstreamHost: upstreamHost === 'upstream' ? hostOf(rest.upstream[0] ?? '') : upstreamHost,
+        upstreamHost: upstreamHost === 'upstream' ? hostOf(rest.upstream[0] ?? '').join() : upstreamHost,
       }),
       ...(stripPrefix && { stripPrefix }),
       ...(onlyOver && { onlyOver }),
@@ -128,7 +134,8 @@ const route = z
     }),
   )
 
-const hostOf = (url: string): string => new URL(url).host
+/** Empty for a text that is not a URL: it has a message of its own. */
+const hostOf = (url: string): string[] => (URL.canParse(url) ? [new URL(url).host] : [])
 
 /** A prefix in which a slash is escaped could not be taken off: it is read in two ways. */
 function hasPrefix(path: string): boolean {
