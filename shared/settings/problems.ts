@@ -53,15 +53,23 @@ export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source):
 
 const missing = 'missing'
 
+/** Whether a value is of another type than a form, or than each of its forms. */
+function isOther(form: readonly z.core.$ZodIssue[]): boolean {
+  return form.some(
+    (issue) =>
+      issue.path.length === 0 &&
+      (issue.code === 'invalid_type' || (issue.code === 'invalid_union' && issue.errors.every(isOther))),
+  )
+}
+
 /** Returns, for a value that fits none of several forms, the issues within the form that it plainly is. */
 function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue]
-  const isOther = (form: z.core.$ZodIssue[]): boolean =>
-    form.some(({ code, path }) => code === 'invalid_type' && path.length === 0)
   const intended = issue.errors.find((form) => !isOther(form))
   // It was meant to have none of them: all of them would be right.
   if (!intended && issue.message.startsWith('needs ')) return [issue]
-  return (intended ?? issue.errors[0] ?? []).flatMap((inner) =>
+  const told = issue.errors.find((form) => form.some(({ message }) => message.startsWith('needs ')))
+  return (intended ?? told ?? issue.errors[0] ?? []).flatMap((inner) =>
     innermost({ ...inner, path: [...issue.path, ...inner.path] }),
   )
 }
