@@ -51,6 +51,8 @@ export const errors = {
   ),
   overrideRemovalUnreadable: errorReply(400, 'The body must be a JSON object with policy and client'),
   durationUnreadable: errorReply(400, 'for must be a duration from 1s to 365d, such as 90s, 15m or 7d'),
+  reasonUnreadable: errorReply(400, 'reason must be a text in one line, of at most 200 characters'),
+  labelUnreadable: errorReply(400, 'label must be a text in one line, of at most 200 characters'),
   requestsUnreadable: errorReply(
     400,
     'requests must be a whole number within the bounds of the algorithm of the rule, and at least what one request reserves',

@@ -46,7 +46,7 @@ export const banned = {
     policy: policy.optional(),
     reason: text.optional(),
   }),
-  errors: { otherwise: errors.banUnreadable, ...entryErrors },
+  errors: { otherwise: errors.banUnreadable, ...entryErrors, reason: errors.reasonUnreadable },
 }
 
 export const unbanned = {
@@ -62,7 +62,12 @@ export const overridden = {
     for: longDuration.schema,
     label: text.optional(),
   }),
-  errors: { otherwise: errors.overrideUnreadable, ...entryErrors, requests: errors.requestsUnreadable },
+  errors: {
+    otherwise: errors.overrideUnreadable,
+    ...entryErrors,
+    requests: errors.requestsUnreadable,
+    label: errors.labelUnreadable,
+  },
 }
 
 export const overrideRemoved = {
