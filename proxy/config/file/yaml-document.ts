@@ -9,11 +9,19 @@ import {
   parseDocument,
   visit,
   type Document,
+  type Scalar,
 } from 'yaml'
 import { shorten } from '../../../shared/settings/problems.ts'
 import { keepWrittenTexts } from '../written/condition-texts.ts'
 import { putEnvironment } from '../written/environment-values.ts'
-import { findMistakesOfForm, hasNoSpace, noSpace, tooDeep, type Blame } from './yaml-errors.ts'
+import {
+  colonNeedsQuotes,
+  findMistakesOfForm,
+  hasNoSpace,
+  noSpace,
+  tooDeep,
+  type Blame,
+} from './yaml-errors.ts'
 
 /** Why a text is not a valid YAML mapping, and its line, from 1. */
 export type YamlMistake = { readonly line: number; readonly text: string }
@@ -106,24 +114,28 @@ function blameForAliases(document: Document.Parsed): Blame | undefined {
   return blame
 }
 
-/**
- * `__proto__` is no name: the check of settings leaves it out of mappings with names of any kind, such as `plans`. Nor is `<<`, by which
- * YAML 1.1 copies a mapping.
- */
+/** The first name of a field that cannot be one. */
 function blameForNames(document: Document.Parsed): Blame | undefined {
   let blame: Blame | undefined
   visit(document, {
     Pair(_key, { key }) {
-      if (!isScalar(key) || (key.source !== '__proto__' && key.source !== '<<')) return undefined
-      const text =
-        key.source === '<<'
-          ? 'merge keys (<<) are not supported: write the fields, or an alias for the value of each'
-          : '`__proto__` cannot be used as a name'
+      const text = isScalar(key) ? mistakeInName(key) : undefined
+      if (text === undefined) return undefined
       blame = { offset: offsetOf(key) ?? 0, text }
       return visit.BREAK
     },
   })
   return blame
+}
+
+function mistakeInName({ source, type }: Scalar): string | undefined {
+  // The check of settings leaves it out of mappings with names of any kind, such as `plans`.
+  if (source === '__proto__') return '`__proto__` cannot be used as a name'
+  // By this name YAML 1.1 copies a mapping.
+  if (source === '<<')
+    return 'merge keys (<<) are not supported: write the fields, or an alias for the value of each'
+  // An address such as `fd00::`.
+  return type === 'PLAIN' && source?.endsWith(':') ? colonNeedsQuotes : undefined
 }
 
 function blameForContents({ contents }: Document.Parsed): Blame | undefined {

@@ -6,6 +6,7 @@ export type Blame = { readonly offset: number; readonly text: string }
 
 export const tooDeep = 'nested too deeply'
 const wrongIndent = 'not YAML: inconsistent indentation'
+export const colonNeedsQuotes = 'not YAML: a value with a colon at its end or before a space needs quotes'
 export const noSpace = 'not YAML: needs a space after the colon'
 
 /**
@@ -88,7 +89,7 @@ function blameFor({ code, message, pos: [offset] }: YAMLError, text: string, isS
     case 'BAD_ALIAS':
       return { offset, text: 'not YAML: a value that begins with * or & needs quotes' }
     case 'BLOCK_AS_IMPLICIT_KEY':
-      return { offset, text: 'not YAML: a value with a colon at its end or before a space needs quotes' }
+      return { offset, text: colonNeedsQuotes }
     case 'NON_STRING_KEY':
       return { offset, text: 'the name of a field must be text, not a list or a mapping' }
     case 'RESOURCE_EXHAUSTION':
