@@ -30,7 +30,8 @@ import type { Rejection, UnreadKey } from '../telemetry/telemetry.ts'
 import { AuthRequest } from './auth-request.ts'
 import { ExchangeReport } from './exchange-report.ts'
 import { ForwardedRequest } from './forwarded-request.ts'
-import type { Handler, HandlerOptions, LiveOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
+import type { Handler, HandlerOptions, LiveOptions, OnUpgrade } from './handler-options.ts'
+import type { RoutedUpstream } from './routing.ts'
 import { refuse, refuseBanned, refuseUndecided, statesAfter } from '../limits/replies.ts'
 
 const none: readonly never[] = []

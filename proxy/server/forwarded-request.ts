@@ -1,9 +1,8 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ForwardProgress } from '../http/connection/client-progress.ts'
 import { declaredLength, expectsContinue } from '../http/fields/framing.ts'
-import { forward, type ForwarderOptions } from '../http/forward/forward.ts'
+import { forward } from '../http/forward/forward.ts'
 import { HeldBody, type HeldBodyOptions } from '../http/forward/body/held-body.ts'
-import { privateReference, type ReferenceNames } from '../http/forward/private-references.ts'
 import { bodyWaitOf } from '../http/forward/body/request-buffering.ts'
 import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
@@ -19,13 +18,11 @@ import { remainingForwards } from '../request/local-replies.ts'
 import type { RequestHead } from '../request/request-head.ts'
 import type { Rejection, UnreadCost, UnreadReserve } from '../telemetry/telemetry.ts'
 import type { ExchangeReport } from './exchange-report.ts'
-import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
-import { publicHead, referencesOf } from './public-names.ts'
+import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
+import { publicHead } from './public-names.ts'
+import { findUpstream, rewriteFor, type RewrittenRequest, type RoutedUpstream } from './routing.ts'
 
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
-
-const destinationOutsidePrefix = 'Destination is not below the prefix of the route'
-const prefixNotFound = 'the path spells the prefix of the route differently, or no path follows the prefix'
 
 function isEnforced({ policy }: Charge): boolean {
   return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
@@ -38,16 +35,6 @@ function bodyOrReason(sent: SentBody | 'gone'): Buffer | UnreadReserve | 'gone' 
 }
 
 const noBytes: Buffer = Buffer.alloc(0)
-
-/** Where a request is sent, and how it is rewritten for that backend. */
-type Sending = Pick<RequestHead, 'target' | 'host'> & {
-  readonly route: RoutedUpstream | undefined
-  readonly prefix: string
-  readonly sentHost: string | undefined
-  readonly stripped: ReturnType<NonNullable<RoutedUpstream['stripPrefix']>>
-  readonly references: ReferenceNames | undefined
-  readonly forwarder: ForwarderOptions
-}
 
 /** The part that has the request's body now: `HeldBody` before it is forwarded, `Forwarding` afterwards. */
 type Delivery = ForwardProgress & {
@@ -168,53 +155,43 @@ export class ForwardedRequest {
    *
    * @param overLimitRoute the route to which a rule sends requests over its limit; undefined for the usual route
    */
-  forward({ target, host }: RequestHead, overLimitRoute?: RoutedUpstream): void {
+  forward(head: RequestHead, overLimitRoute?: RoutedUpstream): void {
     const { options, request, report } = this.#exchange
-    const { routes, requestBuffering } = options
-    const route = overLimitRoute ?? routes?.table.find(target, host)
-    if (route) report.route = route.name
-    else if (routes && !routes.hasFallback)
-      return this.#reject('route', errors.notFound, 'no route matches the request')
-    const forwarder = route ? route.forwarder : options.forwarder
-    const prefix = route ? route.prefix : options.upstreamPrefix
-    const sentHost = route ? route.upstreamHost : options.sentHost
-    const stripped = route?.stripPrefix?.(target)
-    if (route?.stripPrefix && !stripped) return this.#reject('target', errors.badRequest, prefixNotFound)
-    const references = referencesOf(request, host, prefix, sentHost, route)
-    const { destination } = request.headers
-    if (
-      references &&
-      typeof destination === 'string' &&
-      !privateReference('destination', destination, references)
-    )
-      return this.#reject('target', errors.badRequest, destinationOutsidePrefix)
-    const { maxBodyBytes } = forwarder
+    const { requestBuffering } = options
+    const upstream = overLimitRoute ?? findUpstream(options, head)
+    if (!upstream) return this.#reject('route', errors.notFound, 'no route matches the request')
+    report.route = upstream.name
+    const rewritten = rewriteFor(upstream, request, head)
+    if (typeof rewritten === 'string') return this.#reject('target', errors.badRequest, rewritten)
+    const { maxBodyBytes } = upstream.forwarder
     if (maxBodyBytes > 0 && (declaredLength(request) ?? 0) > maxBodyBytes)
       return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
-    const sending = { target, host, route, prefix, sentHost, stripped, references, forwarder }
     const wait = this.#held ? undefined : bodyWaitOf(request, requestBuffering)
-    if (wait === undefined) return this.#send(sending)
+    if (wait === undefined) return this.#send(head, upstream, rewritten)
     this.#hold({ maxBytes: requestBuffering, onlyThisTurn: wait === 'turn' }, () => {
       this.delivery = undefined
       if (this.#isAnswered) this.cancel()
-      else this.#send(sending)
+      else this.#send(head, upstream, rewritten)
     })
   }
 
   /** Sends the request to the backend, with the part of its body that has arrived. */
-  #send(sending: Sending): void {
-    const { target, host, route, prefix, sentHost, stripped, references, forwarder } = sending
+  #send(
+    { host }: RequestHead,
+    { name: route, forwarder, upstreamHost, setHeaders, isUncached }: RoutedUpstream,
+    { target, strippedPrefix, references }: RewrittenRequest,
+  ): void {
     const { options, request, response, peer, clientAddress, report, onUpgrade, limitHeaders } =
       this.#exchange
     if (!this.#held && expectsContinue(request)) response.writeContinue()
     const { scheme, classifyField } = options
-    const trace = report.trace?.forwarded(route?.name)
+    const trace = report.trace?.forwarded(route)
     this.delivery = forward(forwarder, {
       request,
       response,
       held: this.#held,
       client: clientAddress.prefix,
-      target: prefix + (stripped?.target ?? target.forwardTarget),
+      target,
       upstreamHeaders: upstreamHeaders(classifyField, request.rawHeaders, {
         peerAddress: peer.address,
         peerTrusted: peer.trusted,
@@ -223,10 +200,10 @@ export class ForwardedRequest {
         scheme,
         requestId: report.requestId,
         host,
-        upstreamHost: sentHost,
-        setHeaders: route ? route.setHeaders : options.setHeaders,
+        upstreamHost,
+        setHeaders,
         withoutVia: !options.addsVia,
-        strippedPrefix: stripped?.prefix,
+        strippedPrefix,
         references,
         protocolVersion: request.httpVersion,
         maxForwards: remainingForwards(request),
@@ -237,11 +214,7 @@ export class ForwardedRequest {
       classifyField,
       responseHeaders: limitHeaders,
       settlement: this.#settlement,
-      publicHead: publicHead(
-        this.#exchange,
-        { host, sentHost, strippedPrefix: stripped?.prefix },
-        route?.isUncached ?? false,
-      ),
+      publicHead: publicHead(this.#exchange, { host, sentHost: upstreamHost, strippedPrefix }, isUncached),
       trace,
       requestId: report.requestId,
       onBodyOverLimit: () => report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),

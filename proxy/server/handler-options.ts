@@ -3,10 +3,8 @@ import type { SlowClients } from '../http/connection/slow-clients.ts'
 import type { Banning } from '../limits/clients/banning.ts'
 import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
 import type { RefusalOptions } from '../limits/replies.ts'
-import type { ForwarderOptions } from '../http/forward/forward.ts'
 import type { HeldBodyMemory } from '../http/forward/body/held-body.ts'
 import type { CorsHeaders } from '../http/fields/cors.ts'
-import type { HeaderList } from '../http/message/header-list.ts'
 import type { RequestFieldClassifier } from '../http/fields/header-roles.ts'
 import type { DecisionTable } from '../limits/verdict.ts'
 import type { Limiter } from '../limits/limiter.ts'
@@ -16,43 +14,19 @@ import type { ClientResponse } from '../http/message/client-response.ts'
 import type { PeerOptions } from '../request/addresses/client-address.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import type { HiddenCookies } from '../request/values/hidden-cookies.ts'
-import type { StripPrefix } from '../limits/rules/strip-prefix.ts'
-import type { RouteTable } from '../limits/rules/upstream-routes.ts'
 import type { Access } from '../telemetry/access-log.ts'
 import type { RefusedRequest } from '../telemetry/refusal-log.ts'
 import type { Telemetry, UnreadCost, UnreadKey } from '../telemetry/telemetry.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { ResponseHead } from '../http/upstream/response/response-head.ts'
 import type { OnException } from './error-boundary.ts'
-
-/** The destination of the requests of one route. */
-export type RoutedUpstream = {
-  readonly name: string
-  readonly forwarder: ForwarderOptions
-  /** Path prefix of the backend, without a trailing slash; empty for none. */
-  readonly prefix: string
-  /** The `Host` for the backend; undefined: that of the request. */
-  readonly upstreamHost: string | undefined
-  /** Headers that the operator has set for the backend. */
-  readonly setHeaders: HeaderList
-  /** Whether caches must not store its responses, which are not those of the requested URL. */
-  readonly isUncached?: true
-  /** Removes the prefix of a path; undefined if the whole path is forwarded. */
-  readonly stripPrefix: StripPrefix | undefined
-}
-
-export type RoutedUpstreams = {
-  readonly table: RouteTable<RoutedUpstream>
-  /** Whether requests that no route matches go to `upstream`; else they get 404. */
-  readonly hasFallback: boolean
-  /** The destination of requests over the limit of a rule, by its name; undefined if no rule sends them to a route. */
-  readonly ofRules: ReadonlyMap<string, RoutedUpstream> | undefined
-}
+import type { RoutingOptions } from './routing.ts'
 
 export type HandlerOptions = HeadOptions &
   PeerOptions &
   RefusalOptions &
-  DecisionTable & {
+  DecisionTable &
+  RoutingOptions & {
     /** The CORS headers; undefined if scripts of other origins must not read local replies. */
     readonly corsHeaders: CorsHeaders | undefined
     /** Bans clients that are refused too often. */
@@ -65,24 +39,14 @@ export type HandlerOptions = HeadOptions &
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'record'>
     readonly slowClients: SlowClients
-    /** The destination of `upstream`. */
-    readonly forwarder: ForwarderOptions
-    /** The routes; undefined if everything goes to `upstream`. */
-    readonly routes: RoutedUpstreams | undefined
     readonly classifyField: RequestFieldClassifier
     readonly telemetry: Telemetry
     /** Undefined without tracing. */
     readonly tracing: Tracing | undefined
     /** Called with an exception that a step of the request threw. */
     readonly onException: OnException
-    /** The `Host` for `upstream`; undefined: that of the request. */
-    readonly sentHost: string | undefined
-    /** Headers that the operator has set for `upstream`. */
-    readonly setHeaders: HeaderList
     /** `Via` is added to requests; else those that have one lose it. */
     readonly addsVia: boolean
-    /** Path prefix of `upstream`, without a trailing slash; empty for none. */
-    readonly upstreamPrefix: string
     readonly scheme: 'http' | 'https'
     readonly makeRequestId: () => string
     readonly now: () => number

@@ -141,26 +141,29 @@ beforeAll(async () => {
     },
     maxTargetBytes: 1000,
     maxHeaderCount: 100,
-    ...{ sentHost: undefined, setHeaders: new HeaderList(), addsVia: true },
-    forwarder: {
-      upstream: pool,
-      telemetry: {
-        ...telemetry,
-        upstreamAnswered: maybe('response', (ms) => {
-          telemetry.upstreamAnswered(ms)
-        }),
+    addsVia: true,
+    defaultUpstream: {
+      ...{ name: undefined, prefix: '', upstreamHost: undefined, isUncached: false, stripPrefix: undefined },
+      setHeaders: new HeaderList(),
+      forwarder: {
+        upstream: pool,
+        telemetry: {
+          ...telemetry,
+          upstreamAnswered: maybe('response', (ms) => {
+            telemetry.upstreamAnswered(ms)
+          }),
+        },
+        maxBodyBytes: 0,
+        readAhead: { perResponseBytes: 2 ** 16, totalBytes: 2 ** 20, bufferedBytes: 0 },
+        now: maybe('forward', now),
+        onFailure: () => undefined,
       },
-      maxBodyBytes: 0,
-      readAhead: { perResponseBytes: 2 ** 16, totalBytes: 2 ** 20, bufferedBytes: 0 },
-      now: maybe('forward', now),
-      onFailure: () => undefined,
     },
     telemetry: {
       ...telemetry,
       requestFinished: maybe('end', (...request) => telemetry.requestFinished(...request)),
     },
     onException,
-    upstreamPrefix: '',
     upstreamHost: 'backend',
     scheme: 'http',
     makeRequestId: maybe('request id', () => randomUUID()),

@@ -3,6 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { HeldBodyMemory } from '../../http/forward/body/held-body.ts'
+import type { ForwarderOptions } from '../../http/forward/forward.ts'
 import type { ClientTable } from '../../limits/clients/client-table.ts'
 import { compileTableInSteps, type RequestTable } from '../../limits/request-table.ts'
 import { Waiting } from '../../limits/waiting/waiting.ts'
@@ -12,6 +13,7 @@ import type { AddressLists } from '../../request/addresses/lists/address-lists.t
 import { createUntrustedProxyWarning } from '../../request/addresses/untrusted-proxy-warning.ts'
 import { createHandler } from '../../server/exchange.ts'
 import type { Handler, HandlerOptions, LiveOptions } from '../../server/handler-options.ts'
+import type { RoutingOptions } from '../../server/routing.ts'
 import { createAccessLog } from '../../telemetry/access-log.ts'
 import { createFailureLog } from '../../telemetry/failure-log.ts'
 import { DEFAULT_UPSTREAM } from '../../telemetry/metrics/upstream-counters.ts'
@@ -21,7 +23,7 @@ import { createUnreadKeyLog } from '../../telemetry/unread/unread-key-log.ts'
 import type { ClientConnections } from '../listen/connections.ts'
 import { createUnusableLog } from '../listen/decisions/unusable-log.ts'
 import type { Upstreams } from '../upstreams/upstream.ts'
-import { composeRoutes, prefixOf } from './route-options.ts'
+import { composeDefaultUpstream, composeRoutes } from './route-options.ts'
 import { composeTable, type TableOptions } from './table-options.ts'
 
 /** Dependencies of the steps of a request. */
@@ -72,7 +74,8 @@ export type LiveHandler = {
 /** Composes the steps of a request by the settings. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
   const failuresOf = createFailureLog(deps.log)
-  const fixed = composeFixed(settings, deps, failuresOf(DEFAULT_UPSTREAM))
+  const fixed = composeFixed(settings, deps)
+  const forwarder = composeForwarder(settings, deps, failuresOf(DEFAULT_UPSTREAM))
   const waiting = new Waiting(deps.now, deps.telemetry)
   const delaying = waiting.delaying(deps.limiter)
   function* compose(
@@ -82,12 +85,13 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     const { routed, commit } = yield* deps.upstreams.prepare(next.routes ?? [])
     const isTraced = deps.tracing !== undefined
     const table = yield* compileTableInSteps(next, deps.addresses, lists, geo)
-    const forwarder = { ...fixed.forwarder, failuresOf }
-    const routes = next.routes && (yield* composeRoutes(next, table.written, routed, forwarder))
+    const defaultUpstream = composeDefaultUpstream(settings, next.requestHeaders, forwarder)
+    const routes =
+      next.routes && (yield* composeRoutes(next, table.written, routed, { ...forwarder, failuresOf }))
     const limiter = table.written.some(({ policy }) => maxDelayMs(policy) > 0) ? delaying : deps.limiter
     const { wallNow } = deps
     const ofTable = { ...(yield* composeTable(next, table, { tokens, isTraced, wallNow })), limiter }
-    return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
+    return { options: { ...fixed, ...ofTable, routes, defaultUpstream }, table, useRoutes: commit }
   }
   let active = doAtOnce(compose(settings, deps))
   active.useRoutes()
@@ -111,9 +115,8 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
 function composeFixed(
   settings: GatewaySettings,
   deps: HandlerDeps,
-  onFailure: HandlerOptions['forwarder']['onFailure'],
-): Omit<HandlerOptions, keyof TableOptions | 'routes'> {
-  const { throttledClients, addresses, connections, upstreams } = deps
+): Omit<HandlerOptions, keyof TableOptions | keyof RoutingOptions> {
+  const { throttledClients, addresses, connections } = deps
   const { telemetry, onException, isStopping, now, log } = deps
   return {
     entries: deps.clientTable.entries,
@@ -125,26 +128,12 @@ function composeFixed(
     slowClients: connections.slowClients,
     maxTargetBytes: settings.maxTargetBytes,
     maxHeaderCount: settings.maxHeaderCount,
-    forwarder: {
-      upstream: upstreams.fallback,
-      telemetry,
-      maxBodyBytes: settings.maxBodyBytes,
-      readAhead: {
-        perResponseBytes: settings.responseBufferBytes,
-        totalBytes: settings.maxUnreadBytes / 2,
-        bufferedBytes: 0,
-      },
-      now,
-      onFailure,
-    },
     heldBodies: composeHeldBodies(telemetry),
     requestBuffering: settings.requestBuffering,
     telemetry,
     tracing: deps.tracing,
     onException,
-    upstreamPrefix: prefixOf(settings.upstreamUrl),
     upstreamHost: settings.upstreamUrl.host,
-    sentHost: sentHostOf(settings),
     addsVia: settings.via,
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
@@ -160,9 +149,20 @@ function composeFixed(
   }
 }
 
-function sentHostOf({ upstreamHost, upstreamUrl }: GatewaySettings): string | undefined {
-  if (upstreamHost === 'keep') return undefined
-  return upstreamHost === 'upstream' ? upstreamUrl.host : upstreamHost
+/** Forwards to `upstream`. */
+function composeForwarder(
+  { maxBodyBytes, responseBufferBytes, maxUnreadBytes }: GatewaySettings,
+  { upstreams, telemetry, now }: HandlerDeps,
+  onFailure: ForwarderOptions['onFailure'],
+): ForwarderOptions {
+  return {
+    upstream: upstreams.fallback,
+    telemetry,
+    maxBodyBytes,
+    readAhead: { perResponseBytes: responseBufferBytes, totalBytes: maxUnreadBytes / 2, bufferedBytes: 0 },
+    now,
+    onFailure,
+  }
 }
 
 function composeHeldBodies(telemetry: HandlerDeps['telemetry']): HeldBodyMemory {

@@ -1,12 +1,35 @@
 import type { Steps } from '../../../shared/steps.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { OVER_HEADER } from '../../http/fields/removed-headers.ts'
+import type { ForwarderOptions } from '../../http/forward/forward.ts'
 import { headerListOf } from '../../http/message/header-list.ts'
 import { createPrefixStripper } from '../../limits/rules/strip-prefix.ts'
 import { compileRoutes } from '../../limits/rules/upstream-routes.ts'
 import { overRouteOf, type Rule } from '../../policy.ts'
-import type { HandlerOptions, RoutedUpstream, RoutedUpstreams } from '../../server/handler-options.ts'
+import type { RoutedUpstream, RoutedUpstreams } from '../../server/routing.ts'
 import type { RoutedGroup } from '../upstreams/upstream.ts'
+
+/** @param requestHeaders those of the file: name, value, name, value… */
+export function composeDefaultUpstream(
+  settings: GatewaySettings,
+  requestHeaders: readonly string[],
+  forwarder: ForwarderOptions,
+): RoutedUpstream {
+  return {
+    name: undefined,
+    forwarder,
+    prefix: prefixOf(settings.upstreamUrl),
+    upstreamHost: sentHostOf(settings),
+    setHeaders: headerListOf(requestHeaders),
+    isUncached: false,
+    stripPrefix: undefined,
+  }
+}
+
+function sentHostOf({ upstreamHost, upstreamUrl }: GatewaySettings): string | undefined {
+  if (upstreamHost === 'keep') return undefined
+  return upstreamHost === 'upstream' ? upstreamUrl.host : upstreamHost
+}
 
 /** Composes the routes. Each has a forwarder, so that a request without routes costs nothing more. */
 export function* composeRoutes(
@@ -16,9 +39,9 @@ export function* composeRoutes(
   {
     failuresOf,
     ...forwarder
-  }: HandlerOptions['forwarder'] & {
+  }: ForwarderOptions & {
     /** The log of the failures of a route's backend. */
-    readonly failuresOf: (route: string) => HandlerOptions['forwarder']['onFailure']
+    readonly failuresOf: (route: string) => ForwarderOptions['onFailure']
   },
 ): Steps<RoutedUpstreams> {
   const found: RoutedUpstream[] = []
@@ -35,6 +58,7 @@ export function* composeRoutes(
       prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
       upstreamHost,
       setHeaders: headerListOf(mergeHeaders(ofFile, requestHeaders)),
+      isUncached: false,
       stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),
     })
     yield
@@ -65,7 +89,7 @@ function* composeOver(
 }
 
 /** The path of a backend's URL, which is put before the path of each request. */
-export function prefixOf({ pathname }: URL): string {
+function prefixOf({ pathname }: URL): string {
   return pathname.replace(/\/$/, '')
 }
 

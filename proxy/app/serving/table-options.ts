@@ -2,7 +2,6 @@ import type { Steps } from '../../../shared/steps.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { createCorsHeaders, type CorsHeaders } from '../../http/fields/cors.ts'
 import { createRequestClassifier } from '../../http/fields/header-roles.ts'
-import { headerListOf } from '../../http/message/header-list.ts'
 import { listedHeaders } from '../../limits/clients/lists/client-lists.ts'
 import { addedNames, createLimitHeaders, limitHeaderNames } from '../../limits/replies.ts'
 import type { RequestTable } from '../../limits/request-table.ts'
@@ -31,7 +30,6 @@ export type TableOptions = Pick<
   | 'refusals'
   | 'limitHeaders'
   | 'classifyField'
-  | 'setHeaders'
   | 'limiter'
 >
 
@@ -89,7 +87,6 @@ export function* composeTable(
       settings.clientAddressHeader,
       [...(isTraced ? ['traceparent', 'tracestate'] : []), ...setNames(settings)],
     ),
-    setHeaders: headerListOf(settings.requestHeaders),
   }
 }
 
