@@ -5,7 +5,7 @@ import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, keysOfClient } from './client-name.ts'
 import { failureOf, isError, policyOf, type About, type EntryRoutesOptions } from './entry-request.ts'
-import { readBody, readQuery } from './read-body.ts'
+import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /**
  * The API for bans; the formats are in docs/operations.md. As in the rest of the API a client is named in the body only.
@@ -13,9 +13,9 @@ import { readBody, readQuery } from './read-body.ts'
 export function createBanRoutes(options: EntryRoutesOptions): ApiRoutes {
   const bans = new BanApi(options)
   return new Map<ApiPath, ApiRoute>([
-    ['/api/bans', { GET: (query) => bans.list(query) }],
-    ['/api/clients/ban', { POST: (_query, body) => bans.ban(body) }],
-    ['/api/clients/unban', { POST: (_query, body) => bans.unban(body) }],
+    ['/api/bans', { GET: withQuery('entriesQuery', (asked) => bans.list(asked)) }],
+    ['/api/clients/ban', { POST: withBody('banned', (asked) => bans.ban(asked)) }],
+    ['/api/clients/unban', { POST: withBody('unbanned', (asked) => bans.unban(asked)) }],
   ])
 }
 
@@ -28,18 +28,13 @@ class BanApi {
     this.#byName = new Map(options.policies.map((policy) => [policy.name, policy]))
   }
 
-  async list(query: URLSearchParams): Promise<unknown> {
-    const read = await readQuery('entriesQuery', query)
-    if ('error' in read) return read.error
+  async list({ limit }: Asked<'entriesQuery'>): Promise<object> {
     const bans = (await this.#options.entries.list('ban')).filter(isBan)
-    return { total: bans.length, bans: bans.slice(0, read.value.limit).map(describeBan) }
+    return { total: bans.length, bans: bans.slice(0, limit).map(describeBan) }
   }
 
-  async ban(body: unknown): Promise<unknown> {
-    const read = await readBody('banned', body)
-    if ('error' in read) return read.error
-    const { reason, for: forMs } = read.value
-    const bans = this.#bansOf(read.value, reason)
+  async ban({ reason, for: forMs, ...about }: Asked<'banned'>): Promise<object> {
+    const bans = this.#bansOf(about, reason)
     if (isError(bans)) return bans
     for (const entry of bans) {
       const failure = failureOf(await this.#options.entries.put(entry, forMs))
@@ -48,14 +43,11 @@ class BanApi {
     return { banned: bans.map((entry) => describeBan({ id: idOf(entry), entry, leftMs: forMs })) }
   }
 
-  async unban(body: unknown): Promise<unknown> {
-    const read = await readBody('unbanned', body)
-    if ('error' in read) return read.error
-    const { client, policy: name } = read.value
-    const bans = this.#bansOf(read.value, undefined)
+  async unban(about: Asked<'unbanned'>): Promise<object> {
+    const bans = this.#bansOf(about, undefined)
     if (isError(bans)) return bans
     const meant: Ban[] = [...bans]
-    if (name === undefined) meant.push(...(await this.#bansUnderRules(client)))
+    if (about.policy === undefined) meant.push(...(await this.#bansUnderRules(about.client)))
     const lifted: object[] = []
     for (const entry of meant) {
       const { policy, partitionKey } = entry

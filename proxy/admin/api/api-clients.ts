@@ -13,7 +13,8 @@ import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, requestOfClient } from './client-name.ts'
 import type { ClientOperations } from '../client-operations.ts'
 import { describeState } from './client-state.ts'
-import { readBody, readQuery } from './read-body.ts'
+import { isError, policyOf } from './entry-request.ts'
+import { withBody, withQuery, type Asked } from './read-body.ts'
 import { describeReplicas } from '../replicas/report.ts'
 
 export type ClientRoutesOptions = {
@@ -33,9 +34,9 @@ export function createClientRoutes(options: ClientRoutesOptions): ApiRoutes {
   const api = new ClientApi(options)
   return new Map<ApiPath, ApiRoute>([
     ['/api/limits', { GET: () => api.describeLimits() }],
-    ['/api/clients/inspect', { POST: (_query, body) => api.inspect(body) }],
-    ['/api/clients/reset', { POST: (_query, body) => api.reset(body) }],
-    ['/api/clients/limited', { GET: (query) => api.listLimited(query) }],
+    ['/api/clients/inspect', { POST: withBody('question', (asked) => api.inspect(asked)) }],
+    ['/api/clients/reset', { POST: withBody('question', (asked) => api.reset(asked)) }],
+    ['/api/clients/limited', { GET: withQuery('limitedQuery', (asked) => api.listLimited(asked)) }],
     ['/api/replicas', { GET: () => api.listReplicas() }],
   ])
 }
@@ -58,17 +59,17 @@ class ClientApi {
     return (this.#limits ??= { limitsEnabled, limits: rules.map(describeRule) })
   }
 
-  async inspect(body: unknown): Promise<unknown> {
-    const charges = await this.#readCharges(body)
-    if (!isCharges(charges)) return charges
+  async inspect(about: Asked<'question'>): Promise<object> {
+    const charges = this.#readCharges(about)
+    if (isError(charges)) return charges
     const states = await this.#options.clients.inspect(charges)
     return { states: states.map((state, at) => describeState(state, charges[at]?.partitionKey)) }
   }
 
-  async reset(body: unknown): Promise<unknown> {
+  async reset(about: Asked<'question'>): Promise<object> {
     const { clients } = this.#options
-    const charges = await this.#readCharges(body)
-    if (!isCharges(charges)) return charges
+    const charges = this.#readCharges(about)
+    if (isError(charges)) return charges
     const before = await clients.inspect(charges)
     const outcome = await clients.reset(charges)
     if (outcome === 'unavailable') return errors.storeAway
@@ -77,10 +78,7 @@ class ClientApi {
     return { reset: rulesOf(charges), counted: rulesOf(counted) }
   }
 
-  async listLimited(query: URLSearchParams): Promise<unknown> {
-    const read = await readQuery('limitedQuery', query)
-    if ('error' in read) return read.error
-    const { policy: policyName, limit } = read.value
+  async listLimited({ policy: policyName, limit }: Asked<'limitedQuery'>): Promise<object> {
     if (policyName !== undefined && !this.#byName.has(policyName)) return errors.noSuchPolicy
     const { scope, limited } = await listEverywhere(this.#options.clients, policyName, limit)
     return { scope, clients: limited.map(describeLimited) }
@@ -91,15 +89,13 @@ class ClientApi {
     return { scope: replicas ? 'all' : 'replica', replicas: replicas ? describeReplicas(replicas) : [] }
   }
 
-  async #readCharges(body: unknown): Promise<readonly Charge[] | ErrorReply> {
+  #readCharges(about: Asked<'question'>): readonly Charge[] | ErrorReply {
     const { rules, addresses } = this.#options
-    const read = await readBody('question', body)
-    if ('error' in read) return read.error
-    const { policy: name, client } = read.value
-    const policy = name === undefined ? undefined : this.#byName.get(name)
-    if (name !== undefined && !policy) return errors.noSuchPolicy
+    const { client } = about
+    const policy = policyOf(about, this.#byName)
+    if (isError(policy)) return policy
     const charges = chargesOfClient(client, policy, this.#policies, addresses)
-    if (!isCharges(charges)) return charges
+    if (isError(charges)) return charges
     const charged = new Set(charges.map((charge) => charge.policy))
     const request = requestOfClient(client, policy, addresses)
     return withFileOverrides(
@@ -169,10 +165,6 @@ function describeLimited({
     refusals,
     resetSeconds: toSeconds(resetMs),
   }
-}
-
-function isCharges(value: readonly Charge[] | ErrorReply): value is readonly Charge[] {
-  return Array.isArray(value)
 }
 
 function describeRule({ policy, hosts, match, except, when, unless, allowList }: Rule): object {

@@ -9,7 +9,7 @@ import type { ApiRoutes } from './api.ts'
 import { withPlan } from '../../limits/algorithms/registry.ts'
 import type { ClientOperations, ClientState } from '../client-operations.ts'
 import { describeState } from './client-state.ts'
-import { readBody } from './read-body.ts'
+import { withBody, type Asked } from './read-body.ts'
 
 /**
  * The API that explains what the gateway would do with a request now; the format is in docs/operations.md. Nothing is counted.
@@ -33,10 +33,7 @@ export function createExplainRoutes(options: {
     return policy ? keys.map((partitionKey, at) => ({ policy, partitionKey, units: units[at] ?? 1 })) : []
   }
 
-  async function explain(body: unknown): Promise<unknown> {
-    const read = await readBody('explained', body)
-    if ('error' in read) return read.error
-    const { ip, headers, ...line } = read.value
+  async function explain({ ip, headers, ...line }: Asked<'explained'>): Promise<object> {
     const asked: AskedRequest = { ...line, headers: linesOf(headers) }
     const explanation = await clients.explain({ head: writeHead(asked, upstreamHost), ip, body: asked.body })
     if (!explanation) return errors.explainUnanswered
@@ -68,7 +65,7 @@ export function createExplainRoutes(options: {
     }
   }
 
-  return new Map([['/api/explain', { POST: (_query, body) => explain(body) }]])
+  return new Map([['/api/explain', { POST: withBody('explained', explain) }]])
 }
 
 function linesOf(

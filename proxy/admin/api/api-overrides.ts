@@ -7,7 +7,7 @@ import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
 import { failureOf, isError, policyOf, type About, type EntryRoutesOptions } from './entry-request.ts'
-import { readBody, readQuery } from './read-body.ts'
+import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /**
  * The API for overrides that are set at run time; the formats are in docs/operations.md. As in the rest of the API a client is
@@ -16,9 +16,12 @@ import { readBody, readQuery } from './read-body.ts'
 export function createOverrideRoutes(options: EntryRoutesOptions): ApiRoutes {
   const overrides = new OverrideApi(options)
   return new Map<ApiPath, ApiRoute>([
-    ['/api/overrides', { GET: (query) => overrides.list(query) }],
-    ['/api/clients/override', { POST: (_query, body) => overrides.override(body) }],
-    ['/api/clients/override/remove', { POST: (_query, body) => overrides.remove(body) }],
+    ['/api/overrides', { GET: withQuery('entriesQuery', (asked) => overrides.list(asked)) }],
+    ['/api/clients/override', { POST: withBody('overridden', (asked) => overrides.override(asked)) }],
+    [
+      '/api/clients/override/remove',
+      { POST: withBody('overrideRemoved', (asked) => overrides.remove(asked)) },
+    ],
   ])
 }
 
@@ -31,18 +34,13 @@ class OverrideApi {
     this.#byName = new Map(options.policies.map((policy) => [policy.name, policy]))
   }
 
-  async list(query: URLSearchParams): Promise<unknown> {
-    const read = await readQuery('entriesQuery', query)
-    if ('error' in read) return read.error
+  async list({ limit }: Asked<'entriesQuery'>): Promise<object> {
     const overrides = (await this.#options.entries.list('override')).filter(isOverride)
-    return { total: overrides.length, overrides: overrides.slice(0, read.value.limit).map(describeOverride) }
+    return { total: overrides.length, overrides: overrides.slice(0, limit).map(describeOverride) }
   }
 
-  async override(body: unknown): Promise<unknown> {
-    const read = await readBody('overridden', body)
-    if ('error' in read) return read.error
-    const { label, requests, for: forMs } = read.value
-    const charges = this.#chargesOf(read.value)
+  async override({ label, requests, for: forMs, ...about }: Asked<'overridden'>): Promise<object> {
+    const charges = this.#chargesOf(about)
     if (isError(charges)) return charges
     const entries = charges.map(({ policy, partitionKey }): ClientOverride => ({
       kind: 'override',
@@ -60,10 +58,8 @@ class OverrideApi {
     return { override: describeOverride({ id: idOf(first), entry: first, leftMs: forMs }) }
   }
 
-  async remove(body: unknown): Promise<unknown> {
-    const read = await readBody('overrideRemoved', body)
-    if ('error' in read) return read.error
-    const charges = this.#chargesOf(read.value)
+  async remove(about: Asked<'overrideRemoved'>): Promise<object> {
+    const charges = this.#chargesOf(about)
     if (isError(charges)) return charges
     let removed = false
     for (const { policy, partitionKey } of charges) {

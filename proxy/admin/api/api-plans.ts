@@ -7,7 +7,8 @@ import { readsStoredPlan } from '../../policy/plans.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
-import { readBody, readQuery } from './read-body.ts'
+import { isError } from './entry-request.ts'
+import { withBody, withQuery, type Asked } from './read-body.ts'
 
 export type PlanRoutesOptions = {
   /** The policies of the current rules. */
@@ -24,8 +25,8 @@ export type PlanRoutesOptions = {
 export function createPlanRoutes(options: PlanRoutesOptions): ApiRoutes {
   const api = new PlanApi(options)
   return new Map<ApiPath, ApiRoute>([
-    ['/api/clients/plan', { POST: (_query, body) => api.plan(body) }],
-    ['/api/plans', { GET: (query) => api.list(query) }],
+    ['/api/clients/plan', { POST: withBody('planned', (asked) => api.plan(asked)) }],
+    ['/api/plans', { GET: withQuery('entriesQuery', (asked) => api.list(asked)) }],
   ])
 }
 
@@ -42,10 +43,8 @@ class PlanApi {
     this.#reading = options.policies.filter(readsStoredPlan)
   }
 
-  async list(query: URLSearchParams): Promise<unknown> {
-    const read = await readQuery('entriesQuery', query)
-    if ('error' in read) return read.error
-    const list = await this.#options.plans.list(read.value.limit)
+  async list({ limit }: Asked<'entriesQuery'>): Promise<object> {
+    const list = await this.#options.plans.list(limit)
     if (list === 'unavailable') return errors.storeAwayUnchanged
     return {
       complete: list.isAll,
@@ -59,12 +58,9 @@ class PlanApi {
   }
 
   /** Sets, removes or tells the plan of a client. */
-  async plan(body: unknown): Promise<unknown> {
-    const read = await readBody('planned', body)
-    if ('error' in read) return read.error
-    const { client, policy, plan: name } = read.value
+  async plan({ client, policy, plan: name }: Asked<'planned'>): Promise<object> {
     const charges = this.#readCharges(client, policy)
-    if (!isCharges(charges)) return charges
+    if (isError(charges)) return charges
     if (typeof name === 'string' && !charges.some((charge) => hasPlan(charge, name))) return errors.noSuchPlan
     const byKey = Map.groupBy(charges, ({ policy: each }) => planKeyName(each))
     // A hash says for whom, and not by which key.
@@ -129,8 +125,4 @@ function hasPlan({ policy: { plans } }: Charge, name: string): boolean {
 
 function isId(client: unknown): boolean {
   return typeof client === 'object' && client !== null && 'id' in client
-}
-
-function isCharges(value: readonly Charge[] | ErrorReply): value is readonly Charge[] {
-  return Array.isArray(value)
 }

@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
-import type { ApiAnswer, ApiRoutes } from './api.ts'
-import { readBody } from './read-body.ts'
+import type { ApiRoutes } from './api.ts'
+import { withBody } from './read-body.ts'
 
 /** The outcome of a reload, with the names of rules and, in `restart`, of settings in the file. */
 export type Reloaded = {
@@ -24,14 +24,12 @@ export type ReloadOutcome =
 
 /** The routes for reloads. The current table stays if the outcome is `refused` or `failed`. */
 export function createReloadRoutes(reload: () => Promise<ReloadOutcome>): ApiRoutes {
-  const answer: ApiAnswer = async (_query, body) => {
-    const read = await readBody('reloaded', body)
-    if ('error' in read) return read.error
+  const answer = withBody('reloaded', async () => {
     const result = await reload()
     if (result.outcome === 'failed') return errors.reloadFailed
     if (result.outcome === 'refused') return withMistakes(errors.settingsWrong, result.mistakes)
     return result
-  }
+  })
   return new Map([['/api/reload', { POST: answer }]])
 }
 

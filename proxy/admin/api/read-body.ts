@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { ErrorReply } from '../../../shared/error-replies.ts'
+import type { ApiAnswer } from './api.ts'
 import type * as bodies from './bodies.ts'
 
 /** Names of the schemas in `bodies.ts`. */
@@ -7,16 +8,33 @@ type Name = keyof typeof bodies
 
 type Checked = { readonly schema: z.ZodType; readonly errors: bodies.BodyErrors }
 
-type Read<Body extends Name> =
-  { readonly value: z.output<(typeof bodies)[Body]['schema']> } | { readonly error: ErrorReply }
+/** A body or query that fits its schema. */
+export type Asked<Body extends Name> = z.output<(typeof bodies)[Body]['schema']>
 
 /**
- * Reads the body of a request to the API by the schema that also describes it. The schemas are loaded for the first such request: few
- * gateways get any.
+ * The answer to requests whose body fits the schema, which also describes them; all others get the error that the schema has for them.
+ * The schemas are loaded for the first request: few gateways get any.
  */
-export async function readBody<Body extends Name>(name: Body, body: unknown): Promise<Read<Body>> {
+export function withBody<Body extends Name>(name: Body, answer: (asked: Asked<Body>) => unknown): ApiAnswer {
+  return (_query, body) => answerTo(name, body, answer)
+}
+
+/** The same for a query. Of a parameter that is repeated the first counts, and unknown ones are ignored. */
+export function withQuery<Query extends Name>(
+  name: Query,
+  answer: (asked: Asked<Query>) => unknown,
+): ApiAnswer {
+  return (query) => answerTo(name, Object.fromEntries([...query].reverse()), answer)
+}
+
+async function answerTo<Body extends Name>(
+  name: Body,
+  sent: unknown,
+  answer: (asked: Asked<Body>) => unknown,
+): Promise<unknown> {
   const { [name]: checked } = await import('./bodies.ts')
-  return check(checked, body) as Read<Body>
+  const read = check(checked, sent)
+  return 'error' in read ? read.error : answer(read.value as Asked<Body>)
 }
 
 function check(
@@ -32,9 +50,4 @@ function check(
   const areDescribed = [...wrong].every((field) => described.includes(field))
   const first = areDescribed ? described.find((field) => wrong.has(field)) : undefined
   return { error: (first !== undefined && errors[first]) || errors.otherwise }
-}
-
-/** The same for a query. Of a parameter that is repeated the first counts, and unknown ones are ignored. */
-export function readQuery<Query extends Name>(name: Query, query: URLSearchParams): Promise<Read<Query>> {
-  return readBody(name, Object.fromEntries([...query].reverse()))
 }
