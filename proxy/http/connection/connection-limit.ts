@@ -1,7 +1,7 @@
 import type { Server, Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import type { Log } from '../../../shared/log.ts'
-import type { ConnectionAddresses } from '../message/connection-addresses.ts'
+import type { ConnectionAddresses } from '../message/client-request.ts'
 import { resetSocket } from '../message/reset-socket.ts'
 import { paceLines } from '../../telemetry/paced-lines.ts'
 import type { EvictedConnection, Telemetry } from '../../telemetry/telemetry.ts'

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { ConnectionAddresses } from '../message/connection-addresses.ts'
+import type { ConnectionAddresses } from '../message/client-request.ts'
 
 type Named = { readonly socket: Socket; readonly address: string | undefined }
 

@@ -1,5 +1,4 @@
-/** The connection preface, which an HTTP/2 client sends first (RFC 9113 section 3.4). */
-const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+import { http2Preface } from '../message/http2-preface.ts'
 
 /** Checks whether the first bytes of a connection are the HTTP/2 preface. */
 export class PrefaceWatch {
@@ -14,9 +13,9 @@ export class PrefaceWatch {
   /** Returns all bytes received so far once `isPreface` is known; undefined if it takes more bytes. */
   read(bytes: Buffer): Buffer | undefined {
     const seen = this.#received ? Buffer.concat([this.#received, bytes]) : bytes
-    const length = Math.min(seen.length, preface.length)
-    const isAlike = preface.compare(seen, 0, length, 0, length) === 0
-    if (isAlike && length < preface.length) {
+    const length = Math.min(seen.length, http2Preface.length)
+    const isAlike = http2Preface.compare(seen, 0, length, 0, length) === 0
+    if (isAlike && length < http2Preface.length) {
       this.#received = seen
       return undefined
     }

@@ -5,8 +5,8 @@ import {
   FRAME_HEAD_BYTES,
   frameTypes,
   MAX_FRAME_BYTES,
-  preface,
 } from './frames.ts'
+import { http2Preface } from '../message/http2-preface.ts'
 
 /** Receives the frames of a connection. Called synchronously from `read`, in their order. */
 export type FrameSink = {
@@ -86,11 +86,11 @@ export class FrameReader {
   }
 
   #readPreface(chunk: Buffer, from: number): number {
-    const bytes = Math.min(chunk.length - from, preface.length - this.#have)
-    if (chunk.compare(preface, this.#have, this.#have + bytes, from, from + bytes) !== 0)
+    const bytes = Math.min(chunk.length - from, http2Preface.length - this.#have)
+    if (chunk.compare(http2Preface, this.#have, this.#have + bytes, from, from + bytes) !== 0)
       throw new ConnectionError(errorCodes.protocolError, 'missing or invalid HTTP/2 connection preface')
     this.#have += bytes
-    if (this.#have === preface.length) this.#beginHead()
+    if (this.#have === http2Preface.length) this.#beginHead()
     return from + bytes
   }
 

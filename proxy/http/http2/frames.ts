@@ -37,9 +37,6 @@ export const settingIds = {
   maxHeaderListSize: 6,
 } as const
 
-/** The connection preface, which a client sends first (section 3.4). */
-export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
-
 export const FRAME_HEAD_BYTES = 9
 /** Maximum payload of a frame unless the peer announces more. We never announce more, and never send more. */
 export const MAX_FRAME_BYTES = 16_384

@@ -7,6 +7,9 @@ import { headersOf } from './headers.ts'
 /** Shared by all requests without trailers. */
 const none: readonly string[] = []
 
+/** The identity of a connection, shared with the socket that TLS puts around it. */
+export type ConnectionAddresses = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>
+
 type RequestEvent = 'data' | 'end' | 'close'
 type Listener = (...args: never[]) => void
 

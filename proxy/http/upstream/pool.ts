@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { afterInput } from '../../../shared/after-input.ts'
 import { readAndWrite } from '../message/end-of-turn.ts'
 import { ClientShares } from './waiting/client-shares.ts'
 import { BackendBacklog } from './keep-alive/backend-backlog.ts'
@@ -11,6 +10,7 @@ import type { ServerPool, UpstreamExchange } from './exchange.ts'
 import { stopped, stoppedReason, type UpstreamFailure } from './failure.ts'
 import { IdleLimit } from './keep-alive/idle-limit.ts'
 import { openWithin } from './open-connection.ts'
+import { startSweep } from './sweep.ts'
 import { Uploads } from './waiting/uploads.ts'
 import { WaitingExchanges, type WaitingOptions } from './waiting/waiting-exchanges.ts'
 
@@ -69,19 +69,14 @@ export class UpstreamPool implements ServerPool {
   #ended = false
 
   constructor(options: PoolOptions) {
-    const { maxConnections, maxStreams, queueMs, firstByteMs, idleMs } = options
+    const { maxConnections, maxStreams } = options
     this.#options = options
     this.#backlog = new BackendBacklog(this.#idle, options.now)
     this.#waiting = new WaitingExchanges(options, () => this.#serveWaiting())
     const maxUploads = Math.max(1, Math.floor(maxConnections * UPLOADS_SHARE))
     this.#uploads = new Uploads(new ClientShares(maxUploads, MAX_TIMES_FREE))
     this.#streamShares = new ClientShares(maxStreams, 1)
-    const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
-    this.#sweep = setInterval(
-      () => afterInput(() => this.#expire()),
-      Math.max(10, Math.min(500, shortestMs / 4)),
-    )
-    this.#sweep.unref()
+    this.#sweep = startSweep(options, () => this.#expire())
   }
 
   /** Connections that count towards `maxConnections`. */

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { trimBlanks } from '../../http/fields/trim-blanks.ts'
-import type { ClientRequest } from '../../http/message/client-request.ts'
-import type { ConnectionAddresses } from '../../http/message/connection-addresses.ts'
+import type { ClientRequest, ConnectionAddresses } from '../../http/message/client-request.ts'
 import { compileRanges } from './address-ranges.ts'
 import {
   formatAddress,

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { FrameReader } from '../../../proxy/http/http2/frame-reader.ts'
-import { ConnectionError, flags, frameTypes, preface } from '../../../proxy/http/http2/frames.ts'
+import { ConnectionError, flags, frameTypes } from '../../../proxy/http/http2/frames.ts'
+import { http2Preface } from '../../../proxy/http/message/http2-preface.ts'
 import { HeaderBlock } from '../../../proxy/http/http2/header-block.ts'
 import { HpackDecoder } from '../../../proxy/http/http2/hpack/decoder.ts'
 import { byteByByte, fail } from '../pieces.ts'
@@ -9,8 +10,8 @@ const MAX_HEADER_BYTES = 16 * 1024
 
 /** Frames of an HTTP/2 client after its preface, with their header blocks: the same in whatever pieces they arrive. */
 export function fuzz(bytes: Buffer): void {
-  const whole = read([preface, bytes])
-  const inPieces = read([preface, ...byteByByte(bytes)])
+  const whole = read([http2Preface, bytes])
+  const inPieces = read([http2Preface, ...byteByByte(bytes)])
   if (!isDeepStrictEqual(inPieces, whole)) fail('other pieces, another reading', { whole, inPieces })
 }
 

@@ -1,4 +1,5 @@
-import { ConnectionError, flags, frameTypes, preface } from '../../../proxy/http/http2/frames.ts'
+import { ConnectionError, flags, frameTypes } from '../../../proxy/http/http2/frames.ts'
+import { http2Preface } from '../../../proxy/http/message/http2-preface.ts'
 import { Glitches } from '../../../proxy/http/http2/glitches.ts'
 import { HpackDecoder } from '../../../proxy/http/http2/hpack/decoder.ts'
 import { Http2Input, type Http2InputOwner } from '../../../proxy/http/http2/input.ts'
@@ -18,7 +19,7 @@ function frame(type: number, flagBits: number, stream: number, payload: string):
   )
 }
 
-const begin = preface.toString('latin1') + frame(frameTypes.settings, 0, 0, '')
+const begin = http2Preface.toString('latin1') + frame(frameTypes.settings, 0, 0, '')
 
 /** A connection whose streams are over as soon as they begin. */
 function openConnection(): ByteReader {

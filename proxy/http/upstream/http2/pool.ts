@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
-import { afterInput } from '../../../../shared/after-input.ts'
 import { ClientShares } from '../waiting/client-shares.ts'
 import type { ServerPool, UpstreamExchange } from '../exchange.ts'
 import { allBusy, stopped, stoppedReason, UpstreamFailure, type FailureKind } from '../failure.ts'
 import { openWithin } from '../open-connection.ts'
 import type { PoolOptions } from '../pool.ts'
+import { startSweep } from '../sweep.ts'
 import { ExchangeQueue } from '../waiting/queue.ts'
 import { MAX_SESSION_STREAMS, UpstreamSession, type SessionOwner } from './session.ts'
 
@@ -42,16 +42,11 @@ export class Http2Pool implements ServerPool, SessionOwner {
   #isEnded = false
 
   constructor(options: Http2PoolOptions) {
-    const { maxConnections, maxQueued, queueMs, firstByteMs, idleMs } = options
+    const { maxConnections, maxQueued, queueMs } = options
     this.#options = options
     this.#queue = new ExchangeQueue(Math.max(maxQueued, FEWEST_QUEUED), queueMs)
     this.#shares = new ClientShares(maxConnections * MAX_SESSION_STREAMS, MAX_TIMES_FREE)
-    const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
-    this.#sweep = setInterval(
-      () => afterInput(() => this.#expire()),
-      Math.max(10, Math.min(500, shortestMs / 4)),
-    )
-    this.#sweep.unref()
+    this.#sweep = startSweep(options, () => this.#expire())
   }
 
   get size(): number {
