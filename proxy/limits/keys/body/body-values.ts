@@ -17,22 +17,27 @@ export type SentBody =
   | { readonly bytes: Buffer; /** Whether nothing follows. */ readonly isWhole: boolean }
   | { readonly unread: 'missing' | 'memory' }
 
+/** The parts of a request in which backends look for values. */
+export type ValueSources = {
+  readonly sent: SentBody
+  /** The body without its `Content-Encoding`, if it has one that is known. */
+  readonly unpacked: Buffer | undefined
+  readonly format: BodyFormat
+  /** Path and query as forwarded. */
+  readonly target: string
+  /** The cookies of all lines, joined with `; `. */
+  readonly cookies: string
+}
+
 /**
  * The values that a backend may read at the paths of rules. In the body: in the format that its `Content-Type` names and in those that
  * its bytes may be in, compressed as it is and decompressed. In the query: PHP's `$_REQUEST` and Rack's `params` merge both.
  * In the cookies: `$_REQUEST` prefers them to both where there is no `php.ini`, as in PHP's own images.
  *
- * @param unpacked without its `Content-Encoding`, if it has one that is known
- * @param target path and query as forwarded
- * @param cookies of all lines, joined with `; `
- * @returns of each name
+ * @returns the findings of each name
  */
 export function readBodyValues(
-  sent: SentBody,
-  unpacked: Buffer | undefined,
-  format: BodyFormat,
-  target: string,
-  cookies: string,
+  { sent, unpacked, format, target, cookies }: ValueSources,
   names: BodyNames,
 ): readonly Findings[] {
   // Django reads the query in this charset, too.

@@ -4,8 +4,8 @@ import { decodedText } from '../../../request/values/lenient-text.ts'
 import { unescapedBytes } from '../../../request/values/unescaped.ts'
 import { comparableRareText, comparableTexts } from '../../../request/values/comparable/comparable-text.ts'
 import { numberValues } from '../../../request/values/number-values.ts'
-import { bodyFormatOf, type BodyFormat } from './body-format.ts'
-import { readBodyValues, type SentBody } from './body-values.ts'
+import { bodyFormatOf } from './body-format.ts'
+import { readBodyValues, type SentBody, type ValueSources } from './body-values.ts'
 import type { Findings, FoundValue } from './found-values.ts'
 import { UnusualBytes } from './unusual-bytes.ts'
 import type { BodyNames, BodyPart } from './names/body-names.ts'
@@ -19,13 +19,9 @@ const MIN_CHARACTERS = 64
 
 /** The body of a request as rules count by it: it is walked once, for all names of all rules. */
 export class KeyBody {
-  readonly #sent: SentBody
-  readonly #target: string
-  readonly #cookies: string
-  readonly #format: BodyFormat
+  readonly #sources: ValueSources
   /** Whether the body has an unknown coding: it is read as it was sent, and counts by address too. */
   readonly #hasUnknownCoding: boolean
-  readonly #unpacked: Buffer | undefined
   readonly #names: BodyNames
   #findings: readonly Findings[] | undefined
   readonly #readings = new Map<string, Readings>()
@@ -44,30 +40,23 @@ export class KeyBody {
     names: BodyNames,
   ) {
     this.#names = names
-    this.#sent = sent
-    this.#target = target
-    this.#cookies = linesOf(rawHeaders, 'cookie').join('; ')
-    const format = bodyFormatOf(rawHeaders)
-    this.#hasUnknownCoding = format.codings.length > 0 && !mayBePacked(format.codings)
-    this.#format = this.#hasUnknownCoding ? bodyFormatOf(withoutCodings(rawHeaders)) : format
-    this.#unpacked = 'bytes' in sent ? unpack(sent.bytes, this.#format.codings) : undefined
+    const stated = bodyFormatOf(rawHeaders)
+    this.#hasUnknownCoding = stated.codings.length > 0 && !mayBePacked(stated.codings)
+    const format = this.#hasUnknownCoding ? bodyFormatOf(withoutCodings(rawHeaders)) : stated
+    const unpacked = 'bytes' in sent ? unpack(sent.bytes, format.codings) : undefined
+    const cookies = linesOf(rawHeaders, 'cookie').join('; ')
+    this.#sources = { sent, unpacked, format, target, cookies }
   }
 
   /** Whether the body may have further values, of any account: after the bytes that are read, or packed in a way that is not unpacked. */
   get isPartlyRead(): boolean {
-    if ('unread' in this.#sent) return false
-    return !this.#sent.isWhole || (this.#format.codings.length > 0 && this.#unpacked === undefined)
+    const { sent, unpacked, format } = this.#sources
+    if ('unread' in sent) return false
+    return !sent.isWhole || (format.codings.length > 0 && unpacked === undefined)
   }
 
   find(part: BodyPart): Findings {
-    this.#findings ??= readBodyValues(
-      this.#sent,
-      this.#unpacked,
-      this.#format,
-      this.#target,
-      this.#cookies,
-      this.#names,
-    )
+    this.#findings ??= readBodyValues(this.#sources, this.#names)
     const findings = this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
     return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
   }
@@ -96,8 +85,9 @@ export class KeyBody {
    * @param pattern with the flag `g`
    */
   countMentions(pattern: RegExp): number {
-    const bytes = 'bytes' in this.#sent ? this.#sent.bytes : undefined
-    const texts = [bytes?.toString('latin1'), this.#unpacked?.toString('latin1'), this.#target, this.#cookies]
+    const { sent, unpacked, target, cookies } = this.#sources
+    const bytes = 'bytes' in sent ? sent.bytes : undefined
+    const texts = [bytes?.toString('latin1'), unpacked?.toString('latin1'), target, cookies]
     return texts.reduce((count, text = '') => count + (withoutEscapes(text).match(pattern)?.length ?? 0), 0)
   }
 
