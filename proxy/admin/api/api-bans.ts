@@ -1,6 +1,5 @@
 import type { ErrorReply } from '../../../shared/error-replies.ts'
 import { entryId, idOf, type Ban, type TimedEntry } from '../../limits/clients/client-entry.ts'
-import type { Policy } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, keysOfClient } from './client-name.ts'
@@ -21,11 +20,9 @@ export function createBanRoutes(options: EntryRoutesOptions): ApiRoutes {
 
 class BanApi {
   readonly #options: EntryRoutesOptions
-  readonly #byName: ReadonlyMap<string, Policy>
 
   constructor(options: EntryRoutesOptions) {
     this.#options = options
-    this.#byName = new Map(options.policies.map((policy) => [policy.name, policy]))
   }
 
   async list({ limit }: Asked<'entriesQuery'>): Promise<object> {
@@ -74,7 +71,7 @@ class BanApi {
 
   #bansOf(fields: About, reason: string | undefined): readonly Ban[] | ErrorReply {
     const { policies, addresses } = this.#options
-    const policy = policyOf(fields, this.#byName)
+    const policy = policyOf(fields, policies)
     if (isError(policy)) return policy
     const said = { by: 'operator', ...(reason !== undefined && { reason }) } as const
     if (!policy) {

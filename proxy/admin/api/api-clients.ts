@@ -44,14 +44,12 @@ export function createClientRoutes(options: ClientRoutesOptions): ApiRoutes {
 class ClientApi {
   readonly #options: ClientRoutesOptions
   readonly #policies: readonly Policy[]
-  readonly #byName: ReadonlyMap<string, Policy>
   /** Described when somebody asks: of ten thousand rules it takes time, and the table has just taken effect. */
   #limits: object | undefined
 
   constructor(options: ClientRoutesOptions) {
     this.#options = options
     this.#policies = options.rules.map(({ policy }) => policy)
-    this.#byName = new Map(this.#policies.map((policy) => [policy.name, policy]))
   }
 
   describeLimits(): object {
@@ -78,9 +76,10 @@ class ClientApi {
     return { reset: rulesOf(charges), counted: rulesOf(counted) }
   }
 
-  async listLimited({ policy: policyName, limit }: Asked<'limitedQuery'>): Promise<object> {
-    if (policyName !== undefined && !this.#byName.has(policyName)) return errors.noSuchPolicy
-    const { scope, limited } = await listEverywhere(this.#options.clients, policyName, limit)
+  async listLimited(asked: Asked<'limitedQuery'>): Promise<object> {
+    const policy = policyOf(asked, this.#policies)
+    if (isError(policy)) return policy
+    const { scope, limited } = await listEverywhere(this.#options.clients, policy?.name, asked.limit)
     return { scope, clients: limited.map(describeLimited) }
   }
 
@@ -92,7 +91,7 @@ class ClientApi {
   #readCharges(about: Asked<'question'>): readonly Charge[] | ErrorReply {
     const { rules, addresses } = this.#options
     const { client } = about
-    const policy = policyOf(about, this.#byName)
+    const policy = policyOf(about, this.#policies)
     if (isError(policy)) return policy
     const charges = chargesOfClient(client, policy, this.#policies, addresses)
     if (isError(charges)) return charges

@@ -27,11 +27,9 @@ export function createOverrideRoutes(options: EntryRoutesOptions): ApiRoutes {
 
 class OverrideApi {
   readonly #options: EntryRoutesOptions
-  readonly #byName: ReadonlyMap<string, Policy>
 
   constructor(options: EntryRoutesOptions) {
     this.#options = options
-    this.#byName = new Map(options.policies.map((policy) => [policy.name, policy]))
   }
 
   async list({ limit }: Asked<'entriesQuery'>): Promise<object> {
@@ -74,7 +72,7 @@ class OverrideApi {
   /** At least one: a client whose value has several readings has as many keys. */
   #chargesOf(fields: About): readonly Charge[] | ErrorReply {
     const { policies, addresses } = this.#options
-    const policy = policyOf(fields, this.#byName)
+    const policy = policyOf(fields, policies)
     if (isError(policy)) return policy
     return policy ? chargesOfClient(fields.client, policy, policies, addresses) : errors.noSuchPolicy
   }

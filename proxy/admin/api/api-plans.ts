@@ -7,7 +7,7 @@ import { readsStoredPlan } from '../../policy/plans.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
-import { isError } from './entry-request.ts'
+import { isError, policyOf, type About } from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 export type PlanRoutesOptions = {
@@ -59,7 +59,7 @@ class PlanApi {
 
   /** Sets, removes or tells the plan of a client. */
   async plan({ client, policy, plan: name }: Asked<'planned'>): Promise<object> {
-    const charges = this.#readCharges(client, policy)
+    const charges = this.#readCharges({ client, policy })
     if (isError(charges)) return charges
     if (typeof name === 'string' && !charges.some((charge) => hasPlan(charge, name))) return errors.noSuchPlan
     const byKey = Map.groupBy(charges, ({ policy: each }) => planKeyName(each))
@@ -73,12 +73,12 @@ class PlanApi {
     return name === undefined ? errors.storeAwayUnchanged : errors.changeUncertain
   }
 
-  #readCharges(client: unknown, name: string | undefined): readonly Charge[] | ErrorReply {
+  #readCharges(about: About): readonly Charge[] | ErrorReply {
     const { policies, addresses } = this.#options
-    const policy = name === undefined ? undefined : policies.find((each) => each.name === name)
-    if (name !== undefined && !policy) return errors.noSuchPolicy
+    const policy = policyOf(about, policies)
+    if (isError(policy)) return policy
     if (this.#reading.length === 0 || (policy && !readsStoredPlan(policy))) return errors.noStoredPlans
-    return chargesOfClient(client, policy, this.#reading, addresses)
+    return chargesOfClient(about.client, policy, this.#reading, addresses)
   }
 
   /** Returns whether that has changed anything. @param plan undefined removes it */

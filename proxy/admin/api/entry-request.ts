@@ -15,12 +15,12 @@ export type EntryRoutesOptions = {
 /** The client, and the rule, that a request is about. */
 export type About = { readonly client: unknown; readonly policy?: string | undefined }
 
-/** Returns undefined for all rules. */
+/** Returns the policy of the rule that a request names; undefined for all rules. */
 export function policyOf(
-  { policy: name }: About,
-  policies: ReadonlyMap<string, Policy>,
+  { policy: name }: Pick<About, 'policy'>,
+  policies: readonly Policy[],
 ): Policy | undefined | ErrorReply {
-  return name === undefined ? undefined : (policies.get(name) ?? errors.noSuchPolicy)
+  return name === undefined ? undefined : (policies.find((each) => each.name === name) ?? errors.noSuchPolicy)
 }
 
 export function isError(value: unknown): value is ErrorReply {
