@@ -1,9 +1,16 @@
 import type { ErrorReply } from '../../../shared/error-replies.ts'
-import { entryId, idOf, type Ban, type TimedEntry } from '../../limits/clients/client-entry.ts'
+import { entryId, type Ban, type TimedEntry } from '../../limits/clients/client-entry.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, keysOfClient } from './client-name.ts'
-import { failureOf, isError, policyOf, type About, type EntryRoutesOptions } from './entry-request.ts'
+import {
+  isError,
+  policyOf,
+  putEntries,
+  removeEntries,
+  type About,
+  type EntryRoutesOptions,
+} from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /**
@@ -33,11 +40,8 @@ class BanApi {
   async ban({ reason, for: forMs, ...about }: Asked<'banned'>): Promise<object> {
     const bans = this.#bansOf(about, reason)
     if (isError(bans)) return bans
-    for (const entry of bans) {
-      const failure = failureOf(await this.#options.entries.put(entry, forMs))
-      if (failure) return failure
-    }
-    return { banned: bans.map((entry) => describeBan({ id: idOf(entry), entry, leftMs: forMs })) }
+    const failure = await putEntries(this.#options.entries, bans, forMs)
+    return failure ?? { banned: bans.map((entry) => describeBan({ entry, leftMs: forMs })) }
   }
 
   async unban(about: Asked<'unbanned'>): Promise<object> {
@@ -45,15 +49,14 @@ class BanApi {
     if (isError(bans)) return bans
     const meant: Ban[] = [...bans]
     if (about.policy === undefined) meant.push(...(await this.#bansUnderRules(about.client)))
-    const lifted: object[] = []
-    for (const entry of meant) {
-      const { policy, partitionKey } = entry
-      const outcome = await this.#options.entries.remove(idOf(entry))
-      const failure = failureOf(outcome)
-      if (failure) return failure
-      if (outcome === 'done') lifted.push({ client: describeKey(partitionKey), policy: policy ?? null })
+    const lifted = await removeEntries(this.#options.entries, meant)
+    if (isError(lifted)) return lifted
+    return {
+      unbanned: lifted.map(({ policy = null, partitionKey }) => ({
+        client: describeKey(partitionKey),
+        policy,
+      })),
     }
-    return { unbanned: lifted }
   }
 
   /** Bans under each rule: of rules that ban also those that the process that is asked may not have heard of yet. */
@@ -88,7 +91,7 @@ function isBan(timed: TimedEntry): timed is TimedEntry<Ban> {
   return timed.entry.kind === 'ban'
 }
 
-function describeBan({ entry, leftMs }: TimedEntry<Ban>): object {
+function describeBan({ entry, leftMs }: Pick<TimedEntry<Ban>, 'entry' | 'leftMs'>): object {
   const { policy, partitionKey, by, reason, times } = entry
   return {
     client: describeKey(partitionKey),

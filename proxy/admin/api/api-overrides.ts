@@ -1,12 +1,19 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { algorithmOf } from '../../limits/algorithms/registry.ts'
-import { entryId, idOf, type ClientOverride, type TimedEntry } from '../../limits/clients/client-entry.ts'
+import type { ClientOverride, TimedEntry } from '../../limits/clients/client-entry.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import type { Policy } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
-import { failureOf, isError, policyOf, type About, type EntryRoutesOptions } from './entry-request.ts'
+import {
+  isError,
+  policyOf,
+  putEntries,
+  removeEntries,
+  type About,
+  type EntryRoutesOptions,
+} from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /**
@@ -49,24 +56,18 @@ class OverrideApi {
     }))
     const [first] = entries
     if (!first || !charges.every(({ policy }) => isQuota(requests, policy))) return errors.requestsUnreadable
-    for (const entry of entries) {
-      const failure = failureOf(await this.#options.entries.put(entry, forMs))
-      if (failure) return failure
-    }
-    return { override: describeOverride({ id: idOf(first), entry: first, leftMs: forMs }) }
+    const failure = await putEntries(this.#options.entries, entries, forMs)
+    return failure ?? { override: describeOverride({ entry: first, leftMs: forMs }) }
   }
 
   async remove(about: Asked<'overrideRemoved'>): Promise<object> {
     const charges = this.#chargesOf(about)
     if (isError(charges)) return charges
-    let removed = false
-    for (const { policy, partitionKey } of charges) {
-      const outcome = await this.#options.entries.remove(entryId('override', policy.name, partitionKey))
-      const failure = failureOf(outcome)
-      if (failure) return failure
-      removed ||= outcome === 'done'
-    }
-    return { removed }
+    const entries = charges.map(
+      ({ policy, partitionKey }) => ({ kind: 'override', policy: policy.name, partitionKey }) as const,
+    )
+    const removed = await removeEntries(this.#options.entries, entries)
+    return isError(removed) ? removed : { removed: removed.length > 0 }
   }
 
   /** At least one: a client whose value has several readings has as many keys. */
@@ -89,7 +90,7 @@ function isOverride(timed: TimedEntry): timed is TimedEntry<ClientOverride> {
   return timed.entry.kind === 'override'
 }
 
-function describeOverride({ entry, leftMs }: TimedEntry<ClientOverride>): object {
+function describeOverride({ entry, leftMs }: Pick<TimedEntry<ClientOverride>, 'entry' | 'leftMs'>): object {
   const { policy, partitionKey, requests, label } = entry
   return {
     client: describeKey(partitionKey),

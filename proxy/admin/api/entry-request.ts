@@ -1,4 +1,5 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import { idOf, type ClientEntry, type NamedEntry } from '../../limits/clients/client-entry.ts'
 import type { EntryOperations } from '../../limits/clients/client-table.ts'
 import type { EntryOutcome } from '../../limits/clients/entry-store.ts'
 import type { Policy } from '../../policy.ts'
@@ -27,8 +28,36 @@ export function isError(value: unknown): value is ErrorReply {
   return typeof value === 'object' && value !== null && 'reason' in value && 'body' in value
 }
 
+/** Stores entries, one after the other. Returns the error of the first that was not stored, or may not have been. */
+export async function putEntries(
+  store: EntryOperations,
+  entries: readonly ClientEntry[],
+  forMs: number,
+): Promise<ErrorReply | undefined> {
+  for (const entry of entries) {
+    const failure = failureOf(await store.put(entry, forMs))
+    if (failure) return failure
+  }
+  return undefined
+}
+
+/** Removes entries, one after the other. Returns those that were stored, or the error of the first for which that is unknown. */
+export async function removeEntries<Entry extends NamedEntry>(
+  store: EntryOperations,
+  entries: readonly Entry[],
+): Promise<readonly Entry[] | ErrorReply> {
+  const removed: Entry[] = []
+  for (const entry of entries) {
+    const outcome = await store.remove(idOf(entry))
+    const failure = failureOf(outcome)
+    if (failure) return failure
+    if (outcome === 'done') removed.push(entry)
+  }
+  return removed
+}
+
 /** The error for an entry that was not changed, or may not have been. */
-export function failureOf(outcome: EntryOutcome): ErrorReply | undefined {
+function failureOf(outcome: EntryOutcome): ErrorReply | undefined {
   if (outcome === 'full') return errors.tooManyEntries
   if (outcome === 'unavailable') return errors.storeAwayUnchanged
   return outcome === 'uncertain' ? errors.changeUncertain : undefined

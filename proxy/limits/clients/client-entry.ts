@@ -58,7 +58,10 @@ export function banLengthMs({ forMs, maxMs }: BanPolicy, times: number): number 
   return Math.min(maxMs, forMs * 2 ** (times - 1))
 }
 
-export function idOf(entry: ClientEntry): EntryId {
+/** What tells an entry apart. */
+export type NamedEntry = Ban | Pick<ClientOverride, 'kind' | 'policy' | 'partitionKey'>
+
+export function idOf(entry: NamedEntry): EntryId {
   if (entry.kind === 'override') return entryId('override', entry.policy, entry.partitionKey)
   const { policy, parts = '', partitionKey } = entry
   return policy === undefined ? everywhereId(parts, partitionKey) : entryId('ban', policy, partitionKey)
