@@ -4,11 +4,11 @@ import { requestedUnits, type Rule } from '../../policy.ts'
 import { hasBodyKey } from '../../policy/partition.ts'
 import type { PlaceOfRule } from './table.ts'
 
-const missing =
-  'which DECISIONS_PORT does not support: an auth request carries neither the body of the request nor the response'
+const missing = 'an auth request carries neither the body of the request nor the response'
 
 /**
- * Finds rules that need what an auth request does not have: the response, by which they count, or the body of the request.
+ * Finds rules that need what an auth request does not have: the response, by which they count, the body of the request, or a way to
+ * the backend.
  *
  * @param decisionsPort undefined if nothing is decided for other proxies
  */
@@ -19,8 +19,12 @@ export function findUndecidable(
 ): Problem[] {
   if (decisionsPort === undefined) return []
   return [...rules.entries()].flatMap(([index, { policy }]) => {
-    const found = (field: 'countStatus' | 'cost' | 'concurrency' | 'device', what: string): Problem[] => [
-      problemAt(placeOf(index, field), `${what}, ${missing}`),
+    const found = (
+      field: 'countStatus' | 'cost' | 'concurrency' | 'device' | 'over',
+      what: string,
+      why = missing,
+    ): Problem[] => [
+      problemAt(placeOf(index, field), `${what}, which DECISIONS_PORT does not support: ${why}`),
     ]
     return [
       ...(policy.countStatus ? found('countStatus', 'counts by the response') : []),
@@ -28,6 +32,9 @@ export function findUndecidable(
       ...(requestedUnits(policy) ? found('cost', 'has reserve: json, and so reads the body') : []),
       ...(policy.device ? found('device', 'sets a cookie on the response') : []),
       ...(countsInFlight(policy) ? found('concurrency', 'counts until the response ends') : []),
+      ...(policy.over && 'route' in policy.over
+        ? found('over', 'sends requests to a route', 'auth requests are not forwarded')
+        : []),
     ]
   })
 }

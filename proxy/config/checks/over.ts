@@ -6,17 +6,15 @@ import { writtenName } from '../rules/limits.ts'
 import type { PlaceOfRule } from './table.ts'
 
 /**
- * Finds rules whose `over` names a route that there is not, or that cannot take any request.
+ * Finds rules whose `over` names a route that does not exist, or that cannot take any request.
  *
  * @param written the routes as written, of any type
  * @param routes the same, if all of them are valid
- * @param decides whether auth requests are decided, which are not forwarded
  */
 export function findUnroutable(
   rules: readonly Rule[] = [],
   written: unknown,
   routes: readonly Pick<UpstreamRoute, 'name' | 'stripPrefix'>[] = [],
-  decides: boolean,
   placeOf: PlaceOfRule,
 ): Problem[] {
   const names = (Array.isArray(written) ? (written as readonly unknown[]) : []).flatMap(
@@ -24,17 +22,10 @@ export function findUnroutable(
   )
   return [...rules.entries()].flatMap(([index, { policy }]) => {
     if (!policy.over || !('route' in policy.over)) return []
-    const name = policy.over.route
-    const mistake = mistakeIn(name, names, routes)
-    return [
-      ...(mistake === undefined ? [] : [problemAt(placeOf(index, 'over'), mistake)]),
-      ...(decides ? [problemAt(placeOf(index, 'over'), undecidable)] : []),
-    ]
+    const mistake = mistakeIn(policy.over.route, names, routes)
+    return mistake === undefined ? [] : [problemAt(placeOf(index, 'over'), mistake)]
   })
 }
-
-const undecidable =
-  'sends requests to a route, which DECISIONS_PORT does not support: auth requests are not forwarded'
 
 function mistakeIn(
   name: string,

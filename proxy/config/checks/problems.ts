@@ -46,7 +46,7 @@ export function findProblems(
     ...findUndecidable(rules, decisionsPort, ofRule),
     ...findMissingLists({ allowList, denyList, rules }, placeOf, folder),
     ...findWithoutSecret(rules, read.values, ofRule),
-    ...findUnroutable(rules, given['routes'], routes, decisionsPort !== undefined, ofRule),
+    ...findUnroutable(rules, given['routes'], routes, ofRule),
     ...findUnusableGeo(geoip, placeOf, folder),
     ...('geoip' in file.values || !('geoip' in given) ? findWithoutGeo(rules, geoip, ofRule) : []),
     ...checkCrowdsecKey(crowdsec, placeOf, folder),
