@@ -5,7 +5,9 @@ import { createLog } from '../../shared/log.ts'
 import { counterOptions } from '../../proxy/app/counting.ts'
 import { composeServing } from '../../proxy/app/serving/compose.ts'
 import { lineReader } from '../../proxy/cli/replay/logs/formats.ts'
+import { readExcluded } from '../../proxy/cli/replay/excluded.ts'
 import { simulate } from '../../proxy/cli/replay/simulation/simulation.ts'
+import { readListsOf } from '../../proxy/cli/settings/read-lists.ts'
 import type { Outcome } from '../../proxy/cli/replay/simulation/tally.ts'
 import { createClientTable } from '../../proxy/limits/clients/client-table.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
@@ -122,7 +124,10 @@ test(
     vi.useFakeTimers({ toFake: ['Date'], now: clockMs })
     const gateway = await startAt(settings, () => clockMs)
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    const simulation = simulate(settings, ['127.0.0.1/32'], undefined)
+    const simulation = simulate(settings, {
+      ...{ proxies: ['127.0.0.1/32'], defaultHost: undefined, excluded: readExcluded([]) },
+      ...{ lists: readListsOf(settings).lists, geo: undefined },
+    })
     const upTo = randomNumbers(7)
     const read = lineReader('auto')
     const outcomes = new Map<string, number>()

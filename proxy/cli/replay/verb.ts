@@ -15,7 +15,7 @@ import { showProgress } from './progress.ts'
 import { openLog } from './logs/read-lines.ts'
 import { createLineCounts, readLogs, type LineCounts } from './logs/read-logs.ts'
 import { makeReport, type Report } from './report.ts'
-import { simulate, type Simulation } from './simulation/simulation.ts'
+import { simulate, type Simulation, type SimulationOptions } from './simulation/simulation.ts'
 import { createSuggester, FITTED_PART, type Suggestion } from './suggest.ts'
 
 export type ReplayOptions = ConfigOption & {
@@ -41,10 +41,14 @@ export async function replay(files: readonly string[], options: ReplayOptions): 
     throw new CommandError('--suggest reads the logs twice, so it needs files', status.usage)
   if (options.suggest && settings.limitsFile !== undefined && !statSync(settings.limitsFile).isFile())
     throw new CommandError('--suggest reads the settings twice, so they must be in a file', status.usage)
-  const networks = trustedNetworks(settings)
-  const excluded = readExcluded(options.exclude ?? [])
-  const start = (tried: GatewaySettings): Simulation =>
-    simulate(tried, networks, options.host, excluded, lists, geo)
+  const given: SimulationOptions = {
+    proxies: trustedNetworks(settings),
+    defaultHost: options.host,
+    excluded: readExcluded(options.exclude ?? []),
+    lists,
+    geo,
+  }
+  const start = (tried: GatewaySettings): Simulation => simulate(tried, given)
   const report = await makeWholeReport(files, options, start(settings))
   const suggestions = options.suggest ? await suggest(files, options, settings, report, start) : undefined
   if (options.json) printJson({ ...report, ...(suggestions && { suggestions }) })

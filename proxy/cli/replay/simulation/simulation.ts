@@ -12,8 +12,7 @@ import type { AskedRequest, DecisionTable, Verdict } from '../../../limits/verdi
 import { requestedUnits, type Policy, type Rule } from '../../../policy.ts'
 import type { Geo } from '../../../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../../../request/addresses/lists/address-lists.ts'
-import { readListsOf } from '../../settings/read-lists.ts'
-import { readExcluded, type Excluded } from '../excluded.ts'
+import type { Excluded } from '../excluded.ts'
 import { Heap } from '../heap.ts'
 import type { LoggedRequest } from '../logs/logged-request.ts'
 import { headOf, toClientRequest } from '../messages.ts'
@@ -29,22 +28,23 @@ export type Simulation = {
 /** The seed of the tables of clients and counters. */
 const SEED = 1
 
-/**
- * Takes requests through the rules and the counters of a gateway with these settings, on the log's own clock.
- *
- * @param proxies those that are trusted: networks
- * @param defaultHost the host of requests whose log line does not have it
- * @param excluded clients whose requests are left out
- * @param lists those that the settings name; unless given, they are read
- * @param geo the databases that they name
- */
+export type SimulationOptions = {
+  /** The networks of trusted proxies. */
+  readonly proxies: readonly string[]
+  /** The host of requests whose log line does not have it. */
+  readonly defaultHost: string | undefined
+  /** The clients whose requests are left out. */
+  readonly excluded: Excluded
+  /** The address lists that the settings name. */
+  readonly lists: AddressLists
+  /** The databases that the settings name. */
+  readonly geo: Geo | undefined
+}
+
+/** Takes requests through the rules and the counters of a gateway with these settings, on the log's own clock. */
 export function simulate(
   settings: GatewaySettings,
-  proxies: readonly string[],
-  defaultHost: string | undefined,
-  excluded: Excluded = readExcluded([]),
-  lists: AddressLists = readListsOf(settings).lists,
-  geo?: Geo,
+  { proxies, defaultHost, excluded, lists, geo }: SimulationOptions,
 ): Simulation {
   const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }), lists, geo)
   const replay = new LogReplay(table, settings.storeMaxKeys, defaultHost, excluded)
