@@ -1,7 +1,7 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { compileAccountOverrides } from './clients/lists/account-overrides.ts'
 import { compileClientListsInSteps, type WrittenLists } from './clients/lists/client-lists.ts'
-import { compileConditionsInSteps } from './conditions/conditions.ts'
+import { compileConditions } from './conditions/conditions.ts'
 import { Devices } from './keys/devices/devices.ts'
 import type { ListEntry, Rule } from '../policy.ts'
 import { readsBody } from '../policy/partition.ts'
@@ -79,7 +79,7 @@ export function* compileTableInSteps(
     clientLists:
       isAnybodyListed(lists) || files.crowdsec ? yield* compileClientListsInSteps(lists, files) : undefined,
     accountOverrides: compileAccountOverrides(rules),
-    conditions: yield* compileConditionsInSteps(rules, { files, wallNow: Date.now }),
+    conditions: yield* compileConditions(rules, { files, wallNow: Date.now }),
     addresses,
     geo,
     devices: composeDevices(rules, settings.deviceSecret),

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { limits } from '../../proxy/config/rules/limits.ts'
 import { headersOf } from '../../proxy/http/message/headers.ts'
+import { doAtOnce } from '../../shared/steps.ts'
 import { compileConditions } from '../../proxy/limits/conditions/conditions.ts'
 import type { Rule } from '../../proxy/policy.ts'
 import { noAddressLists } from '../../proxy/request/addresses/lists/address-lists.ts'
@@ -31,7 +32,7 @@ type Asked = { readonly lines: readonly (readonly [string, string])[]; readonly 
 
 function appliesWith(fields: object, { lines, path }: Asked): boolean {
   const [rule] = limits.parse([{ name: 'r', match: 'GET /', requests: 1, window: '1m', ...fields }]) as [Rule]
-  const conditions = compileConditions([rule], { files: noAddressLists, wallNow: () => 0 })
+  const conditions = doAtOnce(compileConditions([rule], { files: noAddressLists, wallNow: () => 0 }))
   const target = readTarget('GET', path)
   if (typeof target === 'string') throw new Error(target)
   const rawHeaders = asRead(lines.flat())

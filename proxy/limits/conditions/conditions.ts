@@ -1,4 +1,4 @@
-import { doAtOnce, type Steps } from '../../../shared/steps.ts'
+import type { Steps } from '../../../shared/steps.ts'
 import type { Policy, Rule, RuleCondition } from '../../policy.ts'
 import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
 import { compileCondition, type CompiledCondition } from './compile-condition.ts'
@@ -37,17 +37,8 @@ type Shared = {
 /** The conditions of a rule: in the order of the table, and with the cheap ones first. */
 type OfPolicy = { readonly written: readonly Shared[]; readonly byCost: readonly Shared[] }
 
-/**
- * Compiles the conditions of all rules.
- *
- * @internal exported for its test
- */
-export function compileConditions(rules: readonly Rule[], options: ConditionOptions): Conditions | undefined {
-  return doAtOnce(compileConditionsInSteps(rules, options))
-}
-
-/** @returns undefined if no rule has conditions */
-export function* compileConditionsInSteps(
+/** Compiles the conditions of all rules. @returns undefined if no rule has conditions */
+export function* compileConditions(
   rules: readonly Rule[],
   options: ConditionOptions,
 ): Steps<Conditions | undefined> {

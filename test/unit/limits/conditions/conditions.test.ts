@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../../../proxy/config/rules/limits.ts'
 import { headersOf } from '../../../../proxy/http/message/headers.ts'
+import { doAtOnce } from '../../../../shared/steps.ts'
 import { compileConditions } from '../../../../proxy/limits/conditions/conditions.ts'
 import type { ReadClaims } from '../../../../proxy/limits/keys/tokens/token-reader.ts'
 import { claimDetails } from '../../../../proxy/limits/keys/tokens/claim-details.ts'
@@ -29,7 +30,9 @@ function ruleWith(fields: object): Rule {
 function applies(fields: object, asked: Asked): boolean {
   const { lines = [], path = '/', host = 'a.example', address = '192.0.2.1', claims } = asked
   const rule = ruleWith(fields)
-  const conditions = compileConditions([rule], { files: noAddressLists, wallNow: () => NOW_S * 1000 })
+  const conditions = doAtOnce(
+    compileConditions([rule], { files: noAddressLists, wallNow: () => NOW_S * 1000 }),
+  )
   const target = readTarget('GET', path)
   if (typeof target === 'string') throw new Error(target)
   const rawHeaders = asRead(lines.flat())
@@ -373,7 +376,7 @@ test('overrides have the conditions of their rule', () => {
     when: { host: 'a.example' },
     overrides: [{ clients: { ip: '192.0.2.1' }, requests: 2 }],
   })
-  const conditions = compileConditions([rule], { files: noAddressLists, wallNow: () => 0 })
+  const conditions = doAtOnce(compileConditions([rule], { files: noAddressLists, wallNow: () => 0 }))
   const [override] = rule.overrides ?? []
   const target = readTarget('GET', '/')
   if (typeof target === 'string' || !override) throw new Error('no target')
@@ -394,13 +397,15 @@ test('a condition that several rules have is read once for a request', () => {
   const rules = Array.from({ length: 3 }, (_, i) =>
     ruleWith({ name: `r${i}`, when: { jwt: { plan: 'pro' } } }),
   )
-  const conditions = compileConditions(rules, {
-    files: noAddressLists,
-    wallNow: () => {
-      reads += 1
-      return 0
-    },
-  })
+  const conditions = doAtOnce(
+    compileConditions(rules, {
+      files: noAddressLists,
+      wallNow: () => {
+        reads += 1
+        return 0
+      },
+    }),
+  )
   const target = readTarget('GET', '/')
   if (typeof target === 'string') throw new Error(target)
   const source = {
@@ -422,13 +427,15 @@ test('the cheap conditions are read first, and the first of the table that is no
   let tokenReads = 0
   const when = [{ jwt: { plan: 'pro' } }, { host: 'b.example' }]
   const rule = ruleWith({ when })
-  const conditions = compileConditions([rule], {
-    files: noAddressLists,
-    wallNow: () => {
-      tokenReads += 1
-      return 0
-    },
-  })
+  const conditions = doAtOnce(
+    compileConditions([rule], {
+      files: noAddressLists,
+      wallNow: () => {
+        tokenReads += 1
+        return 0
+      },
+    }),
+  )
   const target = readTarget('GET', '/')
   if (typeof target === 'string') throw new Error(target)
   const client = { address: '192.0.2.1', prefix: '192.0.2.1' }
@@ -440,5 +447,7 @@ test('the cheap conditions are read first, and the first of the table that is no
 })
 
 test('a table without conditions has none to read', () => {
-  expect(compileConditions([ruleWith({})], { files: noAddressLists, wallNow: () => 0 })).toBeUndefined()
+  expect(
+    doAtOnce(compileConditions([ruleWith({})], { files: noAddressLists, wallNow: () => 0 })),
+  ).toBeUndefined()
 })
