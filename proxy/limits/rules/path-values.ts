@@ -24,10 +24,12 @@ export function createPathValues(
     const before = segments.slice(0, segments.indexOf(`:${name}`)).join('/')
     return { pattern: readPattern(path), place: readPattern(before).length }
   })
+  // One more than any pattern has: so a path that is longer is not taken for one that ends there.
+  const maxSegments = Math.max(...placed.map(({ pattern }) => pattern.length)) + 1
   return ({ matchPath, otherMatchPaths, shortened }) => {
     const values = new Set<string>()
     for (const reading of [matchPath, ...otherMatchPaths]) {
-      const segments = segmentsOf(reading)
+      const segments = segmentsOf(reading, maxSegments)
       const found = placed.find(({ pattern }) => matchesSegments(pattern, segments))
       if (!found || (found.place === segments.length - 1 && shortened?.has(reading))) continue
       for (const value of numberValues(segments[found.place] ?? '', isNumber)) values.add(value)
@@ -52,12 +54,14 @@ export function pathValuesOfName(text: string): readonly string[] {
     const read = readMatchPaths(`/${segment}`, { hasFormat: false })
     return typeof read === 'string' ? [] : [read.matchPath, ...read.otherMatchPaths]
   })
-  const values = readings.map(segmentsOf).flatMap((all) => (all.length === 1 ? all : []))
+  const values = readings
+    .map((reading) => segmentsOf(reading))
+    .flatMap((all) => (all.length === 1 ? all : []))
   return [...new Set(values)].filter((value) => value !== '')
 }
 
-/** The segments of a match path, including an empty one at the end. */
-function segmentsOf(reading: string): string[] {
+/** The segments of a match path, including an empty one at the end; at most `max` of them. */
+function segmentsOf(reading: string, max?: number): string[] {
   if (reading === '/') return []
-  return (reading.endsWith('/') ? reading.slice(1, -1) : reading.slice(1)).split('/')
+  return (reading.endsWith('/') ? reading.slice(1, -1) : reading.slice(1)).split('/', max)
 }

@@ -66,6 +66,11 @@ describe('the value of a :name of a pattern', () => {
   test('is the same for all paths that no pattern matches', () =>
     expect(valuesIn('/a/b', 'id', '/users/:id')).toEqual(['']))
 
+  test('is not read from a path that goes on after the pattern', () => {
+    expect(valuesIn('/users/7/8', 'id', '/users/:id')).toEqual([''])
+    expect(valuesIn('/users/7/8/9', 'id', '/users/:id/8')).toEqual([''])
+  })
+
   test.each([
     ['7', ['7']],
     ['Bob A', ['bob a']],
