@@ -2,7 +2,7 @@ import type { ErrorReply } from '../../../shared/error-replies.ts'
 import { entryId, type Ban, type TimedEntry } from '../../limits/clients/client-entry.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
-import { chargesOfClient, describeKey, keysOfClient } from './client-name.ts'
+import { chargesOfClient, describeKey, keysOfClient, listedKeyOf } from './client-name.ts'
 import {
   isError,
   policyOf,
@@ -45,10 +45,12 @@ class BanApi {
   }
 
   async unban(about: Asked<'unbanned'>): Promise<object> {
+    const listed = (await this.#options.entries.list('ban')).filter(isBan)
     const bans = this.#bansOf(about, undefined)
-    if (isError(bans)) return bans
-    const meant: Ban[] = [...bans]
-    if (about.policy === undefined) meant.push(...(await this.#bansUnderRules(about.client)))
+    const shown = this.#bansShownAs(about, listed)
+    if (isError(bans) && shown.length === 0) return bans
+    const meant = isError(bans) ? [...shown] : [...bans, ...shown]
+    if (about.policy === undefined) meant.push(...this.#bansUnderRules(about.client, listed))
     const lifted = await removeEntries(this.#options.entries, meant)
     if (isError(lifted)) return lifted
     return {
@@ -59,16 +61,22 @@ class BanApi {
     }
   }
 
+  /** The bans whose client the list names so, including those under removed rules. */
+  #bansShownAs({ client, policy: name }: About, listed: readonly TimedEntry<Ban>[]): readonly Ban[] {
+    const key = listedKeyOf(client, this.#options.addresses)
+    return listed
+      .map(({ entry }) => entry)
+      .filter((entry) => entry.partitionKey === key && (name === undefined || entry.policy === name))
+  }
+
   /** Bans under each rule: of rules that ban also those that the process that is asked may not have heard of yet. */
-  async #bansUnderRules(client: unknown): Promise<Ban[]> {
-    const { policies, addresses, entries } = this.#options
+  #bansUnderRules(client: unknown, listed: readonly TimedEntry<Ban>[]): readonly Ban[] {
+    const { policies, addresses } = this.#options
     const charges = chargesOfClient(client, undefined, policies, addresses)
     if (isError(charges)) return []
-    const listed = new Set((await entries.list('ban')).map(({ id }) => id))
+    const ids = new Set(listed.map(({ id }) => id))
     return charges
-      .filter(
-        ({ policy, partitionKey }) => policy.ban || listed.has(entryId('ban', policy.name, partitionKey)),
-      )
+      .filter(({ policy, partitionKey }) => policy.ban || ids.has(entryId('ban', policy.name, partitionKey)))
       .map(({ policy, partitionKey }) => ({ kind: 'ban', policy: policy.name, partitionKey, by: 'rule' }))
   }
 

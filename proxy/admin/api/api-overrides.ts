@@ -1,11 +1,11 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { algorithmOf } from '../../limits/algorithms/registry.ts'
-import type { ClientOverride, TimedEntry } from '../../limits/clients/client-entry.ts'
+import type { ClientOverride, NamedEntry, TimedEntry } from '../../limits/clients/client-entry.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import type { Policy } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
-import { chargesOfClient, describeKey } from './client-name.ts'
+import { chargesOfClient, describeKey, listedKeyOf } from './client-name.ts'
 import {
   isError,
   policyOf,
@@ -61,13 +61,26 @@ class OverrideApi {
   }
 
   async remove(about: Asked<'overrideRemoved'>): Promise<object> {
-    const charges = this.#chargesOf(about)
-    if (isError(charges)) return charges
-    const entries = charges.map(
-      ({ policy, partitionKey }) => ({ kind: 'override', policy: policy.name, partitionKey }) as const,
-    )
+    const entries = await this.#entriesOf(about)
+    if (isError(entries)) return entries
     const removed = await removeEntries(this.#options.entries, entries)
     return isError(removed) ? removed : { removed: removed.length > 0 }
+  }
+
+  /** Finds entries of a rule that is no longer in the table by the names that the list has. */
+  async #entriesOf(about: About): Promise<readonly NamedEntry[] | ErrorReply> {
+    const charges = this.#chargesOf(about)
+    if (!isError(charges))
+      return charges.map(({ policy, partitionKey }) => ({
+        kind: 'override',
+        policy: policy.name,
+        partitionKey,
+      }))
+    const key = listedKeyOf(about.client, this.#options.addresses)
+    const shown = (await this.#options.entries.list('override'))
+      .map(({ entry }) => entry)
+      .filter(({ policy, partitionKey }) => policy === about.policy && partitionKey === key)
+    return shown.length > 0 ? shown : charges
   }
 
   /** At least one: a client whose value has several readings has as many keys. */

@@ -119,6 +119,19 @@ export function keysOfClient(
   return keys.size > 0 ? [...keys.values()] : whyNobody(name)
 }
 
+/** The partition key for which lists have this name (`describeKey`), under any rule; undefined if they name nobody like this. */
+export function listedKeyOf(client: unknown, addresses: AddressReader): string | undefined {
+  const named = typeof client === 'string' ? { ip: client } : client
+  const name = readName(named, addresses)
+  if ('body' in name) return undefined
+  if (name.key !== undefined) return name.key
+  const { values, range } = name
+  if (values.has('global')) return keyOfAll
+  const [address] = values.size === 1 ? (values.get('ip') ?? []) : []
+  if (address !== undefined || values.size > 0 || !range) return address
+  return formatNetwork(range.address, { ipv4: range.bits - 96, ipv6: range.bits })
+}
+
 function whyNobody(name: ClientName): ErrorReply {
   const isNetwork = name.key === undefined && name.range !== undefined && !name.values.has('ip')
   return isNetwork ? errors.clientIsNetwork : errors.clientPartsDiffer
