@@ -168,6 +168,11 @@ test('an operator’s entry replaces the pending write of a rule', async () => {
   await first.store.extend(ban('192.0.2.1'), 3_600_000)
   first.state.isAnswering = true
   await first.store.put(ban('192.0.2.1'), 60_000)
+  // Not the one of the rule, which it may have heard of before.
+  await eventually('the other replica has heard of it', () => {
+    expect(second.entries.leftMs('ban * 192.0.2.1')).toBeGreaterThan(0)
+    expect(second.entries.leftMs('ban * 192.0.2.1')).toBeLessThanOrEqual(60_000)
+  })
   await passes(600)
   for (const { entries } of [first, second])
     expect(entries.leftMs('ban * 192.0.2.1')).toBeLessThanOrEqual(60_000)

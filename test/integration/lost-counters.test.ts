@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { StoreWatch } from '../../proxy/limits/store/redis/checks/store-watch.ts'
 import { recordLog, recordTelemetry } from '../support/limiter/limiters.ts'
 import { closeAfterTest, openRedis } from '../support/redis/redis-limiters.ts'
@@ -11,6 +11,10 @@ import { eventually } from '../support/wait/eventually.ts'
 const lost = 'Redis has lost all counters: it was flushed, has evicted keys, or came back without its data'
 const evicts = /^Redis evicts keys when its memory is full/
 const evicted = /^Redis has evicted keys/
+
+// On a busy machine a test takes longer than it takes the watch to look by itself.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
 
 async function startWatched(options: RedisServerOptions = {}) {
   const server = await startRedisServer(options)
