@@ -14,7 +14,8 @@ export type CalendarWindows = {
   lengthMs(epochMs: number): number
   /**
    * The borders around an instant, for a clock that may differ from the one that it was read from: the starts of the previous window, of
-   * this one, and of the next two, in milliseconds, separated by spaces.
+   * this one, and of the next two, in milliseconds, separated by spaces. There are more where a change of clocks makes these windows
+   * shorter than an hour.
    */
   bordersAround(epochMs: number): string
 }
@@ -64,8 +65,17 @@ function createCalendarWindows(unit: CalendarUnit, zone: Zone): CalendarWindows 
     bordersAround(epochMs) {
       const running = at(epochMs)
       if (bordersOf === running) return borders
-      const next = find(zone, running.endMs)
-      borders = [find(zone, running.startMs - 1).startMs, running.startMs, next.startMs, next.endMs].join(' ')
+      let { startMs: firstMs, endMs: lastMs } = running
+      const starts = [firstMs, lastMs]
+      do {
+        firstMs = find(zone, firstMs - 1).startMs
+        starts.unshift(firstMs)
+      } while (running.startMs - firstMs < HOUR_MS)
+      do {
+        lastMs = find(zone, lastMs).endMs
+        starts.push(lastMs)
+      } while (lastMs - running.endMs < HOUR_MS)
+      borders = starts.join(' ')
       bordersOf = running
       return borders
     },
