@@ -26,7 +26,7 @@ async function measure(family: string): Promise<Figures> {
   return JSON.parse(stdout) as Figures
 }
 
-// An entry of these has 8 or 17 bytes. The rest is what threads leave behind.
+// An entry of these has 8 or 18 bytes. The rest is what threads leave behind.
 const MAX_MB = 40
 
 describe.each(['ipv4', 'ipv6'])('a million entries of %s', { timeout: 300_000 }, (family) => {

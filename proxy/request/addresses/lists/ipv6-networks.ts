@@ -1,32 +1,33 @@
 import { prefixMask, WORD_BITS } from './address-words.ts'
 
-/**
- * IPv6 networks in order, of which none contains another: the words of their first addresses, and the lengths of their prefixes. Plain
- * data, which a thread can transfer.
- */
+/** IPv6 networks in order, of which none contains another. Plain data, which a thread can transfer. */
 export type NetworkData = {
+  /** The words of their first addresses. */
   readonly starts: Uint32Array<ArrayBuffer>
+  /** The lengths of their prefixes. */
   readonly bits: Uint8Array<ArrayBuffer>
+  /** Every `STRIDE`th of the first addresses. They stay in the processor's cache, while most of the list does not. */
+  readonly sample: Uint32Array<ArrayBuffer>
 }
 
-/** Networks of one width: with `width` 2 no prefix is longer than 64 bits, and an address costs 9 bytes; with 4 it costs 17. */
+/** How many networks there are for each in the sample. */
+export const STRIDE = 16
+
+/** Networks of one width: with `width` 2 no prefix is longer than 64 bits, and an address costs 9.5 bytes; with 4 it costs 18. */
 export class Ipv6Networks {
   readonly #data: NetworkData
   readonly #width: 2 | 4
-  /** Every `STRIDE`th of the first addresses. They stay in the processor's cache, while most of the list does not. */
-  readonly #sample: Uint32Array
 
   constructor(data: NetworkData, width: 2 | 4) {
     this.#data = data
     this.#width = width
-    this.#sample = sampleOf(data, width)
   }
 
   /** The words of an address. */
   has(w0: number, w1: number, w2: number, w3: number): boolean {
-    const { starts, bits } = this.#data
+    const { starts, bits, sample } = this.#data
     if (bits.length === 0) return false
-    const block = this.#countUpTo(this.#sample, 0, this.#sample.length / this.#width, w0, w1, w2, w3)
+    const block = this.#countUpTo(sample, 0, sample.length / this.#width, w0, w1, w2, w3)
     if (block === 0) return false
     const end = Math.min(block * STRIDE, bits.length)
     const last = this.#countUpTo(starts, (block - 1) * STRIDE, end, w0, w1, w2, w3) - 1
@@ -62,13 +63,4 @@ export class Ipv6Networks {
     }
     return low
   }
-}
-
-const STRIDE = 16
-
-function sampleOf({ starts, bits }: NetworkData, width: number): Uint32Array {
-  const sample = new Uint32Array(Math.ceil(bits.length / STRIDE) * width)
-  for (let i = 0; i < sample.length; i++)
-    sample[i] = starts[Math.floor(i / width) * STRIDE * width + (i % width)] ?? 0
-  return sample
 }

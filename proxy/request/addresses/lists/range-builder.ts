@@ -1,6 +1,6 @@
 import { isIpv4, type AddressRange, type IpAddress } from '../ip-address.ts'
 import { prefixMask, WORD_BITS, wordOf } from './address-words.ts'
-import type { NetworkData } from './ipv6-networks.ts'
+import { STRIDE, type NetworkData } from './ipv6-networks.ts'
 import { PagedTable } from './paged-table.ts'
 import { sortRows } from './sort-rows.ts'
 import type { RangeData } from './sorted-ranges.ts'
@@ -102,12 +102,14 @@ class NetworkTable {
   readonly #width: number
   readonly #starts: PagedTable<Words>
   readonly #bits: PagedTable<Uint8Array<ArrayBuffer>>
+  readonly #sample: PagedTable<Words>
   #count = 0
 
   constructor(maxCount: number, width: number) {
     this.#width = width
     this.#starts = new PagedTable(Uint32Array, maxCount * width)
     this.#bits = new PagedTable(Uint8Array, maxCount)
+    this.#sample = new PagedTable(Uint32Array, Math.ceil(maxCount / STRIDE) * width)
   }
 
   /** @param at where the row is in the entries */
@@ -121,9 +123,16 @@ class NetworkTable {
   }
 
   build(): NetworkData {
+    const width = this.#width
+    const sampled = Math.ceil(this.#count / STRIDE) * width
+    this.#sample.reserve(sampled)
+    for (let at = 0; at < sampled; at += width)
+      for (let word = 0; word < width; word++)
+        this.#sample.values[at + word] = this.#starts.values[at * STRIDE + word] ?? 0
     return {
-      starts: this.#starts.truncate(this.#count * this.#width),
+      starts: this.#starts.truncate(this.#count * width),
       bits: this.#bits.truncate(this.#count),
+      sample: this.#sample.truncate(sampled),
     }
   }
 }

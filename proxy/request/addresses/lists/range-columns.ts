@@ -2,7 +2,7 @@ import type { RangeData } from './sorted-ranges.ts'
 
 /** The columns of a list as bytes, in the order in which `dataOfColumns` takes them. */
 export function columnsOf({ ipv4Starts, ipv4Ends, ipv4Index, ipv6Short, ipv6Long }: RangeData): Buffer[] {
-  const networks = [ipv6Short, ipv6Long].flatMap(({ starts, bits }) => [starts, bits])
+  const networks = [ipv6Short, ipv6Long].flatMap(({ starts, bits, sample }) => [starts, bits, sample])
   return [ipv4Starts, ipv4Ends, ipv4Index, ...networks].map(({ buffer, byteOffset, byteLength }) =>
     Buffer.from(buffer, byteOffset, byteLength),
   )
@@ -17,7 +17,7 @@ export function dataOfColumns(columns: readonly (readonly Buffer[])[]): RangeDat
     ipv4Starts: words(0),
     ipv4Ends: words(1),
     ipv4Index: words(2),
-    ipv6Short: { starts: words(3), bits: bytes(4) },
-    ipv6Long: { starts: words(5), bits: bytes(6) },
+    ipv6Short: { starts: words(3), bits: bytes(4), sample: words(5) },
+    ipv6Long: { starts: words(6), bits: bytes(7), sample: words(8) },
   }
 }

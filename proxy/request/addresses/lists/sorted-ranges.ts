@@ -4,8 +4,8 @@ import { wordOf } from './address-words.ts'
 import { Ipv6Networks, type NetworkData } from './ipv6-networks.ts'
 
 /**
- * A set of addresses for lists that may have a million entries: 8 bytes for one of IPv4, 17 for one of IPv6 or 9 for a network of it with a
- * prefix of 64 bits or less, and a binary search for a lookup, of IPv4 in the part of the list with the same first 16 bits. It never
+ * A set of addresses for lists that may have a million entries: 8 bytes for one of IPv4, 18 for one of IPv6 or 9.5 for a network of it with
+ * a prefix of 64 bits or less, and a binary search for a lookup, of IPv4 in the part of the list with the same first 16 bits. It never
  * changes: a list that is read again is another set. `RangeBuilder` makes the data.
  */
 export class SortedRanges {
@@ -74,7 +74,7 @@ export function buffersOf({
   ipv6Short,
   ipv6Long,
 }: RangeData): ArrayBuffer[] {
-  const networks = [ipv6Short, ipv6Long].flatMap(({ starts, bits }) => [starts, bits])
+  const networks = [ipv6Short, ipv6Long].flatMap(({ starts, bits, sample }) => [starts, bits, sample])
   return [ipv4Starts, ipv4Ends, ipv4Index, ...networks].map(({ buffer }) => buffer)
 }
 

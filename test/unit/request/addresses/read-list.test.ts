@@ -135,20 +135,20 @@ test('a thread reads the same, and rejects with the reason where there is no fil
 
 test.each([
   [8, (i: number) => `10.${i >> 8}.${i & 255}.1`],
-  [17, (i: number) => `2001:db8:${i.toString(16)}::1`],
-  [9, (i: number) => `2001:db8:${i.toString(16)}:1::/64`],
-])('an entry takes %i bytes', (bytes, address) => {
-  const read = readList(write(Array.from({ length: 1000 }, (_, i) => `${address(i)}\n`).join('')))
+  [18, (i: number) => `2001:db8:${i.toString(16)}::1`],
+  [9.5, (i: number) => `2001:db8:${i.toString(16)}:1::/64`],
+])('an entry takes %d bytes', (bytes, address) => {
+  const read = readList(write(Array.from({ length: 992 }, (_, i) => `${address(i)}\n`).join('')))
   if (!('data' in read)) throw new Error(JSON.stringify(read))
   const sum = buffersOf(read.data).reduce((total, { byteLength }) => total + byteLength, 0)
-  expect(sum).toBe(1000 * bytes)
+  expect(sum).toBe(992 * bytes)
 })
 
 test('a list that is released keeps no memory', () => {
   const read = readList(write('192.0.2.1\n2001:db8::1\n'))
   if (!('data' in read)) throw new Error(JSON.stringify(read))
   doAtOnce(new SortedRanges(read.data).release())
-  expect(buffersOf(read.data).map(({ byteLength }) => byteLength)).toEqual([0, 0, 0, 0, 0, 0, 0])
+  expect(buffersOf(read.data).map(({ byteLength }) => byteLength)).toEqual(Array(9).fill(0))
 })
 
 test('a set of a few ranges has no pages of its own, of which a process can have some thousands', () => {
