@@ -195,7 +195,8 @@ describe('the file', () => {
     writeFileSync(
       script,
       `import { DatabaseSync } from 'node:sqlite'
-       const database = new DatabaseSync(process.argv[2] ?? '')
+       // It waits, too, while the other looks whether the file is free.
+       const database = new DatabaseSync(process.argv[2] ?? '', { timeout: 5000 })
        database.exec('BEGIN IMMEDIATE')
        console.log('writing')
        setTimeout(() => database.exec('COMMIT'), 200)`,
