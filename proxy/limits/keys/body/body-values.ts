@@ -10,6 +10,7 @@ import { readLooseJson } from './json/loose-json.ts'
 import { isWideText, wideTextOf } from './json/wide-text.ts'
 import { readMultipartValues } from './multipart/multipart-values.ts'
 import type { BodyNames } from './names/body-names.ts'
+import { UnusualBytes } from './unusual-bytes.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** The body of a request as far as it was read, or why there is nothing of it. */
@@ -82,8 +83,16 @@ function readBytes(
   const found = readAs(kind, { text: bytes.toString('latin1'), contentType, names, isWhole, isSound })
   const wide = wideTextOf(bytes)
   if (wide !== undefined) found.push(...readJson({ text: wide, contentType, names, isWhole, isSound: true }))
+  const within = found.map((read) => read.map(withoutExcess))
   const isLatin1 = hasOtherCharset || (isOther && unread !== 'encoding')
-  return isLatin1 ? found.map((read) => read.map(withLatin1)) : found
+  return isLatin1 ? withLatin1(within) : within
+}
+
+/** Nothing is made of values that are refused, because they cost too much to compare. */
+function withoutExcess(findings: Findings): Findings {
+  return isRefused(findings) || UnusualBytes.hasRoomFor(textsOf(findings))
+    ? findings
+    : { ...findings, values: [], isCut: true }
 }
 
 function isOtherText(bytes: Buffer): boolean {
@@ -144,7 +153,13 @@ function textsOf(findings: Findings | undefined): readonly string[] {
 }
 
 /** Adds to each value the ones that readers of Latin-1 get from its bytes, and from its escapes: alternatives of the same item. */
-function withLatin1(findings: Findings): Findings {
+function withLatin1(reads: readonly Read[]): Read[] {
+  const known = new Map<string, string>()
+  return reads.map((read) => read.map((findings) => addLatin1(findings, known)))
+}
+
+/** @param known texts and what they are in Latin-1: several names have the same */
+function addLatin1(findings: Findings, known: Map<string, string>): Findings {
   if (isRefused(findings)) return findings
   const values: FoundValue[] = []
   let item = -1
@@ -155,7 +170,8 @@ function withLatin1(findings: Findings): Findings {
     item = value.item
     values.push(value)
     if (converted.has(value.text) || !mayBeLatin1.test(value.text)) continue
-    const text = latin1Of(value.text)
+    const text = known.get(value.text) ?? latin1Of(value.text)
+    known.set(value.text, text)
     converted.add(text)
     values.push({ ...value, text })
   }

@@ -3,7 +3,7 @@ import { decodedText } from '../../../request/values/lenient-text.ts'
 import { unescapedBytes } from '../../../request/values/unescaped.ts'
 import { NextCharacter } from '../../../request/values/next-character.ts'
 import { FoundLists, type Findings } from './found-values.ts'
-import { UnusualBytes } from './unusual-bytes.ts'
+import { readPartOf, UnusualBytes } from './unusual-bytes.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { FormNames, MatchedRules } from './names/form-names.ts'
 
@@ -127,7 +127,7 @@ class FieldSearch {
   /** Returns undefined if more was decoded than a request may make work of. */
   #otherReadings(sent: string): readonly string[] | undefined {
     if (!sent.includes('%') && !beyondAscii.test(sent)) return none
-    const text = sent.length > MAX_TEXT ? sent.trim().slice(0, MAX_TEXT) : sent
+    const text = readPartOf(sent)
     const known = this.#readings.get(text)
     if (known) return known
     if (!this.#bytes.take(text.length)) return undefined
@@ -140,9 +140,6 @@ class FieldSearch {
 const noRules: MatchedRules = []
 const beyondAscii = /[\x80-\xff]/
 const escapedBeyondAscii = /%(?:25)*[89a-f]/i
-
-/** Characters of a value that are compared. */
-const MAX_TEXT = 2048
 
 /** The text as some readers decode it, but for the escapes that are left in it. */
 function otherReadings(text: string): readonly string[] {

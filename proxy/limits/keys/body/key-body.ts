@@ -7,14 +7,12 @@ import { numberValues } from '../../../request/values/number-values.ts'
 import { bodyFormatOf } from './body-format.ts'
 import { readBodyValues, type SentBody, type ValueSources } from './body-values.ts'
 import type { Findings, FoundValue } from './found-values.ts'
-import { UnusualBytes } from './unusual-bytes.ts'
+import { isPlainText, readPartOf, UnusualBytes } from './unusual-bytes.ts'
 import type { BodyNames, BodyPart } from './names/body-names.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { mayBePacked, unpack } from './unpacked.ts'
 
-/** Bytes of a value that are looked at: to decode more of one that overlaps with others would keep others waiting. */
-const MAX_TEXT = 2048
-/** A value of more than `MAX_TEXT` bytes with fewer characters that count is ambiguous: databases ignore all others. */
+/** A value that is not read to its end and has fewer characters that count is ambiguous: databases ignore all others. */
 const MIN_CHARACTERS = 64
 
 /** The body of a request as rules count by it: it is walked once, for all names of all rules. */
@@ -63,18 +61,17 @@ export class KeyBody {
 
   /** Returns the readings of a text, except empty ones, and more usual ones than `maxReadings` if a part of it is not read. */
   readingsOf({ text: sent, isExtra }: Pick<FoundValue, 'text' | 'isExtra'>, part: BodyPart): Readings {
-    const isCut = sent.length > MAX_TEXT
-    const text = isCut ? sent.trim().slice(0, MAX_TEXT) : sent
+    const text = readPartOf(sent)
     const isNumber = part.isNumber ?? false
     const id = isNumber ? `${text} as integer` : text
     const known = this.#readings.get(id)
     if (known) return known
     const budget = isExtra ? this.#extraBudget : this.#usualBudget
-    let readings = isPlain.test(text) || budget.take(text.length) ? bodyReadings(text, isNumber) : tooMany
+    let readings = isPlainText(text) || budget.take(text.length) ? bodyReadings(text, isNumber) : tooMany
     // NFKD makes many characters of some: 18 of U+FDFA.
     for (const { length } of readings.usual) budget.add(Math.max(0, length - text.length))
     // After thousands of characters that databases ignore there may be the name of any account.
-    if (isCut && readings.usual.every(({ length }) => length < MIN_CHARACTERS)) readings = tooMany
+    if (text !== sent && readings.usual.every(({ length }) => length < MIN_CHARACTERS)) readings = tooMany
     this.#readings.set(id, readings)
     return readings
   }
@@ -143,7 +140,6 @@ export function bodyValues(sent: string, isNumber: boolean): readonly string[] {
   return [...usual, ...extra]
 }
 
-const isPlain = /^[\x20-\x24\x26-\x7e]*$/
 /** Bytes that are not ASCII, as they are or escaped. */
 const mayBeSpelled = /[\0\x80-\xff%]/
 /** `ß`: to `utf8mb4_general_ci` of MySQL and MariaDB one `s`, to others two. */

@@ -7,7 +7,7 @@ import { withoutTags } from './stripped-tags.ts'
 /** Bytes of an account that is cleaned. No account is that long. */
 const MAX_TEXT = 2048
 /** Different accounts in a body that are cleaned, and their bytes: far more than a request may count for. */
-const MAX_TEXTS = 256
+const MAX_TEXTS = 128
 const MAX_BYTES = 4 * 1024
 
 /** WordPress cleans the name that somebody signs in with, and again when it looks the name up: `ad%4%411min` is `admin`. */
@@ -29,29 +29,35 @@ export class TextCleaner {
   withCleaned(findings: Findings): Findings {
     const { values } = findings
     if (findings.isCut) return findings
-    const unclean = new Map<string, FoundValue>()
-    for (const value of values) if (mayBeUnclean(value)) unclean.set(value.text, value)
-    if (unclean.size === 0) return findings
     const sent = new Map<string, string>()
-    for (const [text, value] of unclean) if (this.#take(text)) sent.set(text, textOf(value))
+    let hasUncleaned = false
+    for (const value of values) {
+      if (sent.has(value.text) || !mayBeUnclean(value)) continue
+      if (this.#take(value.text)) sent.set(value.text, textOf(value))
+      else hasUncleaned = true
+      if (this.#isUsedUp) break
+    }
+    if (sent.size === 0) return hasUncleaned ? { ...findings, hasUncleaned } : findings
     const hasLegacy =
       sent.values().some((text) => text.search(legacyCharacter) !== -1) && values.some(isLegacy)
     const cleaned = new Map(Array.from(sent, ([text, each]) => [text, cleanedTexts(each, hasLegacy)]))
-    return {
-      ...findings,
-      hasUncleaned: sent.size < unclean.size,
-      values: values.flatMap((value) => [
-        value,
-        ...(cleaned.get(value.text)?.map((text) => ({ ...value, text, isExtra: true })) ?? []),
-      ]),
+    const withExtra: FoundValue[] = []
+    for (const value of values) {
+      withExtra.push(value)
+      for (const text of cleaned.get(value.text) ?? []) withExtra.push({ ...value, text, isExtra: true })
     }
+    return { ...findings, values: withExtra, hasUncleaned }
+  }
+
+  get #isUsedUp(): boolean {
+    return this.#textsLeft < 0 || this.#bytesLeft < 0
   }
 
   /** Returns false if there is no room for one more text. */
   #take({ length }: string): boolean {
     this.#textsLeft--
     this.#bytesLeft -= length
-    return length <= MAX_TEXT && this.#textsLeft >= 0 && this.#bytesLeft >= 0
+    return length <= MAX_TEXT && !this.#isUsedUp
   }
 }
 

@@ -733,10 +733,10 @@ test.each(['; na me="email"', '; na\r\n me="email"', '; na"me=email', '; n\\ame 
   },
 )
 
-test('32 long values in letters of other scripts are too many to take apart', () => {
-  const emails = Array.from({ length: 32 }, (_, i) => ({ email: 'é'.repeat(900) + String(i) }))
+test('eight long values in letters of other scripts are too many to take apart', () => {
+  const emails = Array.from({ length: 8 }, (_, i) => ({ email: 'é'.repeat(900) + String(i) }))
   expect(keysOf(JSON.stringify(emails), json)).toBeUndefined()
-  expect(keysOf(JSON.stringify(emails.slice(0, 8)), json)?.requests.size).toBe(8)
+  expect(keysOf(JSON.stringify(emails.slice(0, 4)), json)?.requests.size).toBe(4)
 })
 
 test('a body may have 128 spellings of one account with characters that count for nothing', () => {
@@ -751,16 +751,16 @@ test('a body may have 128 spellings of one account with characters that count fo
   expect(keysOf(spelled(129), json)).toBeUndefined()
 })
 
-test('values with letters beyond ASCII are decomposed up to 32 KiB, those of a hundred clients', () => {
+test('values with letters beyond ASCII are decomposed up to 16 KiB, 160 bytes for each of a hundred clients', () => {
   const part = partOf('email')
   const sent: SentBody = { unread: 'missing' }
   const body = new KeyBody(sent, { rawHeaders: [] }, '/login', new BodyNames([part]))
   const texts = Array.from({ length: 200 }, (_, i) =>
-    Buffer.from('é'.repeat(158) + String(i)).toString('latin1'),
+    Buffer.from('é'.repeat(78) + String(i)).toString('latin1'),
   )
   const taken = texts.filter((text) => body.readingsOf({ text }, part).usual.length === 1)
   expect(taken.length).toBeGreaterThanOrEqual(100)
-  expect(taken.join('').length).toBeLessThanOrEqual(32 * 1024)
+  expect(taken.join('').length).toBeLessThanOrEqual(16 * 1024)
   // Plain ones cost little.
   expect(body.readingsOf({ text: 'a@example.com' }, part).usual).toEqual(['a@example.com'])
 })
