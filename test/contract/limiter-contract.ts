@@ -4,6 +4,7 @@ import type { CounterAdmin } from '../../proxy/limits/store/counter-admin.ts'
 import type { Decision, Limiter } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { describeAnswersContract } from './answers-contract.ts'
 import { describeBucketContract } from './bucket-contract.ts'
 import { describeCalendarContract } from './calendar-contract.ts'
 import { describeOperationsContract } from './operations-contract.ts'
@@ -15,7 +16,7 @@ import { atSomePace } from '../support/limiter/paces.ts'
 /** One kind of store under test. */
 export type LimiterSubject = {
   /** One, or several that share their counters, as replicas and workers do. */
-  readonly limiters: readonly Limiter[]
+  readonly limiters: readonly (Limiter & Partial<Pick<CounterAdmin, 'forget'>>)[]
   /** Asked by an operator. */
   readonly operations: CounterAdmin
   /** Moves the store's clock on. Undefined where that is real time, which nobody moves. */
@@ -269,4 +270,5 @@ export function describeLimiterContract(
   describeBucketContract(`${name}, token buckets`, start)
   describeReservationContract(`${name}, reservations`, start)
   describeReadingsContract(`${name}, several clients under one policy`, start)
+  describeAnswersContract(`${name}, answers`, start)
 }

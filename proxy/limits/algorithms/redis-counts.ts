@@ -48,8 +48,9 @@ export type AlgorithmLua = {
   /** Local functions that the parts share. */
   readonly common?: string
   /**
-   * `count(key, policy, units)` counts a charge if the quota has room. It returns the remaining quota, or -1 if it does not fit; the
-   * microseconds until more is left; the ticket, if something was counted that is reserved; and the state that `undo` needs.
+   * `count(key, policy, units)` counts a charge if the quota has room. It returns the remaining quota, or, if it does not fit, -1 minus
+   * the remaining quota; the microseconds until more is left; the ticket, if something was counted that is reserved; and the state that
+   * `undo` needs.
    * If it cannot count, nothing must be counted: it returns nil and an error text.
    *
    * `undo(key, policy, units, remaining, state)` takes back the units counted just now. It returns the remaining quota, and the

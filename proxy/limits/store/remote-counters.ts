@@ -25,8 +25,8 @@ export type RemoteCounters<Lane = undefined> = {
    *
    * @param isAwaited false once the batch has timed out: then nothing more may be sent
    * @param lane undefined for a single request, where there are several servers
-   * @returns two values for each charge, request by request: the remaining quota, or -1 where the quota is exceeded, and the
-   *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first.
+   * @returns two values for each charge, request by request: the remaining quota, or, where the charge exceeds it, -1 minus the remaining
+   *   quota, and the milliseconds until the window ends; for a request that could not be decided, the reason in place of the first.
    *   Behind all these a value that is not looked at, and the tickets of the charges of which `takesUnits` holds, in
    *   the same order; they may be left out if there are none. At the end, where there is any charge of which `readsStoredPlan`
    *   holds, an array with the name of the plan for each such: empty without one

@@ -47,7 +47,7 @@ export function readDecision(
     }
     const exceeded = left < 0
     if (exceeded && refusesOver(policy)) refusedBy ??= policy
-    const remaining = exceeded ? 0 : left
+    const remaining = exceeded ? -1 - left : left
     const isToSettle = isTicket(ticket) && !exceeded && isReserved(policy)
     const state: PolicyState = isToSettle
       ? { policy, exceeded, remaining, resetMs, reservation: reservationOf(charge, ticket) }

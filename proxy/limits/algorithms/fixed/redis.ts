@@ -49,7 +49,7 @@ function algorithm.count(key, policy, units)
   end
   if counted > policy.quota then
     takeBack(key, units)
-    return -1, left * 1000
+    return -1 - math.max(0, policy.quota - counted + units), left * 1000
   end
   -- As text, so that every digit survives.
   return policy.quota - counted, left * 1000, policy.reserves and string.format('%.0f', ends)

@@ -98,15 +98,18 @@ function algorithm.count(key, policy, units)
     oldestUs = bringBack(key, nowUs)
     expireAfter(key, nowUs, windowUs)
   end
-  -- More than there is ever room for.
-  if units > quota then return -1, (oldestUs or nowUs) + windowUs - nowUs end
-  local counted = push(key, units, nowUs)
+  -- If there is never room for so many, one shows how many there are.
+  local pushed = units > quota and 1 or units
+  local counted = push(key, pushed, nowUs)
   if type(counted) ~= 'number' then return nil, counted.err .. ' (RPUSH)' end
-  local remaining = -1
-  if counted > quota then
-    takeBack(key, units)
+  local held = counted - pushed
+  local remaining
+  if held + units > quota then
+    takeBack(key, pushed)
+    if denied and held == 0 then call('DEL', key) end
     -- A quota that was lowered: more than one has to leave.
-    if counted - units > quota then oldestUs = timeAt(key, counted - units - quota) end
+    if held > quota then oldestUs = timeAt(key, held - quota) end
+    remaining = -1 - math.max(0, quota - held)
   else
     expireAfter(key, nowUs, windowUs)
     if denied and counted > units then takeBack(key, units) elseif denied then call('DEL', key) end

@@ -63,7 +63,7 @@ function algorithm.count(key, policy, units)
   local mostUs = windowUs + policy.delayUs
   if bucket.debtUs > mostUs + ${ROUNDING_US} then
     if bucket.isAhead then writeBucket(key, before, nowUs) end
-    return -1, math.ceil(bucket.debtUs - mostUs)
+    return -1 - tell(policy, before), math.ceil(bucket.debtUs - mostUs)
   end
   writeBucket(key, bucket, nowUs)
   if denied then return nil, denied end

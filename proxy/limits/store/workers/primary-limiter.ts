@@ -166,7 +166,7 @@ function answerRequest(
   if (decision.outcome === 'unavailable') return failed(names, 'unavailable')
   return {
     values: decision.states.flatMap(({ exceeded, remaining, resetMs }) => [
-      exceeded ? -1 : remaining,
+      exceeded ? -1 - remaining : remaining,
       resetMs,
     ]),
     plans: decision.states.map(({ policy, isPlanUnknown }, at) =>

@@ -174,7 +174,7 @@ function unitsOf({ policy, units }: Charge): number {
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {
-  return charges.some(({ policy }, at) => refusesOver(policy) && reply[2 * at] === -1)
+  return charges.some(({ policy }, at) => refusesOver(policy) && isExceeded(reply[2 * at]))
 }
 
 function isDecided(charges: readonly Charge[], reply: readonly unknown[]): boolean {
@@ -183,4 +183,8 @@ function isDecided(charges: readonly Charge[], reply: readonly unknown[]): boole
 
 function isCounted(left: unknown): left is number {
   return typeof left === 'number' && left >= 0
+}
+
+function isExceeded(left: unknown): boolean {
+  return typeof left === 'number' && left < 0
 }

@@ -11,8 +11,8 @@ import type { RedisScript } from '../run-script.ts'
  * KEYS   the counter of each charge, request by request
  * ARGV   the policies, as `PolicyArguments` says; then for each request the number of its charges, and for each of these the
  *        number of its policy and, where that takes units, the units to reserve, or the name of the request in flight
- * reply  for each charge the remaining quota, or -1 if the quota is exceeded, and the microseconds until more is left; in place of
- *        the first charge's remainder the error text, where Redis has refused to touch one of the request's counters.
+ * reply  for each charge the remaining quota, or, if the charge exceeds it, -1 minus the remaining quota; and the microseconds until more is
+ *        left; in place of the first charge's remainder the error text, where Redis has refused to touch one of the request's counters.
  *        After all these, where the clock was read, the time by which it was counted, in microseconds; and for each charge
  *        that takes units its ticket, empty where nothing was counted
  *
@@ -46,7 +46,7 @@ ${plan?.count ?? countLua}      failure = denied or not left and resetUs
       if not failure then
         counted = i
         reply[2 * i - 1], reply[2 * i] = left, resetUs
-        refused = refused or left == -1 and policy.enforces
+        refused = refused or left < 0 and policy.enforces
       end
     end
     if policy.reserves then tickets[#tickets + 1] = ticket or '' end
