@@ -123,6 +123,16 @@ export function describeAnswersContract(
         { numRuns: runs(300) },
       )
     })
+
+    test('no window begins with a request that costs more than the quota', async () => {
+      const [limiter] = subject.limiters
+      for (const policy of takeUnits) {
+        const charges = [{ policy: withQuota(policy, 3), partitionKey: newClient(), units: 9 }]
+        await limiter?.decide(charges)
+        const [state] = await subject.operations.inspect(charges)
+        expect(state, policy.name).toMatchObject({ used: 0, resetMs: undefined })
+      }
+    })
   })
 }
 

@@ -48,7 +48,8 @@ function algorithm.count(key, policy, units)
     return nil, denied
   end
   if counted > policy.quota then
-    takeBack(key, units)
+    -- No window begins with a request that does not fit.
+    if counted == units then must('DEL', key) else takeBack(key, units) end
     return -1 - math.max(0, policy.quota - counted + units), left * 1000
   end
   -- As text, so that every digit survives.
