@@ -1,5 +1,6 @@
 import { startRedisLimiter, waitUntilAnswering } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { describeAnswersContract } from './answers-contract.ts'
 import { describeBucketContract } from './bucket-contract.ts'
 import { describeCalendarContract } from './calendar-contract.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
@@ -25,3 +26,4 @@ async function startOnCluster(): Promise<LimiterSubject> {
 describeReservationContract('two replicas on a cluster, reservations', startOnCluster)
 describeCalendarContract('two replicas on a cluster, windows of the calendar', startOnCluster)
 describeBucketContract('two replicas on a cluster, token buckets', startOnCluster)
+describeAnswersContract('two replicas on a cluster, answers', startOnCluster)

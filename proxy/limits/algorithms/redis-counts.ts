@@ -20,6 +20,11 @@ export type RedisCounts = {
   /** Text for the `policy.window` of its Lua, after the length of the window and a space. Called for each command. */
   windowText?(policy: Policy, epochMs: number): string
   /**
+   * The state of a counter before so many units were counted, by the reply of that; the times are milliseconds. Without it, so many more are
+   * left, until the same time.
+   */
+  stateBefore?(policy: Policy, units: number, after: CountedState): CountedState
+  /**
    * The ticket of a charge that was counted without one, since nothing is reserved under its policy.
    *
    * @param leftMs until more was left, as the decision said
@@ -29,6 +34,9 @@ export type RedisCounts = {
   /** The arguments for `add` of its Lua, for requests admitted without Redis. Instants are by the clock that `nowMs` is of. */
   addedValues(pending: Pick<PendingSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
 }
+
+/** How much is left of a quota, and the milliseconds until more is. */
+export type CountedState = { readonly remaining: number; readonly resetMs: number }
 
 /** A command, and arguments after the key to test it with: on a key that holds the string `0` it must succeed, or fail with WRONGTYPE. */
 export type RedisCommand = readonly [name: string, ...tried: string[]]

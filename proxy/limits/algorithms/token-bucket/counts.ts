@@ -26,7 +26,7 @@ export class BucketCounts implements MemoryCounts {
   }
 
   exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean {
-    return exceedsQuota(charge, this.#debtOf(table, charge, nowMs) + units * unitMs(charge))
+    return exceedsQuota(charge, this.#debtOf(table, charge, nowMs) + units * unitMs(charge.policy))
   }
 
   charge(
@@ -39,7 +39,7 @@ export class BucketCounts implements MemoryCounts {
   ): PolicyState {
     const buckets = this.#buckets
     const { policy, partitionKey } = charge
-    const amountMs = units * unitMs(charge)
+    const amountMs = units * unitMs(charge.policy)
     const debtMs = this.#debtOf(table, charge, nowMs)
     if (exceedsQuota(charge, debtMs + amountMs))
       return stateOf(charge, debtMs, debtMs + amountMs - policy.windowMs - maxDelayMs(policy))
@@ -57,7 +57,7 @@ export class BucketCounts implements MemoryCounts {
     const buckets = this.#buckets
     const { charge, isLocal, ticket } = reservation
     const { policy, partitionKey } = charge
-    const amountMs = units * unitMs(charge)
+    const amountMs = units * unitMs(charge.policy)
     if (units < 0) {
       const changed = buckets.take(table, partitionKey, policy.windowMs, -amountMs, nowMs)
       if (isLocal) buckets.addPending(changed, -amountMs)
@@ -123,21 +123,26 @@ function isFollowed(policy: Policy, debtMs: number, ticket: Ticket, nowMs: numbe
 /** The state of a bucket by its debt; undefined if it is full. */
 function debtReading(policy: Policy, debtMs: number): CounterReading {
   if (debtMs === 0) return undefined
-  const { remaining, resetMs } = stateOf({ policy }, debtMs)
+  const { remaining, resetMs } = bucketState(policy, debtMs)
   return { used: policy.quota - remaining, resetMs }
 }
 
 /** How long a bucket takes to get one unit back. */
-function unitMs({ policy }: Pick<Charge, 'policy'>): number {
+export function unitMs(policy: Policy): number {
   return policy.windowMs / policy.quota
 }
 
 /** @param waitMs how long until the charge would pass; undefined if it does */
-function stateOf(charge: Pick<Charge, 'policy'>, debtMs: number, waitMs?: number): PolicyState {
-  const { policy } = charge
-  const unit = unitMs(charge)
+function stateOf({ policy }: Pick<Charge, 'policy'>, debtMs: number, waitMs?: number): PolicyState {
+  const { remaining, resetMs } = bucketState(policy, debtMs)
+  return { policy, exceeded: waitMs !== undefined, remaining, resetMs: waitMs ?? resetMs }
+}
+
+/** The remaining units of a bucket by its debt, and the time until there is one more; the window if it is full. */
+export function bucketState(policy: Policy, debtMs: number): { remaining: number; resetMs: number } {
+  const unit = unitMs(policy)
   const remaining = Math.max(0, Math.floor((policy.windowMs - debtMs) / unit + ROUNDING_MS))
   const untilMoreMs =
     remaining >= policy.quota ? policy.windowMs : (remaining + 1) * unit - (policy.windowMs - debtMs)
-  return { policy, exceeded: waitMs !== undefined, remaining, resetMs: waitMs ?? untilMoreMs }
+  return { remaining, resetMs: untilMoreMs }
 }

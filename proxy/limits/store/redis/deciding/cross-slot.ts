@@ -1,6 +1,7 @@
 import { refusesOver, reservedUnits } from '../../../../policy.ts'
 import { readsStoredPlan } from '../../../../policy/plans.ts'
-import { countsInFlight, takesUnits } from '../../../algorithms/registry.ts'
+import type { CountedState } from '../../../algorithms/redis-counts.ts'
+import { algorithmOf, countsInFlight, takesUnits } from '../../../algorithms/registry.ts'
 import type { Charge } from '../../../limiter.ts'
 import { withStoredPlan } from '../../../plans/stored-plans.ts'
 import { readPlanNames } from '../../store-replies.ts'
@@ -66,17 +67,17 @@ export async function askAcrossSlots(
   for (const [index, part] of parts.entries()) {
     const answer = { part, reply: replies[index] ?? [] }
     for (const [at, charge] of part.entries()) {
-      let left = answer.reply[2 * at]
+      let [left, resetMs] = [answer.reply[2 * at], answer.reply[2 * at + 1]]
       const counted = countedAt(answer, at)
       if (isRefused && !refusals[index] && counted) {
         givenBack.push(nodes.giveBack(counted))
-        left = Number(left) + unitsOf(charge)
+        ;({ remaining: left, resetMs } = stateBefore(counted, Number(left)))
       }
       if (takesUnits(charge.policy)) tickets.set(charge, ticketAt(answer, at))
       if (readsStoredPlan(charge.policy)) plans.set(charge, planAt(answer, at))
       const place = 2 * charges.indexOf(charge)
       reply[place] = left
-      reply[place + 1] = answer.reply[2 * at + 1]
+      reply[place + 1] = resetMs
     }
   }
   if (tickets.size > 0 || plans.size > 0)
@@ -167,6 +168,18 @@ function planAt({ part, reply }: Answer, at: number): unknown {
   return part[at] && readsStoredPlan(part[at].policy)
     ? readPlanNames(reply)?.drop(before).next().value
     : undefined
+}
+
+/** The state of a counter without the units that are given back. */
+function stateBefore({ charge, leftMs }: Counted, remaining: number): CountedState {
+  const { redis } = algorithmOf(charge.policy)
+  const units = unitsOf(charge)
+  return (
+    redis.stateBefore?.(charge.policy, units, { remaining, resetMs: leftMs }) ?? {
+      remaining: remaining + units,
+      resetMs: leftMs,
+    }
+  )
 }
 
 function unitsOf({ policy, units }: Charge): number {
