@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
+import { withQuota } from '../../proxy/limits/algorithms/registry.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
@@ -21,6 +22,7 @@ const policies = {
   wide: makeSliding('sliding.wide', 100, 60_000),
   narrow: makeSliding('sliding.narrow', 7, 60_000),
   none: makeSliding('sliding.none', 0, 60_000),
+  lowered: makeSliding('sliding.lowered', 3, 60_000),
   shadow: makeSliding('sliding.shadow', 2, 60_000, { mode: 'shadow' }),
   fixedWide: makePolicy('fixed.wide', 100, 60_000),
   fixedNarrow: makePolicy('fixed.narrow', 7, 60_000),
@@ -72,6 +74,20 @@ export function describeSlidingContract(
       if (subject.advance) subject.advance(durationMs)
       else await sleep(durationMs)
     }
+
+    test('under a quota that was lowered, more is left when as many requests as are too many have left', async () => {
+      const client = newClient()
+      const untilMore = async (policy: Policy): Promise<number> => {
+        const decision = await decide(client, policy)
+        return decision.outcome === 'refused' ? (decision.states[0]?.resetMs ?? NaN) : NaN
+      }
+      for (let asked = 0; asked < 2; asked++) await decide(client, policies.lowered)
+      await pass(200)
+      await decide(client, policies.lowered)
+      // The third has to leave, which came later than the first.
+      const untilThird = await untilMore(withQuota(policies.lowered, 1))
+      expect(untilThird - (await untilMore(policies.lowered))).toBeGreaterThanOrEqual(190)
+    })
 
     test('a sliding window follows the table of instants', async () => {
       const { advance } = subject

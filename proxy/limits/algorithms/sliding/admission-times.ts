@@ -63,9 +63,10 @@ export class AdmissionTimes {
     return this.#times.count(slot)
   }
 
-  /** Returns when the oldest of the slot's times leaves the window; the slot must hold one. */
-  leavesAtMs(slot: number, windowMs: number): number {
-    return this.#times.first(slot) + windowMs
+  /** Returns when the time at a place, 0 for the oldest, leaves the window; the slot must hold it. */
+  leavesAtMs(slot: number, windowMs: number, place = 0): number {
+    const time = place === 0 ? this.#times.first(slot) : this.#times.slice(slot, place, place + 1)[0]
+    return (time ?? 0) + windowMs
   }
 
   /** Notes an admission, later than all others of this client. A table has one window length. Returns the slot. */

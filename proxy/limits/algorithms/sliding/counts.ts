@@ -1,4 +1,4 @@
-import { settlesByResponse } from '../../../policy.ts'
+import { settlesByResponse, type Policy } from '../../../policy.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { Charge, PolicyState, Reservation } from '../../limiter.ts'
 import type { ClientSlots, CounterReading, MemoryCounts, MemoryOptions } from '../memory-counts.ts'
@@ -44,7 +44,7 @@ export class SlidingCounts implements MemoryCounts {
     }
     const used = this.#usedIn(slot)
     const remaining = Math.max(0, quota - used)
-    const resetMs = used === 0 ? windowMs : times.leavesAtMs(slot, windowMs) - nowMs
+    const resetMs = this.#untilMoreMs(slot, policy, nowMs)
     return isCounted && (isLocal || settlesByResponse(policy))
       ? {
           policy,
@@ -68,7 +68,7 @@ export class SlidingCounts implements MemoryCounts {
     const slot = this.#find(table, charge, nowMs)
     const used = this.#usedIn(slot)
     if (used === 0) return undefined
-    return { used, resetMs: this.#times.leavesAtMs(slot, charge.policy.windowMs) - nowMs }
+    return { used, resetMs: this.#untilMoreMs(slot, charge.policy, nowMs) }
   }
 
   takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): PendingSlot[] {
@@ -90,6 +90,13 @@ export class SlidingCounts implements MemoryCounts {
 
   #find(table: number, { policy, partitionKey }: Charge, nowMs: number): number {
     return this.#times.find(table, partitionKey, policy.windowMs, nowMs)
+  }
+
+  /** The time until more is left: the oldest leaves, or, of more than a quota that was lowered, as many as are too many and one. */
+  #untilMoreMs(slot: number, { quota, windowMs }: Policy, nowMs: number): number {
+    const used = this.#usedIn(slot)
+    if (used === 0 || quota === 0) return windowMs
+    return this.#times.leavesAtMs(slot, windowMs, Math.max(0, used - quota)) - nowMs
   }
 
   #usedIn(slot: number): number {
