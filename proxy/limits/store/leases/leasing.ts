@@ -61,21 +61,37 @@ export class Leasing {
   /** @param decision about the charges that had to be asked for */
   #decided(charges: readonly Charge[], { rest, taken }: Divided, decision: Decision): Decision {
     if (decision.outcome === 'allowed' && !decision.withoutStore) this.#supply.observe(rest, decision.states)
-    if (!taken) return decision
+    if (!taken) return this.#withHeldUnits(rest, decision)
     const isAllowed = decision.outcome === 'allowed'
     for (const each of taken) {
       if (each && isAllowed) this.#supply.use(each)
       else if (each) this.#supply.putBack(each)
     }
-    if (decision.outcome === 'unavailable') return decision
+    const answer = this.#withHeldUnits(rest, decision)
+    if (answer.outcome === 'unavailable') return answer
     const asked = new Map(
-      chargesOfStates(rest, decision.states).map((charge, at) => [charge, decision.states[at]]),
+      chargesOfStates(rest, answer.states).map((charge, at) => [charge, answer.states[at]]),
     )
     const nowMs = this.#now()
     const states = charges.flatMap((charge, at): PolicyState[] => {
       const each = taken[at]
       const state = each ? stateOf(charge, each, isAllowed, nowMs) : asked.get(charge)
       return state ? [state] : []
+    })
+    return { ...answer, states }
+  }
+
+  /** Adds to what the shared counters have left the units that are held here, which they have counted: both are left. */
+  #withHeldUnits(rest: readonly Charge[], decision: Decision): Decision {
+    if (decision.outcome === 'unavailable' || !hasLease(rest)) return decision
+    const nowMs = this.#now()
+    const counted = chargesOfStates(rest, decision.states)
+    const states = decision.states.map((state, at) => {
+      const charge = counted[at]
+      const held = charge?.policy.lease === undefined ? 0 : this.#supply.heldFor(charge, nowMs)
+      return held === 0
+        ? state
+        : { ...state, remaining: Math.min(state.policy.quota, state.remaining + held) }
     })
     return { ...decision, states }
   }

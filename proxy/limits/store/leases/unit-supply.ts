@@ -59,6 +59,11 @@ export class UnitSupply {
     return taken && { client, ...taken }
   }
 
+  /** The units that are held for the client of a charge. */
+  heldFor(charge: Charge, nowMs: number): number {
+    return this.#clients.find(charge)?.held.unusedAt(nowMs) ?? 0
+  }
+
   /** The request that the units were taken for passes. */
   use({ client, units }: TakenFromClient): void {
     this.#telemetry.leaseChanged(client.charge.policy, 'used', units)
