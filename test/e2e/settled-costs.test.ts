@@ -4,9 +4,11 @@ import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
+import { startHttp2Backend } from '../support/http/http2-backend.ts'
 import { send, type Reply } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -55,6 +57,11 @@ const limitsOfEach = `
     requests: 1000
     window: 15m
     cost: { settle: "header:X-Cost", hide: true }
+  - name: trailed
+    match: POST /trailed
+    requests: 1000
+    window: 15m
+    cost: { reserve: 100, settle: "header:X-Cost" }
   - { name: export, match: "GET /export", concurrency: 2 }
   - { name: abandoned, match: "GET /abandoned", concurrency: 1 }
 `
@@ -137,6 +144,21 @@ describe.each(places)('counted in %s', (place) => {
     expect(trailers).toEqual({ 'x-other': 'seen' })
   })
 
+  test('a cost that a trailer says is settled, whether or not the client accepts trailers', async () => {
+    answers.set('/trailed', (_request, response) => {
+      response.writeHead(200, { trailer: 'X-Cost' })
+      response.write('ok')
+      response.addTrailers({ 'X-Cost': '40' })
+      response.end()
+    })
+    const { headers } = await first.send('POST', '/trailed', { from })
+    // The head was sent before.
+    expect(headers['ratelimit']).toMatch(/^"trailed";r=900;t=/)
+    await eventually('the used units are charged', async () =>
+      expect(await usedBy(first, 'trailed')).toBe(40),
+    )
+  })
+
   test('requests in flight: no more than two exports at a time', async () => {
     const held: (() => void)[] = []
     answers.set('/export', (_request, response) => void held.push(() => response.end('done')))
@@ -182,6 +204,25 @@ describe.each(places)('counted in %s', (place) => {
       leaving.resetAndDestroy()
     }
   })
+})
+
+test('a cost in the trailers of a gRPC response is settled', async () => {
+  const backend = await startHttp2Backend((stream) => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', 'x-cost': '7' }))
+    stream.resume().end(Buffer.alloc(5))
+  })
+  const file = join(makeTemporaryDirectory(), 'sluice.yaml')
+  writeFileSync(
+    file,
+    'limits: [{ name: calls, match: "* /*", requests: 100, window: 15m, cost: { reserve: 50, settle: "header:x-cost" } }]\n',
+  )
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: file })
+  const session = connectHttp2(gateway.port, { cleartext: true, localAddress: from })
+  const call = { ':method': 'POST', ':path': '/a.B/C', 'content-type': 'application/grpc', te: 'trailers' }
+  expect((await sendHttp2(session, call, Buffer.alloc(5).toString())).status).toBe(200)
+  await eventually('the used units are charged', async () => expect(await usedBy(gateway, 'calls')).toBe(7))
+  session.close()
 })
 
 test('a streamed answer is passed on event by event, and settled by its last usage', async () => {

@@ -14,8 +14,12 @@ import { pathOf, pathsIn, unitsBy, type Units } from './cost-source.ts'
 import { tokensOf } from './estimate.ts'
 import type { LimitHeaders } from '../replies.ts'
 
-/** The status and fields of a response: name, value, name, value…; names in lower case. */
-type ResponseHead = { readonly status: number; readonly fields: string[] }
+/** The status and fields of a response: name, value, name, value…; names in lower case. Without `framing`, nothing follows. */
+type ResponseHead = {
+  readonly status: number
+  readonly fields: string[]
+  readonly framing?: { readonly kind: 'none' | 'length' | 'chunked' | 'until-close' }
+}
 
 export type SettlementOptions = {
   readonly limiter: Pick<Limiter, 'settle'>
@@ -28,7 +32,7 @@ export type SettlementOptions = {
 
 /**
  * Settles the reservations of one request, each once, as soon as the cost of the request is known: by the
- * status code, a header or the body of the response, or by its end where requests in flight are counted. If the cost
+ * status code, a header, the body or a trailer of the response, or by its end where requests in flight are counted. If the cost
  * never becomes known, such as after a failure of the backend, the reserved units stay charged, or an estimate if the rule says so.
  */
 export class Settlement {
@@ -37,9 +41,11 @@ export class Settlement {
   /** Reservations of rules that count requests in flight, until the request is over. */
   #inFlight: Reservation[] = []
   #open: Reservation[] = []
-  /** Reservations that the body of the response settles. */
+  /** Reservations that the body of the response settles, or its trailers. */
   #waiting: Reservation[] = []
   #head: ResponseHead | undefined
+  /** Name, value, name, value…; names in lower case. */
+  #trailers: readonly string[] = []
   /** Names of headers that the client does not get. */
   readonly #hidden = new Set<string>()
   #body: BodyReader | undefined
@@ -87,6 +93,7 @@ export class Settlement {
 
   /** Returns the trailers as the client is to get them: name, value, name, value…; names in lower case. */
   onTrailers(fields: readonly string[]): readonly string[] {
+    this.#trailers = fields
     return this.#hidden.size === 0 ? fields : this.#withoutHidden(fields)
   }
 
@@ -100,7 +107,7 @@ export class Settlement {
 
   /** Called when all of the response has come, however long the client takes to read it. */
   onEnd(): void {
-    for (const reservation of this.#waiting.splice(0)) this.#settleByBody(reservation, false)
+    for (const reservation of this.#waiting.splice(0)) this.#settleAtEnd(reservation, false)
     this.#body = undefined
   }
 
@@ -112,51 +119,61 @@ export class Settlement {
 
   /** The request is over, and all of the response that is still to come is not waited for. */
   finish(): void {
-    for (const reservation of this.#waiting.splice(0)) this.#settleByBody(reservation, true)
+    for (const reservation of this.#waiting.splice(0)) this.#settleAtEnd(reservation, true)
     this.#body = undefined
     for (const reservation of this.#open.splice(0)) this.#settleUnanswered(reservation)
     for (const reservation of this.#inFlight.splice(0)) this.#options.limiter.settle(reservation, 0)
   }
 
-  #settleByHead(reservation: Reservation, source: CostSource, { fields }: ResponseHead): void {
+  #settleByHead(reservation: Reservation, source: CostSource, head: ResponseHead): void {
     const { policy } = reservation.charge
+    const otherwise = mayHaveTrailers(head) ? 'later' : undefined
     const units = unitsBy(source, (single) =>
-      single.kind === 'header' ? unitsFrom(fields, single.name) : 'later',
+      single.kind === 'header' ? (unitsFrom(head.fields, single.name) ?? otherwise) : 'later',
     )
     if (units === 'later' || (units === undefined && estimates(policy))) this.#waiting.push(reservation)
     else if (units === undefined) this.#settleUnread(reservation, 'missing')
     else this.#settleFor(reservation, units)
   }
 
-  #openBody({ fields }: ResponseHead): void {
-    const sources = this.#waiting.flatMap(({ charge }) => charge.policy.cost?.settle ?? [])
-    const isMeasured = this.#waiting.some(({ charge }) => estimates(charge.policy))
-    const body = createBodyReader(pathsIn(sources), fields, isMeasured)
+  #openBody(head: ResponseHead): void {
+    const read = this.#waiting.map(({ charge }) => charge.policy).filter(readsResponseBody)
+    if (read.length === 0) return
+    const sources = read.flatMap(({ cost }) => cost?.settle ?? [])
+    const body = createBodyReader(pathsIn(sources), head.fields, read.some(estimates))
     this.#body = body
     if (!body.unread) return
-    // Nothing of it will be known, unless by its length.
+    // Nothing of it will be known, unless by its length or by a trailer.
     for (const reservation of this.#waiting.splice(0)) {
-      if (estimates(reservation.charge.policy)) this.#waiting.push(reservation)
-      else this.#settleByBody(reservation, false)
+      const { policy } = reservation.charge
+      if (estimates(policy) || (mayHaveTrailers(head) && readsHeader(policy))) this.#waiting.push(reservation)
+      else this.#settleAtEnd(reservation, false)
     }
   }
 
-  /** @param isCut the response has not come to its end */
-  #settleByBody(reservation: Reservation, isCut: boolean): void {
+  /**
+   * Settles by all that has come of the response.
+   *
+   * @param isCut the response has not come to its end
+   */
+  #settleAtEnd(reservation: Reservation, isCut: boolean): void {
     const { policy } = reservation.charge
-    const body = this.#body
     const source = policy.cost?.settle
-    if (!body || !source) return
+    if (!source) return
+    const body = readsResponseBody(policy) ? this.#body : undefined
     const { fields = [] } = this.#head ?? {}
     const read = (single: SingleCostSource): Units =>
-      single.kind === 'header' ? unitsFrom(fields, single.name) : body.valueAt(pathOf(single))
+      single.kind === 'header'
+        ? (unitsFrom(fields, single.name) ?? unitsFrom(this.#trailers, single.name))
+        : body?.valueAt(pathOf(single))
     const units = unitsBy(source, read)
-    const isCertain = body.isWhole && (body.isCostFinal || !isCut)
+    const isWhole = body?.isWhole ?? !isCut
+    const isCertain = isWhole && (body?.isCostFinal || !isCut)
     if (typeof units === 'number' && isCertain) return this.#settleFor(reservation, units)
     const fault = isCut ? 'cut' : 'json'
     this.#settleUnread(
       reservation,
-      body.unread ?? (isCut || !body.isWhole ? fault : 'missing'),
+      body?.unread ?? (isCut || !isWhole ? fault : 'missing'),
       typeof units === 'number' ? units : 0,
     )
   }
@@ -197,6 +214,15 @@ export class Settlement {
       state.reservation === reservation ? stateAfter(state, givenBack) : state,
     )
   }
+}
+
+/** A body whose end is not known from its head: chunked, or over HTTP/2 without `Content-Length`. */
+function mayHaveTrailers({ framing }: ResponseHead): boolean {
+  return framing?.kind === 'chunked' || framing?.kind === 'until-close'
+}
+
+function readsHeader({ cost }: Policy): boolean {
+  return cost?.settle !== undefined && singleSources(cost.settle).some(({ kind }) => kind === 'header')
 }
 
 function estimates({ cost }: Policy): boolean {

@@ -9,13 +9,18 @@ const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`
 type Response = {
   readonly status?: number
   readonly fields?: readonly string[]
+  readonly framing?: 'chunked' | 'until-close' | 'length'
   readonly body?: string
+  readonly trailers?: readonly string[]
   /** The client has gone before its end. */
   readonly isCut?: boolean
 }
 
 /** What a request is charged, and why that is not what the response says. */
-function charge(cost: object, { status = 200, fields = [], body = '', isCut = false }: Response) {
+function charge(
+  cost: object,
+  { status = 200, fields = [], framing = 'length', body = '', trailers, isCut = false }: Response,
+) {
   const limits = [
     { name: 'a', match: 'POST /a', requests: 10_000, window: '1m', cost: { reserve: reserved, ...cost } },
   ]
@@ -38,8 +43,9 @@ function charge(cost: object, { status = 200, fields = [], body = '', isCut = fa
     },
     [{ policy, reservation, remaining: 0, resetMs: 0 } as never],
   )
-  settlement.onHead({ status, fields: [...fields] } as never)
+  settlement.onHead({ status, fields: [...fields], framing: { kind: framing } } as never)
   for (let at = 0; at < body.length; at += 7) settlement.onBody(Buffer.from(body.slice(at, at + 7)))
+  if (trailers && !isCut) settlement.onTrailers(trailers)
   if (!isCut) settlement.onEnd()
   settlement.finish()
   expect(settled).toHaveLength(1)
@@ -48,6 +54,8 @@ function charge(cost: object, { status = 200, fields = [], body = '', isCut = fa
 
 const json = ['content-type', 'application/json']
 const events = ['content-type', 'text/event-stream']
+const inHeader = { settle: 'header:x-cost' }
+const headerOrMember = { settle: ['header:x-cost', 'json:n'] }
 const openai = { settle: ['json:usage.total_tokens', 'json:response.usage.total_tokens'] }
 const anthropic = {
   settle: {
@@ -101,6 +109,61 @@ test.each<[string, object, Response, number, string?]>([
     { settle: { sum: ['json:n', 'header:x-cost'] } },
     { fields: [...json, 'x-cost', '5'], body: '{"n":6}' },
     11,
+  ],
+  ['a header', inHeader, { fields: ['x-cost', '5'] }, 5],
+  ['no header', inHeader, {}, reserved, 'missing'],
+  ['a trailer', inHeader, { framing: 'chunked', body: 'x', trailers: ['x-cost', '5'] }, 5],
+  ['a trailer over HTTP/2', inHeader, { framing: 'until-close', trailers: ['x-cost', '5'] }, 5],
+  [
+    'a header, and not a trailer of its name',
+    inHeader,
+    { framing: 'chunked', fields: ['x-cost', '3'], trailers: ['x-cost', '5'] },
+    3,
+  ],
+  [
+    'no such trailer',
+    inHeader,
+    { framing: 'chunked', body: 'x', trailers: ['x-other', '5'] },
+    reserved,
+    'missing',
+  ],
+  [
+    'a response that is cut before its trailers',
+    inHeader,
+    { framing: 'chunked', body: 'x', trailers: ['x-cost', '5'], isCut: true },
+    reserved,
+    'cut',
+  ],
+  [
+    'a header and a trailer together',
+    { settle: { sum: ['header:x-in', 'header:x-out'] } },
+    { framing: 'chunked', fields: ['x-in', '3'], trailers: ['x-out', '4'] },
+    7,
+  ],
+  [
+    'a trailer after a body that is not JSON',
+    headerOrMember,
+    { framing: 'until-close', fields: ['content-type', 'application/grpc'], trailers: ['x-cost', '5'] },
+    5,
+  ],
+  [
+    'neither a trailer nor a body that is JSON',
+    headerOrMember,
+    { framing: 'until-close', fields: ['content-type', 'application/grpc'] },
+    reserved,
+    'type',
+  ],
+  [
+    'a member of the body without a trailer before it in the list',
+    headerOrMember,
+    { framing: 'chunked', fields: json, body: '{"n":6}', trailers: ['x-other', '5'] },
+    6,
+  ],
+  [
+    'a trailer, and no estimate',
+    { ...inHeader, else: 'estimate' },
+    { framing: 'chunked', body: 'x'.repeat(3000), trailers: ['x-cost', '5'] },
+    5,
   ],
   ['more than the quota', openai, { fields: json, body: '{"usage":{"total_tokens":1e9}}' }, 10_000],
   ['no number', openai, { fields: json, body: text('7') }, reserved, 'missing'],
