@@ -18,7 +18,8 @@ type Entry = {
 
 /**
  * Clients that the shared counters have refused. Until their window ends they are refused without asking again, so that
- * an attacker costs a map lookup, and Redis nothing.
+ * an attacker costs a map lookup, and Redis nothing. What other policies of such a request have counted meanwhile is not known here: their
+ * states are those of the reply that refused.
  *
  * Their number is bounded (`TwoGenerations`). An entry that is dropped too early costs one more round trip to Redis.
  */
