@@ -217,7 +217,13 @@ class LoadedLists implements LiveLists {
 
   #begin(list: LiveList, file: string, location: string, changed: Content | undefined): void {
     list.file = file
-    if (changed) list.use(changed)
+    if (changed) {
+      list.use(changed)
+      // The file may have changed again since it was read, and the watcher may have seen that. A new watcher compares the file with what
+      // is in use now.
+      list.stop?.()
+      list.stop = undefined
+    }
     const readAgain = (): void => void this.#inTurn(() => this.#readAgain(list, location))
     list.stop ??= watchFile(location, list.content.signature, readAgain, () => {
       list.isLastRight = false

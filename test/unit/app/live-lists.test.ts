@@ -55,3 +55,27 @@ test('a list whose link is pointed back at an earlier version is right again', a
   expect(lists.readUse()).toMatchObject([{ isLastRight: true }])
   lists.close()
 })
+
+test.each([
+  ['good', '192.0.2.1\n192.0.2.8\n192.0.2.9\n', { entries: 3, isLastRight: true }],
+  ['bad', 'no address\n192.0.2.8\n192.0.2.9\n', { isLastRight: false }],
+])('a list that becomes %s while a reload is under way is read again after it', async (_, text, use) => {
+  const location = join(makeTemporaryDirectory(), 'list.txt')
+  writeFileSync(location, '192.0.2.9\n')
+  const lists = createLiveLists({ info: vi.fn(), warn: vi.fn(), error: vi.fn() })
+  const file = { file: 'list.txt', location }
+  const first = await lists.prepare([file])
+  first.commit()
+  const isRead = (): void => {
+    vi.advanceTimersByTime(LOOK_MS)
+    expect(lists.readUse()).toMatchObject([use])
+  }
+  writeFileSync(location, '192.0.2.8\n192.0.2.9\n')
+  const second = await lists.prepare([file])
+  // The table is still being prepared, perhaps in other processes, and the watcher sees the next change of the file.
+  writeFileSync(location, text)
+  await eventually('the list is read', isRead)
+  second.commit()
+  await eventually('the list is read after the reload', isRead)
+  lists.close()
+})
