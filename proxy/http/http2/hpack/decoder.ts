@@ -10,6 +10,9 @@ const MAX_INTEGER_BYTES = 5
 /**
  * Decodes the header lists of one connection, in order (RFC 7541). Names and values have one character a byte. Memory is bounded by the
  * dynamic table and by the limit of the list: fields beyond it are decoded, because the table depends on them, and dropped.
+ *
+ * A list that takes more from the dynamic table than fits in it names fields again and again, which no encoder does: each byte of its
+ * block would cost as much as thousands, here and at the backend. Such a list is over the limit, too.
  */
 export class HpackDecoder {
   /** Name, value, name, value… with the newest entry last. */
@@ -38,6 +41,7 @@ export class HpackDecoder {
     this.#at = 0
     const list: string[] = []
     let listBytes = 0
+    let bytesOfTable = 0
     while (this.#at < block.length) {
       const first = block[this.#at] ?? 0
       let name: string
@@ -46,6 +50,7 @@ export class HpackDecoder {
         const index = this.#readInteger(7)
         name = this.#nameAt(index)
         value = this.#valueAt(index)
+        if (index > STATIC_ENTRIES) bytesOfTable += bytesOf(name, value)
       } else if (first >= 0x40) {
         name = this.#readName(6)
         value = this.#readString()
@@ -58,7 +63,8 @@ export class HpackDecoder {
         name = this.#readName(4)
         value = this.#readString()
       }
-      listBytes += name.length + value.length + ENTRY_OVERHEAD
+      listBytes += bytesOf(name, value)
+      if (bytesOfTable > TABLE_BYTES) listBytes = Infinity
       if (listBytes <= this.#maxListBytes) list.push(name, value)
     }
     this.#block = nothing
@@ -91,7 +97,7 @@ export class HpackDecoder {
   }
 
   #add(name: string, value: string): void {
-    const bytes = name.length + value.length + ENTRY_OVERHEAD
+    const bytes = bytesOf(name, value)
     this.#shrinkTo(this.#maxBytes - bytes)
     if (bytes > this.#maxBytes) return
     this.#entries.push(name, value)
@@ -108,7 +114,7 @@ export class HpackDecoder {
     while (this.#bytes > 0 && this.#bytes > bytes) {
       const name = this.#entries[this.#gone] ?? ''
       const value = this.#entries[this.#gone + 1] ?? ''
-      this.#bytes -= name.length + value.length + ENTRY_OVERHEAD
+      this.#bytes -= bytesOf(name, value)
       this.#entries[this.#gone] = this.#entries[this.#gone + 1] = ''
       this.#gone += 2
     }
@@ -150,6 +156,11 @@ export class HpackDecoder {
 }
 
 const nothing = Buffer.alloc(0)
+
+/** The size of a field, in a list and in the table. */
+function bytesOf(name: string, value: string): number {
+  return name.length + value.length + ENTRY_OVERHEAD
+}
 
 function malformed(message: string): ConnectionError {
   return new ConnectionError(errorCodes.compressionError, message)

@@ -59,6 +59,22 @@ test('fields of a list up to its limit are kept, and the next one is decoded', (
   expect(decoder.decode(bytes('be'))).toEqual(['a', 'x'.repeat(50)])
 })
 
+test('a block that takes more from the table than the table can hold is too large', () => {
+  const decoder = new HpackDecoder(16_384)
+  const value = 'x'.repeat(3900)
+  const withField = Buffer.concat([bytes('40 01 61 7f bd 1d'), Buffer.from(value)])
+  expect(decoder.decode(withField)).toEqual(['a', value])
+  expect(decoder.decode(bytes('be'))).toEqual(['a', value])
+  expect(decoder.isTooLarge).toBe(false)
+  // Two bytes would stand for 7,800, and four for a whole list.
+  expect(decoder.decode(bytes('be be 82'))).toEqual(['a', value])
+  expect(decoder.isTooLarge).toBe(true)
+  // The same fields as they are written may be more than the table holds.
+  const written = Buffer.concat([bytes('00 01 61 7f bd 1d'), Buffer.from(value)])
+  expect(decoder.decode(Buffer.concat([written, written, bytes('be 82')]))).toHaveLength(8)
+  expect(decoder.isTooLarge).toBe(false)
+})
+
 test('a repeated header takes one byte from the third time on, and a sensitive one never does', () => {
   const encoder = new HpackEncoder()
   const sizes = (fields: readonly string[]): number[] =>
