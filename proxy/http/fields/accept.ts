@@ -1,3 +1,6 @@
+/** A longer value is not read: browsers send 200 bytes, and a refused request should take little. */
+const MAX_LENGTH = 1024
+
 type MediaRange = { readonly type: string; readonly quality: number }
 
 /**
@@ -8,7 +11,7 @@ type MediaRange = { readonly type: string; readonly quality: number }
  * @param contentType of the other body
  */
 export function prefersHtml(accept: string | undefined, contentType: string): boolean {
-  if (accept === undefined) return false
+  if (accept === undefined || accept.length > MAX_LENGTH) return false
   const ranges = accept.split(',').map(readRange)
   const html = bestMatch(ranges, 'text/html')
   const other = bestMatch(ranges, (contentType.split(';', 1)[0] ?? '').toLowerCase())

@@ -33,3 +33,10 @@ test('a text body is preferred as much as HTML', () => {
   expect(prefersHtml('text/*', 'text/plain')).toBe(false)
   expect(prefersHtml('text/html, text/*', 'text/plain')).toBe(true)
 })
+
+test('a value that is longer than any client has reason to send prefers nothing', () => {
+  const chosen = (length: number): boolean =>
+    prefersHtml('text/html,'.padEnd(length, 'image/png,'), 'text/plain')
+  expect(chosen(1024)).toBe(true)
+  expect(chosen(1025)).toBe(false)
+})
