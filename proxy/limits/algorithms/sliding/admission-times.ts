@@ -83,22 +83,25 @@ export class AdmissionTimes {
   }
 
   /**
-   * Takes out one admission at this time, if the slot holds one.
+   * Takes out admissions at this time, as many of these as the slot holds. One after another thousands would take seconds.
    *
-   * @param onlyPending only if it has not been handed out by `takePending`
+   * @param onlyPending only those that have not been handed out by `takePending`
    */
-  remove(table: number, slot: number, time: number, onlyPending: boolean): void {
+  remove(table: number, slot: number, time: number, units: number, onlyPending: boolean): void {
     const count = this.#times.count(slot)
-    const place = this.#times.placeOf(slot, time)
-    const isPending = place >= count - this.slots.pendingAmount(slot)
-    if (place === -1 || (onlyPending && !isPending)) return
-    if (count === 1) {
+    const pending = this.slots.pendingAmount(slot)
+    const firstPending = count - pending
+    const places = this.#times.placesOf(slot, time)
+    const { to } = places
+    const from = Math.max(places.from, to - units, onlyPending ? firstPending : 0)
+    if (from >= to) return
+    if (to - from === count) {
       this.slots.remove(table, slot)
       return
     }
-    this.#times.removeAt(slot, place)
-    this.#adjustTimes(slot, -1)
-    if (isPending) this.unmarkPending(slot)
+    this.#times.removeRange(slot, from, to)
+    this.#adjustTimes(slot, from - to)
+    this.slots.setPending(slot, pending - Math.max(0, to - Math.max(from, firstPending)))
   }
 
   /** Notes that the slot's newest time has still to be added to the shared counters, as all of them have or none. */

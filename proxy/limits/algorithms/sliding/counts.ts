@@ -57,11 +57,8 @@ export class SlidingCounts implements MemoryCounts {
   }
 
   giveBack(table: number, { charge, isLocal, ticket }: Reservation, units: number, nowMs: number): void {
-    for (let unit = 0; unit < units; unit++) {
-      const slot = this.#find(table, charge, nowMs)
-      if (slot === NONE) return
-      this.#times.remove(table, slot, Number(ticket), isLocal)
-    }
+    const slot = this.#find(table, charge, nowMs)
+    if (slot !== NONE) this.#times.remove(table, slot, Number(ticket), units, isLocal)
   }
 
   read(table: number, charge: Charge, nowMs: number): CounterReading {

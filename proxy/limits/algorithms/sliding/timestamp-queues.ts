@@ -90,44 +90,47 @@ export class TimestampQueues {
     while (this.count(queue) > 0) this.shift(queue)
   }
 
-  /** The place of the last of the times that are this one, which are in order; -1 where there is none. */
-  placeOf(queue: number, time: number): number {
+  /** The places of the times that are this one, from `from` up to `to`, that one not included. The times are in order. */
+  placesOf(queue: number, time: number): { readonly from: number; readonly to: number } {
     const count = this.count(queue)
     const start = this.#start[queue] ?? 0
     let chunk = this.#firstChunk[queue] ?? 0
-    let found = -1
-    for (let place = 0; place < count; place++) {
-      const at = (start + place) % CHUNK
-      if (place > 0 && at === 0) chunk = (this.#nextChunk[chunk] ?? 0) - 1
+    let from = 0
+    let to = 0
+    for (; to < count; to++) {
+      const at = (start + to) % CHUNK
+      if (to > 0 && at === 0) chunk = (this.#nextChunk[chunk] ?? 0) - 1
       const here = this.#times[chunk * CHUNK + at] ?? 0
-      if (here > time) return found
-      if (here === time) found = place
+      if (here > time) break
+      if (here < time) from = to + 1
     }
-    return found
+    return { from, to }
   }
 
-  /** Takes out the time at a place: those behind it move up. */
-  removeAt(queue: number, place: number): void {
+  /** Takes out the times at these places, which are not all: those behind them move up. */
+  removeRange(queue: number, from: number, to: number): void {
     const count = this.count(queue)
-    if (count === 1) return this.shift(queue)
     const start = this.#start[queue] ?? 0
-    let before = 0
-    let chunk = this.#firstChunk[queue] ?? 0
-    let index = chunk * CHUNK + start
-    for (let next = 1; next < count; next++) {
-      const at = (start + next) % CHUNK
-      if (at === 0) {
-        before = chunk
-        chunk = (this.#nextChunk[chunk] ?? 0) - 1
-      }
-      const behind = chunk * CHUNK + at
-      if (next > place) this.#times[index] = this.#times[behind] ?? 0
-      index = behind
+    const last = this.#lastChunk[queue] ?? 0
+    let readChunk = this.#firstChunk[queue] ?? 0
+    let writeChunk = readChunk
+    let kept = 0
+    for (let place = 0; place < count; place++) {
+      const readAt = (start + place) % CHUNK
+      if (place > 0 && readAt === 0) readChunk = (this.#nextChunk[readChunk] ?? 0) - 1
+      if (place >= from && place < to) continue
+      const writeAt = (start + kept) % CHUNK
+      if (kept > 0 && writeAt === 0) writeChunk = (this.#nextChunk[writeChunk] ?? 0) - 1
+      this.#times[writeChunk * CHUNK + writeAt] = this.#times[readChunk * CHUNK + readAt] ?? 0
+      kept++
     }
-    this.#counts[queue] = count - 1
-    if ((start + count - 1) % CHUNK !== 0) return
-    this.#freeChunk(chunk)
-    this.#lastChunk[queue] = before
+    this.#counts[queue] = kept
+    this.#lastChunk[queue] = writeChunk
+    const freed = Math.ceil((start + count) / CHUNK) - Math.ceil((start + kept) / CHUNK)
+    if (freed === 0) return
+    this.#chunksInUse -= freed
+    this.#nextChunk[last] = this.#firstFree
+    this.#firstFree = this.#nextChunk[writeChunk] ?? 0
   }
 
   /** The times at the places from `from` up to `to`, that one not included, counted from the front. */

@@ -194,3 +194,59 @@ test('queues keep their entries in order', () => {
   }
   fc.assert(fc.property(fc.array(action, { maxLength: 100 }), check), { numRuns: 200 })
 })
+
+describe('units that are given back', () => {
+  /** A client that had some requests at each of some times, of which the last few have still to be added to Redis. */
+  function poolOf(
+    unitsAt: readonly number[],
+    pending: number,
+  ): { readonly pool: AdmissionTimes; readonly slot: number } {
+    const pool = new AdmissionTimes(8, plenty, 3)
+    const units = unitsAt.flatMap((count, timeMs) => Array.from({ length: count }, () => timeMs))
+    let slot = NONE
+    for (const [index, timeMs] of units.entries()) {
+      slot = admit(pool, 2, 'a', timeMs)
+      if (index >= units.length - pending) pool.markPending(slot)
+    }
+    return { pool, slot }
+  }
+
+  test('are taken out as if one after another', () => {
+    const check = (
+      unitsAt: number[],
+      pending: number,
+      timeMs: number,
+      units: number,
+      onlyPending: boolean,
+    ): void => {
+      const [together, single] = [poolOf(unitsAt, pending), poolOf(unitsAt, pending)]
+      together.pool.remove(2, together.slot, timeMs, units, onlyPending)
+      for (let unit = 0; unit < units && countOf(single.pool, 2, 'a', 9) > 0; unit++)
+        single.pool.remove(2, single.slot, timeMs, 1, onlyPending)
+      const [found, wanted] = [together, single].map(({ pool }) => ({
+        ...useOf(pool),
+        count: countOf(pool, 2, 'a', 9),
+        pending: pool.takePending(plenty, 9),
+      }))
+      expect(found).toEqual(wanted)
+    }
+    const unitsAt = fc.array(fc.nat(6), { minLength: 1, maxLength: 5 }).filter((units) => units.some(Boolean))
+    const few = fc.nat(8)
+    fc.assert(fc.property(unitsAt, few, fc.nat(5), fc.integer({ min: 1, max: 8 }), fc.boolean(), check), {
+      numRuns: 500,
+    })
+  })
+
+  // A batch of 2,000 requests that do not count stopped the process for seconds.
+  test('take no longer when they are many', () => {
+    const pool = new AdmissionTimes(8, 120_000, 3)
+    let slot = NONE
+    for (let i = 0; i < 50_000; i++) slot = admit(pool, 2, 'a', i / 50_000)
+    for (let i = 0; i < 2_000; i++) slot = admit(pool, 2, 'a', 1)
+    const before = process.threadCpuUsage()
+    pool.remove(2, slot, 1, 2_000, false)
+    const { user, system } = process.threadCpuUsage(before)
+    expect(pool.count(slot)).toBe(50_000)
+    expect((user + system) / 1000).toBeLessThan(100)
+  })
+})
