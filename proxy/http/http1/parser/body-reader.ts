@@ -1,5 +1,5 @@
-import { FramingExcess } from '../../fields/framing-excess.ts'
-import { PlainChunkLine } from '../../fields/plain-chunk-line.ts'
+import { FramingExcess } from '../../fields/chunked/framing-excess.ts'
+import { PlainChunkLine } from '../../fields/chunked/plain-chunk-line.ts'
 import { JoinedBytes, MIN_SEPARATE_BYTES } from '../../message/joined-bytes.ts'
 import { tokenCharacters } from '../../message/token.ts'
 import { readFieldLine } from './field-line.ts'

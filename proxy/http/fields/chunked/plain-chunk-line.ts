@@ -1,4 +1,4 @@
-import { token } from '../message/token.ts'
+import { token } from '../../message/token.ts'
 
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
