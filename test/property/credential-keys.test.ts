@@ -171,6 +171,14 @@ describe('credentials', () => {
     )
   })
 
+  test('of more than 4 KB are rejected unless they are one or two words', () => {
+    const long = 'a'.repeat(5000)
+    expect(credentialKeys(`Negotiate ${long}`)).toEqual([`Bearer ${long}`])
+    expect(credentialKeys(`Digest ${'a=b, '.repeat(800)}`).length).toBeLessThanOrEqual(maxReadings)
+    for (const value of [`Digest ${'a=b, '.repeat(1000)}`, `Bearer  ${long}`, `Bearer ${long} x`])
+      expect(credentialKeys(value).length).toBeGreaterThan(maxReadings)
+  })
+
   test('are read in a time that grows with their length', () => {
     const header = 'eyJhbGciOiJIUzI1NiJ9.'
     for (const piece of [

@@ -1,3 +1,4 @@
+import { alphanumerics, createCharacterFilter, tableOf } from './kept-characters.ts'
 import { withSpaces } from './trim-blanks.ts'
 
 /** A JSON Web Token (RFC 7519) in the value of a header, as lenient backends find it there. */
@@ -25,10 +26,13 @@ const MAX_SIGNATURE_LENGTH = 2731
 /** The rest of another word at a backend that cuts off `Bearer ` by its length. */
 const MAX_PREFIX_LENGTH = 16
 
-const segmentEnd = /[\s.]/
-const notBase64 = /[^A-Za-z0-9+/_-]+/g
-/** `{` followed by a quote or a blank, in base64, whatever is between its characters. */
-const beginsLikeObject = /e[^A-Za-z0-9+/_-]*(?:y[^A-Za-z0-9+/_-]*[A-DI-L]|w[^A-Za-z0-9+/_-]*[k-r0-3])/y
+const blank = /\s/
+const base64 = `${alphanumerics}+/_-`
+const isBase64 = tableOf(base64)
+const onlyBase64 = createCharacterFilter(base64)
+/** `{` followed by a quote or a blank, in base64: `e`, then `y` or `w`, then one of these. */
+const afterY = tableOf('ABCDIJKL')
+const afterW = tableOf('klmnopqr0123')
 
 /**
  * Finds JSON Web Tokens wherever they are in a value: after any scheme or none, glued to a few characters, before other words,
@@ -43,9 +47,8 @@ export function findTokens(value: string): readonly SpelledToken[] {
   const found: SpelledToken[] = []
   const search: Search = { checks: 0 }
   let start = 0
-  while (dot !== -1 && found.length <= MAX_TOKENS) {
-    const next = value.indexOf('.', dot + 1)
-    if (next === -1) break
+  for (let next = dot + 1; next < value.length && found.length <= MAX_TOKENS; next++) {
+    if (value.charCodeAt(next) !== DOT) continue
     const token = tokenAt(value, start, dot, next, search)
     if (search.checks > MAX_CHECKS) return tooMany
     if (token) found.push(token)
@@ -55,6 +58,10 @@ export function findTokens(value: string): readonly SpelledToken[] {
   return found
 }
 
+const DOT = 0x2e
+const E = 0x65
+const W = 0x77
+const Y = 0x79
 const none: readonly SpelledToken[] = []
 const tooMany: readonly SpelledToken[] = Array.from({ length: MAX_TOKENS + 1 }, () => ({
   signed: '',
@@ -73,11 +80,12 @@ function tokenAt(
   next: number,
   search: Search,
 ): SpelledToken | undefined {
-  const payload = value.slice(dot + 1, next)
   // A header is at least `{"alg":""}`.
-  if (next === dot + 1 || dot - start < 14 || segmentEnd.test(payload)) return undefined
+  if (next === dot + 1 || dot - start < 14) return undefined
+  const payload = value.slice(dot + 1, next)
+  if (blank.test(payload)) return undefined
   let from = dot
-  while (from > start && !segmentEnd.test(value[from - 1] ?? '')) from--
+  while (from > start && !isBlank(value.charCodeAt(from - 1))) from--
   const word = value.slice(from, dot)
   const header = headerIn(word, search) ?? headerAfterBlanks(word, search)
   if (header === undefined) return undefined
@@ -91,8 +99,7 @@ function tokenAt(
 /** The part of a word that is the header of a token: all of it, or the part after a short prefix. */
 function headerIn(word: string, search: Search): string | undefined {
   for (let at = 0; at <= MAX_PREFIX_LENGTH && at < word.length; at++) {
-    beginsLikeObject.lastIndex = at
-    if (word[at] !== 'e' || !beginsLikeObject.test(word)) continue
+    if (word.charCodeAt(at) !== E || !beginsLikeObject(word, at)) continue
     if (++search.checks > MAX_CHECKS) return undefined
     const header = word.slice(at)
     if (hasAlgorithm(header)) return header
@@ -100,14 +107,34 @@ function headerIn(word: string, search: Search): string | undefined {
   return undefined
 }
 
+/** Whether an object begins with the `e` there, whatever is between the characters of base64. */
+function beginsLikeObject(word: string, at: number): boolean {
+  const second = nextBase64(word, at + 1)
+  const code = word.charCodeAt(second)
+  if (code !== Y && code !== W) return false
+  return (code === Y ? afterY : afterW)[word.charCodeAt(nextBase64(word, second + 1))] === 1
+}
+
+function nextBase64(word: string, from: number): number {
+  let at = from
+  while (at < word.length && isBase64[word.charCodeAt(at)] !== 1) at++
+  return at
+}
+
 /** Finds a header after blanks of Unicode too: to backends that read UTF-8 a word begins there. */
 function headerAfterBlanks(word: string, search: Search): string | undefined {
-  const last = withSpaces(word).split(' ').at(-1) ?? word
-  return last.length < word.length ? headerIn(last, search) : undefined
+  const spaced = withSpaces(word)
+  return spaced === word ? undefined : headerIn(spaced.slice(spaced.lastIndexOf(' ') + 1), search)
+}
+
+/** Whether `\s` matches the character. */
+function isBlank(code: number): boolean {
+  if (code < 0x80) return code === 0x20 || (code >= 0x09 && code <= 0x0d)
+  return code === 0xa0 || (code > 0xff && blank.test(String.fromCharCode(code)))
 }
 
 function hasAlgorithm(header: string): boolean {
-  const bytes = Buffer.from(header.replace(notBase64, ''), 'base64')
+  const bytes = Buffer.from(onlyBase64(header), 'base64')
   if (bytes[0] !== 0x7b) return false
   try {
     const read: unknown = JSON.parse(bytes.toString())
@@ -118,10 +145,10 @@ function hasAlgorithm(header: string): boolean {
 }
 
 function recoded(segment: string): string {
-  return Buffer.from(segment.replace(notBase64, ''), 'base64').toString('base64url')
+  return Buffer.from(onlyBase64(segment), 'base64').toString('base64url')
 }
 
 function base64UrlOf(value: string, from: number): string {
   const rest = value.slice(from, from + 8 * MAX_SIGNATURE_LENGTH)
-  return rest.replace(notBase64, '').slice(0, MAX_SIGNATURE_LENGTH).replaceAll('+', '-').replaceAll('/', '_')
+  return onlyBase64(rest).slice(0, MAX_SIGNATURE_LENGTH).replaceAll('+', '-').replaceAll('/', '_')
 }

@@ -18,7 +18,6 @@ export function trimBlanks(text: string, start = 0, end = text.length): string {
 
 /** Blanks in UTF-8: White_Space of Unicode, and U+180E, U+200B and U+FEFF, which some versions of .NET and JavaScript take for blanks. */
 const encoded = String.raw`\xc2[\x85\xa0]|\xe1(?:\x9a\x80|\xa0\x8e)|\xe2(?:\x80[\x80-\x8b\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80|\xef\xbb\xbf`
-const encodedBlank = new RegExp(`^(?:${encoded})$`)
 const encodedBlanks = new RegExp(encoded, 'g')
 const mayHaveEncoded = /[\xc2\xe1-\xe3\xef]/
 
@@ -27,7 +26,10 @@ export function withSpaces(value: string): string {
   return mayHaveEncoded.test(value) ? value.replace(encodedBlanks, ' ') : value
 }
 
-/** No regular expression: `[…]+$` would start again at each blank, which takes quadratic time for thousands of them. */
+/**
+ * No regular expression: `[…]+$` would start again at each blank, which takes quadratic time for thousands of them. For the same reason
+ * a blank of one byte, of which there may be thousands, is told by that byte alone.
+ */
 export function withoutBlanksAround(value: string): string {
   let start = 0
   let end = value.length
@@ -38,22 +40,44 @@ export function withoutBlanksAround(value: string): string {
 
 function lengthOfBlankAt(value: string, start: number): number {
   const code = value.charCodeAt(start)
-  if (code < 0x80) return isLenientBlank(code) ? 1 : 0
-  for (const length of encodedLengths)
-    if (encodedBlank.test(value.slice(start, start + length))) return length
-  return isLenientBlank(code) ? 1 : 0
+  if (isLenientBlank(code)) return 1
+  if (code < FIRST_OF_BLANK) return 0
+  const second = value.charCodeAt(start + 1)
+  if (isTwoByteBlank(code, second)) return 2
+  return isThreeByteBlank(code, second, value.charCodeAt(start + 2)) ? 3 : 0
 }
 
+/** @param end the place where blanks that are found already begin */
 function lengthOfBlankBefore(value: string, end: number): number {
   const code = value.charCodeAt(end - 1)
-  if (code < 0x80) return isLenientBlank(code) ? 1 : 0
-  for (const length of encodedLengths)
-    if (encodedBlank.test(value.slice(Math.max(0, end - length), end))) return length
-  return isLenientBlank(code) ? 1 : 0
+  if (isLenientBlank(code)) return 1
+  if (code < 0x80) return 0
+  // The last byte of U+0085, U+00A0 or U+2005 is a blank too, and follows.
+  const next = value.charCodeAt(end)
+  if (isTwoByteBlank(code, next)) return 1
+  const before = value.charCodeAt(end - 2)
+  if (isThreeByteBlank(before, code, next)) return 2
+  return isThreeByteBlank(value.charCodeAt(end - 3), before, code) ? 3 : 0
 }
 
-/** Lengths of encoded blanks, the longer first: U+2005 ends with the bytes of U+0085. */
-const encodedLengths = [3, 2]
+/** The lowest first byte of a blank of several bytes. */
+const FIRST_OF_BLANK = 0xc2
+
+function isTwoByteBlank(first: number, second: number): boolean {
+  return first === 0xc2 && (second === 0x85 || second === 0xa0)
+}
+
+function isThreeByteBlank(first: number, second: number, third: number): boolean {
+  if (first < 0xe1) return false
+  if (first === 0xe1) return (second === 0x9a && third === 0x80) || (second === 0xa0 && third === 0x8e)
+  if (first === 0xe2) return (second === 0x80 && isGeneralBlank(third)) || (second === 0x81 && third === 0x9f)
+  if (first === 0xe3) return second === 0x80 && third === 0x80
+  return first === 0xef && second === 0xbb && third === 0xbf
+}
+
+function isGeneralBlank(third: number): boolean {
+  return (third >= 0x80 && third <= 0x8b) || third === 0xa8 || third === 0xa9 || third === 0xaf
+}
 
 function isLenientBlank(code: number): boolean {
   return code === 0x20 || code === 0x09 || code === 0x85 || code === 0xa0

@@ -149,7 +149,7 @@ function piecesOf(name: string, text: string): readonly string[] | undefined {
   const pieces = text.length > MAX_LENGTH ? [] : text.split(ends)
   if (pieces.length === 0 || pieces.length > MAX_PIECES) return undefined
   const possible = new Set<string>()
-  for (const piece of [text, ...pieces]) {
+  for (const piece of new Set([text, ...pieces])) {
     const bare = withoutBlanksAround(piece.replaceAll(/["']/g, ''))
     for (const spelling of bare === piece ? [piece] : [piece, bare]) {
       const forms = formsOf(name, spelling)

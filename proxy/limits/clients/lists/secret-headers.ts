@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { withoutBlanksAround } from '../../../http/fields/trim-blanks.ts'
 import type { ListEntry } from '../../../policy.ts'
 import { canonicalCredentials } from '../../keys/credentials/credentials.ts'
-import { authorizationValues, possibleSpellings } from '../../keys/credentials/possible-spellings.ts'
+import { possibleSpellings } from '../../keys/credentials/possible-spellings.ts'
 
 /** The entries whose secret a request has, each as a text that `add` has returned. Nearly always empty. */
 export type FoundSecrets = ReadonlySet<string>
@@ -89,9 +89,7 @@ export function readOnlyLine(lines: readonly string[], name: string): Iterable<s
  * other headers next to them, nor by a spelling that only a lenient backend takes.
  */
 export function readAnyLine(lines: readonly string[], name: string): Iterable<string> | undefined {
-  if (name !== 'authorization') return lines.map(withoutBlanksAround)
-  const values = authorizationValues(lines)
-  return values && Iterator.from(values).flatMap(possibleSpellings)
+  return name === 'authorization' ? possibleSpellings(lines) : lines.map(withoutBlanksAround)
 }
 
 function idOf(name: string, digest: string): string {

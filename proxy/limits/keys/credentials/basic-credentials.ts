@@ -1,6 +1,8 @@
+import { alphanumerics, createCharacterFilter } from '../../../http/fields/kept-characters.ts'
+
 const encoded = /^[A-Za-z0-9+/]+={0,2}$/
-const notStandard = /[^A-Za-z0-9+/]+/g
-const notStandardOrPadding = /[^A-Za-z0-9+/=]+/g
+const onlyStandard = createCharacterFilter(`${alphanumerics}+/`)
+const onlyStandardOrPadding = createCharacterFilter(`${alphanumerics}+/=`)
 
 /**
  * The users and passwords that backends may read of the credentials of `Basic`, mostly one. They differ in what of them is
@@ -12,10 +14,10 @@ const notStandardOrPadding = /[^A-Za-z0-9+/=]+/g
  */
 export function decodings(text: string): readonly string[] {
   if (encoded.test(text)) return [decode(text)]
-  const withPadding = text.replace(notStandardOrPadding, '')
+  const withPadding = onlyStandardOrPadding(text)
   return [
     ...new Set([
-      decode(text.replace(notStandard, '')),
+      decode(onlyStandard(text)),
       decode(upToPadding(withPadding, 4)),
       decode(upToPadding(withPadding, 0)),
       decode(text),
@@ -33,14 +35,17 @@ function decode(text: string): string {
  * @param whole how long a group has to be with its padding; shorter ones are skipped
  */
 function upToPadding(text: string, whole: number): string {
-  let kept = ''
-  let padding = 0
-  for (const character of text) {
+  let at = text.indexOf('=')
+  if (at === -1) return text
+  let kept = text.slice(0, at)
+  while (at < text.length) {
     const inGroup = kept.length % 4
-    if (character !== '=') {
-      kept += character
-      padding = 0
-    } else if (inGroup >= 2 && inGroup + ++padding >= whole) break
+    let padding = 0
+    for (; text[at] === '='; at++) if (inGroup >= 2 && inGroup + ++padding >= whole) return kept
+    const next = text.indexOf('=', at)
+    const end = next === -1 ? text.length : next
+    kept += text.slice(at, end)
+    at = end
   }
   return kept
 }

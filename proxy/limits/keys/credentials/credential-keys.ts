@@ -1,4 +1,5 @@
 import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { alphanumerics, createCharacterFilter } from '../../../http/fields/kept-characters.ts'
 import { withoutBlanksAround, withSpaces } from '../../../http/fields/trim-blanks.ts'
 import { tokenCharacters } from '../../../http/message/token.ts'
 import { tooManyValues } from '../partition-key.ts'
@@ -9,7 +10,23 @@ import { canonicalCredentials, tokenParameter } from './credentials.ts'
  * How backends split the field: with which blanks between the words. Only the first two are blanks in HTTP; JavaScript's `\s`
  * has U+00A0, and Python's `str` U+0085 too.
  */
-const splitters = [/[\t \x85\xa0]+/, / /, /[\t ]+/, /[\t \xa0]+/]
+const splitters = [
+  createSplitter('\t \x85\xa0', '+'),
+  createSplitter(' ', ''),
+  createSplitter('\t ', '+'),
+  createSplitter('\t \xa0', '+'),
+]
+
+/** Finds two words of a value without a list of all, of which there may be thousands. */
+type Splitter = { readonly second: RegExp; readonly blanks: readonly string[] }
+
+/** @param run whether blanks in a row are one */
+function createSplitter(blanks: string, run: '+' | ''): Splitter {
+  return { second: new RegExp(`^[^${blanks}]*[${blanks}]${run}([^${blanks}]*)`), blanks: Array.from(blanks) }
+}
+
+/** Long credentials, such as tickets of Kerberos, are one word after the scheme. */
+const MAX_MIXED_LENGTH = 4096
 const plain = /^[!-~]+(?: [!-~]+)?$/
 const parameter = new RegExp(`^[${tokenCharacters}]+=(?!=*$)`)
 /** Parameters of Digest, OAuth 1, Hawk, HTTP signatures and AWS. */
@@ -18,6 +35,7 @@ const usualParameter =
 /** A JSON Web Token as issuers write it. */
 const usualToken = /^[\w-]+\.[\w-]+\.[\w-]*$/
 const schemes = new Set(['basic', 'bearer', 'jwt', 'token'])
+const MAX_SCHEME_LENGTH = 6
 const punctuation = new Set([',', ';', '"', "'"])
 
 /**
@@ -28,7 +46,8 @@ const punctuation = new Set([',', ';', '"', "'"])
  * - `Basic` counts by user and password, as every decoder reads them.
  * - Another token counts by itself, whatever the scheme: many backends take the second word of the field, or the last.
  * - Of a scheme with parameters, such as Digest, the whole counts.
- * - With more tokens than `MAX_TOKENS` there are more than `maxReadings`: the request is rejected.
+ * - With more tokens than `MAX_TOKENS` there are more than `maxReadings`: the request is rejected. So it is if a value longer than
+ *   `MAX_MIXED_LENGTH` is not of one or two words: each way of reading takes another time.
  */
 export function credentialKeys(value: string): readonly string[] {
   const spaced = withSpaces(value)
@@ -41,6 +60,7 @@ function keysOf(value: string): readonly string[] {
   const trimmed = withoutBlanksAround(value)
   if (trimmed === '') return none
   const isPlain = plain.test(value)
+  if (!isPlain && value.length > MAX_MIXED_LENGTH) return tooManyValues
   const words = trimmed.split(isPlain ? ' ' : /[\t \x85\xa0]+/)
   const [scheme = '', second = ''] = words
   const tokens = findTokens(trimmed)
@@ -84,8 +104,10 @@ export function tokenKeys(value: string): readonly string[] {
 /** Letters and digits of a word from which on they alone tell it from all others. */
 const LONG_WORD = 40
 
+const onlySignificant = createCharacterFilter(`${alphanumerics}+/_-`)
+
 function comparableWord(word: string): string {
-  const significant = word.replace(/[^A-Za-z0-9+/_-]+/g, '')
+  const significant = onlySignificant(word)
   if (significant.length < LONG_WORD) return word
   return significant.replaceAll('+', '-').replaceAll('/', '_')
 }
@@ -129,18 +151,23 @@ function parameterOf(value: string): string | undefined {
 /** Returns each word that some backend takes for the token; `value` as sent. */
 function wordsOf(value: string, words: readonly string[]): ReadonlySet<string> {
   const taken = new Set<string>()
-  for (const splitter of splitters)
-    // Python's `split` gives no empty word for a blank at the beginning.
-    for (const text of [value, withoutBlanksAround(value)]) {
-      const split = text.split(splitter)
-      taken.add(split[1] ?? '').add(split.at(-1) ?? '')
-    }
-  words.forEach((word, i) => {
-    if (taken.size <= MAX_WORDS && schemes.has((words[i - 1] ?? '').toLowerCase())) taken.add(word)
-  })
+  // Python's `split` gives no empty word for a blank at the beginning.
+  const texts = new Set([value, withoutBlanksAround(value)])
+  for (const { second, blanks } of splitters)
+    for (const text of texts) taken.add(second.exec(text)?.[1] ?? '').add(lastWord(text, blanks))
+  for (let i = 1; i < words.length && taken.size <= MAX_WORDS; i++)
+    if (isScheme(words[i - 1] ?? '')) taken.add(words[i] ?? '')
   const token = parameterOf(value)
   if (token !== undefined) taken.add(token)
   return taken
+}
+
+function lastWord(text: string, blanks: readonly string[]): string {
+  return text.slice(1 + Math.max(...blanks.map((blank) => text.lastIndexOf(blank))))
+}
+
+function isScheme(word: string): boolean {
+  return word.length <= MAX_SCHEME_LENGTH && schemes.has(word.toLowerCase())
 }
 
 /** Above this the request is rejected in any case. */

@@ -1,4 +1,4 @@
-import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { findTokens, MAX_TOKENS, type SpelledToken } from '../../../http/fields/json-web-tokens.ts'
 import { withSpaces } from '../../../http/fields/trim-blanks.ts'
 import { maxReadings } from '../partition-key.ts'
 import { decodings, lenientUser } from './basic-credentials.ts'
@@ -12,37 +12,43 @@ const SIGNATURE_LENGTHS = [43, 64, 86, 128, 176, 342, 512, 683]
 const MAX_LINES = maxReadings
 
 /**
- * The values that some backend may read of the lines of `Authorization`: one of them, or all, as they are joined for the backend.
- * Undefined if somebody has sent more credentials than can be told: some backend may read any of them.
+ * The usual spellings of all credentials that some backend may read in the lines of `Authorization`, in one of them or in all, as they are
+ * joined for the backend: what `credentialKeys` counts as one client, written out as a client would send it. A list holds only the hash
+ * of that, so each spelling has to be tried, one at a time: together they are a hundred times as long as the value.
+ *
+ * @returns undefined if somebody has sent more credentials than can be told: some backend may read any of them
  */
-export function authorizationValues(lines: readonly string[]): readonly string[] | undefined {
+export function possibleSpellings(lines: readonly string[]): Iterable<string> | undefined {
   const different = [...new Set(lines)]
   if (different.length > MAX_LINES) return undefined
   const values = lines.length > 1 ? [...different, lines.join(', ')] : different
-  const tokens = new Set<string>()
+  const contents = new Set<string>()
   const keys = new Set<string>()
+  const read: ReadValue[] = []
   for (const value of values) {
-    const found = findTokens(value)
-    if (found.length > MAX_TOKENS) return undefined
-    for (const { content } of found) tokens.add(content)
-    for (const key of credentialKeys(value)) keys.add(key)
-    if (tokens.size > MAX_TOKENS || keys.size > maxReadings) return undefined
+    const one = { value, tokens: findTokens(value), keys: credentialKeys(value) }
+    if (one.tokens.length > MAX_TOKENS) return undefined
+    for (const { content } of one.tokens) contents.add(content)
+    for (const key of one.keys) keys.add(key)
+    if (contents.size > MAX_TOKENS || keys.size > maxReadings) return undefined
+    read.push(one)
   }
-  return values
+  return Iterator.from(read).flatMap(spellingsOf)
 }
 
-/**
- * The usual spellings of all credentials that some backend may read in `Authorization`: what `credentialKeys` counts as one
- * client, written out as a client would send it. A list holds only the hash of that, so each spelling has to be tried, one at a
- * time: together they are a hundred times as long as the value.
- */
-export function* possibleSpellings(value: string): Generator<string> {
+type ReadValue = {
+  readonly value: string
+  readonly tokens: readonly SpelledToken[]
+  readonly keys: readonly string[]
+}
+
+function* spellingsOf({ value, tokens, keys }: ReadValue): Generator<string> {
   yield canonicalCredentials(value)
-  for (const { content, signature } of findTokens(value))
+  for (const { content, signature } of tokens)
     for (const length of [...SIGNATURE_LENGTHS, signature.length])
       if (length <= signature.length)
         yield* withEachScheme(`${content}.${withoutSpareBits(signature.slice(0, length))}`)
-  for (const key of credentialKeys(value)) {
+  for (const key of keys) {
     const word = key.slice(key.indexOf(' ') + 1)
     if (key.startsWith('Bearer '))
       for (const spelling of spellingsOfWord(word)) yield* withEachScheme(spelling)
