@@ -78,14 +78,13 @@ class ParameterReadings implements Readings {
 
 function readAll(pairs: Pairs, name: string): Readings {
   const found = pairs.find(name)
-  const names = pairs.countNames(name)
-  if (found.length === 0 && names === 0) return absent
+  if (found.length === 0 && pairs.countNames(name) === 0) return absent
   const sent = pairs.exact(name)
   const isCertain =
     sent !== undefined &&
     sent.length > 0 &&
-    sent.length === names &&
     found.length > 0 &&
+    sent.length === pairs.countNames(name) &&
     !hasNul.test(pairs.text) &&
     !sent.some((value) => blankText.test(decodedText(value, false)))
   const [only, ...others] = isCertain ? sent : []

@@ -1,5 +1,5 @@
 import { DecodedValues } from './decoded-values.ts'
-import { nameTest, type NameTest } from './value-names.ts'
+import { countedNameTest, type NameTest } from './value-names.ts'
 
 /**
  * The values that a backend may read of a cookie: of several one takes the first, another the last. Backends differ in
@@ -18,17 +18,20 @@ import { nameTest, type NameTest } from './value-names.ts'
  */
 export function cookieValues(header: string, name: string, maxValues: number, isNumber = false): string[] {
   const values = new DecodedValues(maxValues, { isQuoted: true, isNumber })
-  const matchesName = nameTest(name)
+  const matchesName = countedNameTest(name, () => values.addUnread())
   let escapedNames = 0
-  for (let equals = header.indexOf('='); equals !== -1; equals = header.indexOf('=', equals + 1)) {
+  for (
+    let equals = header.indexOf('=');
+    equals !== -1 && !values.isFull;
+    equals = header.indexOf('=', equals + 1)
+  ) {
     const { start, afterUnusual, isName, isNameAfter } = readName(header, equals, matchesName)
     if (!isName && !isNameAfter) continue
+    values.addPlace()
     const value = skipBlanks(header, equals + 1)
     if (isName) addReadings(values, header, value, latestEndings(header, start))
     if (isNameAfter) addReadings(values, header, value, upTo.unusual)
-    if (isEscaped(header, afterUnusual - 1) && ++escapedNames > maxEscapedNames)
-      values.addAsSent(String(equals))
-    if (values.isFull) break
+    if (isEscaped(header, afterUnusual - 1) && ++escapedNames > maxEscapedNames) values.addUnread()
   }
   return values.toArray()
 }
@@ -142,10 +145,11 @@ function isEscaped(header: string, at: number): boolean {
 function addReadings(values: DecodedValues, header: string, start: number, latest: readonly Ending[]): void {
   const isQuoted = header.charCodeAt(start) === quote
   const met = new Set<Ending>()
+  let isComplete = false
   let goesOn = !isQuoted
   let escaped = -1
   let at = isQuoted ? start + 1 : start
-  for (; at < header.length && !latest.every((one) => met.has(one)) && !met.has('semicolon'); at++) {
+  for (; at < header.length && !isComplete; at++) {
     const code = header.charCodeAt(at)
     if (code === backslash) {
       escaped = at + 1
@@ -162,6 +166,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     }
     if (met.has(ending)) continue
     met.add(ending)
+    isComplete = ending === 'semicolon' || latest.every((one) => met.has(one))
     const value = header.slice(start, at)
     if (
       latest[0] === ending ||

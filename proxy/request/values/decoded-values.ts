@@ -18,12 +18,17 @@ export function valuesOf(sent: string, { isQuoted, isNumber }: ValueReading): re
 /** Spellings that are decoded for each value that may be found. No request but an attack has so many. */
 const maxSpellings = 8
 
+/** Places of the name: to read a value takes a microsecond, and a header has room for thousands. No client sends so many. */
+const maxPlaces = 64
+
 /** Collects the values that a backend may read, each once, from how they were sent. */
 export class DecodedValues {
   readonly #sent = new Set<string>()
   readonly #values = new Set<string>()
   readonly #maxValues: number
   readonly #reading: ValueReading
+  #places = 0
+  #unread = 0
 
   /** @param maxValues values to look for */
   constructor(maxValues: number, reading: ValueReading) {
@@ -55,9 +60,14 @@ export class DecodedValues {
     if (json !== undefined) this.#addSpelling(json)
   }
 
-  /** Adds a value that has no other spelling. */
-  addAsSent(value: string): void {
-    this.#values.add(value)
+  /** Counts a place of the name. If there are too many, each further one is taken for another value. */
+  addPlace(): void {
+    if (++this.#places > maxPlaces) this.addUnread()
+  }
+
+  /** Adds a value that is not read, and taken for another one than all others. */
+  addUnread(): void {
+    this.#values.add(`unread ${++this.#unread}`)
   }
 
   toArray(): string[] {

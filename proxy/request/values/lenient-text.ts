@@ -1,7 +1,8 @@
-import { unescapedBytes } from './unescaped.ts'
+import { unescapedText } from './unescaped.ts'
 
 const blank = /[\s\x85\u180e\u200b]/
 const plain = /^[a-z0-9_.~-]*$/
+const beyondAscii = /[^\0-\x7f]/
 const escapedOrBeyondAscii = /[%+"\\\0\x80-\xff]/
 
 /**
@@ -18,16 +19,18 @@ const escapedOrBeyondAscii = /[%+"\\\0\x80-\xff]/
  */
 export function decodedText(sent: string, isQuoted: boolean): string {
   if (plain.test(sent)) return sent
+  const text = escapedOrBeyondAscii.test(sent) ? unescapedText(sent, isQuoted) : sent
+  const lower = withoutBlanksAround(beyondAscii.test(text) ? folded(text) : text.toLowerCase())
+  const nul = lower.indexOf('\0')
+  return nul === -1 ? lower : withoutBlanksAround(lower.slice(0, nul))
+}
+
+function folded(text: string): string {
   // Bytes that are no UTF-8 are one character to some backends, and several to others.
-  const text = escapedOrBeyondAscii.test(sent)
-    ? unescapedBytes(sent, isQuoted)
-        .toString()
-        .replace(/\uFFFD{2,}/g, '\uFFFD')
-    : sent
+  const single = text.includes('\uFFFD\uFFFD') ? text.replace(/\uFFFD{2,}/g, '\uFFFD') : text
   // Upper case first, as for paths: it turns `ſ` and `ı` into the letters that they are taken for.
-  const lower = text.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
-  const [shown = ''] = withoutBlanksAround(lower).split('\0', 1)
-  return withoutBlanksAround(shown)
+  const lower = single.toUpperCase().toLowerCase()
+  return lower.includes('\u0307') ? lower.replaceAll('i\u0307', 'i') : lower
 }
 
 /**
@@ -37,11 +40,11 @@ export function decodedText(sent: string, isQuoted: boolean): string {
 function withoutBlanksAround(text: string): string {
   let start = 0
   let end = text.length
-  while (start < end && isBlank(text.charAt(start))) start++
-  while (end > start && isBlank(text.charAt(end - 1))) end--
+  while (start < end && isBlank(text.charCodeAt(start))) start++
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--
   return text.slice(start, end)
 }
 
-function isBlank(character: string): boolean {
-  return character <= ' ' || blank.test(character)
+function isBlank(code: number): boolean {
+  return code <= 0x20 || (code >= 0x80 && blank.test(String.fromCharCode(code)))
 }

@@ -1,5 +1,5 @@
 import { DecodedValues } from './decoded-values.ts'
-import { nameTest, type NameTest } from './value-names.ts'
+import { countedNameTest, type NameTest } from './value-names.ts'
 
 /**
  * The values that a backend may read of a query parameter: of several one takes the first, another the last, and another
@@ -14,7 +14,7 @@ import { nameTest, type NameTest } from './value-names.ts'
  */
 export function queryValues(target: string, name: string, maxValues: number, isNumber = false): string[] {
   const values = new DecodedValues(maxValues, { isQuoted: false, isNumber })
-  const matchesName = nameTest(name)
+  const matchesName = countedNameTest(name, () => values.addUnread())
   for (const query of queriesOf(target)) {
     for (const separator of query.includes(';') ? ['&', /[&;]/] : ['&']) {
       for (const pair of query.split(separator)) {
@@ -32,11 +32,16 @@ function addPair(values: DecodedValues, pair: string, matchesName: NameTest): vo
   while (pair[start] === '=') start += 1
   const equals = pair.indexOf('=', start)
   if (equals === -1) return
-  if (matchesName(pair.slice(start, equals))) values.add(pair.slice(equals + 1))
+  if (matchesName(pair.slice(start, equals))) addValue(values, pair.slice(equals + 1))
   // To qs the name of `user[a=b]=1` ends after the bracket.
   const bracket = pair.search(/(?:\]|%5D)=/i)
   const after = pair.indexOf('=', bracket)
-  if (bracket > equals && matchesName(pair.slice(start, bracket))) values.add(pair.slice(after + 1))
+  if (bracket > equals && matchesName(pair.slice(start, bracket))) addValue(values, pair.slice(after + 1))
+}
+
+function addValue(values: DecodedValues, sent: string): void {
+  values.addPlace()
+  values.add(sent)
 }
 
 /** Begin a query in a path: to a server that decodes it before it looks for one, and to a rewrite rule such as `index.php?url=$1`. */

@@ -17,22 +17,36 @@ const lowerU = 0x75
  * @param isQuoted `"` and `\` are not part of the text
  */
 export function unescapedBytes(sent: string, isQuoted: boolean): Buffer {
-  let bytes = Buffer.from(sent, 'latin1')
+  const bytes = Buffer.from(sent, 'latin1')
+  return bytes.subarray(0, unescape(bytes, bytes.length, isQuoted))
+}
+
+/** The same as a text, whose bytes are read as UTF-8. A header may have thousands of short names, for each of which this is called. */
+export function unescapedText(sent: string, isQuoted: boolean): string {
+  const bytes = sent.length <= scratch.length ? scratch : Buffer.allocUnsafeSlow(sent.length)
+  return bytes.toString('utf8', 0, unescape(bytes, bytes.write(sent, 'latin1'), isQuoted))
+}
+
+const scratch = Buffer.allocUnsafeSlow(2048)
+
+/** @returns the new length */
+function unescape(bytes: Buffer, length: number, isQuoted: boolean): number {
+  let end = length
   for (let round = 0; round < maxRounds; round++) {
     let isChanged = false
     for (const pass of isQuoted ? quotedPasses : passes) {
-      const end = pass(bytes)
-      isChanged ||= end !== unchanged
-      if (end > 0) bytes = bytes.subarray(0, end)
-      else if (end === 0) return bytes.subarray(0, 0)
+      const next = pass(bytes, end)
+      if (next === unchanged) continue
+      isChanged = true
+      end = next
     }
     if (!isChanged) break
   }
-  return bytes
+  return end
 }
 
-/** Rewrites bytes in place, as nothing gets longer; the new end, or `unchanged`. */
-type Pass = (bytes: Buffer) => number
+/** Rewrites the first bytes in place, as nothing gets longer; the new end, or `unchanged`. */
+type Pass = (bytes: Buffer, length: number) => number
 
 const unchanged = -1
 
@@ -40,14 +54,12 @@ const passes: readonly Pass[] = [decodeBytes, decodeUnits]
 const quotedPasses: readonly Pass[] = [...passes, unquote]
 
 /** `%41` */
-function decodeBytes(bytes: Buffer): number {
-  const first = bytes.indexOf(percent)
-  if (first === -1) return unchanged
-  let end = first
+function decodeBytes(bytes: Buffer, length: number): number {
+  let end = 0
   let isChanged = false
-  for (let at = first; at < bytes.length; at++) {
+  for (let at = 0; at < length; at++) {
     const byte = bytes[at] ?? 0
-    const value = byte === percent ? hexAt(bytes, at + 1, 2) : -1
+    const value = byte === percent && at + 2 < length ? hexAt(bytes, at + 1, 2) : -1
     bytes[end++] = value === -1 ? byte : value
     if (value === -1) continue
     isChanged = true
@@ -57,12 +69,12 @@ function decodeBytes(bytes: Buffer): number {
 }
 
 /** `%u0041`, a unit of UTF-16, and `+`. A half of a surrogate pair is not a character. */
-function decodeUnits(bytes: Buffer): number {
+function decodeUnits(bytes: Buffer, length: number): number {
   let end = 0
   let isChanged = false
-  for (let at = 0; at < bytes.length; at++) {
+  for (let at = 0; at < length; at++) {
     const byte = bytes[at] ?? 0
-    const isUnit = byte === percent && ((bytes[at + 1] ?? 0) | 0x20) === lowerU
+    const isUnit = byte === percent && at + 5 < length && ((bytes[at + 1] ?? 0) | 0x20) === lowerU
     const unit = isUnit ? hexAt(bytes, at + 2, 4) : -1
     if (unit !== -1) {
       end = putUtf8(bytes, end, unit === plus ? space : unit)
@@ -77,16 +89,15 @@ function decodeUnits(bytes: Buffer): number {
 }
 
 /** Quotes mean nothing, wherever they are; a character after a backslash is itself, or octal digits give a byte. */
-function unquote(bytes: Buffer): number {
-  let end = 0
-  let isChanged = false
+function unquote(bytes: Buffer, sentLength: number): number {
+  let length = 0
   // First the quotes, then the backslashes: `\"101` is `\101` to one that takes quotes away.
-  for (const byte of bytes) {
-    if (byte === quote) isChanged = true
-    else bytes[end++] = byte
+  for (let at = 0; at < sentLength; at++) {
+    const byte = bytes[at] ?? 0
+    if (byte !== quote) bytes[length++] = byte
   }
-  const length = end
-  end = 0
+  let isChanged = length < sentLength
+  let end = 0
   for (let at = 0; at < length; at++) {
     const byte = bytes[at] ?? 0
     if (byte !== backslash) {
@@ -104,7 +115,6 @@ function unquote(bytes: Buffer): number {
 }
 
 function hexAt(bytes: Buffer, start: number, digits: number): number {
-  if (start + digits > bytes.length) return -1
   let value = 0
   for (let at = start; at < start + digits; at++) {
     const byte = (bytes[at] ?? 0) | 0x20
