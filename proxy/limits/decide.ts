@@ -23,13 +23,13 @@ export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdic
   const client = (asked.clientAddress = addresses.readClientAddress(peer, request.headers[addresses.header]))
 
   const head = asked.readHead()
-  if ('reason' in head) return { outcome: 'rejected', ...head }
+  if ('rejection' in head) return { outcome: 'rejected', ...head }
   asked.head = head
 
   const reply = localReply({ method: head.method, headers: request.headers }, head.target)
   if (reply === 'options' && !asked.isForwardedByAnother) return { outcome: 'answered' }
   if (reply && reply !== 'options')
-    return { outcome: 'rejected', reason: 'other', reply, why: whyRejected(reply) }
+    return { outcome: 'rejected', rejection: 'other', reply, reason: whyRejected(reply) }
 
   const denial = clientLists?.findDenial(client, request)
   if (denial) return { outcome: 'denied', by: denial }

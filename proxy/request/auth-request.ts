@@ -21,8 +21,8 @@ const extAuthzPrefix = '/ext-authz'
 /** Maximum number of headers that the proxy adds to those of the original request. */
 export const ADDED_FIELDS = 16
 
-/** A mistake in the configuration of the proxy that asks. `why` names the header, for the log; the reply does not. */
-type UnusableAuthRequest = { readonly reply: ErrorReply; readonly why: string }
+/** A mistake in the configuration of the proxy that asks. `reason` names the header, for the log; the reply does not. */
+type UnusableAuthRequest = { readonly reply: ErrorReply; readonly reason: string }
 
 type Original = { readonly method: string; readonly target: string; readonly host: string }
 
@@ -50,7 +50,7 @@ export function readAuthRequest(
   options: HeadOptions,
 ): RequestHead | RejectedHead | UnusableAuthRequest {
   const faulty = refuseFraming(request)
-  if (faulty) return reject('framing', faulty.reply, faulty.why)
+  if (faulty) return reject('framing', faulty.reply, faulty.reason)
   const original = readOriginal(form, request, options.upstreamHost)
   if ('reply' in original) return original
   const { method, target: written, host } = original
@@ -114,7 +114,7 @@ function allOf(
 function unusable(header: string): UnusableAuthRequest {
   return {
     reply: errors.authRequestUnreadable,
-    why: `${header} is missing, repeated or invalid`,
+    reason: `${header} is missing, repeated or invalid`,
   }
 }
 

@@ -24,12 +24,13 @@ export type HeadOptions = {
 /** The method, target and host of a request, for matching rules and for the backend. */
 export type RequestHead = { readonly method: string; readonly target: Target; readonly host: string }
 
-/** Why a request is rejected. */
+/** The rejection of a request before any rule applies. */
 export type RejectedHead = {
-  readonly reason: Rejection
+  /** The kind that the metrics count. */
+  readonly rejection: Rejection
   readonly reply: ErrorReply
   /** The reason for the log, without anything of the request. */
-  readonly why: string
+  readonly reason: string
   /** The path as forwarded, as far as it could be told. */
   readonly path: string
 }
@@ -48,7 +49,7 @@ export function readRequestHead(
   const { method, url, rawHeaders } = request
   const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
   const faulty = refuseFraming(request)
-  if (faulty) return reject('framing', faulty.reply, faulty.why)
+  if (faulty) return reject('framing', faulty.reply, faulty.reason)
   if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
   if (url.length > maxTargetBytes)
     return reject(
@@ -72,8 +73,12 @@ export function readRequestHead(
   return reject('framing', errors.badRequest, 'the WebSocket handshake is malformed', target.path)
 }
 
-export function reject(reason: Rejection, reply: ErrorReply, why: string, path = ''): RejectedHead {
-  return { reason, reply, why, path }
+/**
+ * @param reason for the log, without anything of the request
+ * @param path as forwarded, as far as it could be told
+ */
+export function reject(rejection: Rejection, reply: ErrorReply, reason: string, path = ''): RejectedHead {
+  return { rejection, reply, reason, path }
 }
 
 /** Counts header fields without HTTP/2's pseudo-fields; cookies that HTTP/2 carries in pieces are one field (RFC 9113 section 8.2.3). */
@@ -175,7 +180,7 @@ export function whyRejected(reply: ErrorReply): string {
 const maxForwardsSyntax = /^[0-9]{1,9}$/
 
 /** An error in a request's framing: the reply to give, and the reason for the log. */
-type FaultyFraming = { readonly reply: ErrorReply; readonly why: string }
+type FaultyFraming = { readonly reply: ErrorReply; readonly reason: string }
 
 /**
  * Rejects a request whose body cannot be delimited safely: returns the reply to send, after which the connection has to
@@ -192,21 +197,24 @@ export function refuseFraming(request: ClientRequest): FaultyFraming | undefined
   if (request.httpVersionMajor > 1) return undefined
   const { httpVersion, headers } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    return { reply: errors.versionNotSupported, why: 'the version is neither HTTP/1.0 nor HTTP/1.1' }
+    return { reply: errors.versionNotSupported, reason: 'the version is neither HTTP/1.0 nor HTTP/1.1' }
   const coding = headers['transfer-encoding']?.toLowerCase()
   if (coding === undefined) {
     const length = headers['content-length']
     return length !== undefined && Number(length) > Number.MAX_SAFE_INTEGER
-      ? { reply: errors.bodyTooLarge, why: 'the Content-Length is too large' }
+      ? { reply: errors.bodyTooLarge, reason: 'the Content-Length is too large' }
       : undefined
   }
   if (httpVersion === '1.0')
-    return { reply: errors.badRequest, why: 'Transfer-Encoding in an HTTP/1.0 request' }
+    return { reply: errors.badRequest, reason: 'Transfer-Encoding in an HTTP/1.0 request' }
   if (!endsInChunked.test(coding))
-    return { reply: errors.badRequest, why: 'the Transfer-Encoding does not end in chunked' }
+    return { reply: errors.badRequest, reason: 'the Transfer-Encoding does not end in chunked' }
   return coding === 'chunked'
     ? undefined
-    : { reply: errors.codingNotImplemented, why: 'unsupported Transfer-Encoding (only chunked is supported)' }
+    : {
+        reply: errors.codingNotImplemented,
+        reason: 'unsupported Transfer-Encoding (only chunked is supported)',
+      }
 }
 
 const endsInChunked = /(?:^|,[\t ]*)chunked$/

@@ -11,9 +11,10 @@ const nothing = Buffer.alloc(0)
 const none: readonly string[] = []
 
 const ambiguous = {
-  reason: 'other',
+  rejection: 'other',
   reply: errors.badRequest,
-  why: 'a header that rules read is repeated, or there is another that backends may take for it (X_Api_Key for X-Api-Key)',
+  reason:
+    'a header that rules read is repeated, or there is another that backends may take for it (X_Api_Key for X-Api-Key)',
 } as const
 
 /**
@@ -43,15 +44,15 @@ export class AuthRequest {
     if (!this.#peer.trusted)
       return this.#unusable({
         reply: errors.forbidden,
-        why: 'the peer that asks is not in TRUSTED_PROXIES',
+        reason: 'the peer that asks is not in TRUSTED_PROXIES',
       })
     if (!this.#form)
       return this.#unusable({
         reply: errors.notFound,
-        why: 'the path is not /forward-auth, /auth-request or /ext-authz/…',
+        reason: 'the path is not /forward-auth, /auth-request or /ext-authz/…',
       })
     const read = readAuthRequest(this.#form, this.#request, this.#options)
-    if ('reply' in read) return 'reason' in read ? read : this.#unusable(read)
+    if ('reply' in read) return 'rejection' in read ? read : this.#unusable(read)
     // Otherwise all requests would count for the proxy.
     if (client === this.#peer.client) return this.#unusable(this.#noClient)
     return this.#isAmbiguous ? { ...ambiguous, path: read.target.path } : read
@@ -74,14 +75,14 @@ export class AuthRequest {
     return false
   }
 
-  get #noClient(): Pick<RejectedHead, 'reply' | 'why'> {
-    const why = `${this.#options.addresses.header} names no client`
-    return { reply: errors.authRequestUnreadable, why }
+  get #noClient(): Pick<RejectedHead, 'reply' | 'reason'> {
+    const reason = `${this.#options.addresses.header} names no client`
+    return { reply: errors.authRequestUnreadable, reason }
   }
 
-  #unusable({ reply, why }: Pick<RejectedHead, 'reply' | 'why'>): RejectedHead {
-    this.#options.onUnusableAuthRequest(this.#peer.address, why)
-    return { reason: 'other', reply, why, path: '' }
+  #unusable({ reply, reason }: Pick<RejectedHead, 'reply' | 'reason'>): RejectedHead {
+    this.#options.onUnusableAuthRequest(this.#peer.address, reason)
+    return { rejection: 'other', reply, reason, path: '' }
   }
 
   allow(limitHeaders: readonly string[]): void {

@@ -118,10 +118,10 @@ export class ExchangeReport {
     this.#options.onRefused?.({ ...this.#named, status, policy: refusedBy?.name })
   }
 
-  rejected(reason: Rejection, { status }: ErrorReply, why: string): void {
-    this.#rejected = why
-    this.#options.telemetry.requestRejected(reason)
-    this.#options.onRejected(this.requestId, status, why)
+  rejected(rejection: Rejection, { status }: ErrorReply, reason: string): void {
+    this.#rejected = reason
+    this.#options.telemetry.requestRejected(rejection)
+    this.#options.onRejected(this.requestId, status, reason)
   }
 
   /** @param nowMs monotonic */

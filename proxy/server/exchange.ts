@@ -142,7 +142,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     if (this.#auth) return this.#auth.readHead(this.clientAddress)
     const head = readRequestHead(this.request, this.options, this.onUpgrade !== undefined)
     const { addresses, onUntrustedProxy } = this.options
-    if (!this.peer.trusted && !('reason' in head) && this.request.headers[addresses.header] !== undefined)
+    if (!this.peer.trusted && !('rejection' in head) && this.request.headers[addresses.header] !== undefined)
       onUntrustedProxy(this.peer.address)
     return head
   }
@@ -222,11 +222,11 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     return (this.#forwarded ??= new ForwardedRequest(this))
   }
 
-  #rejectRequest({ reason, reply, why, path }: Verdict & { outcome: 'rejected' }): void {
+  #rejectRequest({ rejection, reply, reason, path }: Verdict & { outcome: 'rejected' }): void {
     if (path !== undefined) this.report.rejectedPath = path
     // The end of the body, where the next request would begin, is unknown.
-    if (reason === 'framing') this.response.closeAfterResponse()
-    this.reject(reason, reply, why)
+    if (rejection === 'framing') this.response.closeAfterResponse()
+    this.reject(rejection, reply, reason)
   }
 
   #answerOptions(): void {
@@ -256,8 +256,8 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.#dropBody()
   }
 
-  reject(reason: Rejection, reply: ErrorReply, why: string): void {
-    this.report.rejected(reason, reply, why)
+  reject(rejection: Rejection, reply: ErrorReply, reason: string): void {
+    this.report.rejected(rejection, reply, reason)
     const limits = this.#forwarded?.limitHeaders ?? this.limitHeaders
     sendError(this.request, this.response, reply, [...fieldsOf(reply), ...limits])
     this.#dropBody()
@@ -305,8 +305,8 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     if (this.response.headersSent) return this.response.abort()
     this.#forwarded?.abandon('the client sends its body too slowly')
     this.response.closeAfterResponse()
-    const why = 'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)'
-    this.reject('timeout', errors.requestTimeout, why)
+    const reason = 'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)'
+    this.reject('timeout', errors.requestTimeout, reason)
   }
 
   get forwarding(): ForwardProgress | undefined {

@@ -58,7 +58,7 @@ type ForwardedExchange = {
   readonly limitHeaders: readonly string[]
   readonly isFinished: boolean
   guard(step: () => void): void
-  reject(reason: Rejection, reply: ErrorReply, why: string): void
+  reject(rejection: Rejection, reply: ErrorReply, reason: string): void
   finish(status: number): void
 }
 
@@ -222,9 +222,9 @@ export class ForwardedRequest {
     })
   }
 
-  #reject(reason: Rejection, reply: ErrorReply, why: string): void {
+  #reject(rejection: Rejection, reply: ErrorReply, reason: string): void {
     this.#settlement?.cancel()
-    this.#exchange.reject(reason, reply, why)
+    this.#exchange.reject(rejection, reply, reason)
   }
 
   get #isAnswered(): boolean {

@@ -58,9 +58,9 @@ export type HandlerOptions = HeadOptions &
      */
     readonly onUntrustedProxy: (peerAddress: string) => void
     /** Called for each malformed or oversized request, which is answered before any rule applies; for the log. */
-    readonly onRejected: (requestId: string, status: number, why: string) => void
+    readonly onRejected: (requestId: string, status: number, reason: string) => void
     /** Called for each auth request that cannot be decided about because of a mistake in the sending proxy's configuration. */
-    readonly onUnusableAuthRequest: (peerAddress: string, why: string) => void
+    readonly onUnusableAuthRequest: (peerAddress: string, reason: string) => void
     /** Called for each response that does not state the cost of its request; for the log. */
     readonly onCostUnread: (policy: Policy, reason: UnreadCost, requestId: string) => void
     readonly onKeyUnread: (policy: Policy, reason: UnreadKey, requestId: string) => void

@@ -28,7 +28,7 @@ type Http2Deps = {
 const headersTooLarge: Fault = {
   reply: errors.fieldsTooLarge,
   rejection: 'headers-too-large',
-  why: 'the head or the trailers are too large (MAX_HEADER_SIZE)',
+  reason: 'the head or the trailers are too large (MAX_HEADER_SIZE)',
 }
 
 /** Passes HTTP/2 requests to the handler. */

@@ -10,7 +10,7 @@ const LINGER_MS = 2_000
 export const plainHttp: Fault = {
   reply: errors.plainHttp,
   rejection: 'framing',
-  why: 'plain HTTP on the HTTPS port (TLS_CERT_FILE)',
+  reason: 'plain HTTP on the HTTPS port (TLS_CERT_FILE)',
 }
 
 /** Whether a TLS handshake failed because the client has sent a request without TLS. */

@@ -16,6 +16,6 @@ export async function explainHead(
   const peer = known.table.addresses.readPeer(ip)
   if (!peer) return undefined
   const parsed = parseRequest(settings, head)
-  if ('status' in parsed) return explainUnparsed(peer, parsed.status, parsed.why)
+  if ('status' in parsed) return explainUnparsed(peer, parsed.status, parsed.reason)
   return explain({ ...known, peer, ...parsed, body: body === undefined ? undefined : Buffer.from(body) })
 }

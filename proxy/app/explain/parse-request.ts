@@ -10,7 +10,7 @@ import { takesUpgrade } from '../../server/http1-handlers.ts'
 /** A request as the steps get it, or why they do not get it. */
 export type ParsedRequest =
   | { readonly request: ClientRequest; readonly upgrades: boolean }
-  | { readonly status: number; readonly why: string }
+  | { readonly status: number; readonly reason: string }
 
 /**
  * Parses the head of a request with the parser for clients, so that repeated headers and refusals are handled the same.
@@ -34,10 +34,10 @@ export function parseRequest(
     parser.execute(Buffer.from(head, 'latin1'), 0)
   } catch (error) {
     if (!(error instanceof RequestSyntaxError)) throw error
-    const { reply, why } = faultOf(error)
-    return { status: reply.status, why }
+    const { reply, reason } = faultOf(error)
+    return { status: reply.status, reason }
   }
-  if (!parsed) return { status: 400, why: 'the head is incomplete' }
-  if (parsed.method === 'CONNECT') return { status: 405, why: 'CONNECT is not supported' }
+  if (!parsed) return { status: 400, reason: 'the head is incomplete' }
+  if (parsed.method === 'CONNECT') return { status: 405, reason: 'CONNECT is not supported' }
   return { request: parsed, upgrades: takesUpgrade(parsed, upgradeProtocols) }
 }

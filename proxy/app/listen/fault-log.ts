@@ -15,20 +15,20 @@ export function createFaultLog(
   { logAddresses }: { readonly logAddresses: boolean },
 ): (found: Fault, peerAddress: string | undefined) => void {
   const pacers = new Map<string, (peer: string | undefined) => void>()
-  const pacerOf = ({ reply: { status }, why }: Fault): ((peer: string | undefined) => void) => {
-    const known = pacers.get(why)
+  const pacerOf = ({ reply: { status }, reason }: Fault): ((peer: string | undefined) => void) => {
+    const known = pacers.get(reason)
     if (known) return known
     const made = paceLines<string | undefined>(paceMs, (requests, peer) =>
       log.info(
-        { requests, status, reason: why, peer: logAddresses ? peer : undefined },
+        { requests, status, reason, peer: logAddresses ? peer : undefined },
         'requests rejected: they could not be read',
       ),
     )
-    pacers.set(why, made)
+    pacers.set(reason, made)
     return made
   }
   return (found, peer) => {
-    log.debug({ status: found.reply.status, reason: found.why }, 'request rejected')
+    log.debug({ status: found.reply.status, reason: found.reason }, 'request rejected')
     pacerOf(found)(peer && textOf(peer))
   }
 }

@@ -77,8 +77,8 @@ export async function explain(asked: Asked): Promise<Explanation> {
   const read = describeRead(asked, about)
   switch (verdict.outcome) {
     case 'rejected': {
-      const rejected = { outcome: 'rejected', status: verdict.reply.status, why: verdict.why } as const
-      return verdict.reason === 'ambiguous-key'
+      const rejected = { outcome: 'rejected', status: verdict.reply.status, why: verdict.reason } as const
+      return verdict.rejection === 'ambiguous-key'
         ? { ...rejected, ...read, rules: [] }
         : { ...rejected, ...nothingRead, client: read.client }
     }

@@ -52,7 +52,7 @@ const noCharges: readonly Charge[] = []
 
 /** The rejection of a request for which `chargesOf` returns undefined. */
 export const ambiguousKey = {
-  reason: 'ambiguous-key',
+  rejection: 'ambiguous-key',
   reply: errors.badRequest,
-  why: 'the key of a rule can be read in more than 8 ways, or the body counts for too many clients',
+  reason: 'the key of a rule can be read in more than 8 ways, or the body counts for too many clients',
 } as const

@@ -77,12 +77,12 @@ test('a query of ASCII beside a charset of which ASCII is a part counts for its 
 })
 
 test.each<[string, Case, object]>([
-  ['a malformed request is rejected', { target: '/%' }, { outcome: 'rejected', reason: 'target' }],
-  ['TRACE is rejected', { method: 'TRACE' }, { outcome: 'rejected', reason: 'other' }],
+  ['a malformed request is rejected', { target: '/%' }, { outcome: 'rejected', rejection: 'target' }],
+  ['TRACE is rejected', { method: 'TRACE' }, { outcome: 'rejected', rejection: 'other' }],
   [
     'a query that Django decodes in another charset',
     { target: '/query?user=%2BAGE-', contentType: 'text/plain; charset=utf-7' },
-    { outcome: 'rejected', reason: 'ambiguous-key' },
+    { outcome: 'rejected', rejection: 'ambiguous-key' },
   ],
   ['OPTIONS * is answered', { method: 'OPTIONS', target: '*' }, { outcome: 'answered' }],
   [

@@ -122,8 +122,8 @@ class LogReplay {
   #act(logged: LoggedRequest, asked: AskedRequest): Outcome {
     const counter = this.#counter
     const verdict = decideAtOnce(asked, { ...this.#current, limiter: this.#countingFor(asked) })
-    if (verdict.outcome === 'rejected' && verdict.reason !== 'ambiguous-key')
-      return counter.reject(verdict.why)
+    if (verdict.outcome === 'rejected' && verdict.rejection !== 'ambiguous-key')
+      return counter.reject(verdict.reason)
     if (this.#isListed(asked)) return counter.exclude()
     switch (verdict.outcome) {
       case 'denied':
@@ -139,7 +139,7 @@ class LogReplay {
         return counter.countBanned(this.#unitsOf(asked.charges), this.#clockMs)
       case 'rejected':
         this.#recordUnknowns(logged, asked)
-        return counter.reject(verdict.why)
+        return counter.reject(verdict.reason)
       case 'allowed':
       case 'refused':
       case 'unavailable':

@@ -91,8 +91,8 @@ export class OutcomeCounter {
     if (outcome !== 'excluded') this.tally.series.add(0, nowMs, outcome === 'refused')
   }
 
-  reject(why: string): Outcome {
-    increment(this.tally.rejected, why)
+  reject(reason: string): Outcome {
+    increment(this.tally.rejected, reason)
     return 'rejected'
   }
 

@@ -2,12 +2,12 @@ import { errors, type ErrorReply } from '../../../../shared/error-replies.ts'
 import type { RequestSyntaxError, SyntaxFault } from '../../http1/parser/syntax-error.ts'
 import type { Rejection } from '../../../telemetry/telemetry.ts'
 
-/** The client's input is not a request, or did not arrive in time: the reply to send and the reason to count. */
+/** The client's input is not a request, or did not arrive in time: the reply to send, and the rejection to count. */
 export type Fault = {
   readonly reply: ErrorReply
   readonly rejection: Rejection
   /** The reason for the log, without anything of the request. */
-  readonly why: string
+  readonly reason: string
 }
 
 const answers: Record<SyntaxFault, Pick<Fault, 'reply' | 'rejection'>> = {
@@ -19,9 +19,9 @@ const answers: Record<SyntaxFault, Pick<Fault, 'reply' | 'rejection'>> = {
 const late: Fault = {
   reply: errors.requestTimeout,
   rejection: 'timeout',
-  why: 'the request did not arrive in time (HEADERS_TIMEOUT)',
+  reason: 'the request did not arrive in time (HEADERS_TIMEOUT)',
 }
 
 export function faultOf(found: RequestSyntaxError | 'late'): Fault {
-  return found === 'late' ? late : { ...answers[found.fault], why: found.message }
+  return found === 'late' ? late : { ...answers[found.fault], reason: found.message }
 }

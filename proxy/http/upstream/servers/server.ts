@@ -37,7 +37,7 @@ export type ServerPlace = {
 export type ServerState = 'available' | 'ejected' | 'unhealthy'
 
 /** Called when a server is taken out of use, or comes back. */
-export type OnServerState = (server: Server, why: string) => void
+export type OnServerState = (server: Server, reason: string) => void
 
 /**
  * One address of one backend: its connections, made when they are first needed, and whether it is in use.
@@ -132,10 +132,10 @@ export class Server {
   }
 
   /** Its probes have failed so often that it is not to be used. */
-  markUnhealthy(why: string): void {
+  markUnhealthy(reason: string): void {
     if (!this.#isHealthy) return
     this.#isHealthy = false
-    this.#onState(this, why)
+    this.#onState(this, reason)
   }
 
   /** Its probes have passed so often that it can be used: what failed before does not matter any more. */
