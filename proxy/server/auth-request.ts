@@ -85,6 +85,7 @@ export class AuthRequest {
     return { rejection: 'other', reply, reason, path: '' }
   }
 
+  /** Tells the proxy that asks to forward the original request: 200. @param limitHeaders name, value, name, value… */
   allow(limitHeaders: readonly string[]): void {
     this.#response.closeIfBodyUnread()
     writeLocalHead(this.#response, 200, ['content-length', '0', ...limitHeaders])

@@ -31,7 +31,7 @@ import { AuthRequest } from './auth-request.ts'
 import { ExchangeReport } from './exchange-report.ts'
 import { ForwardedRequest } from './forwarded-request.ts'
 import type { Handler, HandlerOptions, LiveOptions, OnUpgrade } from './handler-options.ts'
-import type { RoutedUpstream } from './routing.ts'
+import { routingRule } from './routing.ts'
 import { refuse, refuseBanned, refuseUndecided, statesAfter } from '../limits/replies.ts'
 
 const none: readonly never[] = []
@@ -46,9 +46,10 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly response: ClientResponse
   readonly peer: Peer
   readonly report: ExchangeReport
-  readonly onUpgrade: OnUpgrade | undefined
-  /** The auth request; undefined for a request to the backend. */
-  readonly #auth: AuthRequest | undefined
+  /** Opens the tunnel of a WebSocket handshake or another upgrade; undefined for any other request. */
+  onUpgrade: OnUpgrade | undefined
+  /** Reads the original request of an auth request; undefined for a request to the backend. */
+  #auth: AuthRequest | undefined
   /** The forwarded request; undefined before the body is read for the decision, or the request is sent to the backend. */
   #forwarded: ForwardedRequest | undefined
   /** Set while the request is delayed until its turn. */
@@ -64,31 +65,30 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   applying: readonly Policy[] = none
   charges: readonly Charge[] = none
 
-  /**
-   * @param onUpgrade opens the tunnel of a WebSocket handshake or another upgrade; undefined for any other request
-   * @param auth reads the original request of an auth request; undefined for a request to the backend
-   */
-  constructor(
-    options: HandlerOptions,
-    peer: Peer,
-    request: ClientRequest,
-    response: ClientResponse,
-    onUpgrade?: OnUpgrade,
-    auth?: AuthRequest,
-  ) {
+  constructor(options: HandlerOptions, peer: Peer, request: ClientRequest, response: ClientResponse) {
     this.options = options
     this.request = request
     this.response = response
     this.peer = peer
-    this.onUpgrade = onUpgrade
-    this.#auth = auth
     this.report = new ExchangeReport(options, this)
     options.slowClients.add(this)
     addToLocalReplies(response, this)
     response.onClose = () => this.guard(() => this.finish(response.headersSent ? this.status : 0))
   }
 
-  begin(): void {
+  /** Decides about the request, to forward it if it is allowed. @param onUpgrade opens its tunnel, if it asks for one */
+  begin(onUpgrade: OnUpgrade | undefined): void {
+    this.onUpgrade = onUpgrade
+    this.#decide()
+  }
+
+  /** Decides about the original request of an auth request, to tell the proxy that asks. */
+  beginAuth(auth: AuthRequest): void {
+    this.#auth = auth
+    this.#decide()
+  }
+
+  #decide(): void {
     this.report.requestId = givenRequestId(this.request, this.peer) ?? this.options.makeRequestId()
     const verdict = decideRequest(this, this.options)
     if (this.applying.length < this.matched.length) this.report.listed('allow')
@@ -111,7 +111,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
       case 'gone':
         return
       case 'forward':
-        return this.#forward()
+        return this.#forward(none)
       case 'allowed':
         this.#recordDecision(verdict)
         if (verdict.states.some(({ reservation }) => reservation))
@@ -119,7 +119,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         if (this.#isAnswered) return this.#cancelTurn(verdict.turn)
         this.limitHeaders = this.options.limitHeaders(verdict.states)
         if (verdict.turn) return this.#wait(verdict.turn, verdict.states)
-        return this.#forward(this.#routeOverLimit(verdict.states))
+        return this.#forward(verdict.states)
       case 'refused':
         this.#recordDecision(verdict)
         if (verdict.refusedBy.ban) recordRefusal(this.options.banning, this.charges, verdict)
@@ -182,10 +182,12 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.report.decided(decision, this.charges)
   }
 
-  #forward(overLimitRoute?: RoutedUpstream): void {
+  /** @param states of the policies that count the request; none if no rule does */
+  #forward(states: readonly PolicyState[]): void {
+    this.report.routedBy = routingRule(this.options, states)
     if (this.#auth) return this.#auth.allow(this.limitHeaders)
     if (!this.head) throw new Error('the head of the request was not read')
-    this.#forwardedRequest().forward(this.head, overLimitRoute)
+    this.#forwardedRequest().forward(this.head)
   }
 
   /** Waits for the request's turn. Until then it is not forwarded, and the wait does not count against the client in `SlowClients`. */
@@ -198,7 +200,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         this.report.delayEnded()
         if (this.#isAnswered) return this.#forwarded?.cancel()
         this.limitHeaders = this.options.limitHeaders(statesAfter(states, waitedMs))
-        this.#forward(this.#routeOverLimit(states))
+        this.#forward(states)
       }),
     )
   }
@@ -207,15 +209,6 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   #cancelTurn(turn: Turn | undefined): void {
     turn?.leave()
     this.#forwarded?.cancel()
-  }
-
-  /** The route to which the first rule whose limit the request is over sends it; undefined for the usual route. */
-  #routeOverLimit(states: readonly PolicyState[]): RoutedUpstream | undefined {
-    const ofRules = this.options.routes?.ofRules
-    const over = ofRules && states.find(({ policy, exceeded }) => exceeded && ofRules.has(policy.name))
-    if (!over) return undefined
-    this.report.routedBy = over.policy.name
-    return ofRules.get(over.policy.name)
   }
 
   #forwardedRequest(): ForwardedRequest {
@@ -346,8 +339,8 @@ export function createHandler(live: LiveOptions): Handler {
     const { options } = live
     const peer = peerOf(request, options)
     if (!peer) return void connectionOf(request).destroy()
-    const exchange = new Exchange(options, peer, request, response, onUpgrade)
-    exchange.guard(() => exchange.begin())
+    const exchange = new Exchange(options, peer, request, response)
+    exchange.guard(() => exchange.begin(onUpgrade))
   }
 }
 
@@ -357,8 +350,7 @@ export function createAuthHandler(live: LiveOptions): Handler {
     const { options } = live
     const peer = peerOf(request, options)
     if (!peer) return void connectionOf(request).destroy()
-    const auth = new AuthRequest(options, peer, request, response)
-    const exchange = new Exchange(options, peer, request, response, undefined, auth)
-    exchange.guard(() => exchange.begin())
+    const exchange = new Exchange(options, peer, request, response)
+    exchange.guard(() => exchange.beginAuth(new AuthRequest(options, peer, request, response)))
   }
 }

@@ -150,15 +150,11 @@ export class ForwardedRequest {
     return this.#settlement?.responseHeaders
   }
 
-  /**
-   * Sends an allowed request to its backend, or rejects it if there is none for it.
-   *
-   * @param overLimitRoute the route to which a rule sends requests over its limit; undefined for the usual route
-   */
-  forward(head: RequestHead, overLimitRoute?: RoutedUpstream): void {
+  /** Sends an allowed request to its backend, or rejects it if there is none for it. */
+  forward(head: RequestHead): void {
     const { options, request, report } = this.#exchange
     const { requestBuffering } = options
-    const upstream = overLimitRoute ?? findUpstream(options, head)
+    const upstream = findUpstream(options, head, report.routedBy)
     if (!upstream) return this.#reject('route', errors.notFound, 'no route matches the request')
     report.route = upstream.name
     const rewritten = rewriteFor(upstream, request, head)

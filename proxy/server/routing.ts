@@ -2,6 +2,7 @@ import type { ForwarderOptions } from '../http/forward/forward.ts'
 import { MAX_TAGS, privateReference, type ReferenceNames } from '../http/forward/private-references.ts'
 import type { HeaderList } from '../http/message/header-list.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
+import type { PolicyState } from '../limits/limiter.ts'
 import type { StripPrefix } from '../limits/rules/strip-prefix.ts'
 import type { RouteTable } from '../limits/rules/upstream-routes.ts'
 import type { RequestHead } from '../request/request-head.ts'
@@ -48,12 +49,24 @@ export type RewrittenRequest = {
   readonly references: ReferenceNames | undefined
 }
 
-/** The destination of a request; undefined if no route matches it and there is no `upstream`. */
+/** The name of the first rule whose limit the request is over and that sends such requests to a route; undefined if there is none. */
+export function routingRule({ routes }: RoutingOptions, states: readonly PolicyState[]): string | undefined {
+  const ofRules = routes?.ofRules
+  return ofRules && states.find(({ policy, exceeded }) => exceeded && ofRules.has(policy.name))?.policy.name
+}
+
+/**
+ * The destination of a request; undefined if no route matches it and there is no `upstream`.
+ *
+ * @param routedBy the rule that sends the request to a route, as `routingRule` returns it
+ */
 export function findUpstream(
   { routes, defaultUpstream }: RoutingOptions,
   { target, host }: RequestHead,
+  routedBy: string | undefined,
 ): RoutedUpstream | undefined {
   if (!routes) return defaultUpstream
+  if (routedBy !== undefined) return routes.ofRules?.get(routedBy)
   return routes.table.find(target, host) ?? (routes.hasFallback ? defaultUpstream : undefined)
 }
 
