@@ -19,6 +19,7 @@ export type DecisionsListener = {
   listen(options: ListenOptions): Promise<number>
   /** Makes connections end after the next response. */
   closeAfterResponses(): void
+  /** Accepts no more connections, and resolves when the open ones have closed: after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>
 }
 
@@ -33,10 +34,10 @@ type DecisionsDeps = {
 }
 
 /**
- * Further header bytes of an auth request: it has the headers of the original request and those that the proxy adds. It must not fail for
- * headers that the proxy has accepted: nginx accepts 32 KB, and makes 500 of an error.
+ * An auth request may have this many times `MAX_HEADER_SIZE`: it has the headers of the original request and those that the proxy adds. It
+ * must not fail for headers that the proxy has accepted: nginx accepts 32 KB, and makes 500 of an error.
  */
-const MORE_HEADER_BYTES = 4
+const HEADER_SIZE_FACTOR = 4
 
 /** This listener does not serve HTTP/2. */
 const noHttp2 = { close: () => undefined, destroy: () => undefined }
@@ -58,7 +59,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
     logAddresses: settings.logAddresses,
     now,
   })
-  const maxHeaderBytes = settings.maxHeaderBytes * MORE_HEADER_BYTES
+  const maxHeaderBytes = settings.maxHeaderBytes * HEADER_SIZE_FACTOR
   const maxHeaderCount = settings.maxHeaderCount + ADDED_FIELDS
   const http1 = serveClients(server, {
     handler: createAuthHandler(liveFor(deps.live, { connectionLimit })),
