@@ -49,6 +49,16 @@ const connectAtStartMs = 1_000
 
 export const now: () => number = performance.now.bind(performance)
 
+/** What counters need of the process that they are in. */
+export type CountingDeps = {
+  readonly log: Log
+  readonly telemetry: Telemetry
+  /** Called when an operator has reset a client. */
+  readonly forgotten: ThrottledClients['forget']
+  /** Sends events about bans and circuit breakers to webhooks. */
+  readonly notify: Notify | undefined
+}
+
 /**
  * Creates the counters: in Redis, or in this process without Redis.
  *
@@ -56,17 +66,15 @@ export const now: () => number = performance.now.bind(performance)
  */
 export async function composeCounting(
   settings: GatewaySettings,
-  log: Log,
-  telemetry: Telemetry,
-  forgotten: ThrottledClients['forget'],
+  deps: CountingDeps,
   nowMs = now,
-  notify?: Notify,
 ): Promise<Counting> {
+  const { log, telemetry, notify } = deps
   const redis = await composeRedis(settings, log)
   const wallNow = nowMs === now ? Date.now : wallClockOf(nowMs)
   const limiter = createLimiter({
     redis: redis?.client,
-    ...counterOptions(settings, log, notifyOfBreaker(telemetry, notify), forgotten),
+    ...counterOptions(settings, { ...deps, telemetry: notifyOfBreaker(telemetry, notify) }),
     now: nowMs,
     wallNow,
   })
@@ -77,7 +85,7 @@ export async function composeCounting(
     timeoutMs: operatorTimeoutMs(settings.storeTimeoutMs),
   }
   const clientTable = createClientTable(
-    { ...clientTableOptions(settings, log, telemetry, notify), now: nowMs, wallNow },
+    { ...clientTableOptions(settings, deps), now: nowMs, wallNow },
     shared,
   )
   return {
@@ -124,9 +132,7 @@ async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisC
 /** The options that all kinds of client tables have in common. */
 export function clientTableOptions(
   settings: GatewaySettings,
-  log: Log,
-  telemetry: Telemetry,
-  notify: Notify | undefined,
+  { log, telemetry, notify }: Pick<CountingDeps, 'log' | 'telemetry' | 'notify'>,
 ): ClientTableOptions {
   const policies = settings.rateLimitingDisabled ? [] : settings.rules.map(({ policy }) => policy)
   const { logAddresses } = settings
@@ -136,9 +142,7 @@ export function clientTableOptions(
 /** The options that all kinds of limiters have in common. */
 export function counterOptions(
   settings: GatewaySettings,
-  log: Log,
-  telemetry: Telemetry,
-  forgotten: ThrottledClients['forget'],
+  { log, telemetry, forgotten }: Pick<CountingDeps, 'log' | 'telemetry' | 'forgotten'>,
 ): LimiterOptions {
   const { storeTimeoutMs, namespace, storeMaxKeys } = settings
   return { storeTimeoutMs, namespace, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, forgotten }

@@ -84,7 +84,7 @@ async function startAt(settings: GatewaySettings, now: () => number) {
     count(telemetry, forgotten) {
       const limiter = createLimiter({
         redis: undefined,
-        ...counterOptions(settings, log, telemetry, forgotten),
+        ...counterOptions(settings, { log, telemetry, forgotten }),
         now,
       })
       const policies = settings.rules.map(({ policy }) => policy)

@@ -73,7 +73,7 @@ export async function composeServing(
   const forgotten: ThrottledClients['forget'] = (...client) => throttledClients.forget(...client)
   const counters =
     elsewhere.count?.(telemetry, forgotten) ??
-    (await composeCounting(settings, log, telemetry, forgotten, elsewhere.now, elsewhere.notify))
+    (await composeCounting(settings, { log, telemetry, forgotten, notify: elsewhere.notify }, elsewhere.now))
   const { limiter, wallNow, clientTable } = counters
   // Whether a client is over a limit of its own shows with its next request.
   clientTable.entries.onOverride = forgotten

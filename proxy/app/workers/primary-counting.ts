@@ -34,15 +34,15 @@ export class PrimaryCounting {
   #policyByName: ReadonlyMap<string, Policy>
 
   constructor(settings: GatewaySettings, options: PrimaryCountingOptions) {
-    const { log, telemetry, notify } = options
+    const { log, telemetry } = options
     this.#settings = settings
     this.#options = options
     this.#counters =
       settings.redisUrl === undefined
-        ? createEmbeddedLimiter(counterOptions(settings, log, telemetry, sendResetToWorkers))
+        ? createEmbeddedLimiter(counterOptions(settings, { log, telemetry, forgotten: sendResetToWorkers }))
         : undefined
     this.#clientTable = createClientTable(
-      clientTableOptions(settings, log, telemetry, notify),
+      clientTableOptions(settings, options),
       undefined,
       sendEntryToWorkers,
     )

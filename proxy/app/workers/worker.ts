@@ -78,7 +78,10 @@ function countInPrimary(
   log: Log,
 ): (telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting {
   return (telemetry, forgotten) => {
-    const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, log, telemetry, forgotten))
+    const limiter = createWorkerLimiter(
+      portToPrimary,
+      counterOptions(settings, { log, telemetry, forgotten }),
+    )
     return {
       limiter,
       clientTable: createWorkerClientTable(portToPrimary, { now, telemetry, log }),
