@@ -1,7 +1,7 @@
-import type { RequestFieldClassifier } from './header-roles.ts'
-import { classifyResponseField } from './header-roles.ts'
+import { classifyResponseField, type RequestFieldClassifier } from './header-roles.ts'
 import { neverTrailerPrefixes, neverTrailers } from './removed-headers.ts'
 import type { ClientRequest } from '../message/client-request.ts'
+import { illegalInValue } from '../message/token.ts'
 
 /** Whether a field may be a trailer that a proxy passes on. */
 function mayBeTrailer(name: string): boolean {
@@ -27,13 +27,11 @@ function passedOn(fields: readonly string[], classify: RequestFieldClassifier): 
   for (let i = 0; i < fields.length; i += 2) {
     const field = classify(fields[i] ?? '')
     const value = fields[i + 1] ?? ''
-    if (field?.role === 'end-to-end' && mayBeTrailer(field.name) && !illegal.test(value))
+    if (field?.role === 'end-to-end' && mayBeTrailer(field.name) && !illegalInValue.test(value))
       passed.push(field.name, value)
   }
   return passed
 }
-
-const illegal = /[^\t\x20-\x7e\x80-\xff]/
 
 const namesTrailers = /(?:^|,)[\t ]*trailers[\t ]*(?:;|,|$)/i
 

@@ -1,4 +1,5 @@
 import { readFieldName } from '../fields/field-names.ts'
+import { illegalInValue } from '../message/token.ts'
 import { http1Only } from '../fields/removed-headers.ts'
 import { trimBlanks } from '../fields/trim-blanks.ts'
 
@@ -13,7 +14,6 @@ export type RequestFields = {
   readonly contentLength: number | undefined
 }
 
-const illegalInValue = /[^\t\x20-\x7e\x80-\xff]/
 const illegalInPseudoValue = /[^\x21-\x7e\x80-\xff]/
 const scheme = /^https?$/i
 const digits = /^\d{1,16}$/

@@ -2,6 +2,7 @@ import { classifyResponseField } from '../../fields/header-roles.ts'
 import type { UpstreamRequest } from '../exchange.ts'
 import {
   checkFieldValue,
+  lengthDigits,
   ResponseSyntaxError,
   type BodyFraming,
   type ResponseHead,
@@ -9,8 +10,6 @@ import {
 
 /** Bytes that HTTP/2 adds for each field when it measures a header list (RFC 9113 section 6.5.2). */
 const OVERHEAD_BYTES = 32
-
-const lengthDigits = /^[0-9]{1,15}$/
 
 /** The fields of a request as HTTP/2 has them: name, value, name, value… `host` becomes `:authority`. */
 export function requestFields(

@@ -96,7 +96,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return others < this.#options.maxConnections - 1
   }
 
-  onRoom(_session: UpstreamSession, client: string): void {
+  onRoom(client: string): void {
     this.#shares.remove(client)
     if (this.#queue.size > 0) this.#serveQueue()
   }

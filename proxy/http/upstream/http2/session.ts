@@ -45,8 +45,8 @@ export type SessionOwner = {
    * Whether the session may stop accepting requests: another connection can be opened for them, even if the requests in flight last long.
    */
   mayRetire(session: UpstreamSession): boolean
-  /** Called when a stream of the session has closed. */
-  onRoom(session: UpstreamSession, client: string): void
+  /** Called when a stream of the session has closed: `client` has one less, and another request can be sent. */
+  onRoom(client: string): void
   /** Called when the session has closed and its requests have failed. */
   onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void
 }
@@ -145,7 +145,7 @@ export class UpstreamSession implements StreamOwner {
   onClosed(stream: UpstreamStream): void {
     if (!this.#streams.delete(stream)) return
     this.#idleSinceMs = this.#options.now()
-    this.#owner.onRoom(this, stream.client)
+    this.#owner.onRoom(stream.client)
   }
 
   /** Takes no further request, and closes when those that it has are finished. */

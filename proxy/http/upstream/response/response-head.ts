@@ -1,5 +1,6 @@
 import { logsInConnection } from '../../fields/connection-login.ts'
 import { readFieldName } from '../../fields/field-names.ts'
+import { illegalInValue } from '../../message/token.ts'
 import { classifyResponseField, connectionOptions, type FieldClass } from '../../fields/header-roles.ts'
 import { trimBlanks } from '../../fields/trim-blanks.ts'
 import { ownCopy } from '../../message/detach-buffer.ts'
@@ -35,9 +36,8 @@ const chunkedBody: BodyFraming = { kind: 'chunked' }
 const bodyUntilClose: BodyFraming = { kind: 'until-close' }
 
 const statusLine = /^HTTP\/1\.([01]) ([1-9][0-9][0-9])(?: [\t\x20-\x7e\x80-\xff]*)?$/
-// A CR or LF is found here when it is not part of the CRLF that ended the line (RFC 9112 section 2.2).
-const illegalInValue = /[^\t\x20-\x7e\x80-\xff]/
-const lengthDigits = /^[0-9]{1,15}$/
+/** A `Content-Length` that a number holds exactly. */
+export const lengthDigits = /^[0-9]{1,15}$/
 const keepAliveTimeout = /(?:^|[,;\s])timeout=([0-9]{1,6})(?:$|[,;\s])/i
 
 /** A line with its CRLF, and the field in it. */
@@ -180,7 +180,7 @@ export function parseTrailer(line: string): readonly [name: string, value: strin
   return [field.name, trimmedValue(line, colon + 1, line.length)]
 }
 
-/** @throws {ResponseSyntaxError} for a character that no value may have */
+/** @throws {ResponseSyntaxError} for a character that no value may have: a CR or LF that did not end the line (RFC 9112 section 2.2) too */
 export function checkFieldValue(value: string): void {
   if (illegalInValue.test(value)) throw new ResponseSyntaxError('invalid character in a header value')
 }

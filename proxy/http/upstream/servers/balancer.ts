@@ -6,10 +6,13 @@ import type { Server } from './server.ts'
  * @param mayUse not all servers may be used at all times
  * @returns undefined if none may be used
  */
-export type Pick = (servers: readonly Server[], mayUse: (server: Server) => boolean) => Server | undefined
+export type PickServer = (
+  servers: readonly Server[],
+  mayUse: (server: Server) => boolean,
+) => Server | undefined
 
 /** Picks each server in turn. */
-export function createRoundRobin(): Pick {
+export function createRoundRobin(): PickServer {
   let turn = 0
   return (servers, mayUse) => {
     for (let step = 0; step < servers.length; step++) {
@@ -26,7 +29,7 @@ export function createRoundRobin(): Pick {
  *
  * @param random at least 0 and less than 1
  */
-export function createLeastConnections(random: () => number): Pick {
+export function createLeastConnections(random: () => number): PickServer {
   const nextInTurn = createRoundRobin()
   return (servers, mayUse) => {
     const first = nextInTurn(servers, mayUse)

@@ -1,6 +1,6 @@
 import type { UpstreamExchange, UpstreamSender } from '../exchange.ts'
 import type { UpstreamFailure } from '../failure.ts'
-import type { Pick } from './balancer.ts'
+import type { PickServer } from './balancer.ts'
 import { MovingExchange, type FailoverTarget } from './moving-exchange.ts'
 import type { Server } from './server.ts'
 
@@ -12,11 +12,11 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
   #only: Server | undefined
   /** Servers that take no further requests, and finish those that they have. */
   #retired: readonly Server[] = []
-  readonly #pick: Pick
+  readonly #pick: PickServer
   readonly #now: () => number
 
   /** @param servers never empty */
-  constructor(servers: readonly Server[], pick: Pick, now: () => number) {
+  constructor(servers: readonly Server[], pick: PickServer, now: () => number) {
     this.#servers = servers
     this.#only = servers.length === 1 ? servers[0] : undefined
     this.#pick = pick

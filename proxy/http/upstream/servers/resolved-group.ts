@@ -1,6 +1,6 @@
 import type { ServerPool, UpstreamExchange, UpstreamSender } from '../exchange.ts'
 import { hostNameOf, type LookUp } from './addresses.ts'
-import type { Pick } from './balancer.ts'
+import type { PickServer } from './balancer.ts'
 import { ServerGroup } from './group.ts'
 import { Prober, type ProberOptions } from './prober.ts'
 import { Server, type OnServerState, type ServerPlace } from './server.ts'
@@ -8,7 +8,7 @@ import { Server, type OnServerState, type ServerPlace } from './server.ts'
 export type ResolvedGroupOptions = {
   /** The URLs of the servers, at least one. */
   readonly urls: readonly URL[]
-  readonly pick: Pick
+  readonly pick: PickServer
   readonly lookUp: LookUp
   readonly open: (place: ServerPlace) => ServerPool
   /** How servers are probed; undefined if they are not. */
