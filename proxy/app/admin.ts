@@ -42,6 +42,7 @@ type Operated = Pick<AdminDeps, 'readHealth' | 'readMetrics'> & {
 
 const adminSettings = { host: 'ADMIN_HOST', port: 'ADMIN_PORT' }
 
+/** Composes the listener of `ADMIN_PORT`: the page, the API and the metrics. It does not listen yet. */
 export function composeAdmin(settings: GatewaySettings, log: Log, state: Operated): Admin {
   const { adminHost: host, adminPort: port, adminToken: token } = settings
   let active = composeRoutes(settings, state)

@@ -55,6 +55,7 @@ export const redisUrl: Kind<string> = {
   show: showRedisUrl,
 }
 
+/** Whether a Redis URL has a password, or one for its sentinels; false for a text that is not such a URL. */
 export function hasPassword(redisUrl: string): boolean {
   const address = addressOf(redisUrl)
   return address?.password !== undefined || address?.options.sentinelPassword !== undefined

@@ -63,6 +63,7 @@ export function compileTable(
   return doAtOnce(compileTableInSteps(settings, addresses, files, geo))
 }
 
+/** The same in steps, so that requests are served while a large table is compiled. */
 export function* compileTableInSteps(
   settings: TableSettings,
   addresses: AddressReader,

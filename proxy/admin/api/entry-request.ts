@@ -24,6 +24,7 @@ export function policyOf(
   return name === undefined ? undefined : (policies.find((each) => each.name === name) ?? errors.noSuchPolicy)
 }
 
+/** Tells the error that these functions return from what they return otherwise. */
 export function isError(value: unknown): value is ErrorReply {
   return typeof value === 'object' && value !== null && 'reason' in value && 'body' in value
 }

@@ -20,15 +20,15 @@ export type LiveEventsOptions = {
   readonly log: Log
 }
 
-export function createLiveEvents(options: LiveEventsOptions): LiveEvents {
-  return new EventBroadcast(options)
-}
-
 /**
  * Server-sent events (HTML, section 9.2): first one `history` event for each listener, then twice a second one `status` event
  * with everything, so a listener that missed some, or reconnects, does not need them. Ids continue from `Last-Event-ID`, even after a
  * restart of the gateway. While there is no listener, nothing is read.
  */
+export function createLiveEvents(options: LiveEventsOptions): LiveEvents {
+  return new EventBroadcast(options)
+}
+
 class EventBroadcast implements LiveEvents {
   readonly #options: LiveEventsOptions
   readonly #listeners = new Set<ServerResponse>()

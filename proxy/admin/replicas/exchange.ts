@@ -30,10 +30,6 @@ export type ExchangeOptions = SharedBy & {
   readonly log: Log
 }
 
-export function createReplicaExchange(options: ExchangeOptions): ReplicaExchange {
-  return new RedisExchange(options)
-}
-
 /**
  * Reports of all processes on one Redis. Each looks four times a second whether somebody asks, and writes its own only then:
  * requests cost nothing more, and nobody is connected to anybody. Keys, all in one slot of a cluster, which end by themselves:
@@ -42,6 +38,10 @@ export function createReplicaExchange(options: ExchangeOptions): ReplicaExchange
  * - `<prefix>:{replicas}`: a hash of reports: when each was written, by the clock of Redis, and its JSON
  * - `<prefix>:{replicas}:ends`: a sorted set of the processes by when their reports end
  */
+export function createReplicaExchange(options: ExchangeOptions): ReplicaExchange {
+  return new RedisExchange(options)
+}
+
 class RedisExchange implements ReplicaExchange {
   readonly #options: ExchangeOptions
   readonly #reportsKey: string

@@ -48,10 +48,12 @@ export function createClientServer(
   return { server, certificate }
 }
 
+/** A server without TLS and without handlers. */
 export function createPlainServer(): Server {
   return createServer(ofConnections)
 }
 
+/** The bounds of an HTTP/1 connection, by the settings. */
 export function http1Limits({
   maxHeaderBytes,
   maxHeaderCount,
@@ -68,6 +70,7 @@ export function http1Limits({
   }
 }
 
+/** The bounds of an HTTP/2 connection, by the settings. */
 export function http2Limits(settings: GatewaySettings): Http2Limits {
   return {
     maxHeaderBytes: settings.maxHeaderBytes,

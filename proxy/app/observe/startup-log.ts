@@ -23,6 +23,7 @@ export type ListeningLine = Listening & {
   readonly namespace?: string
 }
 
+/** The fields of the log line at the end of a start. Of Redis it names the servers, without the login. */
 export function describeStart(
   settings: GatewaySettings,
   { port, adminPort, decisionsPort }: Listening,

@@ -56,6 +56,7 @@ export function notifyOfBreaker(telemetry: Telemetry, notify: Notify | undefined
   }
 }
 
+/** Makes the function that sends an event for each ban; undefined without webhooks. */
 export function notifyOfBans(notify: Notify | undefined): OnBan | undefined {
   return (
     notify &&

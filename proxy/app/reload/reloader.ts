@@ -60,6 +60,7 @@ export type ReloaderOptions = {
   readonly log: Log
 }
 
+/** Makes the reloader of a gateway, in the process that reads its settings. */
 export function createReloader(options: ReloaderOptions): Reloader {
   return new TableReloader(options)
 }

@@ -21,6 +21,7 @@ type ListPiece = { readonly list: LongList | 'refusals'; readonly entries: reado
 
 const ENTRIES_IN_PIECE = 50
 
+/** Writes settings as `readPieces` reads them: one step for each piece. */
 export function* writePieces(settings: GatewaySettings): Steps<SettingsPieces> {
   const { rules, allowList, denyList, routes, upstreamUrl, refusals, ...others } = settings
   const first: FirstPiece = {

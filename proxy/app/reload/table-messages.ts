@@ -25,10 +25,12 @@ export type ToWorker =
     }
   | { readonly table: 'commit' | 'abort'; readonly id: number }
 
+/** Whether a message that the primary process received is about tables; other parts use the same channel. */
 export function isFromWorker(message: unknown): message is FromWorker {
   return typeof message === 'object' && message !== null && 'table' in message
 }
 
+/** The same for a message that a worker received. */
 export function isToWorker(message: unknown): message is ToWorker {
   return typeof message === 'object' && message !== null && 'table' in message
 }

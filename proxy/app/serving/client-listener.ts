@@ -44,6 +44,11 @@ export type ListenerOptions = Omit<
 /** How long a start waits for the addresses of trusted proxies, so that their first requests are believed. */
 const LOOKUP_AT_START_MS = 2_000
 
+/**
+ * Composes the listener of clients and, with `DECISIONS_PORT`, that of auth requests. Neither listens yet.
+ *
+ * @throws the error of the file system for a certificate that cannot be read
+ */
 export function composeClientListener(settings: GatewaySettings, options: ListenerOptions): ClientListener {
   const { names, warnsOfCertificate, telemetry, log } = options
   const upstreams = composeUpstreams(settings, telemetry, { names, log, now })

@@ -7,6 +7,7 @@ export function fileOfList({ data, entries, readAtMs }: KeptList): KeptFile {
   return { columns: columnsOf(data).map((column) => Buffer.from(column)), about: { entries, readAtMs } }
 }
 
+/** A list of addresses as the primary process has sent it: `fileOfList` in reverse. */
 export function listOfFile({ columns, about }: KeptFile): KeptList {
   const data = dataOfColumns(columns.map((column) => [column]))
   return { data, entries: about?.['entries'] ?? 0, readAtMs: about?.['readAtMs'] ?? 0 }

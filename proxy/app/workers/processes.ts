@@ -121,6 +121,7 @@ export const portToPrimary: LimiterPort = {
   listen: (receive) => process.on('message', receive),
 }
 
+/** The channel of the primary process to a worker. To send may throw if the worker has gone. */
 export function portTo(worker: Worker): LimiterPort {
   return {
     send: (message) => worker.send(message),

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { createLog } from '../../../shared/log.ts'
-import type { Log } from '../../../shared/log.ts'
+import { createLog, type Log } from '../../../shared/log.ts'
 import { readGeo } from '../../app/addresses/live-geo.ts'
 import { explainHead } from '../../app/explain/explain-head.ts'
 import { composeNames, lookUpEverywhere } from '../../app/upstreams/names.ts'

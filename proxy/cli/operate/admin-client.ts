@@ -141,6 +141,7 @@ export function refusalOf(reply: AdminReply): CommandError {
   return new CommandError(`the gateway answers ${reply.status}, ${message}${hint}`, code)
 }
 
+/** Whether a parsed JSON value is an object, and neither an array nor null. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -25,6 +25,7 @@ export type OverrideOptions = AdminOptions & {
 }
 export type ListOptions = AdminOptions & { readonly limit?: string }
 
+/** Bans a client, and prints what the gateway has banned. @returns the exit status */
 export async function ban(client: readonly string[], options: BanOptions): Promise<number> {
   const { rule, reason } = options
   const body = await askSuccessfully(options, '/api/clients/ban', {
@@ -77,6 +78,7 @@ export async function override(client: readonly string[], options: OverrideOptio
   return exit.yes
 }
 
+/** Prints the bans, the ones that end last first. @returns the exit status */
 export async function listBans(options: ListOptions): Promise<number> {
   const body = await askSuccessfully(options, `/api/bans?${queryOf(options)}`)
   const bans = recordsIn(body, 'bans')
@@ -97,6 +99,7 @@ export async function listBans(options: ListOptions): Promise<number> {
   return exit.yes
 }
 
+/** Prints the limits that were set for clients, the ones that end last first. @returns the exit status */
 export async function listOverrides(options: ListOptions): Promise<number> {
   const body = await askSuccessfully(options, `/api/overrides?${queryOf(options)}`)
   const overrides = recordsIn(body, 'overrides')

@@ -40,6 +40,7 @@ export async function plan(args: readonly string[], options: PlanOptions): Promi
   return clients.some(({ plan }) => typeof plan === 'string') ? exit.yes : exit.no
 }
 
+/** Prints clients with a plan, and whether there are more. @returns the exit status */
 export async function listPlans(options: PlansOptions): Promise<number> {
   const { limit } = options
   const query = new URLSearchParams(limit === undefined ? {} : { limit })

@@ -138,6 +138,7 @@ export async function resetClient(client: readonly string[], options: ClientOpti
   return isKnown ? exit.yes : exit.no
 }
 
+/** Prints the clients that are over a limit. @returns the exit status */
 export async function listLimited(options: LimitedOptions): Promise<number> {
   const query = new URLSearchParams({
     ...(options.rule !== undefined && { policy: options.rule }),

@@ -76,6 +76,7 @@ const MAX_BUSY = 10
 /** Up to which part of the limit each but the last of `clientsByPeak` goes. */
 const PEAK_BOUNDS = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8] as const
 
+/** Makes the report that is printed as text, HTML or JSON. */
 export function makeReport(counts: LineCounts, tally: Tally): Report {
   const {
     requests,

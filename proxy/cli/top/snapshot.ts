@@ -42,6 +42,7 @@ export type Reading = {
   readonly rules: ReadonlyMap<string, Counts>
 }
 
+/** Reads the data of a `status` event of the admin listener; a missing number, or one of another type, counts as 0. */
 export function readCounts(event: Readonly<Record<string, unknown>>): Reading {
   const requests = Array.isArray(event['requests']) ? event['requests'].reduce(addUp, 0) : 0
   const decisions: unknown[] = Array.isArray(event['decisions']) ? event['decisions'] : []

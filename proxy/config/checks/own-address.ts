@@ -36,10 +36,12 @@ function isOwnAddress({ values }: Read, url: URL): boolean {
   return upstreamPort === port && (isEveryAddress(host) || isLocal(host ?? ''))
 }
 
+/** Whether a listener with this `HOST` accepts connections on all addresses of the machine. */
 export function isEveryAddress(host: string | undefined): boolean {
   return host === undefined || host === '0.0.0.0' || host === '::'
 }
 
+/** Whether only this machine reaches the host: `localhost`, or an address of loopback. */
 export function isLocal(host: string): boolean {
   return host.toLowerCase() === 'localhost' || isLoopback(host)
 }

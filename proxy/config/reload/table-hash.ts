@@ -10,6 +10,7 @@ export function hashTable(settings: GatewaySettings): string {
   return doAtOnce(hashTableInSteps(settings))
 }
 
+/** The same in steps, so that requests are served meanwhile. */
 export function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
   const { rateLimitingDisabled, rules, allowList, denyList, cors, refusals, jwt, rateLimitHeaders, routes } =
     settings

@@ -7,6 +7,7 @@ export type SegmentedPattern = {
   readonly segments: readonly string[]
 }
 
+/** Splits a pattern into segments as paths are compared: in lower case, without empty ones. */
 export function toSegments({ methods, path }: RoutePattern): SegmentedPattern {
   const segments = path.toLowerCase().split('/')
   return { methods, segments: segments.filter((segment) => segment !== '') }

@@ -43,6 +43,7 @@ type Written = {
   readonly plans?: Readonly<Record<string, number>> | undefined
 }
 
+/** Finds a `plan` without `plans`, or the reverse. */
 export function findPlanMistakes({ plan, plans }: Written): { field: keyof Written; message: string }[] {
   if (plan !== undefined && plans === undefined)
     return [{ field: 'plan', message: 'needs plans, such as plans: { free: 100, pro: 10000 }' }]

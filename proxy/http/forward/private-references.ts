@@ -15,6 +15,7 @@ export type ReferenceNames = {
   tagsLeft: number
 }
 
+/** The `tagsLeft` of a request before any is rewritten. */
 export const MAX_TAGS = 4
 
 /**

@@ -66,6 +66,7 @@ function publicLocation(value: string, { publicHost, sentHost, prefix }: PublicN
   return withPrefix(`/${rest.replace(/^[/\\\s]+/, '')}`, prefix)
 }
 
+/** Whether two hosts are the same but for letter case and the usual ports, 80 and 443. */
 export function isSameHost(one: string, other: string): boolean {
   const named = (host: string): string => host.toLowerCase().replace(/:(?:80|443)?$/, '')
   return named(one) === named(other)

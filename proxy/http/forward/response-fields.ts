@@ -55,6 +55,7 @@ function upgradeFields(protocols: string, persistent: boolean): string[] {
   return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]
 }
 
+/** The headers without `content-length`. @param fields name, value, name, value…; names in lower case */
 export function withoutLength(fields: readonly string[]): string[] {
   return fields.filter((_, i) => fields[i - (i % 2)] !== 'content-length')
 }

@@ -34,6 +34,7 @@ const CLOSING_MS = 2_000
 const goingAway = Buffer.from([0x88, 0x02, 0x03, 0xe9])
 const maskedGoingAway = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9])
 
+/** Creates an empty set of tunnels. Each calls `onOpen` and, once, `onClose`. */
 export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunnels {
   const open = new Set<Tunnel>()
   let closing = false

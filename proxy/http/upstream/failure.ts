@@ -77,8 +77,10 @@ export function stopped(): UpstreamFailure {
   return new UpstreamFailure('aborted', stoppedReason)
 }
 
+/** The reason of requests that are aborted because the gateway stops; for the log. */
 export const stoppedReason = 'the gateway is stopping and SHUTDOWN_GRACE has expired'
 
+/** No connection became free within the time in the queue, or there was no place in it. */
 export function allBusy(): UpstreamFailure {
   return new UpstreamFailure('busy', 'no connection to the backend became free in time, or the queue is full')
 }

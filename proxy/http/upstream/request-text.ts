@@ -28,6 +28,7 @@ export function writeChunk(socket: Writable, chunk: Buffer): void {
   socket.uncork()
 }
 
+/** Writes the last chunk, which ends the body (RFC 9112 section 7.1). Trailers are not sent. */
 export function writeLastChunk(socket: Writable): void {
   socket.write('0\r\n\r\n', 'latin1')
 }

@@ -61,6 +61,7 @@ export function banLengthMs({ forMs, maxMs }: BanPolicy, times: number): number 
 /** What tells an entry apart. */
 export type NamedEntry = Ban | Pick<ClientOverride, 'kind' | 'policy' | 'partitionKey'>
 
+/** The id of an entry, by which another one for the same client replaces it. */
 export function idOf(entry: NamedEntry): EntryId {
   if (entry.kind === 'override') return entryId('override', entry.policy, entry.partitionKey)
   const { policy, parts = '', partitionKey } = entry
@@ -97,10 +98,12 @@ export function scopeOf(id: EntryId): string {
   return id.split(' ', 2)[1] ?? ''
 }
 
+/** The partition key in an id. */
 export function partitionKeyOf(id: EntryId): string {
   return id.split(' ').slice(2).join(' ')
 }
 
+/** The kind of the entry with this id. */
 export function kindOf(id: EntryId): ClientEntry['kind'] {
   return id.startsWith('ban ') ? 'ban' : 'override'
 }

@@ -148,6 +148,7 @@ async function forgiveAll(banning: Banning, policies: readonly Policy[], ban: En
   await Promise.all(forgiving.map(({ name }) => banning.forgive(name, partitionKey)))
 }
 
+/** Shows in the metrics how full the tables of bans and of overrides are. */
 export function observeEntries(telemetry: Pick<Telemetry, 'observeTable'>, entries: ClientEntries): void {
   telemetry.observeTable('bans', () => entries.readBanUse())
   telemetry.observeTable('overrides', () => entries.readOverrideUse())

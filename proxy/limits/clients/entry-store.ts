@@ -1,5 +1,4 @@
-import type { ClientEntry, EntryId } from './client-entry.ts'
-import { idOf, MAX_RULE_BANS } from './client-entry.ts'
+import { idOf, MAX_RULE_BANS, type ClientEntry, type EntryId } from './client-entry.ts'
 import type { ClientEntries } from './client-entries.ts'
 
 /**

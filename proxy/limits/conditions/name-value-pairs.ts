@@ -36,6 +36,7 @@ const cookieName = /[\s;,&"'\\[\]{}()<>\x80-\xff]+/
 /** Parses one text once, for all conditions on it. */
 export type ReadPairs = (text: string) => Pairs
 
+/** Makes a reader of the `Cookie` header, which keeps the pairs of the last text: all conditions of a request ask about the same one. */
 export function createCookiesReader(): ReadPairs {
   return keepLast((header) => new CookiePairs(header))
 }
@@ -75,6 +76,7 @@ class CookiePairs implements Pairs {
 
 const ordinaryQuery = /^[\w\-.~!$'()*,:@/?&=%+]*$/
 
+/** The same for the query of a target. */
 export function createQueryReader(): ReadPairs {
   return keepLast((target) => new QueryPairs(target))
 }

@@ -18,6 +18,7 @@ export function fitsInLine(text: string): boolean {
   return !lineEnd.test(text)
 }
 
+/** Whether a text can be the name of a header (RFC 9110 section 5.1). */
 export function isHeaderName(text: string): boolean {
   return token.test(text)
 }

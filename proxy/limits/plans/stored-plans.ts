@@ -31,6 +31,7 @@ export type MemoryPlans = PlanStore & {
   apply(charges: readonly Charge[]): readonly Charge[]
 }
 
+/** @param maxPlans for how many clients: to set a further one has the outcome `full` */
 export function createMemoryPlans(maxPlans = MAX_PLANS_IN_MEMORY): MemoryPlans {
   const plans = new Map<string, string>()
   const nameFor = ({ policy, partitionKey }: Charge): string =>

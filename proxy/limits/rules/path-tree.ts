@@ -63,6 +63,7 @@ export function matchesSegments(pattern: PathPattern, segments: readonly string[
   return named.every((segment, i) => segment === anySegment || segment === segments[i])
 }
 
+/** An empty tree, to which `valueAt` adds patterns. */
 export function createPathTree<Value>(): PathTree<Value> {
   return { literals: new Map(), any: undefined, ending: undefined, beginning: undefined }
 }

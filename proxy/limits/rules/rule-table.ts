@@ -63,6 +63,7 @@ export function compileRules(rules: readonly Rule[]): RuleTable {
   return doAtOnce(compileRulesInSteps(rules))
 }
 
+/** The same in steps, so that requests are served while thousands of rules are compiled. */
 export function* compileRulesInSteps(rules: readonly Rule[]): Steps<RuleTable> {
   const orders = new Map(rules.map(({ policy }, order) => [policy, order]))
   const uniqueInTableOrder: UniqueInTableOrder = (policies) =>

@@ -40,6 +40,7 @@ export type CounterAdmin = {
   forget(policyName: string | undefined, partitionKey: string): void
 }
 
+/** The state that a reading shows: nothing is used without one. */
 export function toState(
   policy: Policy,
   source: CounterState['source'],

@@ -59,6 +59,7 @@ export function readDecision(
   return { outcome: 'refused', refusedBy, states: tickets ? states.map(withoutReservation) : states }
 }
 
+/** Whether a value in a reply can be a ticket. */
 export function isTicket(value: unknown): value is Ticket {
   return typeof value === 'string' || typeof value === 'number'
 }

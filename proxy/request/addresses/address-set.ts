@@ -8,10 +8,12 @@ export type AddressSet = {
   contains(range: AddressRange): boolean
 }
 
+/** @param ranges may overlap */
 export function createAddressSet(ranges: readonly AddressRange[]): AddressSet {
   return doAtOnce(createAddressSetInSteps(ranges))
 }
 
+/** The same in steps, one for each range. */
 export function* createAddressSetInSteps(ranges: Iterable<AddressRange>): Steps<AddressSet> {
   /** Networks by the length of their prefix. */
   const networks = new Map<number, Set<string>>()

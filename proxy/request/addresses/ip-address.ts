@@ -64,6 +64,7 @@ export function missesNat64(range: AddressRange): boolean {
   return !notGlobal.some((each) => each.bits <= range.bits && isInRange(ipv4, each))
 }
 
+/** Whether the address has the first `bits` of the range. An IPv4 range has only IPv4 addresses in it, `::/0` all. */
 export function isInRange(address: IpAddress, range: AddressRange): boolean {
   const wholeGroups = range.bits >> 4
   for (let i = 0; i < wholeGroups; i++) if (address[i] !== range.address[i]) return false
@@ -110,6 +111,7 @@ export function formatNetwork(
   return `${formatAddress(networkOf(address, length + 128 - all))}/${length}`
 }
 
+/** Whether it is an IPv4 address, which is held as an IPv4-mapped one. */
 export function isIpv4(address: IpAddress): boolean {
   for (let i = 0; i < 5; i++) if (address[i] !== 0) return false
   return address[5] === 0xffff

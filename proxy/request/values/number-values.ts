@@ -101,8 +101,7 @@ function withSign(sign: string, values: Set<string>): Set<string> {
   return sign === '-' ? new Set(Array.from(values, (value) => (value === '0' ? value : `-${value}`))) : values
 }
 
-/** Digits of all scripts as ASCII ones: in Unicode they stand in runs from 0 to 9. */
-/** With digits of other scripts as the usual ones. */
+/** The text with the digits of all scripts as ASCII ones: in Unicode they stand in runs from 0 to 9. */
 export function plainDigits(text: string): string {
   return text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
     const code = digit.codePointAt(0) ?? 0

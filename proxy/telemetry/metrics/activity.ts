@@ -14,6 +14,7 @@ export type Activity = {
   readonly breakerOpen: boolean
 }
 
+/** Copies the counts since the start of this process: those of policies under which nothing was decided are left out. */
 export function readActivity(counters: Counters): Activity {
   return {
     decisions: [...counters.policies.decisions]

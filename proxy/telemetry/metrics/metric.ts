@@ -1,10 +1,12 @@
 import type { DurationHistogram } from './histogram.ts'
 import type { Metric, MetricValue } from './prometheus.ts'
 
+/** A counter, which only grows. Of several processes the metrics show the sum. @param help its description in the metrics */
 export function counter(name: string, help: string, values: MetricValue[]): Metric {
   return { name, help, type: 'counter', aggregator: 'sum', values }
 }
 
+/** @param aggregator how the values of several processes become one */
 export function gauge(
   name: string,
   help: string,
@@ -14,6 +16,7 @@ export function gauge(
   return { name, help, type: 'gauge', aggregator, values }
 }
 
+/** A histogram of durations, which the metrics show in seconds. @param all the histogram of each combination of labels */
 export function histogram(
   name: string,
   help: string,
@@ -25,6 +28,7 @@ export function histogram(
   return { name, help, type: 'histogram', aggregator: 'sum', values }
 }
 
+/** The value of a metric without labels. */
 export function single(value: number): MetricValue[] {
   return [{ labels: {}, value }]
 }

@@ -69,6 +69,7 @@ const uncounted = {
   leases: () => ({ taken: 0, used: 0, returned: 0 }),
 }
 
+/** Counters of no policy. A policy is added by `addPolicies`, or when it is first counted. */
 export function createPolicyCounters(): PolicyCounters {
   return {
     decisions: new Map(),
@@ -139,6 +140,7 @@ type PolicyTelemetry = Pick<
   | 'clientBanned'
 >
 
+/** The events of policies that change these counters. */
 export function createPolicyTelemetry(counters: PolicyCounters): PolicyTelemetry {
   const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves } = counters
   const { devices, unreadKeys, plans, leases } = counters

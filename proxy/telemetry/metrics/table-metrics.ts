@@ -3,6 +3,7 @@ import type { Counters } from './counters.ts'
 import { by, counter, gauge, single } from './metric.ts'
 import type { Metric, MetricValue } from './prometheus.ts'
 
+/** The metrics of all bounded tables, which are asked for their use at each call. */
 export function describeTables({ tables }: Counters): Metric[] {
   const uses = [...tables].map(([table, read]) => ({ table, ...read() }))
   const byTable = (field: 'size' | 'capacity' | 'evictions'): MetricValue[] =>

@@ -15,6 +15,7 @@ export type UpstreamCounters = {
 /** The name of `upstream`, next to the names of routes. */
 export const DEFAULT_UPSTREAM = 'default'
 
+/** The counters of one route before anything is counted. */
 export function createUpstreamCounters(): UpstreamCounters {
   return {
     failures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
@@ -24,6 +25,7 @@ export function createUpstreamCounters(): UpstreamCounters {
   }
 }
 
+/** The events of a backend that change these counters. */
 export function createUpstreamTelemetry(upstream: UpstreamCounters): UpstreamTelemetry {
   return {
     upstreamProbed(hasPassed) {

@@ -23,6 +23,7 @@ export function readUpstreamState(counters: Counters): UpstreamState {
   return states.has('available') ? 'available' : states.has('unavailable') ? 'unavailable' : 'unknown'
 }
 
+/** The metrics of backends, by route: of `default` only where requests can go there, or have. */
 export function describeUpstream(counters: Counters): Metric[] {
   return [
     histogram(

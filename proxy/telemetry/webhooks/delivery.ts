@@ -35,6 +35,7 @@ export type Delivery = {
   close(): Promise<void>
 }
 
+/** @param url of the receiver; the log has only its origin */
 export function createDelivery(url: string, options: DeliveryOptions): Delivery {
   const { capacity, retryAfterMs, random, log } = options
   // Path and query of some receivers are secrets.

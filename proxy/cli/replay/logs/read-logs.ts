@@ -29,6 +29,7 @@ const MAX_HELD = 32_768
 const MAX_EXAMPLES = 5
 const MAX_EXAMPLE_LENGTH = 160
 
+/** The counts before any line is read. */
 export function createLineCounts(): LineCounts {
   return { read: 0, other: 0, unreadable: 0, examples: [], formats: new Map() }
 }

@@ -3,6 +3,7 @@ import { writeClient } from '../../operate/client-argument.ts'
 import { formatCount, formatTable, print, printError } from '../../output.ts'
 import type { Report, RuleReport } from '../report.ts'
 
+/** Prints the report as text, and on standard error what of the logs could not be used. @param limits the name of the table of limits */
 export function printReport(report: Report, limits: string): void {
   const { lines, from, to, requests, rules } = report
   const formats = Object.entries(lines.formats).map(([name, count]) => `${formatCount(count)} ${name}`)

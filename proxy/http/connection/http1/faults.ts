@@ -22,6 +22,7 @@ const late: Fault = {
   reason: 'the request did not arrive in time (HEADERS_TIMEOUT)',
 }
 
+/** The reply to faulty input and how to count it, by what the parser found or, if the head did not arrive in time, `late`. */
 export function faultOf(found: RequestSyntaxError | 'late'): Fault {
   return found === 'late' ? late : { ...answers[found.fault], reason: found.message }
 }

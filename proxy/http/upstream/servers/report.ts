@@ -23,6 +23,7 @@ export type ServersReport = {
 /** Keeps a report small if there are thousands of routes. */
 const MAX_LISTED = 100
 
+/** How many of these servers are in each state, 0 included. */
 export function countServers(servers: Iterable<Server>): ServerCounts {
   const counts = { available: 0, ejected: 0, unhealthy: 0 }
   for (const { state } of servers) counts[state]++
@@ -42,6 +43,7 @@ export function reportServers(
   }
 }
 
+/** Names a server by scheme, host and port; its path, user and password are left out. @param upstream the name of its route */
 export function describeServer(upstream: string, { place: { url, address }, state }: Server): ServerReport {
   const where = { url: `${url.protocol}//${url.host}`, ...(address !== undefined && { address }) }
   return { upstream, ...where, state }

@@ -123,6 +123,7 @@ export class KeyIndex {
   }
 }
 
+/** No slot. */
 export const NONE = -1
 
 /** Bytes of a cell: one for the length, the others for a typical partition key: an address, a /64, or a hash of header values. */

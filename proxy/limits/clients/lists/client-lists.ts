@@ -56,6 +56,7 @@ export function compileClientLists(lists: WrittenLists, files = noAddressLists):
   return doAtOnce(compileClientListsInSteps(lists, files))
 }
 
+/** The same in steps, so that requests are served while thousands of entries are compiled. */
 export function* compileClientListsInSteps(lists: WrittenLists, files: AddressLists): Steps<ClientLists> {
   const certain = new SecretHeaders(readOnlyLine)
   const possible = new SecretHeaders(readAnyLine)

@@ -73,6 +73,7 @@ export function areTooManyChecks(costsUs: readonly number[]): boolean {
   return costsUs.length > MAX_KEYS || sumUs > MAX_CHECKS_US
 }
 
+/** Bytes of the modulus of an RSA key (`n`, RFC 7518 section 6.3.1), without leading zeros; 0 for another kind of key. */
 export function modulusBytes({ n }: Pick<Key, 'n'>): number {
   return bytesOf(n).length
 }

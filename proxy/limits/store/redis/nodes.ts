@@ -35,6 +35,7 @@ const slots = Array.from({ length: 16_384 }, (_, slot) => slot)
 /** Hash tags that are tried in a call. All slots are found with 110,000. */
 const TAGS_TRIED = 4_096
 
+/** The nodes of a cluster, as its slots are at the time of each call; otherwise the only server. */
 export function createRedisNodes(redis: RedisClient): RedisNodes {
   if (!('nodes' in redis))
     return {

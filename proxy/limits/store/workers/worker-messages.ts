@@ -29,6 +29,7 @@ export type Settlements = { readonly limiter: 'settle'; readonly settled: readon
 /** Policy name, partition key, reserved units, ticket, cost in units. */
 export type Settlement = readonly [string, string, number, Ticket, number]
 
+/** Tells a worker that a client was reset, under one policy or under all: it drops what it has cached about the client. */
 export type ResetMessage = {
   readonly limiter: 'reset'
   readonly policyName?: string
@@ -62,24 +63,24 @@ export function nameOf(policy: Policy): string {
   return mayWait === false ? `${written}${MAY_NOT_WAIT}` : written
 }
 
+// Whether a message is of one of these kinds. Others use the channel too, and the two processes are of one version: more is not checked.
+
 export function isQuestion(message: unknown): message is Question {
-  return typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'ask'
+  return isOfKind(message, 'ask')
 }
 
 export function isSettlements(message: unknown): message is Settlements {
-  return (
-    typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'settle'
-  )
+  return isOfKind(message, 'settle')
 }
 
 export function isResetMessage(message: unknown): message is ResetMessage {
-  return (
-    typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'reset'
-  )
+  return isOfKind(message, 'reset')
 }
 
 export function isAnswer(message: unknown): message is Answer {
-  return (
-    typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'answer'
-  )
+  return isOfKind(message, 'answer')
+}
+
+function isOfKind(message: unknown, kind: string): boolean {
+  return typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === kind
 }

@@ -18,6 +18,7 @@ export function problemOfFile(file: string, error: unknown): string {
   return `${file}: cannot be read (${reasonOf(error)})`
 }
 
+/** Warns of a line such as `0.0.0.0/0`. @param line its number, from 1 */
 export function warnOfEverybody(file: string, line: number): string {
   return `${file}:${line}: every client is on the list`
 }

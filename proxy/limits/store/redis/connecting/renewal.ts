@@ -26,6 +26,7 @@ export type Renewal = {
   isNeeded(options: RedisOptions, error: unknown): boolean
 }
 
+/** @param readCredentials called for each connection: reads the current ones */
 export function createRenewal(address: RedisAddress, readCredentials: ReadCredentials): Renewal {
   const read = (): RedisOptions => {
     const credentials = readCredentials()

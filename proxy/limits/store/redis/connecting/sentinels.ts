@@ -17,6 +17,7 @@ type Place = { readonly host?: string | undefined; readonly port?: number | unde
 /** A private field of the library. */
 type Dialling = { connectToSentinel(sentinel: Place, options?: RedisOptions): Redis }
 
+/** Makes the connector of one client, and what it has learned of its sentinels. */
 export function createSentinelReasons(): SentinelReasons {
   /** By host and port, why each sentinel could not be asked since one last named the master. */
   const reasons = new Map<string, string>()

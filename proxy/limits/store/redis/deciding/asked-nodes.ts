@@ -32,6 +32,7 @@ type Followed = {
 
 const only: ReadonlySet<string> = new Set([onlyNode])
 
+/** The records of a batch are kept for as long as the batch. */
 export function createAskedNodes(nodes: RedisNodes): AskedNodes {
   const followed = new WeakMap<Requests, Followed>()
 
