@@ -221,10 +221,15 @@ export class UpstreamStream implements UpstreamChannel {
   #sendTrailers(): void {
     const stream = this.#stream
     if (!stream || stream.destroyed || stream.closed) return
-    const trailers: Record<string, string[]> = {}
+    // A trailer may be called `constructor`, which every object has.
+    const trailers = Object.create(null) as Record<string, string[]>
     for (let i = 0; i < this.#trailers.length; i += 2)
       (trailers[this.#trailers[i] ?? ''] ??= []).push(this.#trailers[i + 1] ?? '')
-    stream.sendTrailers(trailers)
+    try {
+      stream.sendTrailers(trailers)
+    } catch (error) {
+      this.failFor(error)
+    }
   }
 
   #onClose(): void {

@@ -1,7 +1,7 @@
 import { createServer, type ServerHttp2Stream } from 'node:http2'
 import { duplexPair } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
-import type { UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
+import type { UpstreamChannel, UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
 import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 import { upstreamRequest } from '../../../support/http/upstream-request.ts'
@@ -12,9 +12,13 @@ const timeouts = { firstByteMs: 5_000, idleMs: 5_000 }
  * A request on a session whose connection is a stream of JavaScript. Its input is read within a callback, so that Node
  * queues events which tell of heads, and gives out content at once. With a socket that is so only now and then, on a busy machine.
  *
+ * @param start sends the request
  * @returns what the exchange hears of the response
  */
-async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promise<readonly string[]> {
+async function respondWithin(
+  answer: (stream: ServerHttp2Stream) => void,
+  start = sendWithoutBody,
+): Promise<readonly string[]> {
   const [near, far] = duplexPair()
   const server = createServer()
   server.on('stream', (stream: ServerHttp2Stream) => {
@@ -30,10 +34,7 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     bodyPending: false,
     upgrades: false,
     isRetryable: false,
-    start: (channel) => {
-      channel.writeHead(upstreamRequest({ acceptsTrailers: true }))
-      channel.requestSent()
-    },
+    start,
     onInterimResponse: ({ status }) => heard.push(`information ${status}`),
     onHead: ({ status }) => heard.push(`head ${status}`),
     onBody: (chunk) => heard.push(`body ${chunk.toString()}`),
@@ -55,6 +56,29 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
   await eventually('the response has ended', () => expect(heard.at(-1)).toMatch(/^(end|failure)/))
   return heard
 }
+
+function sendWithoutBody(channel: UpstreamChannel): void {
+  channel.writeHead(upstreamRequest({ acceptsTrailers: true }))
+  channel.requestSent()
+}
+
+test('trailers of a request arrive, whatever their names', async () => {
+  const trailers: unknown[] = []
+  const heard = await respondWithin(
+    (stream) => {
+      stream.on('trailers', (_fields, _flags, raw: readonly string[]) => trailers.push(raw))
+      stream.resume().on('end', () => stream.respond({ ':status': 204 }, { endStream: true }))
+    },
+    (channel) => {
+      channel.writeHead(upstreamRequest({ method: 'POST', hasBody: true }))
+      channel.write(Buffer.from('content'))
+      channel.endBody(['constructor', 'a', '__proto__', 'b', 'etag', '1', 'etag', '2'])
+      channel.requestSent()
+    },
+  )
+  expect(heard).toEqual(['head 204', 'end'])
+  expect(trailers).toEqual([['constructor', 'a', '__proto__', 'b', 'etag', '1', 'etag', '2']])
+})
 
 test('content that comes in one piece with the head follows it', async () => {
   const heard = await respondWithin((stream) => {
