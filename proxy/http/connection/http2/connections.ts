@@ -42,7 +42,8 @@ export function createHttp2Connections(
 ): Http2Connections {
   const options: Http2Options = { ...limits, ...handlers, now, oversizeMemory: new OversizeMemory() }
   const connections = new Set<Http2Connection>()
-  let isClosing = false
+  /** Set while no new requests are accepted. */
+  let closing: { readonly noticeMs: number } | undefined
   const sweep = setInterval(
     () => {
       const nowMs = now()
@@ -63,22 +64,27 @@ export function createHttp2Connections(
       connections.add(connection)
       connectionsOfSockets.set(socket, connection)
       socket.once('close', () => connections.delete(connection))
-      if (isClosing) connection.announceClose()
+      if (closing) closeSoon([connection], closing.noticeMs)
       if (first) connection.read(first)
       socket.resume()
     },
     close(noticeMs) {
-      isClosing = true
+      closing = { noticeMs }
       clearInterval(sweep)
-      for (const connection of connections) connection.announceClose()
-      setTimeout(() => {
-        for (const connection of connections) connection.close()
-      }, noticeMs).unref()
+      closeSoon([...connections], noticeMs)
     },
     destroy() {
       for (const connection of connections) connection.closeNow()
     },
   }
+}
+
+/** Says that the connections will close, and closes them `noticeMs` later. */
+function closeSoon(connections: readonly Http2Connection[], noticeMs: number): void {
+  for (const connection of connections) connection.announceClose()
+  setTimeout(() => {
+    for (const connection of connections) connection.close()
+  }, noticeMs).unref()
 }
 
 /** The HTTP/2 connection on a socket; with TLS, on the TLS socket around the system's. */
