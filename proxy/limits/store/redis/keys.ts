@@ -2,6 +2,7 @@ import { maxDelayMs, refusesOver, type Policy } from '../../../policy.ts'
 import { planKeyName } from '../../plans/plan-key-name.ts'
 import { readsStoredPlan } from '../../../policy/plans.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
+import { calendarUnits } from '../../algorithms/calendar/calendar.ts'
 import { algorithmOf, takesUnits, usualAlgorithm, withPlan } from '../../algorithms/registry.ts'
 import type { PlanOwner } from '../../plans/plan-store.ts'
 
@@ -117,12 +118,15 @@ export function planKeyOf(keyPrefix: string, { partitionKey, keyName }: PlanOwne
 export function planOwnerOf(keyPrefix: string, key: string): PlanOwner | undefined {
   const start = `${keyPrefix}:{`.length
   const end = key.indexOf(PLAN_MARK, start)
-  return end === -1
-    ? undefined
-    : { partitionKey: key.slice(start, end), keyName: key.slice(end + PLAN_MARK.length) }
+  if (end === -1) return undefined
+  const keyName = key.slice(end + PLAN_MARK.length)
+  return endsCounter.test(keyName) ? undefined : { partitionKey: key.slice(start, end), keyName }
 }
 
 const PLAN_MARK = '}:plan:'
+
+/** Matches the ends of counters (`keyEnd`), which follow the mark if a rule is named `plan`, and no name that `planKeyName` returns. */
+const endsCounter = new RegExp(`^(?:\\d+|in-flight|${calendarUnits.join('|')})(?::|$)`)
 
 /** @param description of a policy with `plans` */
 export function planKeyUnder({ keyStart, planKeySuffix }: RedisPolicy, partitionKey: string): string {

@@ -25,7 +25,10 @@ export type RedisPlansOptions = {
 /** Plans in Redis: each is a text without an expiry, separate from the counters of its client. Applications write them too. */
 export class RedisPlans implements PlanStore {
   readonly #options: RedisPlansOptions
-  /** Matches the keys of all plans. Braces and brackets of a pattern stand for themselves in none of these. */
+  /**
+   * Matches the keys of all plans, and the counters of a rule that is named `plan`. Braces and brackets of a pattern stand for themselves in
+   * none of these.
+   */
   readonly #pattern: string
 
   constructor(options: RedisPlansOptions) {
@@ -72,27 +75,30 @@ export class RedisPlans implements PlanStore {
   }
 
   async #readAll(limit: number): Promise<PlanList> {
-    const { redis, keyPrefix, timeoutMs } = this.#options
-    const found = new Set<string>()
+    const { redis, timeoutMs } = this.#options
+    const found = new Map<string, PlanOwner>()
     let isAll = true
     for (const node of 'nodes' in redis ? redis.nodes('master') : [redis])
       isAll = found.size <= limit && (await this.#listNode(node, limit, found)) && isAll
     const reading = Array.from(found)
       .slice(0, limit)
-      .map(async (key) => ({ owner: planOwnerOf(keyPrefix, key), plan: await this.#readText(key) }))
+      .map(async ([key, owner]) => ({ owner, plan: await this.#readText(key) }))
     const listed = await within(timeoutMs, Promise.all(reading))
-    const plans = listed.flatMap(({ owner, plan }) => (owner && plan ? [{ ...owner, plan }] : []))
+    const plans = listed.flatMap(({ owner, plan }) => (plan ? [{ ...owner, plan }] : []))
     return { plans, isAll: isAll && found.size <= limit }
   }
 
   /** @returns whether there are no others on this node */
-  async #listNode(node: RedisNode, limit: number, found: Set<string>): Promise<boolean> {
-    const { timeoutMs } = this.#options
+  async #listNode(node: RedisNode, limit: number, found: Map<string, PlanOwner>): Promise<boolean> {
+    const { keyPrefix, timeoutMs } = this.#options
     let cursor = '0'
     for (let step = 0; step < MAX_STEPS; step++) {
       const scanning = node.scan(cursor, 'MATCH', this.#pattern, 'COUNT', KEYS_IN_STEP)
       const [next, keys] = await within(timeoutMs, scanning)
-      for (const key of keys) found.add(key)
+      for (const key of keys) {
+        const owner = planOwnerOf(keyPrefix, key)
+        if (owner) found.set(key, owner)
+      }
       if (next === '0') return true
       if (found.size > limit) return false
       cursor = next

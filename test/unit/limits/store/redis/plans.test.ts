@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest'
+import { calendarUnits } from '../../../../../proxy/limits/algorithms/calendar/calendar.ts'
+import { algorithms } from '../../../../../proxy/limits/algorithms/registry.ts'
+import { createDescriber, keyOf, leasedKeyOf } from '../../../../../proxy/limits/store/redis/keys.ts'
 import { RedisPlans } from '../../../../../proxy/limits/store/redis/plans.ts'
 import type { RedisClient } from '../../../../../proxy/limits/store/redis/run-script.ts'
-import { recordLog } from '../../../../support/limiter/limiters.ts'
+import { makePolicy, recordLog } from '../../../../support/limiter/limiters.ts'
 
 const keys = ['ip:192.0.2.1', 'ip:192.0.2.2'].map((client) => `sluice:1:{${client}}:plan:ip`)
 
-/** Redis has two keys, and the second one is read as given. */
-function plansWith(readSecond: () => Promise<string | null>) {
+/** Redis has two keys, of which the second one is read as given, and others before them. */
+function plansWith(readSecond: () => Promise<string | null>, others: readonly string[] = []) {
   const redis = {
-    scan: () => Promise.resolve(['0', keys]),
+    scan: () => Promise.resolve(['0', [...others, ...keys]]),
     get: (key: string) => (key === keys[1] ? readSecond() : Promise.resolve('pro')),
   }
   const { log } = recordLog()
@@ -34,4 +37,17 @@ test.each([
 test('a list of plans during which the connection is lost is not a shorter list', async () => {
   const plans = plansWith(() => Promise.reject(new Error('Connection is closed.')))
   expect(await plans.list(10)).toBe('unavailable')
+})
+
+test('counters of a rule that is named plan are no plans', async () => {
+  const describe = createDescriber('sluice:1')
+  const counters = algorithms.flatMap(({ name }) =>
+    calendarUnits.flatMap((unit) => {
+      const described = describe(makePolicy('plan', 5, 60_000, { algorithm: name, calendar: { unit } }))
+      return [keyOf(described, 'ip:192.0.2.1'), leasedKeyOf(described, 'ip:192.0.2.1')]
+    }),
+  )
+  const plans = plansWith(() => Promise.resolve('pro'), counters)
+  const second = { ...first, partitionKey: 'ip:192.0.2.2' }
+  expect(await plans.list(2)).toEqual({ plans: [first, second], isAll: true })
 })
