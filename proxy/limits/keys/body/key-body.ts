@@ -61,17 +61,21 @@ export class KeyBody {
 
   /** Returns the readings of a text, except empty ones, and more usual ones than `maxReadings` if a part of it is not read. */
   readingsOf({ text: sent, isExtra }: Pick<FoundValue, 'text' | 'isExtra'>, part: BodyPart): Readings {
-    const text = readPartOf(sent)
     const isNumber = part.isNumber ?? false
+    const text = readPartOf(sent)
+    const readings = this.#readOnce(text, isNumber, isExtra)
+    // After thousands of characters that databases ignore there may be the name of any account.
+    return text !== sent && readings.usual.every(({ length }) => length < MIN_CHARACTERS) ? tooMany : readings
+  }
+
+  #readOnce(text: string, isNumber: boolean, isExtra = false): Readings {
     const id = isNumber ? `${text} as integer` : text
     const known = this.#readings.get(id)
     if (known) return known
     const budget = isExtra ? this.#extraBudget : this.#usualBudget
-    let readings = isPlainText(text) || budget.take(text.length) ? bodyReadings(text, isNumber) : tooMany
+    const readings = isPlainText(text) || budget.take(text.length) ? bodyReadings(text, isNumber) : tooMany
     // NFKD makes many characters of some: 18 of U+FDFA.
     for (const { length } of readings.usual) budget.add(Math.max(0, length - text.length))
-    // After thousands of characters that databases ignore there may be the name of any account.
-    if (text !== sent && readings.usual.every(({ length }) => length < MIN_CHARACTERS)) readings = tooMany
     this.#readings.set(id, readings)
     return readings
   }

@@ -691,6 +691,10 @@ describe('batches', () => {
     ['101 clients', JSON.stringify(Array.from({ length: 101 }, (_, i) => ({ email: `u${i}` })))],
     ['2001 elements', `[${Array.from({ length: 2001 }, () => '{"email":"a"}').join()}]`],
     ['an account after 700 characters that are not seen', `{"email":"${'\u200b'.repeat(700)}a@x"}`],
+    [
+      'such an account after a member that ends where reading does',
+      `{"email":"${'\u00ad'.repeat(1024)}","email":"${'\u00ad'.repeat(1024)}a@x"}`,
+    ],
     ['9 readings of a value', `{${Array.from({ length: 9 }, (_, i) => `"email":"u${i}"`).join()}}`],
   ])('a batch of %s has too many elements', (_, body) => {
     expect(keysOf(body, json)).toBeUndefined()
