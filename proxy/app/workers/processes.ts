@@ -62,6 +62,8 @@ export class WorkerProcesses {
     this.#isStopping = true
     await Promise.all(
       listWorkers().map(async (worker) => {
+        // Listed until its channel is closed, too.
+        if (worker.isDead()) return
         const exit = once(worker, 'exit')
         worker.process.kill('SIGTERM')
         await exit
