@@ -69,7 +69,10 @@ const durationUnits = [
   ['m', 60],
 ] as const
 
-/** A time as people read it, in its two largest units, rounded up: `2d 3h`, `14m 57s`, `9s`; `-` if undefined. */
+/**
+ * A time as people read it: `2d 3h`, `14m 57s`, `9s`; `-` if undefined. Seconds are rounded up, and units after the two largest
+ * left out.
+ */
 export function formatDuration(seconds: unknown): string {
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '-'
   const whole = Math.ceil(seconds)

@@ -55,7 +55,7 @@ export class TableFiles {
     telemetry.observeLists(() => this.#lists.readUse())
   }
 
-  /** The files of the current table. */
+  /** The reader of tokens by the current table; undefined if no rule counts by tokens. */
   get tokens(): Tokens | undefined {
     return this.#tokens
   }

@@ -112,8 +112,8 @@ export class UpstreamPool implements ServerPool {
   }
 
   /**
-   * Sends a request again after its reused connection turned out to be closed: over a new connection, as other idle
-   * ones may be closed too. To be called within the exchange's `onFailure`, before the place of its connection is given to another.
+   * Sends a request again whose connection was closed, or whose stream was refused: over a new connection, as other idle ones may be closed
+   * too. To be called within the exchange's `onFailure`, before the place of its connection is given to another.
    */
   retry(exchange: UpstreamExchange): void {
     this.#connect(exchange)

@@ -29,7 +29,7 @@ export type Delivery = {
   push(message: Message): void
   readUse(): TableUse
   /**
-   * Resolves when no message is pending, or when the one in flight has failed once more. Messages pushed later are dropped. Never
+   * Resolves when each pending message has been delivered, or has failed once more. Messages pushed later are dropped. Never
    * rejects.
    */
   close(): Promise<void>

@@ -5,7 +5,8 @@ import { SlotLists, type SlotList } from './slot-lists.ts'
 /** The data of an algorithm in the slots of a pool. */
 export type SlotContent = {
   /**
-   * Returns when the slot counts nothing any more and can be used for another client. It changes only while the slot is in no list.
+   * Returns when the slot counts nothing any more and can be used for another client. It changes while the slot is in no list; if it becomes
+   * earlier in one, as by a refund, another table of the same size may have to give up a slot first.
    *
    * @param windowMs of the slot's table
    */

@@ -1,6 +1,6 @@
 import type { RedisAddress } from './url.ts'
 
-/** The certificates for a connection: the one to present to Redis, and those to verify it with. */
+/** The logins at Redis and at its sentinels, and the certificates for connections to both. */
 export type RedisCredentials = {
   readonly username?: string | undefined
   readonly password?: string | undefined

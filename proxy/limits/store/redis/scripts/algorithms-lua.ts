@@ -28,7 +28,7 @@ end
 `
 
 /**
- * The beginning of a script: the table \`algorithms\`, by name, with the functions of these parts of each, and what they use.
+ * The beginning of a script: the table `algorithms`, by name, with the functions of these parts of each, and what they use.
  *
  * @param chosen all algorithms that the script's policies may have
  */
