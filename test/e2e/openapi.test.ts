@@ -33,6 +33,11 @@ limits:
   - { name: units, match: POST /units, key: global, requests: 100, window: 1m, cost: { reserve: 'json:max', settle: 'header:x-cost' } }
   - { name: tokens, match: POST /tokens, requests: 100, window: 1m, cost: { reserve: 20, settle: 'json:usage.total' } }
   - { name: account, match: POST /account, key: 'query:user', requests: 5, window: 15m, device: { status: [2xx, 303] } }
+  - { name: mail, match: POST /mail, key: 'body:email', requests: 5, window: day }
+  - { name: monthly, match: GET /monthly, requests: 5, window: month, timezone: Europe/Berlin }
+  - { name: bots, match: GET /bots, requests: 5, window: 1m, when: { userAgent: { contains: bot } }, unless: { header: { x-probe: present } } }
+  - { name: slow, match: GET /slow, requests: 5, window: 1m, algorithm: token-bucket, over: { delay: 1s } }
+  - { name: leased, match: GET /leased, requests: 5000, window: 1m, lease: auto }
 `
 
 type Schema = object
@@ -220,6 +225,12 @@ const requests: Readonly<
       { method: 'GET', target: '/export' },
       { method: 'GET', target: '/bucket' },
       { method: 'POST', target: '/units' },
+      { method: 'POST', target: '/mail' },
+      { method: 'POST', target: '/mail', body: '{"email":"a@example.com"}' },
+      { method: 'GET', target: '/monthly' },
+      { method: 'GET', target: '/bots', headers: { 'user-agent': 'bot' } },
+      { method: 'GET', target: '/slow' },
+      { method: 'GET', target: '/leased' },
     ],
     bad: {
       400: [

@@ -68,6 +68,7 @@ const listEntry = z.union([
   z.strictObject({ ip: z.array(z.union([z.string(), z.strictObject({ file: z.string() })])) }),
   z.strictObject({ header: z.record(z.string(), z.string()) }),
 ])
+const conditions = z.array(z.record(z.string(), z.unknown())).describe('as the table of limits has them')
 const keyPart = z.union([z.string(), z.strictObject({ first: z.array(z.string()) })])
 const requestedUnits = z.strictObject({ paths: z.array(z.array(z.string())), otherwise: z.int().optional() })
 const singleCostSource = z.union([
@@ -105,14 +106,13 @@ export const limits = z.strictObject({
       match: z.array(z.string()),
       except: z.array(z.string()),
       hosts: z.array(z.string()).optional(),
+      when: conditions.optional(),
+      unless: conditions.optional(),
       allowList: z.array(listEntry).optional(),
       key: z.array(keyPart),
       requests: z.int(),
       plans: z.record(z.string(), z.int()).optional(),
       plan: z.string().optional(),
-      unread: z
-        .enum(['missing', 'type', 'charset', 'encoding', 'size', 'memory', 'syntax', 'value'])
-        .optional(),
       windowSeconds: seconds,
       calendar: calendar.optional(),
       algorithm,
@@ -269,6 +269,10 @@ export const explanation = z.strictObject({
       why: z.string().optional(),
       override: z.int().min(1).optional(),
       plan: z.string().optional(),
+      unread: z
+        .enum(['missing', 'type', 'charset', 'encoding', 'size', 'memory', 'syntax', 'value'])
+        .optional()
+        .describe('why the body does not tell for certain for whom the request counts'),
       keys: z.array(z.string()),
       units: z.array(z.int().min(0)).describe('the units that the request reserves of each of the keys'),
       key: z.array(z.strictObject({ part: z.string(), values: z.array(z.string()) })),
