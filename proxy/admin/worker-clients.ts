@@ -5,7 +5,8 @@ import type { ResetOutcome } from '../limits/store/counter-admin.ts'
 import type { Charge } from '../limits/limiter.ts'
 import type { PlanOwner, PlanStore } from '../limits/plans/plan-store.ts'
 import type { Explanation } from '../limits/explain/explain.ts'
-import { policiesOf, type Rule } from '../policy.ts'
+import { withPlan } from '../limits/algorithms/registry.ts'
+import { policiesOf, type Policy, type Rule } from '../policy.ts'
 import type { AskedHead, ClientOperations, ClientState } from './client-operations.ts'
 import type { Replicas } from './replicas/report.ts'
 
@@ -25,11 +26,17 @@ export type ClientsQuestion =
   | { readonly of: 'set-plan'; readonly owner: PlanOwner; readonly plan: string | undefined }
   | { readonly of: 'plans'; readonly limit: number }
 
-/** `override` says which of the rule's overrides has the client. */
-type NamedCharge = readonly [policy: string, key: string, override?: number]
+/** `override` says which of the rule's overrides has the client, `plan` which of its plans. */
+type NamedCharge = {
+  readonly policy: string
+  readonly partitionKey: string
+  readonly override?: number
+  readonly plan?: string
+}
 
 export type ClientsAnswer =
-  | { readonly of: 'inspect'; readonly states: readonly Omit<ClientState, 'policy'>[] }
+  /** By charge; null for one of a rule that the worker does not have. */
+  | { readonly of: 'inspect'; readonly states: readonly (Omit<ClientState, 'policy'> | null)[] }
   | { readonly of: 'reset'; readonly outcome: ResetOutcome }
   | { readonly of: 'list'; readonly clients: readonly ThrottledClient[] }
   | { readonly of: 'replicas'; readonly replicas?: Replicas }
@@ -62,13 +69,22 @@ export async function answerClients(
   if (question.of === 'explain')
     return { of: 'explain', explanation: await operations.explain(question.asked) }
   const policies = policiesOf(rules)
-  const charges = question.charges.flatMap(([name, partitionKey, override]): Charge[] => {
-    const policy = policies.find((each) => each.name === name && each.override === override)
-    return policy ? [{ policy, partitionKey }] : []
-  })
-  return question.of === 'inspect'
-    ? { of: 'inspect', states: await operations.inspect(charges) }
-    : { of: 'reset', outcome: await operations.reset(charges) }
+  const charges = question.charges.map((named) => findCharge(named, policies))
+  const known = charges.filter((charge) => charge !== undefined)
+  if (question.of === 'reset') return { of: 'reset', outcome: await operations.reset(known) }
+  const states = (await operations.inspect(known)).values()
+  return {
+    of: 'inspect',
+    states: charges.map((charge) => (charge && states.next().value) ?? null),
+  }
+}
+
+function findCharge(
+  { policy: name, partitionKey, override, plan }: NamedCharge,
+  policies: readonly Policy[],
+): Charge | undefined {
+  const policy = policies.find((each) => each.name === name && each.override === override)
+  return policy && { policy: plan === undefined ? policy : withPlan(policy, plan), partitionKey }
 }
 
 /** Asks all workers at once, or one after another until one has answered. Answers are in no order. */
@@ -146,8 +162,13 @@ async function listOfWorkers(
 }
 
 function nameCharge({ policy, partitionKey }: Charge): NamedCharge {
-  const { name, override } = policy
-  return override === undefined ? [name, partitionKey] : [name, partitionKey, override]
+  const { name, override, plan } = policy
+  return {
+    policy: name,
+    partitionKey,
+    ...(override !== undefined && { override }),
+    ...(plan !== undefined && { plan }),
+  }
 }
 
 const weights = { store: 2, local: 1, none: 0 } as const
