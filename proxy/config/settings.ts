@@ -6,7 +6,7 @@ import { fileNames, type SettingsOf } from '../../shared/settings/table.ts'
 import type { CrowdsecSettings } from '../limits/clients/crowdsec/local-api.ts'
 import type { TokenSettings } from '../limits/keys/tokens/tokens.ts'
 import type { Refusals } from '../limits/replies.ts'
-import type { UpstreamRoute } from '../limits/rules/upstream-routes.ts'
+import { usesFallback, type UpstreamRoute } from '../limits/rules/upstream-routes.ts'
 import type { ListEntry, Rule } from '../policy.ts'
 import type { Webhook } from '../telemetry/webhooks/webhook-event.ts'
 import { boundsFor, type Bounds } from './bounds.ts'
@@ -59,7 +59,9 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly requestHeaders: readonly string[]
     /** Backends by host and path; undefined if everything goes to `upstreamUrl`. */
     readonly routes: readonly UpstreamRoute[] | undefined
-    /** `upstreamUrl` was given: requests that no route matches go there. */
+    /** `upstreamUrl` was set, rather than left at its default. */
+    readonly isUpstreamGiven: boolean
+    /** Requests that no route matches go to `upstreamUrl`. See `usesFallback`. */
     readonly hasFallback: boolean
     /** The files that secrets are from, by the variables that name them, such as `REDIS_URL_FILE`. */
     readonly secretFiles: ReadonlyMap<string, string>
@@ -114,6 +116,7 @@ export function loadGatewaySettings(
   const values = read.values as SettingsOf<typeof gatewayTable>
   const written = file?.values.limits
   const rules = written && withTimezone(written, values.timezone)
+  const isGiven = isUpstreamGiven(env, file?.source)
   const settings = {
     ...values,
     ...boundsFor(values),
@@ -127,8 +130,8 @@ export function loadGatewaySettings(
     refusals,
     secretFiles: secretFiles(unprefixed, cwd),
     routes,
-    // Routes that only over leads to are no reason to send nothing to the default backend.
-    hasFallback: isUpstreamGiven(env, file?.source) || isEachOnlyOver(routes),
+    isUpstreamGiven: isGiven,
+    hasFallback: usesFallback(isGiven, routes),
     jwt,
   }
   const active = { rules: settings.rules, keySet }
@@ -159,10 +162,6 @@ function settingsOfFile(values: FileReading['values'] | undefined, folder: strin
     requestHeaders: values?.requestHeaders ?? [],
     webhooks: values?.webhooks ?? [],
   }
-}
-
-function isEachOnlyOver(given: readonly UpstreamRoute[] | undefined): boolean {
-  return given !== undefined && given.length > 0 && given.every(({ onlyOver }) => onlyOver)
 }
 
 type PathProperty = 'tlsCertFile' | 'tlsKeyFile' | 'upstreamCaFile'

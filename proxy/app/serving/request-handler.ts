@@ -82,7 +82,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     next: GatewaySettings,
     { tokens, lists, geo }: ReadFiles,
   ): Steps<LiveOptions & { readonly table: RequestTable; readonly useRoutes: () => void }> {
-    const { routed, commit } = yield* deps.upstreams.prepare(next.routes ?? [])
+    const { routed, commit } = yield* deps.upstreams.prepare(next)
     const isTraced = deps.tracing !== undefined
     const table = yield* compileTableInSteps(next, deps.addresses, lists, geo)
     const defaultUpstream = composeDefaultUpstream(settings, next.requestHeaders, forwarder)

@@ -12,6 +12,9 @@ import type { ResolvedGroup } from '../../http/upstream/servers/resolved-group.t
 import type { Server } from '../../http/upstream/servers/server.ts'
 import { createGroupFactory, type ServedRoute } from './server-group.ts'
 
+/** The routes, and whether other requests go to `upstream`. */
+type RouteSettings = Pick<GatewaySettings, 'routes' | 'hasFallback'>
+
 /** A route with the group of servers for its requests. */
 export type RoutedGroup = { readonly route: UpstreamRoute; readonly group: ResolvedGroup }
 
@@ -24,7 +27,7 @@ export type Upstreams = {
    *
    * @returns `commit` applies them: removed backends finish their requests in flight
    */
-  prepare(routes: readonly UpstreamRoute[]): Steps<{
+  prepare(settings: RouteSettings): Steps<{
     readonly routed: readonly RoutedGroup[]
     readonly commit: () => void
   }>
@@ -40,7 +43,7 @@ export function composeUpstreams(
   telemetry: Telemetry,
   deps: { readonly names: Names; readonly log: Log; readonly now: () => number },
 ): Upstreams {
-  const { upstreamUrl, upstreamConnections, upstreamQueue, upstreamStreams, hasFallback } = settings
+  const { upstreamUrl, upstreamConnections, upstreamQueue, upstreamStreams } = settings
   const createGroup = createGroupFactory(settings, { ...deps, telemetry })
   const fallback = createGroup({
     name: DEFAULT_UPSTREAM,
@@ -48,7 +51,7 @@ export function composeUpstreams(
     balance: 'least-connections',
   })
   fallback.start()
-  const upstreams = new LiveUpstreams(fallback, hasFallback, createGroup)
+  const upstreams = new LiveUpstreams(fallback, createGroup)
   const observe = (name: string, capacity: number, size: (pool: ServerPool) => number): void =>
     telemetry.observeTable(name, () => {
       const { pools } = upstreams
@@ -71,19 +74,14 @@ export function composeUpstreams(
 class LiveUpstreams implements Upstreams {
   readonly fallback: ResolvedGroup
   /** Requests that no route matches go to `upstream:`. */
-  readonly #usesFallback: boolean
+  #usesFallback = true
   readonly #createGroup: (route: ServedRoute) => ResolvedGroup
   #current: readonly RoutedGroup[] = []
   /** Groups that finish what they have. */
   readonly #retired = new Set<ResolvedGroup>()
 
-  constructor(
-    fallback: ResolvedGroup,
-    usesFallback: boolean,
-    createGroup: (route: ServedRoute) => ResolvedGroup,
-  ) {
+  constructor(fallback: ResolvedGroup, createGroup: (route: ServedRoute) => ResolvedGroup) {
     this.fallback = fallback
-    this.#usesFallback = usesFallback
     this.#createGroup = createGroup
   }
 
@@ -101,9 +99,10 @@ class LiveUpstreams implements Upstreams {
     return [{ name: DEFAULT_UPSTREAM, servers: this.fallback.servers }, ...routed]
   }
 
-  *prepare(
-    routes: readonly UpstreamRoute[],
-  ): Steps<{ readonly routed: readonly RoutedGroup[]; readonly commit: () => void }> {
+  *prepare({
+    routes = [],
+    hasFallback,
+  }: RouteSettings): Steps<{ readonly routed: readonly RoutedGroup[]; readonly commit: () => void }> {
     const known = new Map(this.#current.map((routed) => [routed.route.name, routed]))
     const routed: RoutedGroup[] = []
     for (const route of routes) {
@@ -112,10 +111,10 @@ class LiveUpstreams implements Upstreams {
       routed.push({ route, group: isKept ? running.group : this.#createGroup(route) })
       yield
     }
-    return { routed, commit: () => this.#commit(routed) }
+    return { routed, commit: () => this.#commit(routed, hasFallback) }
   }
 
-  #commit(routed: readonly RoutedGroup[]): void {
+  #commit(routed: readonly RoutedGroup[], usesFallback: boolean): void {
     for (const group of this.#retired) if (group.hasEnded) this.#retired.delete(group)
     const before = new Set(this.#current.map(({ group }) => group))
     const kept = new Set(routed.map(({ group }) => group))
@@ -125,6 +124,7 @@ class LiveUpstreams implements Upstreams {
       group.retire()
     }
     this.#current = routed
+    this.#usesFallback = usesFallback
     // Nothing is probed that no request could go to.
     for (const { route, group } of routed) if (route.health && !before.has(group)) group.start()
   }

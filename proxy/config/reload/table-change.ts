@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Steps } from '../../../shared/steps.ts'
 import type { Rule } from '../../policy.ts'
-import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
+import { usesFallback, type UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import { describeRedis, parseRedisUrl } from '../../limits/store/redis/connecting/url.ts'
 import { continueRules } from '../../limits/rules/continue-rules.ts'
 import type { GatewaySettings } from '../settings.ts'
@@ -64,7 +64,10 @@ export function* compareTables(
     new Map(all.map((rule) => [rule.policy.name, rule]))
   const routesByName = ({ routes = [] }: GatewaySettings): ReadonlyMap<string, UpstreamRoute> =>
     new Map(routes.map((route) => [route.name, route]))
-  const settings = { ...running, ...table, rules }
+  // Another upstream is not used before a restart, whether given or left at its default.
+  const { isUpstreamGiven } = running.upstreamUrl.href === next.upstreamUrl.href ? next : running
+  const hasFallback = usesFallback(isUpstreamGiven, next.routes)
+  const settings = { ...running, ...table, rules, isUpstreamGiven, hasFallback }
   yield
   return {
     settings,

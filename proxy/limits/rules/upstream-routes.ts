@@ -29,6 +29,14 @@ export type UpstreamRoute = {
   readonly authorities?: string
 }
 
+/**
+ * Whether requests that no route matches go to `upstream`: it was given, or only `over` leads to routes. Such routes are
+ * no reason to send nothing to it.
+ */
+export function usesFallback(isGiven: boolean, routes: readonly UpstreamRoute[] | undefined): boolean {
+  return isGiven || (routes !== undefined && routes.length > 0 && routes.every(({ onlyOver }) => onlyOver))
+}
+
 /** The field `health` of a route. */
 export type RouteHealth = {
   /** The path on the server, whatever path its URL has. */

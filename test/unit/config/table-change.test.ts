@@ -70,3 +70,26 @@ test.each([
   const before = load('redis://sluice:first@redis')
   expect(doAtOnce(compareTables(before, before, load(next))).restart).toEqual(restart)
 })
+
+const own = 'routes: [{ name: api, hosts: api.test, upstream: http://api }]'
+const onlyOver = `routes: [{ name: page, onlyOver: true, upstream: http://page }]
+limits: [{ name: a, match: GET /a, requests: 1, window: 1m, over: { route: page } }]`
+const given = 'upstream: http://app\n'
+
+test.each([
+  ['', onlyOver, true],
+  ['', own, false],
+  [onlyOver, own, false],
+  [own, onlyOver, true],
+  [given, given + own, true],
+  // A default backend that is new in the file, or gone, needs a restart.
+  [own, given + own, false],
+  [given + own, own, true],
+])(
+  'changing the file from "%s" to "%s", requests without a route go to upstream: %s',
+  (from, to, expected) => {
+    const [before, next] = [loadWithFile(from, {}).settings, loadWithFile(to, {}).settings]
+    const { settings } = doAtOnce(compareTables(before, before, next))
+    expect(settings.hasFallback).toBe(expected)
+  },
+)
