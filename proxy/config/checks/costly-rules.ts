@@ -18,7 +18,7 @@ export function warnOfCosts(rules: readonly Rule[], placeOf: PlaceOfRule): strin
 function warnOfUncompressed({ policy, match }: Rule): string[] {
   if (!readsResponseBody(policy) || !match.some(({ path }) => path === '/*')) return []
   return [
-    'the gateway requests uncompressed responses to read their bodies, here from the whole site;  ' +
+    'the gateway requests uncompressed responses to read their bodies, here from the whole site; ' +
       'limit match to the paths whose responses state their cost',
   ]
 }

@@ -36,7 +36,7 @@ describe('rules that cost more than they seem to', () => {
       window: 1h
       cost: { reserve: 5, settle: '${settle}' }`
     expect(ofRule(rule('/*', 'json:n'))).toEqual([
-      'sluice.yaml:7: rule "a", cost: the gateway requests uncompressed responses to read their bodies, here from the whole site;  limit match to the paths whose responses state their cost',
+      'sluice.yaml:7: rule "a", cost: the gateway requests uncompressed responses to read their bodies, here from the whole site; limit match to the paths whose responses state their cost',
     ])
     expect(ofRule(rule('/chat/*', 'json:n'))).toEqual([])
     expect(ofRule(rule('/*', 'header:n'))).toEqual([])
