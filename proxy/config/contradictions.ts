@@ -3,6 +3,7 @@ import type { Algorithm } from '../limits/algorithms/algorithm.ts'
 import { calendarUnits } from '../limits/algorithms/calendar/calendar.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../limits/algorithms/registry.ts'
 import { mistakesOfDevice } from './rules/device/contradictions.ts'
+import { rangeName } from './rules/rule-cost.ts'
 import {
   singleSources,
   type BanPolicy,
@@ -155,10 +156,6 @@ function mistakeInStatuses(ranges: readonly StatusRange[] = []): string | undefi
     ),
   )
   return twice && `names ${rangeName(twice)} twice`
-}
-
-function rangeName({ first, last }: StatusRange): string {
-  return first === last ? String(first) : `${first / 100}xx`
 }
 
 /** The units that a rule states to reserve. Units in a request never exceed the quota. */

@@ -1,24 +1,15 @@
 import { z } from 'zod'
-import { filePath, flag, needsText, oneOf } from '../../../shared/settings/kinds.ts'
+import { filePath, flag, oneOf } from '../../../shared/settings/kinds.ts'
 import { upstreamBaseUrl } from '../../../shared/settings/addresses.ts'
 import { readAuthority } from '../../request/authority.ts'
 import { literalPrefix } from '../../limits/rules/strip-prefix.ts'
+import { DEFAULT_UPSTREAM } from '../../telemetry/metrics/upstream-counters.ts'
 import type { WrittenRoute } from './authorities.ts'
 import { health } from './health.ts'
 import { requestHeaders } from './request-headers.ts'
 import { hostPattern } from './host-pattern.ts'
+import { needsName, ruleName } from '../rules/limits.ts'
 import { pathPattern } from '../rules/route-pattern.ts'
-
-const routeName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-const needsName = {
-  error: needsText(
-    '1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit',
-    (name) => routeName.test(name),
-  ),
-}
-
-/** The name of `upstream:` in metrics. */
-const DEFAULT_UPSTREAM = 'default'
 
 const isDistinct = (entries: readonly unknown[]): boolean => new Set(entries).size === entries.length
 
@@ -38,7 +29,7 @@ const hostWithPort = z
 export const routeFields = {
   name: z
     .string(needsName)
-    .regex(routeName, needsName)
+    .regex(ruleName, needsName)
     .refine(
       (name) => name !== DEFAULT_UPSTREAM,
       `needs another name: ${DEFAULT_UPSTREAM} is that of upstream`,

@@ -24,10 +24,11 @@ import { cost, statusRange } from './rule-cost.ts'
 import { timezone } from './timezone.ts'
 import { needsWindow, ruleWindow } from './window.ts'
 
-/** A valid name of a rule. */
+/** A valid name of a rule or route. */
 export const ruleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
-const needsName = {
+/** The error of the schema of such a name. */
+export const needsName = {
   error: needsText(
     '1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit',
     (name) => ruleName.test(name),

@@ -31,6 +31,11 @@ export const statusRange = z
     return { first, last: first + 99 }
   })
 
+/** The range as `statusRange` reads it. */
+export function rangeName({ first, last }: StatusRange): string {
+  return first === last ? String(first) : `${first / 100}xx`
+}
+
 const needsUnits = `a whole number from 1 to ${MAX_QUOTA}`
 const units = wholeNumber(1, MAX_QUOTA).schema
 

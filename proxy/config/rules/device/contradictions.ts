@@ -1,6 +1,7 @@
 import { namesAccount } from '../../../limits/keys/devices/accounts.ts'
 import type { DevicePolicy, StatusRange } from '../../../policy.ts'
 import { partName, singleParts, type PartitionPart } from '../../../policy/partition.ts'
+import { rangeName } from '../rule-cost.ts'
 
 type RuleWithDevice = {
   readonly device?: DevicePolicy | undefined
@@ -26,7 +27,7 @@ export function mistakesOfDevice({ device, key, countStatus = [], concurrency }:
     )
   else if (unfit) found.push(`cannot be combined with ${nameOf(unfit)} in key: ${whyUnfit(unfit)}`)
   const both = device.status.find((one) => countStatus.some((other) => overlaps(one, other)))
-  if (both) found.push(`names ${nameOfRange(both)} in status, which countStatus counts as a failed sign-in`)
+  if (both) found.push(`names ${rangeName(both)} in status, which countStatus counts as a failed sign-in`)
   return found
 }
 
@@ -44,8 +45,4 @@ function whyUnfit({ kind }: PartitionPart): string {
 
 function overlaps(one: StatusRange, other: StatusRange): boolean {
   return one.first <= other.last && other.first <= one.last
-}
-
-function nameOfRange({ first, last }: StatusRange): string {
-  return first === last ? String(first) : `${first / 100}xx`
 }
