@@ -109,6 +109,18 @@ describe('validate', () => {
     expect(mistakes[1]).toMatchObject({ file: 'sluice.yaml', line: 2 })
   })
 
+  test.each([
+    ['CONFIG_FILE', 'limits.yaml', 'limits.yaml'],
+    ['SLUICE_CONFIG_FILE', 'limits.yaml', 'limits.yaml'],
+    ['CONFIG_FILE', '', 'sluice.yaml'],
+  ])('as JSON, mistakes have their place with %s=%s', async (variable, given, file) => {
+    const cwd = directoryWith(mistaken)
+    writeFileSync(join(cwd, 'limits.yaml'), mistaken)
+    const { stdout } = await sluice(['validate', '--json'], { [variable]: given }, cwd)
+    const { mistakes } = JSON.parse(stdout) as { mistakes: object[] }
+    expect(mistakes[0]).toMatchObject({ file, line: 2 })
+  })
+
   test('reports the same mistakes as a start of the gateway, word for word', async () => {
     const cwd = directoryWith(mistaken)
     const started = await runNode('proxy/main.ts', {}, [], { cwd })

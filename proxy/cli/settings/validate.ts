@@ -1,6 +1,7 @@
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { locateConfigFile } from '../../config/file/config-file.ts'
 import { loadGatewaySettings } from '../../config/settings.ts'
+import { readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
 import { formatCount, print, printError, printJson, status } from '../output.ts'
 import { readListsOf } from './read-lists.ts'
 import { environmentWith, nameLimits } from './settings.ts'
@@ -32,7 +33,8 @@ export function validate(file: string | undefined, { json = false }: { readonly 
     return status.yes
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
-    const name = locateConfigFile(env['CONFIG_FILE'], process.cwd())
+    const given = readPrefixedVariables(env).env['CONFIG_FILE'] || undefined
+    const name = locateConfigFile(given, process.cwd())
     const mistakes = error.problems.map((problem) => placed(problem, name))
     if (json) printJson({ valid: false, file: file ?? null, rules: null, mistakes, warnings: [] })
     else for (const problem of error.problems) printError(problem)
