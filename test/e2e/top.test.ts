@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -28,6 +28,15 @@ beforeAll(async () => {
   env = { CONFIG_FILE: file, UPSTREAM_URL: backend.url, ADMIN_TOKEN: token, ADMIN_PORT }
   gateway = await startGateway(env)
 })
+
+/** Starts `sluice top` for the gateway with this admin listener, as a person sees it. */
+function startOnTerminal(url: string): ChildProcessWithoutNullStreams {
+  const { args, env: usual } = commandOf('proxy/cli/main.ts')
+  const command = `${process.execPath} ${args.join(' ')} top --admin ${url} --interval 0.5`
+  return spawn('script', ['-qefc', command, '/dev/null'], {
+    env: { ...usual, PATH: process.env['PATH'], TERM: 'xterm', ADMIN_TOKEN: token, NO_COLOR: '1' },
+  })
+}
 
 const admin = (): string => `http://127.0.0.1:${env['ADMIN_PORT'] ?? ''}`
 
@@ -76,11 +85,7 @@ describe('top', () => {
   })
 
   test('draws on a terminal until q is pressed, and gives it back', async () => {
-    const { args, env } = commandOf('proxy/cli/main.ts')
-    const command = `${process.execPath} ${args.join(' ')} top --admin ${admin()} --interval 0.5`
-    const top = spawn('script', ['-qefc', command, '/dev/null'], {
-      env: { ...env, PATH: process.env['PATH'], TERM: 'xterm', ADMIN_TOKEN: token, NO_COLOR: '1' },
-    })
+    const top = startOnTerminal(admin())
     let shown = ''
     const ended = new Promise((resolve) => top.once('close', resolve))
     const drawn = new Promise<void>((resolve) => {
@@ -98,6 +103,18 @@ describe('top', () => {
     expect(shown).not.toContain('\u001b[2J')
     expect(shown).not.toMatch(/\u001b\[[\d;]*m/)
     expect(stripVTControlCharacters(shown)).toContain('sluice http')
+  })
+
+  test('ends at once when q is pressed while the gateway does not answer', async () => {
+    const silent = await startBackend((_, response) => {
+      if (silent.seen.length === 1) response.end('event: status\ndata: {"at":1}\n\n')
+    })
+    const top = startOnTerminal(silent.url)
+    const ended = new Promise((resolve) => top.once('close', resolve))
+    await eventually('it asks again', () => silent.seen.length === 2)
+    top.stdin.write('q')
+    // Without an answer it waits 10 s for one.
+    expect(await Promise.race([ended, passes(6_000)])).toBe(0)
   })
 
   test('is negative where nothing answers, or the token is wrong', async () => {

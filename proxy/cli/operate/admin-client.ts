@@ -47,16 +47,20 @@ export async function askAdmin({ admin }: AdminOptions, path: string, body?: unk
 /**
  * The newest event of `GET /api/events`, the data of the operators' page.
  *
+ * @param ended gives up waiting for it
  * @throws CommandError if no gateway answers
  */
-export async function askForEvent({ admin }: AdminOptions): Promise<Readonly<Record<string, unknown>>> {
+export async function askForEvent(
+  { admin }: AdminOptions,
+  ended?: AbortSignal,
+): Promise<Readonly<Record<string, unknown>>> {
   const token = readToken()
   const url = endpoint(admin, '/api/events')
   try {
     const response = await fetch(url, {
       headers: { ...(token && { authorization: `Bearer ${token}` }) },
       redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(ended ? [ended] : [])]),
     })
     if (response.status !== 200 || !response.body)
       throw refusalOf({ status: response.status, body: await readJson(response) })

@@ -19,12 +19,13 @@ export async function top(options: TopOptions): Promise<number> {
   // Rates need two readings.
   let before: Reading | undefined = readCounts(await askForEvent(options))
   const ended = new AbortController()
+  const isOver = (): boolean => ended.signal.aborted
   const pause = (): Promise<unknown> =>
     sleep(intervalMs, undefined, { signal: ended.signal }).catch(() => undefined)
 
   async function look(): Promise<Snapshot> {
     try {
-      const event = await askForEvent(options)
+      const event = await askForEvent(options, ended.signal)
       const snapshot = makeSnapshot(options.admin, event, before)
       before = readCounts(event)
       return snapshot
@@ -39,8 +40,9 @@ export async function top(options: TopOptions): Promise<number> {
   try {
     do {
       await pause()
-      if (ended.signal.aborted) break
+      if (isOver()) break
       const snapshot = await look()
+      if (isOver()) break
       if (screen) screen.draw((rows) => linesOf(snapshot, rows))
       else if (options.json) printJson(snapshot)
       else print(linesOf(snapshot).join('\n'))
