@@ -1,7 +1,7 @@
 import { errors } from '../../../shared/error-replies.ts'
 import type { ExplainedBan } from '../../limits/explain/bans.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
-import { writeHead, type AskedRequest } from '../../limits/explain/request-text.ts'
+import { writeHead, type ExplainedRequest } from '../../limits/explain/request-text.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import { maxDelayMs, overRouteOf, policiesOf, refusesOver, withoutDelay, type Rule } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
@@ -34,7 +34,7 @@ export function createExplainRoutes(options: {
   }
 
   async function explain({ ip, headers, ...line }: Asked<'explained'>): Promise<object> {
-    const asked: AskedRequest = { ...line, headers: linesOf(headers) }
+    const asked: ExplainedRequest = { ...line, headers: linesOf(headers) }
     const explanation = await clients.explain({ head: writeHead(asked, upstreamHost), ip, body: asked.body })
     if (!explanation) return errors.explainUnanswered
     const charges = explanation.rules.flatMap(chargesOf)

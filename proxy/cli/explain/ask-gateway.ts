@@ -1,4 +1,4 @@
-import type { AskedRequest } from '../../limits/explain/request-text.ts'
+import type { ExplainedRequest } from '../../limits/explain/request-text.ts'
 import { CommandError, printJson, status } from '../output.ts'
 import { askSuccessfully, isRecord, type AdminOptions } from '../operate/admin-client.ts'
 import { printExplanation, type PrintedExplanation } from './print.ts'
@@ -8,7 +8,11 @@ import { printExplanation, type PrintedExplanation } from './print.ts'
  *
  * @returns 1 where it would be refused, or is answered before it reaches the rules
  */
-export async function askToExplain(asked: AskedRequest, ip: string, options: AdminOptions): Promise<number> {
+export async function askToExplain(
+  asked: ExplainedRequest,
+  ip: string,
+  options: AdminOptions,
+): Promise<number> {
   const { method, target, host, headers, body } = asked
   const lines = new Map<string, string[]>()
   for (const [name, value] of headers) {

@@ -7,7 +7,12 @@ import { composeAddresses, composeTrustedProxies } from '../../app/addresses/tru
 import type { GatewaySettings } from '../../config/settings.ts'
 import { readListsOf } from '../settings/read-lists.ts'
 import type { Explanation } from '../../limits/explain/explain.ts'
-import { fitsInLine, isHeaderName, writeHead, type AskedRequest } from '../../limits/explain/request-text.ts'
+import {
+  fitsInLine,
+  isHeaderName,
+  writeHead,
+  type ExplainedRequest,
+} from '../../limits/explain/request-text.ts'
 import { compileTable } from '../../limits/request-table.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { createTokens } from '../../limits/keys/tokens/tokens.ts'
@@ -99,7 +104,7 @@ async function composeTokens(
   return tokens
 }
 
-function readAsked(method: string, target: string, { host, header, data }: ExplainOptions): AskedRequest {
+function readAsked(method: string, target: string, { host, header, data }: ExplainOptions): ExplainedRequest {
   const headers = header.map((line): readonly [string, string] => {
     const [, name = '', value = ''] = /^([^:]*):[\t ]*(.*)$/s.exec(line) ?? []
     if (!isHeaderName(name)) throw new CommandError('--header needs NAME: VALUE', status.usage)

@@ -56,7 +56,7 @@ function partNeeds(part: SinglePart): Need[] {
 
 /** By the kinds of conditions, such as `when: jwt:plan`. */
 function conditionNeeds({ when = [], unless = [] }: Rule): Need[] {
-  const needsOf = (field: string, conditions: readonly RuleCondition[]): Need[] =>
+  const needsIn = (field: string, conditions: readonly RuleCondition[]): Need[] =>
     conditions.flatMap((condition) => {
       const what = `${field}: ${'name' in condition ? `${condition.kind}:${condition.name}` : condition.kind}`
       switch (condition.kind) {
@@ -78,7 +78,7 @@ function conditionNeeds({ when = [], unless = [] }: Rule): Need[] {
           return []
       }
     })
-  return [...needsOf('when', when), ...needsOf('unless', unless)]
+  return [...needsIn('when', when), ...needsIn('unless', unless)]
 }
 
 /** Whether the log has the header, or shows that it is missing. Values that the log hides as secrets are unknown. */

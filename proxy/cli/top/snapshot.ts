@@ -35,6 +35,7 @@ export type LimitedClient = {
 }
 
 type Counts = { readonly allowed: number; readonly refused: number; readonly shadow: number }
+
 /** The counts of a gateway since its start. */
 export type Reading = {
   readonly atMs: number

@@ -17,7 +17,7 @@ export async function top(options: TopOptions): Promise<number> {
   const intervalMs = readInterval(options.interval)
   const isLive = !options.once && (options.json === true || process.stdout.isTTY)
   // Rates need two readings.
-  let before: Reading | undefined = readCounts(await askForEvent(options))
+  let before: Reading = readCounts(await askForEvent(options))
   const ended = new AbortController()
   const isOver = (): boolean => ended.signal.aborted
   const pause = (): Promise<unknown> =>

@@ -1,7 +1,7 @@
 import { token } from '../../http/message/token.ts'
 
 /** A request that an operator asks about. Its text is sent as UTF-8. */
-export type AskedRequest = {
+export type ExplainedRequest = {
   readonly method: string
   readonly target: string
   readonly host?: string | undefined
@@ -30,7 +30,7 @@ export function isHeaderName(text: string): boolean {
  * @param defaultHost that of the backend
  */
 export function writeHead(
-  { method, target, host, headers, body }: AskedRequest,
+  { method, target, host, headers, body }: ExplainedRequest,
   defaultHost: string,
 ): string {
   const lines = headers.map(([name, value]) => `${name}: ${value}`)
