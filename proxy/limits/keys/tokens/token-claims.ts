@@ -3,6 +3,7 @@ import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
 import { haveTooManyChecks } from './check-costs.ts'
 import { claimDetails, type ClaimDetails } from './claim-details.ts'
+import { exactClaims, type Payload } from './exact-claims.ts'
 import type { KeySet } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
 import { chooseFrom, chooseSecret, type KeyChooser, type VerificationKey } from './verification-keys.ts'
@@ -176,7 +177,8 @@ export class TokenVerifier {
       const own = signature.slice(0, signatureLength)
       const payload = await payloadOf(`${signed}.${own}`, key, checks)
       if (!payload) continue
-      const claims = pick(payload, this.#options.claims, this.#options.conditionClaims)
+      const { claims: names, conditionClaims } = this.#options
+      const claims = pick(exactClaims(signed, payload), names, conditionClaims)
       if (choose === this.#chooseKeys) this.#remember(signed, own, claims)
       telemetry.tokenRead('verified')
       return claims
@@ -247,7 +249,7 @@ async function payloadOf(
 const times = new Set(['exp', 'nbf', 'iat'])
 
 /** Texts and numbers; a list or an object names nobody. */
-function pick(payload: JWTPayload, names: readonly string[], conditionNames: readonly string[] = []): Claims {
+function pick(payload: Payload, names: readonly string[], conditionNames: readonly string[] = []): Claims {
   const claims = new Map<string, string>()
   for (const name of names) {
     const value = Object.hasOwn(payload, name) ? payload[name] : undefined

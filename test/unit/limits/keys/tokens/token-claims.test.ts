@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { exportJWK, SignJWT, UnsecuredJWT, type JWK, type JWTHeaderParameters } from 'jose'
+import { CompactSign, exportJWK, SignJWT, UnsecuredJWT, type JWK, type JWTHeaderParameters } from 'jose'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type SentToken, TokenVerifier } from '../../../../../proxy/limits/keys/tokens/token-claims.ts'
 
@@ -30,7 +30,7 @@ beforeEach(async () => {
   text = await keySetOf(['one', rsa.publicKey], ['two', elliptic.publicKey])
 })
 
-function create(options: { isSecret?: boolean; capacity?: number } = {}): TokenVerifier {
+function create(options: { isSecret?: boolean; capacity?: number; claims?: string[] } = {}): TokenVerifier {
   return new TokenVerifier({
     keySet: { current: () => text, keyMissing: () => (missing += 1) },
     isSecret: false,
@@ -88,6 +88,21 @@ describe('a token that is verified', () => {
     ['from the future', () => sign({ iat: startMs / 1000 + 6000 })],
     ['that names no key', () => sign({}, rsa.privateKey, { kid: undefined })],
   ])('%s', async (_, make) => expect(await subOf(create(), await make())).toBe('alice'))
+
+  test.each(['https:\\/\\/app.example\\/plan', '\\u0070lan', 'pl\\u00e4ne'])(
+    'an escaped name of a claim is read, whatever objects others have sent: %s',
+    async (escaped) => {
+      const name = JSON.parse(`"${escaped}"`) as string
+      // The attack: another name that consists of the same characters.
+      JSON.parse(JSON.stringify({ ...usual, [escaped.slice(0, name.length)]: 1 }))
+      const payload = `${JSON.stringify(usual).slice(0, -1)},"${escaped}":"gold"}`
+      const token = await new CompactSign(Buffer.from(payload))
+        .setProtectedHeader({ alg: 'RS256', kid: 'one' })
+        .sign(rsa.privateKey)
+      const claims = await create({ claims: [name] }).claimsOf(sent(token))
+      expect(claims).toEqual(new Map([[name, 'gold']]))
+    },
+  )
 
   test('a verified token is read from the cache the second time', async () => {
     const verifier = create()
