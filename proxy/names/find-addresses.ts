@@ -6,7 +6,7 @@ import { findHost, hostKey, parseHosts } from './hosts-file.ts'
 import { NameError, saysNoSuchName } from './name-error.ts'
 import { hasOtherSources, parseResolverSettings, type ResolverSettings } from './resolver-settings.ts'
 import { createSystemLookup } from './system-lookup.ts'
-import { watchFile } from './watched-file.ts'
+import { createCachedFile } from './cached-file.ts'
 
 /** The addresses of a name, in the order in which to connect to them, never empty, and their TTL. */
 export type Found = { readonly addresses: readonly string[]; readonly forMs: number }
@@ -48,12 +48,12 @@ const ofThisSystem: FinderOptions = {
  */
 export function createFinder(options: Partial<FinderOptions> = {}): FindAddresses {
   const system = { ...ofThisSystem, ...options }
-  const hosts = watchFile(system.hostsFile, parseHosts)
-  const resolver = watchFile(system.resolvConf, (text) => {
+  const hosts = createCachedFile(system.hostsFile, parseHosts)
+  const resolver = createCachedFile(system.resolvConf, (text) => {
     const settings = parseResolverSettings(text, process.env, hostname())
     return { settings, ask: system.createDnsClient(settings) }
   })
-  const others = watchFile(system.nsswitchConf, hasOtherSources)
+  const others = createCachedFile(system.nsswitchConf, hasOtherSources)
 
   async function askSystem(name: string, failure: unknown): Promise<Found> {
     if (!system.hasOtherSources && !(await others())) throw failure

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readClient } from '../../../proxy/cli/operate/client-argument.ts'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
-import { watchFile } from '../../../proxy/names/watched-file.ts'
+import { createCachedFile } from '../../../proxy/names/cached-file.ts'
 import { loadKeySet } from '../../../proxy/limits/keys/tokens/load-key-set.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
@@ -24,7 +24,7 @@ const readers: readonly (readonly [string, string, (path: string, folder: string
   ['secretFile', secret, (path) => loadKeySet({ kind: 'secret', path })],
   ['jwksFile', keys, (path) => loadKeySet({ kind: 'file', path })],
   ['@FILE on the command line', 'value', (path) => readClient([`@${path}`])],
-  ['the hosts file', '127.0.0.1 a', (path) => watchFile(path, (text) => text)()],
+  ['the hosts file', '127.0.0.1 a', (path) => createCachedFile(path, (text) => text)()],
   [
     'ADMIN_TOKEN_FILE',
     'a-token-of-16-or-more',

@@ -2,12 +2,13 @@ import { readFile, stat } from 'node:fs/promises'
 import { withoutMark } from '../../shared/settings/byte-order-mark.ts'
 
 /**
- * Reads and parses a file of the system again only when it has changed: `/etc/hosts` may have a hundred thousand lines.
+ * Makes a function that reads and parses a file of the system, again only when it has changed: `/etc/hosts` may have a hundred thousand
+ * lines.
  *
  * @param parse gets the empty text if the file is missing or cannot be read
- * @returns a function that resolves to the result of `parse` for the current file; the same value while the file is the same
+ * @returns it resolves to the result of `parse` for the current file; the same value while the file is the same
  */
-export function watchFile<T>(path: string, parse: (text: string) => T): () => Promise<T> {
+export function createCachedFile<T>(path: string, parse: (text: string) => T): () => Promise<T> {
   let version: string | undefined
   let parsed: T | undefined
   return async () => {
