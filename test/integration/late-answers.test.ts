@@ -72,6 +72,9 @@ async function decideThroughPauses(
     limiter.close()
   })
   await waitUntilAnswering(limiter)
+  // To a gateway a connection that is silent for two seconds is dead: a busy machine may take as long for a round.
+  const { client: connected } = limiter.connection
+  if (connected instanceof Redis) connected.options.socketTimeout = 120_000
   const operator = new Redis(server.url)
   onTestFinished(() => {
     operator.disconnect()

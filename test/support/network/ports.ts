@@ -10,6 +10,17 @@ const shares = 10
 const size = Math.floor((highest - lowest) / shares)
 const first = lowest + size * (Number(process.env['VITEST_POOL_ID'] ?? 0) % shares)
 let drawn = randomInt(size)
+/** In one order for all, two runs on a machine would go on to find the same ports free at the same time. */
+const step = coprimeTo(size)
+
+function coprimeTo(number: number): number {
+  const factor = randomInt(1, number)
+  return commonDivisor(factor, number) === 1 ? factor : coprimeTo(number)
+}
+
+function commonDivisor(a: number, b: number): number {
+  return b === 0 ? a : commonDivisor(b, a % b)
+}
 
 /**
  * A port on which no server of any test listens, nor of another run beside this one: below 1024, and of those that `fetch` takes.
@@ -20,12 +31,11 @@ export const CLOSED_PORT = 2
  * A port that nothing listens on, for a process that must be told its port before it starts. If the server runs in
  * the test's own process, listen on port 0 instead.
  *
- * Each comes round again as late as possible: who let go of one for a moment finds it free. Another run on this machine may have
- * dozens in a row, as it takes them one after the other, too.
+ * Each comes round again as late as possible: who let go of one for a moment finds it free.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < size; attempt++) {
-    drawn = (drawn + 1) % size
+    drawn = (drawn + step) % size
     const port = first + drawn
     if (await canListen(port)) return port
   }
