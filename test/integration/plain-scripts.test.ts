@@ -12,6 +12,7 @@ import { closeAfterTest, openAnsweringLimiter, openRedis } from '../support/redi
 import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
 import { runs } from '../support/random/runs.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * Fixed windows that reserve nothing have scripts of their own. Whatever is asked, they must answer as the script for everything
@@ -152,7 +153,12 @@ test('the scripts for plain fixed windows reply like the script for everything, 
 
 test('Redis has the script of new rules before the first request under them', async () => {
   const operator = openRedis(server.url)
+  await operator.call('CONFIG', 'RESETSTAT')
   const limiter = await openAnsweringLimiter(server.url)
+  // At each connection the gateway looks whether it may run scripts by their digest, with one that there is not.
+  await eventually('rights are checked', async () =>
+    expect(await operator.info('errorstats')).toContain('NOSCRIPT'),
+  )
   await operator.call('CONFIG', 'RESETSTAT')
   const [few, many] = [makePolicy('new-few', 31, 3_600_000), makePolicy('new-many', 47, 60_000)]
   const planned = makePolicy('new-planned', 53, 60_000, { plans: { quotas: { gold: 59 } } })
