@@ -7,6 +7,10 @@ const VITEST = 'npx vitest run'
 /** The oldest that `engines` allows. */
 const OLDEST = '.ci/test-on-node 24'
 const NPM_TEST = '--project pure --project sockets --project timing'
+/** Tests of the project `fault` that measure times or memory. */
+const LONG = '--project fault test/contract test/e2e test/long test/repo'
+/** Tests of the project `fault` that draw their inputs and measure no time, so that other steps may run beside them. */
+const RANDOM = '--project fault test/fault test/property test/wire'
 /** Processes start as an installation starts them, and not from bundles. */
 const FROM_SOURCES = { TEST_SOURCES: '1' }
 /** Tests that may differ from one Node to the next: processes, TLS, HTTP/2. */
@@ -109,24 +113,31 @@ export function stepsOfAll(seeds: readonly FoundSeed[], seed: number): Step[] {
     ...images('haproxy nginx caddy prometheus'),
     step('npm test', VITEST, HANGS_AFTER_MINUTES, { tests: NPM_TEST, env: FROM_SOURCES }),
     ...seeds.map(stepOfSeed),
-    step('long', VITEST, LONG_HANGS_AFTER_MINUTES, { tests: '--project fault', ...drawn }),
-    step('apps', VITEST, 30, { tests: '--project apps' }),
-    step('containers', VITEST, 30, { tests: '--project containers' }),
     step('Node 24', OLDEST, HANGS_AFTER_MINUTES, { tests: NPM_TEST, env: FROM_SOURCES }),
-    step('Node 24, long', OLDEST, LONG_HANGS_AFTER_MINUTES, { tests: '--project fault', ...drawn }),
-    step('Node 24, apps', OLDEST, 30, { tests: '--project apps' }),
-    { ...npmRun('test:backends', 60), ...drawn },
+    step('long', VITEST, LONG_HANGS_AFTER_MINUTES, { tests: LONG, ...drawn }),
+    step('Node 24, long', OLDEST, LONG_HANGS_AFTER_MINUTES, { tests: LONG, ...drawn }),
     npmRun('test:differential', 15),
     npmRun('test:attack', 60),
     step('judges', VITEST, 30, { tests: '--project judges', ...drawn }),
     ...peers,
-    { ...npmRun('fuzz', 15), ...drawn },
-    npmRun('fuzz:coverage -- 120', 20),
-    step('mutations for ten minutes', VITEST, 20, {
-      tests: '--project fault test/wire/mutations.test.ts test/wire/random/random.test.ts',
-      env: { ...drawn.env, WIRE_RUNS: '2000', RANDOM_EXCHANGES: '300000' },
-    }),
-    step('soak', VITEST, 75, { tests: '--project soak', env: { ...drawn.env, SOAK_MINUTES: '60' } }),
+    ...[
+      step('soak', VITEST, 75, { tests: '--project soak', env: { ...drawn.env, SOAK_MINUTES: '60' } }),
+      step('random', VITEST, LONG_HANGS_AFTER_MINUTES, { tests: RANDOM, ...drawn }),
+      step('Node 24, random', OLDEST, LONG_HANGS_AFTER_MINUTES, { tests: RANDOM, ...drawn }),
+      { ...npmRun('test:backends', 120), ...drawn },
+      step('apps', VITEST, 60, { tests: '--project apps' }),
+      step('containers', VITEST, 60, { tests: '--project containers' }),
+    ].map((each) => ({ ...each, group: 'beside the soak' })),
+    ...[
+      // It installs into the same folders as `apps`.
+      step('Node 24, apps', OLDEST, 60, { tests: '--project apps' }),
+      { ...npmRun('fuzz', 15), ...drawn },
+      npmRun('fuzz:coverage -- 120', 20),
+      step('mutations for ten minutes', VITEST, 30, {
+        tests: '--project fault test/wire/mutations.test.ts test/wire/random/random.test.ts',
+        env: { ...drawn.env, WIRE_RUNS: '2000', RANDOM_EXCHANGES: '300000' },
+      }),
+    ].map((each) => ({ ...each, group: 'fuzzers' })),
   ]
 }
 

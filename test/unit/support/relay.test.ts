@@ -3,7 +3,6 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
 import { startRawBackend } from '../../support/http/backend.ts'
-import {} from '../../support/limiter/limiters.ts'
 import { startRelay, type Relay } from '../../support/network/relay.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
