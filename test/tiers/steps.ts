@@ -43,11 +43,11 @@ const npmRun = (script: string, limitMinutes: number, rest: Partial<Step> = {}):
   step(script, `npm run --silent ${script}`, limitMinutes, rest)
 
 const images = (names: string): Step[] =>
-  existsSync(IMAGES_SCRIPT) ? [step('base images', `${IMAGES_SCRIPT} ${names}`, 10)] : []
+  existsSync(IMAGES_SCRIPT) ? [step('base images', `${IMAGES_SCRIPT} ${names}`, HANGS_AFTER_MINUTES)] : []
 
 // The last takes as long as all others together.
 const lint = ['types', 'format', 'imports', 'unused', 'code'].map((part) =>
-  npmRun(`lint:${part}`, 10, { group: 'lint' }),
+  npmRun(`lint:${part}`, HANGS_AFTER_MINUTES, { group: 'lint' }),
 )
 
 /** Blocks a change: `.ci/run`. The same each time. */
@@ -96,7 +96,7 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
           'node test/backends/bodies/run.ts --only Express --bodies 3000',
           'node test/backends/run.ts --only "Express 5" --only "Fastify 5, lenient" --spellings 4000',
         ].join(' && '),
-        10,
+        HANGS_AFTER_MINUTES,
       ),
       // The last three wait for images, packages and processes more than they compute: the others take what they leave of the cores.
     ].map((each) => ({ ...each, group: 'with other software' })),
@@ -142,7 +142,7 @@ export function stepsOfAll(seeds: readonly FoundSeed[], seed: number): Step[] {
 }
 
 function stepOfSeed({ seed, project, file }: FoundSeed): Step {
-  return step(`seed ${seed} of ${file}`, VITEST, 5, {
+  return step(`seed ${seed} of ${file}`, VITEST, HANGS_AFTER_MINUTES, {
     tests: `--project ${project} ${file}`,
     env: { TEST_SEED: String(seed) },
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import config from '../../../vitest.config.ts'
-import { stepsOfAll } from '../../tiers/steps.ts'
+import { stepsOfAll, stepsOfChange } from '../../tiers/steps.ts'
 
 type Project = { readonly test: { readonly name: string; readonly include: readonly string[] } }
 
@@ -33,4 +33,10 @@ test('before a release every project has a step, but for suites of other project
   )
   const names = projects.map(({ test: { name } }) => name)
   expect(names.filter((name) => name !== 'peers' && !selected.has(name))).toEqual([])
+})
+
+test('no step of a change is killed because the machine is busy', () => {
+  const seeds = [{ seed: 1, project: 'pure', file: 'test/a.test.ts', test: 'counts' }]
+  const short = stepsOfChange(seeds).filter(({ limitMinutes }) => limitMinutes < 30)
+  expect(short.map(({ name }) => name)).toEqual([])
 })
