@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os'
 type Kind = 'IPv4' | 'loopback' | 'link-local' | 'unique-local' | 'global'
 
 /**
- * Sorts addresses in the order in which to connect to them: IPv6 first where this machine has an IPv6 address of that kind, else
+ * Sorts addresses in the order in which to connect to them: IPv6 first where this machine has an IPv6 address of the same kind, otherwise
  * IPv4. This is the order of `getaddrinfo` for the addresses of one name (RFC 6724 section 6, rules 1, 2, 5 and 6).
  *
  * @param own addresses of this machine

@@ -2,11 +2,11 @@ import { readFile, stat } from 'node:fs/promises'
 import { withoutMark } from '../../shared/settings/byte-order-mark.ts'
 
 /**
- * Makes a function that reads and parses a file of the system, again only when it has changed: `/etc/hosts` may have a hundred thousand
- * lines.
+ * Creates a function that returns the parsed content of a system file. It reads the file again only when it has changed, because
+ * `/etc/hosts` may have a hundred thousand lines.
  *
  * @param parse gets the empty text if the file is missing or cannot be read
- * @returns it resolves to the result of `parse` for the current file; the same value while the file is the same
+ * @returns a function that resolves to the result of `parse` for the current file; to the same value until the file changes
  */
 export function createCachedFile<T>(path: string, parse: (text: string) => T): () => Promise<T> {
   let version: string | undefined
@@ -22,7 +22,7 @@ export function createCachedFile<T>(path: string, parse: (text: string) => T): (
   }
 }
 
-/** Container engines write `/etc/hosts` and `/etc/resolv.conf` in place: the inode stays. */
+/** The inode alone is not enough: container engines write `/etc/hosts` and `/etc/resolv.conf` in place. */
 async function versionOf(path: string): Promise<string> {
   try {
     const { ino, size, mtimeNs } = await stat(path, { bigint: true })

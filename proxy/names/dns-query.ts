@@ -13,15 +13,15 @@ export type AskDns = (
 ) => Promise<readonly { readonly address: string; readonly ttl: number }[]>
 
 /**
- * How long IPv4 addresses wait for those of IPv6, as some name servers do not answer questions about these. RFC 8305 section 3 waits 50
- * ms, each time anew; here an answer that comes late would move a backend back and forth. IPv6 addresses always wait for the others:
- * alone they would be the backend's only known ones, perhaps on a machine without IPv6.
+ * How long IPv4 addresses wait for IPv6 addresses, because some name servers do not answer AAAA queries. RFC 8305 section 3 waits 50 ms on
+ * each lookup; here, a late answer would move a backend back and forth. IPv6 addresses always wait for IPv4 addresses: alone they would be
+ * the only known addresses of the backend, perhaps on a machine without IPv6.
  */
 const OTHER_FAMILY_MS = 1_000
 
 /**
- * Asks the system's name servers by c-ares, which uses a socket and no threads of libuv, where lookups by `getaddrinfo` share
- * two. Recreated when `/etc/resolv.conf` has changed.
+ * Queries the system's name servers through c-ares, which uses a socket and no libuv threads. Lookups by `getaddrinfo` share two of these
+ * threads. A new client is created when `/etc/resolv.conf` changes.
  */
 export function createDnsClient({ timeoutMs, attempts }: ResolverSettings): AskDns {
   const resolver = new Resolver({ timeout: timeoutMs, tries: attempts })
@@ -30,7 +30,7 @@ export function createDnsClient({ timeoutMs, attempts }: ResolverSettings): AskD
 }
 
 /**
- * Asks DNS for a name as libc does: with the search domains, both families at a time.
+ * Queries DNS for a name as libc does: with the search domains, and both families at once.
  *
  * @throws NameError
  */
@@ -38,7 +38,7 @@ export async function queryDns(name: string, settings: ResolverSettings, ask: As
   let failure: unknown
   let isSilent = false
   for (const candidate of candidatesOf(name, settings)) {
-    // A silent server is silent about other domains too. As it is, the name is asked for in any case.
+    // A server that does not answer for one domain does not answer for others either. The name as given is queried in any case.
     if (isSilent && candidate !== name) continue
     const answer = await askBoth(candidate, ask)
     if ('addresses' in answer) return answer
@@ -53,9 +53,9 @@ type Asked = DnsAnswer | { readonly error: unknown }
 
 async function askBoth(name: string, ask: AskDns): Promise<Asked> {
   const six = settle(ask(name, 6))
-  // Every name server answers it: a late reply was lost on the way, and c-ares asks again.
+  // Every name server answers A queries. If the reply is late, it was lost on the way, and c-ares asks again.
   const ofIpv4 = await settle(ask(name, 4))
-  // There are name servers that deny a name that has no IPv6 address: the other answer counts (RFC 4074 section 4.2).
+  // Some name servers deny that a name exists if it has no IPv6 address, so the other answer counts (RFC 4074 section 4.2).
   const ofIpv6 =
     'error' in ofIpv4 ? await six : await Promise.race([six, wait(OTHER_FAMILY_MS, ofIpv4, { ref: false })])
   const others = [ofIpv6, ofIpv4]

@@ -8,7 +8,7 @@ import { hasOtherSources, parseResolverSettings, type ResolverSettings } from '.
 import { createSystemLookup } from './system-lookup.ts'
 import { createCachedFile } from './cached-file.ts'
 
-/** The addresses of a name, in the order in which to connect to them, never empty, and their TTL. */
+/** The addresses of a name (at least one), in the order in which to connect to them, and their TTL. */
 export type Found = { readonly addresses: readonly string[]; readonly forMs: number }
 
 /** Looks a name up now. Rejects with a NameError. */
@@ -19,13 +19,13 @@ export type FinderOptions = {
   readonly resolvConf: string
   readonly nsswitchConf: string
   readonly createDnsClient: (settings: ResolverSettings) => AskDns
-  /** `getaddrinfo`, for names that are in neither. */
+  /** `getaddrinfo`, for names that neither the hosts file nor DNS has. */
   readonly systemLookup: (name: string) => Promise<readonly string[]>
-  /** Whether the system knows other sources whatever `nsswitch.conf` says. */
+  /** Whether the system has other sources regardless of `nsswitch.conf`. */
   readonly hasOtherSources: boolean
 }
 
-/** Validity of names in the hosts file, and of answers that are not from DNS. */
+/** How long answers without a TTL are used: names of the hosts file, and answers of `getaddrinfo`. */
 const WITHOUT_TTL_MS = 5_000
 const MIN_MS = 1_000
 const MAX_MS = 30_000
@@ -43,8 +43,8 @@ const ofThisSystem: FinderOptions = {
 }
 
 /**
- * Looks names up as the system does, hosts file, search domains and DNS, but without its threads: `getaddrinfo` is asked only for
- * names that neither knows, and only where the system has other sources.
+ * Looks names up as the system does (hosts file, search domains, DNS), but without its threads. `getaddrinfo` is called only for names that
+ * neither the hosts file nor DNS has, and only where the system has other sources.
  */
 export function createFinder(options: Partial<FinderOptions> = {}): FindAddresses {
   const system = { ...ofThisSystem, ...options }
@@ -61,7 +61,7 @@ export function createFinder(options: Partial<FinderOptions> = {}): FindAddresse
       const addresses = await system.systemLookup(name)
       if (addresses.length > 0) return { addresses, forMs: WITHOUT_TTL_MS }
     } catch (error) {
-      // A name that DNS has not answered may still exist.
+      // The system has not answered: the name may still exist.
       if (!saysNoSuchName(error)) throw new NameError('EAI_AGAIN', name, error)
     }
     throw failure
@@ -83,7 +83,7 @@ export function createFinder(options: Partial<FinderOptions> = {}): FindAddresse
   }
 }
 
-/** The address that a name is, in the forms that libc reads too, such as `127.1`. */
+/** Returns the address if the name is one, in any form that libc reads, such as `127.1`. */
 function addressIn(name: string): string | undefined {
   if (isIP(name) > 0) return name
   if (!/^[0-9a-fx.]*\d$|^[0-9a-fx.]*0x[0-9a-f]*$/i.test(name)) return undefined

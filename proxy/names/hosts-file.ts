@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 
-/** Addresses by name, in lower case, in the order of the lines. */
+/** The addresses of each name, in the order of the lines. Names are in lower case. */
 export type Hosts = ReadonlyMap<string, readonly string[]>
 
-/** Reads the text of `/etc/hosts`: an address a line with its names, `#` begins a comment (hosts(5)). */
+/** Parses the text of `/etc/hosts`: each line has an address and its names, and `#` begins a comment (hosts(5)). */
 export function parseHosts(text: string): Hosts {
   const hosts = new Map<string, string[]>()
   for (const line of text.split('\n')) {
@@ -20,8 +20,8 @@ export function parseHosts(text: string): Hosts {
 }
 
 /**
- * The addresses of a name that needs no name server: one of the hosts file, or `localhost`, which is this machine whatever the file
- * says or lacks (RFC 6761 section 6.3).
+ * Returns the addresses of a name that needs no name server: a name in the hosts file, or `localhost` and the names below it, which mean
+ * this machine if the file does not list them (RFC 6761 section 6.3).
  */
 export function findHost(hosts: Hosts, name: string): readonly string[] | undefined {
   const key = hostKey(name)
@@ -30,7 +30,7 @@ export function findHost(hosts: Hosts, name: string): readonly string[] | undefi
   return key === 'localhost' || key.endsWith('.localhost') ? ['127.0.0.1', '::1'] : undefined
 }
 
-/** The canonical form of a name for comparison: without letter case and the final dot of an absolute name. */
+/** Returns the canonical form of a name for comparison: in lower case, without the final dot of an absolute name. */
 export function hostKey(name: string): string {
   return name.toLowerCase().replace(/\.$/, '')
 }

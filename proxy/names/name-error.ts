@@ -1,6 +1,6 @@
 /**
- * A name has no address, with the codes of `dns.lookup`: `ENOTFOUND`, the name does not exist or has no address; `EAI_AGAIN`, there was
- * no answer, so nothing is known about the name.
+ * A lookup that found no address. The codes are those of `dns.lookup`: `ENOTFOUND` if the name does not exist or has no address;
+ * `EAI_AGAIN` if there was no answer, so the name may exist.
  */
 export class NameError extends Error {
   override readonly name = 'NameError'
@@ -14,15 +14,15 @@ export class NameError extends Error {
   }
 }
 
-/** Codes of c-ares and of `getaddrinfo` by which a name is known to have no address. */
+/** Codes of c-ares and `getaddrinfo` that mean that a name has no address. */
 const noSuchName = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
-/** Whether the answer was that the name does not exist. Any other failure means that there was no answer. */
+/** Whether the answer was that the name does not exist or has no address. Any other failure means that there was no answer. */
 export function saysNoSuchName(error: unknown): boolean {
   return error instanceof Error && 'code' in error && noSuchName.has(String(error.code))
 }
 
-/** Whether a name server has answered SERVFAIL. It may know the name in another domain (`res_search` of glibc goes on too). */
+/** Whether a name server has answered SERVFAIL. It may know the name in another domain (glibc's `res_search` goes on, too). */
 export function saysServerFailed(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ESERVFAIL'
 }

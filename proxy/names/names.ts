@@ -3,25 +3,25 @@ import { isIP, type LookupFunction } from 'node:net'
 import type { FindAddresses, Found } from './find-addresses.ts'
 import { NameError } from './name-error.ts'
 
-/** A name without an address is looked up again after so long at the earliest. */
+/** The minimum time before a name without an address is looked up again. */
 const RETRY_MS = 1_000
 
-/** Milliseconds after which a name is looked up again whose last addresses are still used. */
+/** The minimum time before a name is looked up again after a failure, while its last addresses are still used. */
 const RETRY_KNOWN_MS = 5_000
 
 /**
- * How much longer than its TTL an answer is used without asking: `ResolvedGroup` renews it when the TTL ends, and connections that are
- * opened meanwhile continue.
+ * How long after its TTL an answer is used without a new lookup. `ResolvedGroup` renews the answer when the TTL ends, and connections that
+ * are opened meanwhile do not wait.
  */
 const RENEWAL_MS = 2_000
 
-/** How long a connection waits for an answer that is newer than the known one. */
+/** How long a connection waits for a newer answer before it uses the known one. */
 const PATIENCE_MS = 100
 
-/** How long an answer is used while there is no newer one (RFC 8767 section 5 suggests one to three days). */
+/** How long after its TTL an answer is used while there is no newer one (RFC 8767 section 5 suggests one to three days). */
 const STALE_MS = 86_400_000
 
-/** Names come from the settings, and from Redis where it announces nodes by name. Each takes some 500 bytes. */
+/** Names come from the settings, and from Redis if it announces nodes by name. Each takes about 500 bytes. */
 const MAX_NAMES = 10_000
 
 type Entry = {
@@ -66,13 +66,13 @@ export class Names {
       else callback(null, first.address, first.family)
     }
     const waiting = this.#ready(name, entry)
-    // Outside of the promise, so that what the callback throws is the exception of the connection that it opens.
+    // Outside the promise, so that an exception in the callback does not become a rejection of the promise.
     if (waiting) void waiting.then(() => process.nextTick(answer))
     else process.nextTick(answer)
   }
 
   /**
-   * Resolves to an answer that is still valid: the last one, or that of a lookup which this starts or joins.
+   * Resolves to a valid answer: the last one, or the result of a lookup that this call starts or joins.
    *
    * @returns rejects with a NameError
    */
@@ -101,7 +101,7 @@ export class Names {
     return entry
   }
 
-  /** Resolves when the entry has the addresses for the connection; undefined if it has them already. */
+  /** Returns a promise that resolves when the entry has the addresses for the connection; undefined if it has them already. */
   #ready(name: string, entry: Entry): Promise<void> | undefined {
     const known = entry.found !== undefined && this.#now() < entry.usableUntilMs
     if (this.#now() < entry.dueMs + (known ? RENEWAL_MS : 0)) return undefined
@@ -126,7 +126,7 @@ export class Names {
       entry.usableUntilMs = entry.dueMs + STALE_MS
     } catch (error) {
       entry.failure = error instanceof NameError ? error : new NameError('EAI_AGAIN', name, error)
-      // The address may soon be another's. If there was no answer, nothing has been said of it.
+      // The name is denied, so its last address may soon belong to another host. If there is no answer, the address stays in use.
       if (entry.failure.code === 'ENOTFOUND') entry.found = undefined
       entry.dueMs = this.#now() + (entry.found ? RETRY_KNOWN_MS : RETRY_MS)
     }

@@ -1,12 +1,12 @@
-/** The resolver options of `/etc/resolv.conf`. The name servers in it are read by c-ares. */
+/** The resolver options of `/etc/resolv.conf`. c-ares reads the name servers itself. */
 export type ResolverSettings = {
-  /** Domains that are put after a name, in their order. */
+  /** Domains to append to a name, in this order. */
   readonly search: readonly string[]
-  /** A name with at least this many dots is first asked for as it is. */
+  /** A name with at least this many dots is first queried as given. */
   readonly ndots: number
-  /** How long a name server has to answer at first; twice as long the second time. */
+  /** How long to wait for a name server at the first attempt; the second attempt waits twice as long. */
   readonly timeoutMs: number
-  /** How often each name server is asked. */
+  /** How many times each name server is asked. */
   readonly attempts: number
 }
 
@@ -15,14 +15,14 @@ const MAX_NDOTS = 15
 const MAX_TIMEOUT_S = 30
 const MAX_ATTEMPTS = 5
 
-/** c-ares's own: a second name server is asked soon enough for a connection that may take five seconds to be made. */
+/** The defaults of c-ares. They ask a second name server soon enough for a connection that may take five seconds to open. */
 const DEFAULT_TIMEOUT_MS = 2_000
 const DEFAULT_ATTEMPTS = 2
 
 /**
  * Reads the text of `/etc/resolv.conf` as libc does (resolv.conf(5)): the last of several `search` and `domain` lines counts.
  *
- * @param env `LOCALDOMAIN` and `RES_OPTIONS` override and add to the options of the file
+ * @param env `LOCALDOMAIN` overrides the search domains of the file, `RES_OPTIONS` adds to its options
  * @param hostname of this machine: its domain is searched if no other is given
  */
 export function parseResolverSettings(
@@ -59,8 +59,8 @@ export function parseResolverSettings(
 }
 
 /**
- * The absolute names to query, in order until one has an address: with each search domain and as it is, the latter first if it has
- * `ndots` dots. A name with a final dot is absolute.
+ * Returns the absolute names to query, in order, until one has an address: the name with each search domain, and the name as given. The
+ * latter comes first if it has at least `ndots` dots, otherwise last. A name with a final dot is absolute.
  */
 export function candidatesOf(name: string, { search, ndots }: ResolverSettings): readonly string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)]
@@ -70,10 +70,10 @@ export function candidatesOf(name: string, { search, ndots }: ResolverSettings):
 }
 
 /**
- * Whether names have other sources than the hosts file and DNS, such as multicast DNS or a directory: of the line `hosts:` in
- * `/etc/nsswitch.conf` (nsswitch.conf(5)).
+ * Whether the line `hosts:` of `/etc/nsswitch.conf` lists other sources than the hosts file and DNS, such as multicast DNS or a directory
+ * (nsswitch.conf(5)).
  *
- * @param text of the file; empty if it does not exist, as with musl, which knows no other source
+ * @param text of the file; empty if it does not exist, as with musl, which has no other sources
  */
 export function hasOtherSources(text: string): boolean {
   const [, sources = ''] = /^[ \t]*hosts:([^#\n]*)/m.exec(text) ?? []

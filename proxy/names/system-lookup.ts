@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns/promises'
 
 /**
- * Looks names up by `getaddrinfo`, one at a time. Each blocks one of libuv's threads until it ends, and cannot be cancelled: even
- * the process cannot exit before it. It is for names that only the system knows: multicast DNS, directories, other systems than
+ * Looks names up by `getaddrinfo`, one at a time. Each lookup blocks one of libuv's threads until it ends, and cannot be cancelled; even
+ * the process cannot exit before it. This is for names that only the system can resolve: multicast DNS, directories, other systems than
  * Linux.
  *
  * @param find `getaddrinfo`
