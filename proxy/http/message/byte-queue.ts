@@ -1,12 +1,12 @@
 import { detachBuffer } from './detach-buffer.ts'
 
-/** Shorter pieces are copied: a slice of a few bytes would hold on to the whole read that it came with. */
+/** Shorter pieces are copied, because a slice of a few bytes would keep the whole buffer of its read alive. */
 const MIN_UNCOPIED_BYTES = 4 * 1024
 const ROOM_BYTES = 4 * 1024
-/** Empty places at the beginning of the array after which it is shortened, in a queue that is never empty. */
+/** How many empty places the array may begin with before it is shortened, in a queue that is never empty. */
 const MAX_PLACES_LEFT = 1024
 
-/** A queue of pending bytes in pieces, first in, first out. However small the pieces, it takes little more memory than the bytes. */
+/** A first-in, first-out queue of pending bytes. No matter how small the pieces are, it takes little more memory than their bytes. */
 export class ByteQueue {
   #pieces: Buffer[] = []
   #first = 0
@@ -24,7 +24,7 @@ export class ByteQueue {
     return this.#bytes === 0
   }
 
-  /** @param piece not empty, and not written to any more */
+  /** @param piece not empty; must not be written to afterwards */
   push(piece: Buffer): void {
     this.#bytes += piece.length
     if (piece.length >= MIN_UNCOPIED_BYTES) {
@@ -61,7 +61,7 @@ export class ByteQueue {
     this.#roomStart = this.#roomEnd = 0
   }
 
-  /** Copies as many bytes as there is room for. Returns how many. */
+  /** Copies as many bytes as fit into the buffer. Returns how many. */
   #copy(piece: Buffer, from: number): number {
     if (this.#room === undefined || this.#roomEnd === this.#room.length) {
       this.#endRoom()

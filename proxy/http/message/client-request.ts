@@ -14,28 +14,28 @@ type RequestEvent = 'data' | 'end' | 'close'
 type Listener = (...args: never[]) => void
 
 /**
- * A request from a client, over either HTTP version. Its body is read like a stream: it flows from the first listener of
- * `data` or from `resume` on, in later turns of the event loop, unless it has been paused.
+ * A request from a client, over either HTTP version. Its body is read like a stream: it starts to flow with the first listener of `data` or
+ * with `resume`, asynchronously, unless it has been paused.
  *
- * Events: `data`, with a piece of the body; `end`, when all of it has been emitted; `close`, last and once: the body was read to
- * its end, or the rest will not come.
+ * Events: `data`, with a piece of the body; `end`, after the last piece; `close`, once and last, when the body has been read to its end or
+ * the rest will not come.
  */
 export abstract class ClientRequest {
   abstract readonly httpVersion: string
   abstract readonly httpVersionMajor: number
   readonly method: string
-  /** The request target as it came, one character a byte. */
+  /** The request target as received, one character per byte. */
   readonly url: string
   /** Name, value, name, value… in the order in which they came, with names in lower case. */
   readonly rawHeaders: readonly string[]
   /** The header fields by name. Lines of a repeated header are joined by commas, those of `cookie` by semicolons. */
   readonly headers: IncomingHttpHeaders
   rawTrailers: readonly string[] = none
-  /** The connection that it came on, which with TLS is the decrypted one. Over HTTP/2 others share it. */
+  /** The socket on which the request arrived: with TLS, the TLS socket. Over HTTP/2, other requests share it. */
   readonly socket: Socket
   /** Whether all of the body has arrived, read or not. */
   complete = false
-  /** Created for the first listener, as most requests without a body have none. */
+  /** Created with the first listener, because most requests without a body have no listeners. */
   #events: EventEmitter | undefined
   #buffered: ByteQueue | undefined
   /** Whether the body is read; undefined before the first listener of `data`, `resume` or `pause`. */
@@ -52,7 +52,7 @@ export abstract class ClientRequest {
     this.headers = headersOf(rawHeaders)
   }
 
-  /** The head says that content follows. */
+  /** Whether the head announces content. */
   abstract readonly hasContent: boolean
 
   /** Bytes of the body that have arrived and that no listener has received. */
@@ -60,7 +60,7 @@ export abstract class ClientRequest {
     return this.#buffered?.bytes ?? 0
   }
 
-  /** `close` was emitted: no more of the body is. */
+  /** Whether `close` was emitted. No part of the body is emitted after it. */
   get isClosed(): boolean {
     return this.#closed
   }
@@ -117,19 +117,19 @@ export abstract class ClientRequest {
     this.#buffered.push(piece)
   }
 
-  /** The body has arrived to its end. */
+  /** Call when the last byte of the body has arrived. */
   protected receiveEnd(): void {
     this.complete = true
     if (this.#flowing === true) this.#schedule()
   }
 
-  /** Discards the buffered part of the body, and ends it: the rest will not come, or is not wanted. */
+  /** Discards the buffered part of the body, and ends it. Call if the rest will not come, or is not wanted. */
   protected drop(): void {
     this.#buffered = undefined
     this.#close()
   }
 
-  /** Called when listeners have received so many bytes of the body. */
+  /** Called with the number of bytes of the body that listeners have just received. */
   protected abstract onConsumed(bytes: number): void
 
   /** Emits the buffered data later, so that no listener is called while it is being added. */

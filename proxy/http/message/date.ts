@@ -1,7 +1,7 @@
 let second = 0
 let text = ''
 
-/** The time as the header `date` has it (RFC 9110 section 5.6.7): one text for all responses of a second. */
+/** The current time as the value of the header `date` (RFC 9110 section 5.6.7). All responses of a second share one text. */
 export function currentDate(): string {
   const nowMs = Date.now()
   const nowSecond = Math.floor(nowMs / 1000)

@@ -9,7 +9,7 @@ export function ownCopy(text: string): string {
 }
 
 /**
- * The same bytes in memory of their own. A short copy made by `Buffer.from` is a part of a pool, and keeps all of it in memory.
+ * Copies the bytes into memory of their own. A short copy made by `Buffer.from` is a slice of a pool, and keeps the whole pool in memory.
  */
 export function copyBytes(bytes: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length)
@@ -17,14 +17,14 @@ export function copyBytes(bytes: Buffer): Buffer {
   return copy
 }
 
-/** Bytes that are at least this share of the buffer that they keep in memory are not copied. */
+/** Bytes are not copied if they make up at least this share of the buffer that they keep in memory. */
 const MIN_SHARE = 1 / 4
 
 /**
- * The same bytes, copied to memory of their own if they are a small part of the buffer that they keep alive. Bytes read from a
+ * Returns the same bytes, copied to memory of their own if they are a small part of the buffer that they keep alive. Bytes read from a
  * backend share a buffer with many others, so pending bytes for a slow client are copied.
  *
- * @param piece not written to any more
+ * @param piece must not be written to afterwards
  */
 export function detachBuffer(piece: Buffer): Buffer {
   return piece.length >= piece.buffer.byteLength * MIN_SHARE ? piece : copyBytes(piece)

@@ -10,10 +10,10 @@ export type Reader = {
   readBuffered(): void
 }
 
-/** Larger pieces are read at once: mostly more follows in the same turn, and would have to be joined with them. */
+/** Larger pieces are read at once, because usually more bytes follow in the same turn and would have to be joined with them. */
 export const MAX_BUFFERED_BYTES = 8 * 1024
 
-/** From this many waiting connections on, they are read or written before the end of the turn, so that the first does not wait long. */
+/** When this many connections wait, they are read or written before the end of the turn, so that the first one does not wait long. */
 const MAX_AT_ONCE = 16
 
 let readers: Reader[] = []
@@ -32,9 +32,9 @@ export function readAtEndOfTurn(reader: Reader): void {
 }
 
 /**
- * Writes at the end of the turn, when all input has been read: for connections that have one thing to write.
- * A write wakes up the receiving process. If reads came between the writes, that process would fall asleep after each write and be woken
- * up again, which costs more than the rest of the write.
+ * Writes at the end of the turn, when all input has been read. For connections that have a single piece to write. A write wakes up the
+ * receiving process. If reads came between the writes, that process would fall asleep after each write and be woken up again, which costs
+ * more than the rest of the write.
  */
 export function flushAtEndOfTurn(flushable: Flushable): void {
   const count = single.push(flushable)
@@ -44,7 +44,7 @@ export function flushAtEndOfTurn(flushable: Flushable): void {
   else writeSingle()
 }
 
-/** Does the same as `flushAtEndOfTurn`, but never earlier: for connections that join the bytes of one turn. */
+/** Does the same as `flushAtEndOfTurn`, but never before the end of the turn. For connections that join the bytes of one turn. */
 export function joinAtEndOfTurn(flushable: Flushable): void {
   joined.push(flushable)
   schedule()
@@ -89,7 +89,7 @@ function write(flushable: Flushable): void {
 }
 
 /**
- * Runs the step for each item. An exception becomes an uncaught one, as in a callback of its own, and does not affect the other items.
+ * Runs the step for each item. An exception becomes an uncaught exception, as in a separate callback, and does not affect the other items.
  */
 function forEach<Item>(items: readonly Item[], step: (item: Item) => void): void {
   for (const item of items) {

@@ -1,7 +1,10 @@
 const nothing = Buffer.alloc(0)
 const MIN_ROOM_BYTES = 256
 
-/** A buffer that doubles as it fills, for the received part of a line, a head or a body: appending single bytes costs no more than many. */
+/**
+ * A buffer that doubles when it is full, for the received part of a line, a head or a body. Appending bytes one by one costs no more than
+ * appending many at once.
+ */
 export class GrowingBuffer {
   #room: Buffer = nothing
   #length = 0
@@ -26,7 +29,7 @@ export class GrowingBuffer {
     return this.#room.subarray(0, this.#length)
   }
 
-  /** The first bytes, one character a byte. @param length at most so many */
+  /** Returns the first bytes, at most `length`, one character per byte. */
   prefix(length: number): string {
     return this.#room.toString('latin1', 0, Math.min(length, this.#length))
   }

@@ -2,7 +2,7 @@
 export type HeaderName = {
   /** The name in lower case. */
   readonly name: string
-  /** The beginning of its HTTP/1 line: the CRLF before it, the name and `: `. Made once, as every request needs it. */
+  /** The beginning of its HTTP/1 line: the CRLF before it, the name and `: `. Made once, because every request needs it. */
   readonly line: string
 }
 
@@ -11,7 +11,7 @@ export function headerName(name: string): HeaderName {
   return { name, line: `\r\n${name}: ` }
 }
 
-/** The headers of a message, in their order. A name may repeat. */
+/** The headers of a message, in order. A name may repeat. */
 export class HeaderList {
   readonly names: HeaderName[] = []
   readonly values: string[] = []

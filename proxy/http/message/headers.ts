@@ -28,7 +28,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39
 }
 
-/** V8 takes a name that is a number for an index: for `1000` it would allocate as many values before it, 12 KB. */
+/** V8 treats a numeric name as an array index: for `1000` it would allocate the thousand elements before it, 12 KB. */
 function makeSparse(headers: Record<string, unknown>): void {
   if (headers[MAX_INDEX] !== undefined) return
   headers[MAX_INDEX] = undefined

@@ -1,4 +1,4 @@
-/** Parts of this length are passed on by themselves: to copy them would cost more. */
+/** Parts of at least this length are passed on separately, because copying them would cost more. */
 export const MIN_SEPARATE_BYTES = 4 * 1024
 const FIRST_ROOM_BYTES = 256
 /** Up to this length, copying in a loop is cheaper than a call. */
@@ -6,9 +6,9 @@ const SHORT_BYTES = 32
 
 const nothing = Buffer.alloc(0)
 
-/** Joins small parts of one read, so that later steps cost the same however small the parts are. A single part is not copied. */
+/** Joins small parts of one read, so that later steps cost the same no matter how small the parts are. A single part is not copied. */
 export class JoinedBytes {
-  /** The bytes that the only part is in. */
+  /** The buffer that contains the only part. */
   #source: Buffer = nothing
   #from = 0
   /** The buffer that several parts have been copied to. */
@@ -19,7 +19,7 @@ export class JoinedBytes {
     return this.#length === 0
   }
 
-  /** @param bytes not written to before `take` */
+  /** @param bytes must not be written to before `take` */
   add(bytes: Buffer, from: number, to: number): void {
     if (from === to) return
     if (this.#length === 0) {
@@ -32,7 +32,7 @@ export class JoinedBytes {
     this.#length += to - from
   }
 
-  /** Takes out all bytes. A copy takes at most twice their memory; a single part keeps the bytes that it was added from. */
+  /** Takes out all bytes. A copy takes at most twice their memory; a single part keeps the buffer that it was added from. */
   take(): Buffer {
     const [length, room, source] = [this.#length, this.#room, this.#source]
     this.#length = 0
@@ -42,7 +42,7 @@ export class JoinedBytes {
     return length === source.length ? source : source.subarray(this.#from, this.#from + length)
   }
 
-  /** Copies the first part, as a second one follows. */
+  /** Copies the first part when a second one follows. */
   #begin(more: number): void {
     const [from, length] = [this.#from, this.#length]
     this.#room = Buffer.allocUnsafe(Math.max(FIRST_ROOM_BYTES, length + more))

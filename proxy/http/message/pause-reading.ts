@@ -1,22 +1,22 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 
-// Node has no option for how much a stream reads while it is paused (`highWaterMark` of a server is also that of writing), and no method
-// to stop reading from a connection. So the states of streams are changed here, and nowhere else.
+// Node has no option for how much a stream reads while it is paused (a server's `highWaterMark` also applies to writing), and no method to
+// stop reading from a connection. So this file changes the internal states of streams for that. No other file does.
 
 type Internals = {
   readonly _handle?: { reading: boolean; readStop(): unknown } | null
   readonly _readableState: { reading: boolean; highWaterMark: number }
 }
 
-/** Makes a stream, once it is paused, ask for nothing more. Node has it read on until its buffer has 64 KiB. */
+/** Makes a stream request no more data once it is paused. By default, Node reads on until the buffer holds 64 KiB. */
 export function askForNothing(stream: Readable): void {
   ;(stream as unknown as Internals)._readableState.highWaterMark = 0
 }
 
 /**
- * Pauses a socket, and stops reading from the connection at once: `resume` continues both. With `pause` alone, one or two further reads
- * of 64 KiB are buffered in the socket.
+ * Pauses a socket, and stops reading from the connection at once. `resume` continues both. With `pause` alone, one or two further reads of
+ * 64 KiB are buffered in the socket.
  */
 export function pauseReading(socket: Socket): void {
   socket.pause()

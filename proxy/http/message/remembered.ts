@@ -5,12 +5,12 @@ const ADDED_OF_NEW = 8
 /**
  * A cache of results by text, for texts that recur, such as header names.
  *
- * Clients choose the texts, so the cache is bounded, and unused entries make room for others: new entries go to the younger of two
- * generations, and entries used in the older one move there. When the younger one is full, it becomes the older, and the older is
- * dropped. Usual texts are always in the younger one. A list of the least recently used would have to be reordered with each use.
+ * Clients choose the texts, so the cache is bounded, and unused entries make room for others. New entries go to the younger of two
+ * generations, and entries of the older one move there when they are used. When the younger generation is full, it replaces the older one.
+ * Usual texts are always in the younger generation. A list of the least recently used texts would have to be reordered with each use.
  *
- * Once a generation has been full, only every eighth new text is added: recurring texts get in sooner or later, and a client that keeps
- * sending new ones does not cost more, as adding a text costs as much as to parse it.
+ * Once a generation has been full, only every eighth new text is added. Recurring texts still get in sooner or later, and a client that
+ * keeps sending new texts does not cost more: adding a text costs as much as parsing it.
  */
 export class Remembered<Value> {
   readonly #maxWeight: number
@@ -27,7 +27,7 @@ export class Remembered<Value> {
    * @param maxWeight of all texts with their results, in addition to the usual ones, at least 2
    * @param maxTextLength longer texts are not cached
    * @param usual texts that are always cached, with their results
-   * @param weigh default: each text is 1
+   * @param weigh returns the weight of an entry, by default 1
    */
   constructor(
     maxWeight: number,
@@ -52,7 +52,7 @@ export class Remembered<Value> {
     return value
   }
 
-  /** @param text of one character a byte, in memory of its own */
+  /** @param text one character per byte, in memory of its own */
   add(text: string, value: Value): void {
     if (text.length > this.#maxTextLength) return
     if (this.#older.size > 0 && ++this.#skipped % ADDED_OF_NEW !== 0) return
