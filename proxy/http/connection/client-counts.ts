@@ -2,7 +2,7 @@
 export class ClientCounts {
   readonly #counts = new Map<string, number>()
 
-  /** Clients with a connection. */
+  /** The number of clients with a connection. */
   get size(): number {
     return this.#counts.size
   }

@@ -7,11 +7,11 @@ export type PacedExchange = {
   readonly response: ClientResponse
   /** The progress of the forwarding; undefined until the request is forwarded, or its body is read for the decision. */
   readonly forwarding: ForwardProgress | undefined
-  /** The response has been sent or the client has gone. */
+  /** The response has been sent or the client has disconnected. */
   readonly isFinished: boolean
   /** The client: an IPv4 address or an IPv6 network. */
   readonly client: string
-  /** Its index in the array of `watchSlowClients`; -1 outside of it. */
+  /** The index of this exchange in the array of `watchSlowClients`; -1 if it is not there. */
   place: number
   /** Runs a step. An exception fails this exchange only. */
   guard(step: () => void): void
@@ -27,7 +27,7 @@ export type ForwardProgress = {
   readonly isTruncated: boolean
   /** Increases when the client sends some of the request body or reads some of the response. */
   readonly clientProgress: number
-  /** Bytes of the response that are buffered, besides those already written to it. */
+  /** Buffered bytes of the backend's response, which have not been written to `response` yet. */
   readonly bufferedBytes: number
 }
 

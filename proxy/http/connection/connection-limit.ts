@@ -21,7 +21,7 @@ type Peer = {
 }
 
 export type ConnectionLimitOptions = {
-  /** Connections at a time. */
+  /** Concurrent connections of all clients. */
   readonly maxConnections: number
   /** Concurrent connections of one client, an IPv4 address or an IPv6 network; 0 means no limit. */
   readonly maxConnectionsPerClient: number
@@ -45,8 +45,8 @@ export type ConnectionLimit = {
   /** The client's address: the one that a trusted proxy sent in a PROXY header, otherwise the peer's. */
   addressOf(socket: ConnectionAddresses): string | undefined
   /**
-   * Whether a trusted proxy sent a PROXY header without an address (`UNKNOWN`, `LOCAL`): its requests are its own, such as health
-   * checks, or those of a client that it cannot name. It has not read them, so it vouches for none of their headers.
+   * Whether a trusted proxy sent a PROXY header without an address (`UNKNOWN`, `LOCAL`). Its requests are its own, such as health checks,
+   * or those of a client that it cannot name. The proxy has not read the requests, so it vouches for none of their headers.
    */
   isWithoutClient(socket: ConnectionAddresses): boolean
   /** The open connections. */
@@ -63,13 +63,13 @@ export type ConnectionLimit = {
 /** The event with which a server without TLS reports a connection that it may serve. */
 export const admitted = 'admitted'
 
-/** `maxConnections` is logged as reached at most once in this time. */
+/** The minimum time between two log lines saying that `maxConnections` is reached. */
 const FULL_LINE_MS = 60_000
 
 /**
- * Passes connections on to a server's own listeners within limits. A connection over its client's limit is closed
- * without a response, as sending one takes time. At `maxConnections`, others are evicted to make room, as far as that
- * is fair. Connections of trusted proxies serve many clients and count towards the total only.
+ * Passes connections on to a server's own listeners within limits. A connection over its client's limit is closed without a response,
+ * because sending one takes time. At `maxConnections`, other connections are evicted to make room, as far as that is fair. Connections of
+ * trusted proxies serve many clients and count towards the total only.
  */
 export function limitConnections(server: Server, options: ConnectionLimitOptions): ConnectionLimit {
   return new LimitedConnections(server, options)
@@ -184,7 +184,7 @@ class LimitedConnections implements ConnectionLimit {
     this.#counts.remove(connection.client)
   }
 
-  /** The PROXY header has been read: now it is known whose connection it is. */
+  /** Serves a connection once its PROXY header has been read and its client is known. */
   #serveNamed(connection: Connection, peer: Peer | undefined): void {
     const { socket } = connection
     if (socket.destroyed) return
@@ -197,7 +197,7 @@ class LimitedConnections implements ConnectionLimit {
   }
 
   #serve(socket: Socket): void {
-    // A client that ends its direction before the handshake is done has left.
+    // A client that half-closes the connection before the handshake is done has left.
     if (this.#server instanceof TlsServer) socket.allowHalfOpen = false
     for (const listener of this.#listeners) listener.call(this.#server, socket)
     this.#server.emit(admitted, socket)
@@ -207,19 +207,19 @@ class LimitedConnections implements ConnectionLimit {
     const socket = socketBeneath(secured)
     const connection = socket && this.#beneath.get(socket)
     if (connection) connection.secured = secured
-    // From now on it may still have to be told something.
+    // From now on, a client that half-closes the connection may still have to receive a response.
     secured.allowHalfOpen = true
     if (socket) socket.allowHalfOpen = true
   }
 
   #evict(connection: Connection, state: EvictedConnection): void {
-    // Its place is free now, and not only once the operating system has closed the socket.
+    // Frees its place now, not only when the operating system has closed the socket.
     this.#remove(connection)
     this.#evictions++
     this.#options.telemetry.connectionEvicted(state)
     const { socket, secured } = connection
     const http2 = http2ConnectionOn(secured ?? socket)
-    // With a GOAWAY, so that the client knows that nothing is in flight (RFC 9113 section 6.8).
+    // With a GOAWAY, so that the client knows which requests may have been processed (RFC 9113 section 6.8).
     if (http2) http2.closeNow()
     // An aborted response must not look complete.
     else if (state === 'busy' && !secured) resetSocket(socket)

@@ -11,15 +11,15 @@ export type Connection = {
   /** Monotonic milliseconds. */
   readonly openedMs: number
   /**
-   * The client that it counts for, an IPv4 address or an IPv6 network. Undefined for a connection of a trusted proxy, whose
-   * client is unknown: each of those counts as a client of its own.
+   * The client that the connection counts for: an IPv4 address or an IPv6 network. Undefined for a connection of a trusted proxy, whose
+   * client is unknown. Each such connection counts as a client of its own.
    */
   client: string | undefined
 }
 
 /**
- * The time since which a connection has no request in flight: since the last one was answered, or since it was opened, also while
- * its handshake or a request head is arriving. Undefined with a request in flight, and for a tunnel.
+ * Returns since when a connection is idle, which means without a request in flight: since its last request was answered, or since it was
+ * opened. A connection stays idle while a handshake or a request head arrives. Returns undefined during a request, and for a tunnel.
  */
 export function idleSince({ socket, secured, openedMs }: Connection): number | undefined {
   const http2 = http2ConnectionOn(secured ?? socket)

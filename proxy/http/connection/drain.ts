@@ -5,7 +5,7 @@ import { idleSince } from './connection.ts'
 import type { Http1Connections } from './http1/connections.ts'
 import type { Http2Connections } from './http2/connections.ts'
 
-/** How often connections that have fallen idle are closed while the others finish. */
+/** How often connections that have become idle are closed while the others finish. */
 const SWEEP_MS = 50
 /** How long requests may still arrive on an HTTP/2 connection after its GOAWAY. */
 const MAX_NOTICE_MS = 500
@@ -18,8 +18,8 @@ export type Draining = {
 }
 
 /**
- * Closes a server gracefully: accepts no more connections, lets requests in flight finish for up to `graceMs`, then
- * closes the remaining connections. Resolves when none is left.
+ * Closes a server gracefully: accepts no more connections, lets requests in flight finish for up to `graceMs`, then closes the remaining
+ * connections. Resolves when no connection is left.
  */
 export function drain(
   server: Server,
@@ -33,7 +33,7 @@ export function drain(
       for (const socket of socketsOf(connectionLimit)) if (socket.bytesRead === 0) socket.destroy()
     }
     const sweep = setInterval(() => {
-      // A request may have been answered a moment ago: its client may still be reading, or have sent another one.
+      // A request may have been answered a moment ago: its client may still be reading, or may have sent another request.
       for (const connection of http1.betweenRequests()) connection.closeSoon()
       closeUnused()
     }, SWEEP_MS)

@@ -8,13 +8,13 @@ export type Candidate<Subject> = {
 }
 
 export type Victim<Subject> = Candidate<Subject> & {
-  /** How many candidates its client has when it is chosen, this one included. */
+  /** How many candidates its client had left when this one was chosen, this one included. */
   readonly rank: number
 }
 
 /**
- * Chooses the connections to close, in order: each time the longest idle one of the client with the most. Computes the
- * same as choosing one after another, but in one pass with little to sort.
+ * Chooses the connections to close, in order: each time, the longest idle connection of the client with the most candidates. The result is
+ * the same as when choosing one after another, but takes a single pass and little sorting.
  */
 export function chooseVictims<Subject>(
   candidates: readonly Candidate<Subject>[],
@@ -50,7 +50,7 @@ function groupByClient<Subject>(candidates: readonly Candidate<Subject>[]): Cand
   return groups
 }
 
-/** The rank down to which victims must be taken to get `count` of them: 1 if there are fewer. */
+/** Returns the lowest rank of the victims when `count` of them are chosen; 1 if there are fewer candidates. */
 function lowestRank(groups: readonly (readonly unknown[])[], count: number): number {
   const groupsOfSize: number[] = []
   for (const { length } of groups) groupsOfSize[length] = (groupsOfSize[length] ?? 0) + 1

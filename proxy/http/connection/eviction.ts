@@ -15,32 +15,28 @@ export type EvictionOptions<Subject> = {
   readonly now: () => number
 }
 
-/**
- * A client loses a busy connection only if it has at least this many times as many as the newcomer, the new one
- * included.
- */
+/** A client loses a busy connection only if it has at least this many times the connections of the newcomer, the new one included. */
 const MIN_TIMES_NEWCOMER = 8
-/** The share of the limit for which victims are chosen at a time. */
+/** How many victims are chosen at a time, as a share of the limit. */
 const BATCH_SHARE = 1 / 64
 /** If few connections are idle, the next search waits for this many times the duration of the last one. */
 const REST_FACTOR = 10
 
 /**
- * Makes room for new connections at the limit, as nginx does: closes an idle connection, the longest idle one of the
- * client with the most idle ones. If none is idle, the client with the most connections loses its oldest, provided that
- * it has far more than the newcomer. So a client that keeps opening connections only pushes out its own.
+ * Makes room for new connections at the limit, as nginx does: closes the longest idle connection of the client with the most idle
+ * connections. If no connection is idle, the client with the most connections loses its oldest, provided that it has far more connections
+ * than the newcomer. So a client that keeps opening connections only pushes out its own.
  *
- * All connections have to be looked at for that, so victims are chosen many at a time, and closed one by one as they
- * are needed.
+ * This has to look at all connections, so victims are chosen in batches, and closed one by one as they are needed.
  *
- * @returns a function that makes room for one more connection of a client with so many, and returns whether it could
+ * @returns a function that takes how many connections the newcomer has, makes room for one more, and returns whether it could
  */
 export function createEviction<Subject>(
   options: EvictionOptions<Subject>,
 ): (newcomersConnections: number) => boolean {
   const { open, capacity, clientOf, idleSince, openedAt, close, now } = options
   const batch = Math.max(1, Math.floor(capacity * BATCH_SHARE))
-  // Both in reverse order.
+  // In reverse order: the next victim is the last element.
   let idle: Victim<Subject>[] = []
   let busy: Victim<Subject>[] = []
   let nextLookMs = Number.NEGATIVE_INFINITY

@@ -4,9 +4,9 @@ export type Holding = { readonly client: string; readonly connection: object; re
 type Holder<Kind> = { bytes: number; readonly connections: { bytes: number; readonly holding: Kind }[] }
 
 /**
- * Chooses connections to close until so many bytes are freed: each time the largest connection of the client with the most bytes.
+ * Chooses connections to close until `bytesToFree` are freed: each time, the largest connection of the client with the most bytes.
  *
- * @returns a holding of each connection
+ * @returns one holding of each chosen connection
  */
 export function chooseLargest<Kind extends Holding>(holdings: readonly Kind[], bytesToFree: number): Kind[] {
   const holders = groupByClient(holdings).sort((a, b) => a.bytes - b.bytes)

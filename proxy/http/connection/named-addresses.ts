@@ -3,27 +3,24 @@ import type { ConnectionAddresses } from '../message/client-request.ts'
 
 type Named = { readonly socket: Socket; readonly address: string | undefined }
 
-/**
- * What the PROXY headers of trusted proxies say about their connections while these are open: the client's address, or that there is
- * none.
- */
+/** Remembers, for open connections of trusted proxies, the client's address in the PROXY header, or that the header has no address. */
 export class NamedAddresses {
-  // By the addresses and ports of both ends, as a TLS socket shares nothing else with the socket beneath it. A load balancer may use one
-  // port of its own for connections to two addresses of the gateway.
+  // Keyed by the addresses and ports of both ends, because a TLS socket shares nothing else with the socket beneath it. A load balancer may
+  // use one port of its own for connections to two addresses of the gateway.
   readonly #named = new Map<string, Named>()
 
-  /** The client's address; undefined without a PROXY header, or if it has none. */
+  /** The client's address; undefined without a PROXY header, or if the header has no address. */
   of(socket: ConnectionAddresses): string | undefined {
     return this.#named.size > 0 ? this.#named.get(keyOf(socket))?.address : undefined
   }
 
-  /** Whether the PROXY header of a connection was one without an address. */
+  /** Whether a connection came with a PROXY header without an address. */
   isWithoutClient(socket: ConnectionAddresses): boolean {
     const named = this.#named.size > 0 ? this.#named.get(keyOf(socket)) : undefined
     return named !== undefined && named.address === undefined
   }
 
-  /** @param address undefined if the PROXY header has none */
+  /** @param address undefined if the PROXY header has no address */
   add(socket: Socket, address: string | undefined): void {
     const key = keyOf(socket)
     this.#named.set(key, { socket, address })

@@ -20,7 +20,9 @@ const MAX_V1_BYTES = 107
 const MAX_V2_BYTES = 16 * 1024
 const line1 = /^PROXY (?:UNKNOWN(?: [\x20-\x7e]*)?|TCP([46]) (\S+) (\S+) (\d{1,5}) (\d{1,5}))$/
 
-/** Version 2: the command in the low four bits next to the version, family and transport in one byte. */
+/**
+ * Version 2: one byte holds the version and, in its low four bits, the command; the next byte holds the address family and the transport.
+ */
 const local = 0x20
 const proxied = 0x21
 const tcp4 = 0x11
@@ -30,7 +32,7 @@ const withoutAddress = new Set([0x00, 0x31])
 const V2_FIXED_BYTES = 16
 
 /**
- * Reads a header of the PROXY protocol, version 1 or 2, from the beginning of what a connection has brought
+ * Reads a header of the PROXY protocol, version 1 or 2, from the first bytes of a connection
  * (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). Extensions of version 2 are skipped.
  *
  * @returns undefined if the header is not complete yet
@@ -42,7 +44,7 @@ function parseProxyHeader(received: Buffer): ProxyHeader | undefined {
   throw new ProxyHeaderError('missing PROXY header')
 }
 
-/** Whether one begins with the other. */
+/** Whether one is a prefix of the other. */
 function startsLike(received: Buffer, signature: Buffer): boolean {
   const length = Math.min(received.length, signature.length)
   return received.compare(signature, 0, length, 0, length) === 0
@@ -98,12 +100,12 @@ function addressAt(received: Buffer, family: number): string {
   return groups.join(':')
 }
 
-/** Reads a PROXY header that arrives in pieces, however small they are. */
+/** Reads a PROXY header that arrives in pieces of any size. */
 export class ProxyHeaderReader {
   readonly #partial = new GrowingBuffer()
 
   /**
-   * @returns undefined if the header is incomplete; else the address that it names, and the bytes after it
+   * @returns undefined if the header is incomplete; otherwise the address that it names, and the bytes after it
    * @throws {ProxyHeaderError}
    */
   read(piece: Buffer): { readonly address: string | undefined; readonly rest: Buffer } | undefined {

@@ -4,7 +4,7 @@ import { ProxyHeaderError, ProxyHeaderReader } from './proxy-header.ts'
 /**
  * Reads the PROXY header at the beginning of a connection. The bytes after it can still be read from the socket.
  *
- * @returns the address that it names
+ * @returns the address in the header; undefined if it has no address
  * @throws {ProxyHeaderError} if the header is missing, malformed or late, or the client ends the connection before it
  */
 export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<string | undefined> {
@@ -39,7 +39,7 @@ export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<st
     }
     const timer = setTimeout(() => fail('timed out waiting for the PROXY header'), timeoutMs)
     socket.on('readable', onReadable)
-    // Health checks of load balancers connect and end their direction: the socket does not close by itself then.
+    // Health checks of load balancers connect and half-close the connection. The socket does not close by itself then.
     socket.on('end', onClose)
     socket.on('close', onClose)
     socket.on('error', onError)

@@ -11,9 +11,9 @@ import {
 import { chooseLargest } from './largest-holders.ts'
 
 export type PaceLimits = {
-  /** Time in which a body must bring `minBodyRate` bytes for each second of it. */
+  /** Each period of this length must bring at least `minBodyRate` bytes of the body per second. */
   readonly bodyTimeoutMs: number
-  /** Bytes a second; with 0 one byte in `bodyTimeoutMs` will do. */
+  /** Bytes per second; with 0, one byte in `bodyTimeoutMs` is enough. */
   readonly minBodyRate: number
   /** Time in which the client must read some of its pending response. */
   readonly sendTimeoutMs: number
@@ -21,23 +21,23 @@ export type PaceLimits = {
   readonly maxUnreadBytes: number
 }
 
-/** Memory of an unread response besides its bytes: some 20 KB over HTTP/2. */
+/** Memory of an unread response besides its bytes: about 20 KB over HTTP/2. */
 const OVERHEAD_BYTES = 20 * 1024
 
 /** Watches the exchanges in progress, and ends those that wait too long for their client. */
 export type SlowClients = {
   add(exchange: PacedExchange): void
-  /** The exchange is finished. It is watched until no more of the request body is expected. */
+  /** Call when the exchange is finished. It is watched until no more of the request body is expected. */
   finish(exchange: PacedExchange): void
   readonly size: number
-  /** Whether clients had left more than half of `maxUnreadBytes` unread at the last check: connections may soon be closed for it. */
+  /** Whether clients had left more than half of `maxUnreadBytes` unread at the last check, so that connections may soon be closed. */
   readonly isPressed: boolean
-  /** Bytes that clients had left unread at the last check, and how many connections have been closed for that. */
+  /** Bytes that clients had left unread at the last check, and how many connections have been closed because of unread bytes. */
   readUnread(): TableUse
   close(): void
 }
 
-/** The timeout that runs for an exchange: what its client is waited for, since when, and its progress at that time. */
+/** The timeout that runs for an exchange: what it waits for from its client, since when, and the progress at that time. */
 type RunningTimeout = {
   readonly waitsFor: 'body' | 'response'
   readonly progress: number
@@ -45,16 +45,15 @@ type RunningTimeout = {
 }
 
 /**
- * Ends exchanges whose client sends its body or reads its response too slowly: each of them holds memory, and usually a
- * connection to the backend, and costs an attacker next to nothing.
+ * Ends exchanges whose client sends its body or reads its response too slowly. Each such exchange holds memory, and usually a connection to
+ * the backend, and costs an attacker next to nothing.
  *
- * One periodic check covers all of them, so that no request needs a timer. Time spent waiting for the backend does not
- * count.
+ * One periodic check covers all of them, so that no request needs a timer. Time spent waiting for the backend does not count.
  *
  * If clients leave more unread than `maxUnreadBytes`, connections of the client with the most unread data are closed.
  *
  * @param now monotonic milliseconds
- * @param onEnded called with the number of connections that were ended for what they hold
+ * @param onEnded called with the number of connections that were closed because of unread data
  */
 export function watchSlowClients(
   limits: PaceLimits,
@@ -91,8 +90,8 @@ export function watchSlowClients(
 /**
  * The exchanges in progress, and since when each waits for its client.
  *
- * They are in an array in which each knows its place, and not in a `Set`: V8 keeps allocating new tables for a `Set` that changes, and
- * an old table in the old generation keeps its entries alive. That took 17 % of the CPU time of a request.
+ * They are in an array, in which each exchange knows its index, and not in a `Set`. V8 keeps allocating new tables for a `Set` that
+ * changes, and an old table in the old generation keeps its entries alive. That took 17 % of the CPU time of a request.
  */
 class WatchedExchanges {
   readonly #limits: PaceLimits
@@ -103,7 +102,7 @@ class WatchedExchanges {
   readonly #timeouts = new Map<PacedExchange, RunningTimeout>()
   /** Bytes that clients had left unread at the last check. */
   unreadBytes = 0
-  /** Connections that have been closed for what they left unread. */
+  /** Connections that have been closed because of unread data. */
   endedConnections = 0
 
   constructor(limits: PaceLimits, onEnded: (connections: number) => void) {
@@ -135,7 +134,7 @@ class WatchedExchanges {
   /** Ends exchanges whose client is too slow, and closes connections if clients leave too much unread. */
   check(nowMs: number): void {
     this.unreadBytes = 0
-    // A copy: those that are too slow leave the list.
+    // Over a copy, because exchanges that are too slow leave the list.
     for (const exchange of [...this.#exchanges]) this.#checkOne(exchange, nowMs)
     if (this.unreadBytes > this.#limits.maxUnreadBytes) this.#closeLargest()
   }

@@ -5,7 +5,7 @@ import type { Http1Service } from '../../http1/service.ts'
 import { OverdueConnections, type OverdueTimes } from './overdue-connections.ts'
 
 export type Http1Limits = OverdueTimes & {
-  /** Limits of a head, and again of trailers. */
+  /** Limits of a head; the same limits apply to trailers separately. */
   readonly headLimits: HeadLimits
 }
 
@@ -21,7 +21,7 @@ export type Http1Connections = {
    * flight, unless the response has begun. Requests that have arrived completely are still served.
    */
   closeAfterResponses(): void
-  /** Connections whose requests have all been answered, and that have received nothing of another. */
+  /** Connections whose requests have all been answered, and that have received no byte of another one. */
   betweenRequests(): Http1Connection[]
   close(): void
 }

@@ -2,11 +2,11 @@ import { errors, type ErrorReply } from '../../../../shared/error-replies.ts'
 import type { RequestSyntaxError, SyntaxFault } from '../../http1/parser/syntax-error.ts'
 import type { Rejection } from '../../../telemetry/telemetry.ts'
 
-/** The client's input is not a request, or did not arrive in time: the reply to send, and the rejection to count. */
+/** How to answer and count input that is not a request, or that did not arrive in time. */
 export type Fault = {
   readonly reply: ErrorReply
   readonly rejection: Rejection
-  /** The reason for the log, without anything of the request. */
+  /** The reason for the log, without any part of the request. */
   readonly reason: string
 }
 
@@ -22,7 +22,7 @@ const late: Fault = {
   reason: 'the request did not arrive in time (HEADERS_TIMEOUT)',
 }
 
-/** The reply to faulty input and how to count it, by what the parser found or, if the head did not arrive in time, `late`. */
+/** Returns the fault for an error of the parser, or for `late`: the head did not arrive in time. */
 export function faultOf(found: RequestSyntaxError | 'late'): Fault {
   return found === 'late' ? late : { ...answers[found.fault], reason: found.message }
 }

@@ -2,22 +2,21 @@ import { afterInput } from '../../../../shared/after-input.ts'
 import type { Http1Connection } from '../../http1/connection.ts'
 
 export type OverdueTimes = {
-  /** Time that a connection is kept between two requests. */
+  /** How long a connection stays open between two requests. */
   readonly idleMs: number
-  /** Time in which a head must arrive: since it began, or since the connection was opened for the first one. */
+  /** Time in which a head must arrive, measured from its first byte; for the first request, from the opening of the connection. */
   readonly headersMs: number
 }
 
-/** Clients rely on the `Keep-Alive` header: a connection stays open this much longer, so that it does not close under a request. */
+/** Clients rely on the `Keep-Alive` header. A connection stays open this much longer, so that it does not close while a request arrives. */
 const GRACE_MS = 1_000
 const MAX_SWEEP_MS = 500
 /** Connections closed per turn of the event loop: closing one takes a tenth of a millisecond over TLS, and a sweep may find many. */
 const MAX_ENDED_PER_TURN = 8
 
 /**
- * Closes connections that are idle for too long, or on which the head of a request arrives too slowly. One sweep looks at all
- * connections, so that no request needs a timer. Empty lines before a request have to be ignored (RFC 9112 section 2.2): they keep
- * no connection open.
+ * Closes connections that are idle for too long, or on which the head of a request arrives too slowly. One sweep looks at all connections,
+ * so that no request needs a timer. Empty lines before a request must be ignored (RFC 9112 section 2.2), and do not keep a connection open.
  */
 export class OverdueConnections {
   readonly #open: ReadonlySet<Http1Connection>
@@ -67,7 +66,7 @@ export class OverdueConnections {
     setImmediate(() => this.#endInTurns(connections))
   }
 
-  /** The overdue part of a connection: the head of a request that has begun, or another request. */
+  /** Returns which part of a connection is overdue: the head of a request that has begun, or another request. */
   #overduePart(connection: Http1Connection, nowMs: number): 'head' | 'request' | undefined {
     const { headersMs, idleMs } = this.#times
     const { headSinceMs, idleSinceMs } = connection

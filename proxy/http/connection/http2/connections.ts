@@ -5,7 +5,7 @@ import { OversizeMemory } from '../../http2/header-block.ts'
 export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'sendMs'> & {
   /** Time to keep an idle client connection open (keep-alive). */
   readonly idleMs: number
-  /** The same before its first request, and the time in which a header block must be complete. */
+  /** The same before the first request; also the time in which a header block must be complete. */
   readonly headersMs: number
 }
 
@@ -17,13 +17,13 @@ export type Http2Connections = {
   /**
    * Serves a connection.
    *
-   * @param socket that nobody else reads from
-   * @param first the bytes read from it, from the preface on
+   * @param socket no other code may read from it
+   * @param first bytes already read from it, from the preface on
    */
   serve(socket: Socket, first?: Buffer): void
   /**
-   * Closes the connections gracefully: they accept no new requests, at once or after `noticeMs`, in which requests may arrive that the
-   * client sent before it could know (RFC 9113 section 6.8).
+   * Closes the connections gracefully: they accept no new requests after `noticeMs`. Until then, requests may arrive that the client sent
+   * before it received the GOAWAY frame (RFC 9113 section 6.8).
    */
   close(noticeMs: number): void
   /** Closes the connections at once. */
@@ -34,7 +34,7 @@ const SWEEP_MS = 1_000
 
 const connectionsOfSockets = new WeakMap<Socket, Http2Connection>()
 
-/** Serves HTTP/2, and closes idle connections, with one periodic check of all. */
+/** Serves HTTP/2. One periodic check of all connections closes idle ones. */
 export function createHttp2Connections(
   { idleMs, headersMs, ...limits }: Http2Limits,
   handlers: Http2Handlers,
@@ -79,7 +79,7 @@ export function createHttp2Connections(
   }
 }
 
-/** Says that the connections will close, and closes them `noticeMs` later. */
+/** Announces that the connections will close, and closes them `noticeMs` later. */
 function closeSoon(connections: readonly Http2Connection[], noticeMs: number): void {
   for (const connection of connections) connection.announceClose()
   setTimeout(() => {
@@ -87,7 +87,7 @@ function closeSoon(connections: readonly Http2Connection[], noticeMs: number): v
   }, noticeMs).unref()
 }
 
-/** The HTTP/2 connection on a socket; with TLS, on the TLS socket around the system's. */
+/** The HTTP/2 connection on a socket; with TLS, on the TLS socket, not on the accepted one. */
 export function http2ConnectionOn(socket: Socket): Http2Connection | undefined {
   return connectionsOfSockets.get(socket)
 }

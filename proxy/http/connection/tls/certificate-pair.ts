@@ -5,8 +5,8 @@ import { createSecureContext } from 'node:tls'
 export type CertificatePair = { readonly cert: Buffer; readonly key: Buffer }
 
 /**
- * Checks a pair as servers use it. OpenSSL alone accepts a key of another type than the certificate's, as if the matching certificate
- * followed, and then fails every handshake.
+ * Checks a pair as servers use it. OpenSSL alone accepts a key of another type than the certificate's, expecting the matching certificate
+ * to follow, and then fails every handshake.
  *
  * @returns the certificate
  * @throws if one of them cannot be read, or the key does not match the certificate

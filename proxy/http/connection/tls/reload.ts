@@ -16,7 +16,7 @@ type CertificateWatchOptions = {
   readonly certFile: string
   readonly keyFile: string
   readonly inUse: CertificatePair
-  /** Takes the new pair into use. */
+  /** Puts the new pair into use. */
   readonly use: (pair: CertificatePair) => void
   /** Whether to log that a certificate in use has expired. Default: true. */
   readonly warnsOfValidity?: boolean
@@ -33,9 +33,9 @@ const SECOND_CHECK_MS = 1_000
 const POLL_MS = 10_000
 
 /**
- * Reloads a certificate and its key when they change on disk. The directories are watched rather than the files, which
- * are usually replaced, directly or through a symbolic link (certbot, Kubernetes). If the new pair cannot be read or
- * does not match, an error is logged and the current pair stays in use. That a certificate in use has expired is logged too.
+ * Reloads a certificate and its key when they change on disk. The directories are watched rather than the files, which are usually
+ * replaced, directly or through a symbolic link (certbot, Kubernetes). If the new pair cannot be read or does not match, an error is logged
+ * and the current pair stays in use. A warning is logged if the certificate in use has expired.
  */
 export function watchCertificate(options: CertificateWatchOptions): CertificateWatch {
   const { certFile, keyFile, use, warnsOfValidity = true, log } = options
@@ -48,7 +48,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
     clearTimeout(timer)
     timer = setTimeout(() => void check(isSecondCheck), delayMs).unref()
   }
-  /** Returns whether there was something new. */
+  /** Returns whether the files differ from the pair in use. */
   const check = async (isSecondCheck: boolean): Promise<boolean> => {
     try {
       const pair = { cert: await readRegularFile(certFile), key: await readRegularFile(keyFile) }
@@ -92,7 +92,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   }
 }
 
-/** Returns undefined if the system cannot watch the directory: the files are still polled. */
+/** Returns undefined if the system cannot watch the directory. The files are polled anyway. */
 function watchDirectory(directory: string, onChange: () => void): FSWatcher | undefined {
   try {
     const watcher = watch(directory, { persistent: false }, onChange)

@@ -1,7 +1,9 @@
 import { X509Certificate } from 'node:crypto'
 import type { Log } from '../../../../shared/log.ts'
 
-/** Logs once that the certificate in use has expired, or is not valid yet: clients refuse it, and nothing else would say so here. */
+/**
+ * Logs once that the certificate in use has expired or is not valid yet. Clients refuse it then, and nothing else in the log would say so.
+ */
 export class ValidityWatch {
   readonly #log: Pick<Log, 'warn'>
   #certificate: X509Certificate
