@@ -1,11 +1,11 @@
-/** A longer value is not read: browsers send 200 bytes, and a refused request should take little. */
+/** A longer value is not read: browsers send 200 bytes, and a refused request should cost little. */
 const MAX_LENGTH = 1024
 
 type MediaRange = { readonly type: string; readonly quality: number }
 
 /**
- * Whether a client would rather have HTML than a body of another type (RFC 9110 section 12.5.1). If both are as
- * welcome, HTML has to be named, and the other not: a browser's navigation does so, a script that accepts anything does not.
+ * Whether a client prefers HTML to a body of another type (RFC 9110 section 12.5.1). If it gives both the same quality, its range for HTML
+ * must be the more precise one: a browser's navigation names HTML, a script that accepts anything does not.
  *
  * @param accept the value of the request's `Accept`
  * @param contentType of the other body
@@ -19,7 +19,7 @@ export function prefersHtml(accept: string | undefined, contentType: string): bo
   return html.quality > 0 && html.precision > other.precision
 }
 
-/** Parameters other than the quality are left out: one body of a type is as good as another. */
+/** Ignores parameters other than the quality: any body of a type will do. */
 function readRange(text: string): MediaRange {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
   const weight = parameters.find((parameter) => parameter.startsWith('q='))
@@ -27,7 +27,7 @@ function readRange(text: string): MediaRange {
   return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
 }
 
-/** The quality that the most precise range gives a type, and how precise that is: 2 for the type itself, 0 for any. */
+/** The quality that the most precise range gives a type, and the precision of this range: 2 for the type itself, 0 for any type. */
 function bestMatch(
   ranges: readonly MediaRange[],
   type: string,

@@ -1,5 +1,5 @@
 /**
- * Schemes that log in a connection and not a request: the next request on it is attributed to the same user (RFC 4559 section 6,
+ * Schemes that authenticate a connection rather than a request: the next request on it is attributed to the same user (RFC 4559 section 6,
  * [MS-NTHT] section 3). `Nego2` is one of Microsoft's.
  */
 const scheme = '(?:ntlm|nego[0-9a-z]*)(?![^\\s,;])'
@@ -7,7 +7,7 @@ const first = new RegExp(`^[\\s,;]*${scheme}`, 'i')
 const any = new RegExp(`(?:^|[\\s,;])${scheme}`, 'i')
 
 /**
- * Whether a value of `Authorization` or `WWW-Authenticate` names such a scheme, perhaps among others. False positives are harmless: the
+ * Whether a value of `Authorization` or `WWW-Authenticate` names such a scheme, alone or in a list. False positives are harmless: the
  * connection is then not reused.
  */
 export function logsInConnection(value: string): boolean {

@@ -2,7 +2,7 @@ import { ownCopy } from '../message/detach-buffer.ts'
 import { Remembered } from '../message/remembered.ts'
 import { token } from '../message/token.ts'
 
-/** Headers of requests and responses that are in use nearly everywhere, as HTTP/1 mostly spells them. */
+/** Common headers of requests and responses, in their usual HTTP/1 spelling. */
 const inHttp1 = [
   ...['Accept', 'Accept-Encoding', 'Accept-Language', 'Accept-Ranges', 'Access-Control-Request-Headers'],
   ...[
@@ -66,13 +66,13 @@ const inHttp1 = [
 /** Maximum length of a name in tables of names. */
 export const MAX_NAME_LENGTH = 64
 
-/** Names in lower case that tables of names always have, so that no client can fill them with others. */
+/** Lower-case names that tables of names always have, so that no client can displace them. */
 export const usualNames: readonly string[] = inHttp1.map((name) => name.toLowerCase())
 
-/** How HTTP/1 and HTTP/2 spell them. @internal exported for its test */
+/** How HTTP/1 and HTTP/2 spell the usual names. @internal exported for its test */
 export const usualSpellings: readonly string[] = [...new Set([...inHttp1, ...usualNames])]
 
-/** Fields that tell the parser of requests where a message ends, and whether the connection is kept. */
+/** Fields that tell the parser of requests where a message ends, and whether the connection stays open. */
 type FramingName = 'content-length' | 'transfer-encoding' | 'connection'
 
 export type FieldName = {
@@ -96,8 +96,7 @@ const remembered = new Remembered<FieldName>(
 )
 
 /**
- * Reads the name of a header or a trailer. All parsers read names with it, so that other code compares names in lower
- * case.
+ * Reads the name of a header or a trailer. All parsers use this function, so that other code can compare names in lower case.
  *
  * @returns undefined if the spelling is not a token
  */

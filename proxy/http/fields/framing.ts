@@ -7,8 +7,8 @@ export function declaredLength({ headers }: ClientRequest): number | undefined {
 }
 
 /**
- * The client waits for `100 Continue` before it sends the content. Any other expectation has been rejected (417);
- * HTTP/1.0 has no interim responses (RFC 9110 section 10.1.1).
+ * Whether the client waits for `100 Continue` before it sends the content. Any other expectation has been rejected (417); HTTP/1.0 has no
+ * interim responses (RFC 9110 section 10.1.1).
  */
 export function expectsContinue(request: ClientRequest): boolean {
   return request.headers.expect !== undefined && request.httpVersion !== '1.0' && request.hasContent

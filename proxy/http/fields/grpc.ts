@@ -15,11 +15,11 @@ const statuses = new Map([
 ])
 
 /**
- * The headers of a "Trailers-Only" response, which ends a gRPC call with an error before it has begun. The HTTP status is
- * mapped as gRPC clients map it (http-grpc-status-mapping.md), except that 413, 429 and 431 become RESOURCE_EXHAUSTED.
+ * The headers of a "Trailers-Only" response, which ends a gRPC call with an error before it has begun. The HTTP status is mapped as gRPC
+ * clients map it (http-grpc-status-mapping.md), except that 413, 429 and 431 become RESOURCE_EXHAUSTED.
  *
  * @param text the error message for people
- * @param fields of the reply: name, value, name, value…; `retry-after` in seconds also becomes what gRPC's clients wait for
+ * @param fields of the reply: name, value, name, value…; `retry-after` in seconds is also sent in the forms that gRPC clients read
  */
 export function fieldsOfFailedCall(
   { status, text = '' }: { readonly status: number; readonly text?: string },
@@ -36,7 +36,7 @@ export function fieldsOfFailedCall(
   return all
 }
 
-/** Percent-encodes a `grpc-message`: visible ASCII and spaces other than `%` stay (gRPC over HTTP/2). */
+/** Percent-encodes a `grpc-message`: spaces and visible ASCII other than `%` stay (gRPC over HTTP/2). */
 function percentEncoded(text: string): string {
   return Buffer.from(text)
     .toString('latin1')
@@ -45,7 +45,7 @@ function percentEncoded(text: string): string {
 
 const RETRY_INFO = 'type.googleapis.com/google.rpc.RetryInfo'
 
-/** A `google.rpc.Status` with a `RetryInfo` whose `retry_delay` is so many seconds, in Base64 without padding. */
+/** Encodes a `google.rpc.Status` with a `RetryInfo` whose `retry_delay` is `seconds`, in Base64 without padding. */
 function retryInfo(code: number, text: string, seconds: number): string {
   const delay = message([1, varint(seconds)])
   const info = message([1, delay])
@@ -57,7 +57,7 @@ function retryInfo(code: number, text: string, seconds: number): string {
 
 type Varint = { readonly varint: Buffer }
 
-/** A message of Protocol Buffers: each field a number, or bytes with their length before them. */
+/** Encodes a message of Protocol Buffers. Each field is a number, or bytes preceded by their length. */
 function message(...fields: readonly (readonly [number: number, value: Buffer | Varint])[]): Buffer {
   return Buffer.concat(
     fields.flatMap(([number, value]) =>

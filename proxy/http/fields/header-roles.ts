@@ -21,11 +21,11 @@ import {
  * - `hop-by-hop`: valid for this connection only, removed
  * - `own`: set by the gateway or not forwarded at all; removed from client requests
  * - `trusted-proxy`: forwarded if a trusted proxy sent it
- * - `client-address`: where trusted proxies name their client; forwarded if it was believed
- * - `connection-login`: says whether the connection to the backend is logged in; passed on as it is
+ * - `client-address`: names the client of a trusted proxy; forwarded if the gateway believed it
+ * - `connection-login`: says whether the connection to the backend is authenticated; passed on as it is
  * - `decisive`: used in a decision; forwarded as the single value that was decided on
  * - `reference`: names a resource of the backend; passed on as the backend knows it
- * - the others are read here and, if they are passed on, written anew
+ * - the other roles: read by the gateway and, if passed on, written anew
  */
 export type FieldRole =
   | 'end-to-end'
@@ -49,13 +49,12 @@ export type FieldRole =
   | 'x-forwarded-host'
   | 'x-forwarded-proto'
 
-/** Gives the class of a request's field by its name in lower case; undefined if that is not a token (RFC 9110 section 5.6.2). */
+/** Returns the class of a request header by its lower-case name; undefined if the name is not a token (RFC 9110 section 5.6.2). */
 export type RequestFieldClassifier = (name: string) => FieldClass | undefined
 
 /**
- * - `decides`: a decision rests on it, so that `Connection` cannot have it removed: the backend must see the value that the
- *   decision used
- * - `isAlias`: some backend takes it for a header that rules read, or that overrides the method
+ * - `decides`: a decision uses it. `Connection` cannot remove it, because the backend must see the value that the decision used
+ * - `isAlias`: some backends take it for a header that rules read, or that overrides the method
  */
 export type FieldClass = HeaderName & {
   readonly role: FieldRole
@@ -89,12 +88,12 @@ const requestRoles = new Map<string, FieldRole>([
 /** Headers of WebDAV that name resources (RFC 4918 sections 10.3 and 10.4). */
 const references = ['destination', 'if'] as const
 
-/** Backends take the method from one of these when they are asked to. Rules are matched under it too. */
+/** Backends may take the method from one of these headers. Rules are matched under this method too. */
 export const methodOverrideFields = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
 
 /**
- * Headers that make a request a preflight, which fewer rules count. A method in a header is not here: rules count the request's own
- * method too, so that nothing is gained by its removal.
+ * Headers that make a request a preflight, which fewer rules count. Overrides of the method are not listed here: rules count the request's
+ * own method too, so a client gains nothing by removing the override.
  */
 const alwaysDecide = ['access-control-request-method', 'origin']
 
@@ -122,7 +121,7 @@ function createClassifier(
   return (name) => {
     const known = remembered.find(name)
     if (known) return known
-    // A name with capitals would be taken for another header than it is.
+    // A name with capitals would not be found among the roles.
     if (!token.test(name) || capital.test(name)) return undefined
     const copy = ownCopy(name)
     const made = classOf(copy)
@@ -135,16 +134,16 @@ const unusual = /[^0-9a-z-]/
 const punctuation = /[^0-9a-z]/g
 
 /**
- * How CGI and WSGI read a name, to which `-` and `_` are one; some servers read every punctuation so (`X.Real.IP`), and a
- * few were found to decode escapes (`Transfer-%45ncoding`).
+ * Reads a name as CGI and WSGI do, which treat `-` and `_` alike. Some servers treat all punctuation this way (`X.Real.IP`), and a few were
+ * found to decode escapes (`Transfer-%45ncoding`).
  */
 function aliasOf(name: string): string {
   return unescape(name).toLowerCase().replaceAll(punctuation, '-')
 }
 
 /**
- * Applications in Java ask for headers by the names of CGI's variables too, such as `getHeader("HTTP_X_FORWARDED_FOR")` in Hutool's
- * `getClientIP`: to their servers these are names like others.
+ * Java applications also look headers up by the names of CGI variables, such as `getHeader("HTTP_X_FORWARDED_FOR")` in Hutool's
+ * `getClientIP`. To their servers, these are ordinary names.
  */
 const variableOfCgi = /^http_/
 
@@ -153,16 +152,15 @@ function isSetByProxies(name: string): boolean {
 }
 
 /**
- * A name that some backend takes for a field that is read here is taken out, whoever wrote it: it would contradict what
- * was decided.
+ * Classifies headers of requests. If some backend takes a header for one that the gateway reads, the header is removed, no matter who wrote
+ * it: it could contradict the decision.
  *
- * @param decisive lower-case names of further fields that decisions rest on, such as those that clients are told apart by.
- *   `Connection` does not remove them. One that otherwise only a trusted proxy may send is passed on from everybody, as the
- *   value that was decided on
- * @param keepUnusual passes on names with something else than letters, digits and `-` in them, unless such a name is an
- *   alias. nginx drops those with `_` and other punctuation too (`underscores_in_headers`, `ignore_invalid_headers`)
- * @param clientAddressHeader where trusted proxies name their client, in lower case
- * @param own lower-case names of further fields that the gateway sets itself
+ * @param decisive lower-case names of further headers that decisions use, such as those that identify clients. `Connection` does not remove
+ *   them. They are passed on from every client, as the value that was decided on, even if otherwise only a trusted proxy may send them
+ * @param keepUnusual passes on names with characters other than letters, digits and `-`, unless such a name is an alias. nginx, too, drops
+ *   names with `_` and other punctuation by default (`underscores_in_headers`, `ignore_invalid_headers`)
+ * @param clientAddressHeader in which trusted proxies name their client, in lower case
+ * @param own lower-case names of further headers that the gateway sets itself
  */
 export function createRequestClassifier(
   decisive: readonly string[],
@@ -198,14 +196,14 @@ export function createRequestClassifier(
 const responseRoles = new Map<string, FieldRole>([
   ...commonRoles,
   ['www-authenticate', 'connection-login'],
-  // IIS says in it that it goes on taking requests of this connection for its user's.
+  // IIS uses it to say that it continues to attribute requests on this connection to its user.
   ['persistent-auth', 'connection-login'],
 ])
 
-/** The class of a response's field by its name in lower case; undefined if that is not a token. */
+/** Returns the class of a response header by its lower-case name; undefined if the name is not a token. */
 export const classifyResponseField = createClassifier(responseRoles, () => 'end-to-end')
 
-/** The value in most messages that have the header. */
+/** The values of most messages that have the header, already parsed. */
 const usualOptions = new Map(['keep-alive', 'close'].map((option) => [option, new Set([option])]))
 
 /** The lower-case options of the `Connection` fields of a message (RFC 9110 section 7.6.1). */

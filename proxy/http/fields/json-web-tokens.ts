@@ -5,25 +5,25 @@ import { withSpaces } from './trim-blanks.ts'
 export type SpelledToken = {
   /** The signing input: header and payload with the dot between them, as sent (RFC 7515 section 5.2). */
   readonly signed: string
-  /** The same in one spelling, whatever is between the characters of base64. */
+  /** The signing input in canonical base64url, without other characters. */
   readonly content: string
   /**
-   * Every character of base64url after the payload, up to the end of the value: it begins with the signature. Most
-   * decoders skip characters outside their alphabet, and each stops somewhere.
+   * All base64url characters after the payload, up to the end of the value; they begin with the signature. Most decoders skip characters
+   * outside their alphabet, and each stops at a different place.
    */
   readonly signature: string
 }
 
-/** JSON Web Tokens that are looked for in a request; no legitimate request has more. */
+/** How many JSON Web Tokens are looked for in a request. No legitimate request has more. */
 export const MAX_TOKENS = 4
 /**
- * Headers that are looked into at most: each may be an exception of JSON's parser, which takes 4 µs and more. A value with more is not
- * one with a token or two, as a token is found at the first look.
+ * How many token headers are parsed at most. Each may cause an exception in the JSON parser, which takes 4 µs or more. A value with only
+ * one or two tokens needs fewer checks, because a token is found at the first check.
  */
 const MAX_CHECKS = 8
 /** The length of the largest signature in use: RSA with 16,384 bits, in base64url. */
 const MAX_SIGNATURE_LENGTH = 2731
-/** The rest of another word at a backend that cuts off `Bearer ` by its length. */
+/** How many characters may precede a token in its word. Some backends cut off as many characters as `Bearer ` has, whatever they are. */
 const MAX_PREFIX_LENGTH = 16
 
 const blank = /\s/
@@ -35,11 +35,11 @@ const afterY = tableOf('ABCDIJKL')
 const afterW = tableOf('klmnopqr0123')
 
 /**
- * Finds JSON Web Tokens wherever they are in a value: after any scheme or none, glued to a few characters, before other words,
- * with characters in them outside base64. A token is recognized by its header: JSON with an `alg`. Takes time in
- * proportion to the length of the value.
+ * Finds JSON Web Tokens anywhere in a value: after any scheme or without one, directly after a few characters, before other words, and with
+ * characters outside base64 in them. A token is recognized by its header: JSON with an `alg`. Takes time in proportion to the length of the
+ * value.
  *
- * @returns at most `MAX_TOKENS`; one more if there are more, or if too much looks like a token
+ * @returns at most `MAX_TOKENS` tokens; one more if the value has more, or if too much of it looks like a token
  */
 export function findTokens(value: string): readonly SpelledToken[] {
   let dot = value.indexOf('.')
@@ -69,10 +69,10 @@ const tooMany: readonly SpelledToken[] = Array.from({ length: MAX_TOKENS + 1 }, 
   signature: '',
 }))
 
-/** How many headers have been looked into. */
+/** How many token headers have been parsed. */
 type Search = { checks: number }
 
-/** @param start the offset after the dot before the token */
+/** @param start the offset after the dot that precedes the token */
 function tokenAt(
   value: string,
   start: number,
@@ -107,7 +107,7 @@ function headerIn(word: string, search: Search): string | undefined {
   return undefined
 }
 
-/** Whether an object begins with the `e` there, whatever is between the characters of base64. */
+/** Whether an object begins with the `e` at this offset. Characters outside base64 are skipped. */
 function beginsLikeObject(word: string, at: number): boolean {
   const second = nextBase64(word, at + 1)
   const code = word.charCodeAt(second)
@@ -121,7 +121,7 @@ function nextBase64(word: string, from: number): number {
   return at
 }
 
-/** Finds a header after blanks of Unicode too: to backends that read UTF-8 a word begins there. */
+/** Finds a header after Unicode blanks, too: for backends that read UTF-8, a word begins there. */
 function headerAfterBlanks(word: string, search: Search): string | undefined {
   const spaced = withSpaces(word)
   return spaced === word ? undefined : headerIn(spaced.slice(spaced.lastIndexOf(' ') + 1), search)

@@ -1,11 +1,11 @@
 /**
- * The headers that are not passed on as they came, and why: the only list of them. The parsers, the roles of headers (`header-roles.ts`),
- * trailers, and the checks of the configuration are made of it.
+ * The only list of the headers that are not passed on as received, and why. The parsers, the roles of headers (`header-roles.ts`),
+ * trailers, and the checks of the configuration use it.
  */
 
 /** Hop-by-hop headers of requests and responses (RFC 9110 section 7.6.1). They are not passed on; the next connection gets its own. */
 export const hopByHop: readonly string[] = [
-  // Reserved, as it would be named by the option of that name (RFC 9110 section 16.3.1).
+  // Reserved, because the option `close` would name it (RFC 9110 section 16.3.1).
   'close',
   'connection',
   'http2-settings',
@@ -13,7 +13,7 @@ export const hopByHop: readonly string[] = [
   'proxy-connection',
   'te',
   'trailer',
-  // Each side is framed anew, whatever the other said.
+  // The gateway frames each side anew.
   'transfer-encoding',
   'upgrade',
 ]
@@ -30,13 +30,13 @@ export const http1Only: ReadonlySet<string> = new Set([
 /** Credentials for a forward proxy, which the backend of a gateway must not see. */
 export const forwardProxyHeaders: readonly string[] = ['proxy-authenticate', 'proxy-authorization']
 
-/** A request header that the gateway answers itself: the backend is sent the body in any case. */
+/** A request header that the gateway answers itself: it sends the body to the backend in any case. */
 export const answeredHere = 'expect'
 
 /** Headers of a request that the gateway writes itself: a client's value would be false, or only one part of the value. */
 export const writtenByGateway: readonly string[] = [
   'host',
-  // It would duplicate or contradict the headers that are set here.
+  // `Forwarded` would duplicate or contradict the headers that are set here.
   'forwarded',
   'x-forwarded-for',
   'x-forwarded-host',
@@ -45,15 +45,13 @@ export const writtenByGateway: readonly string[] = [
   'x-request-id',
 ]
 
-// The headers that follow tell a backend of its path, its host, its scheme, its user or its client's address. The proxy before it sets
-// them, and a client that sends one itself would be believed too. `docs/http.md` has the backend and the source for each.
+// The following headers tell a backend its path, its host, its scheme, its user or its client's address. The proxy in front of the backend
+// sets them, and the backend would believe a client that sends one, too. `docs/http.md` has the backend and the source for each.
 
 /** Tells the backend which rule has sent it a request that is over its limit. */
 export const OVER_HEADER = 'x-sluice-over'
 
-/**
- * Headers that replace the path, or a decision about it, without the rules seeing it, or that only the gateway sets: nobody may send them.
- */
+/** Headers that nobody may send: they replace the path, or a decision about it, unseen by the rules; or only the gateway sets them. */
 export const neverForwarded: readonly string[] = [
   'proxy',
   'x-astro-locals',
@@ -186,7 +184,7 @@ export const trustedProxyPrefixes: readonly string[] = [
 ]
 
 // RFC 9110 section 6.5.1: a field for framing, routing, authentication, cache control or content encoding has no effect in a trailer, or
-// that of a header, which would have been checked.
+// has the effect of a header that escaped the checks of headers.
 
 /** Fields that are removed from trailers, in addition to those that are removed from headers. */
 export const neverTrailers: ReadonlySet<string> = new Set([
@@ -220,7 +218,7 @@ export const neverTrailers: ReadonlySet<string> = new Set([
   'www-authenticate',
 ])
 
-/** Prefixes of further ones. */
+/** Prefixes of further fields that are removed from trailers. */
 export const neverTrailerPrefixes: readonly string[] = [
   'access-control-',
   'content-',

@@ -17,7 +17,7 @@ const loggedStatus = Symbol('status of a local reply to a call of gRPC')
 
 type Sourced = ClientResponse & { [source]?: LocalReplySource; [loggedStatus]?: number }
 
-/** Adds the fields of `from` to each local reply on this response, whichever step sends it. */
+/** Adds the fields of `from` to each local reply on this response, no matter which step sends it. */
 export function addToLocalReplies(response: Sourced, from: LocalReplySource): void {
   response[source] = from
 }
@@ -35,7 +35,7 @@ export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
 }
 
 /**
- * Sends a local error reply; to a gRPC call in the form that its clients read. Does nothing if the response has already begun.
+ * Sends a local error reply. A gRPC call receives it in the form that gRPC clients read. Does nothing if the response has already begun.
  *
  * @param error may be replaced by the `adaptError` of the response's `LocalReplySource`
  * @param fields name, value, name, value… to add
@@ -68,21 +68,21 @@ export function sendError(
 }
 
 /**
- * The status of a response, for metrics and logs. An error sent to a gRPC call has status 200 on the wire: for it, the status that any
- * other request would have got.
+ * The status of a response, for metrics and logs. An error sent to a gRPC call has status 200 on the wire; this function returns the status
+ * that any other request would have got.
  */
 export function statusOf(response: Sourced): number {
   return response[loggedStatus] ?? response.statusCode
 }
 
-// A gRPC call is an HTTP/2 request whose outcome is in `grpc-status`: its clients look at the HTTP status only where that is
-// missing, and then take a 429 for a server that is away.
+// A gRPC call is an HTTP/2 request whose outcome is in `grpc-status`. Its clients look at the HTTP status only if `grpc-status` is missing,
+// and then take a 429 for an unavailable server.
 
 const callType = /^application\/grpc(?:[+;\t ]|$)/i
 
 /**
- * Whether a request is a call of gRPC. gRPC-Web, which browsers use, is not: it is answered as any other request. A call is a POST: a
- * cache in front could keep the 200 of an error that a GET of this type was answered with, and serve it to everybody.
+ * Whether a request is a gRPC call. gRPC-Web, which browsers use, is not: it is answered like any other request. Only a POST is a call: if
+ * a GET of this type were answered with an error of status 200, a cache in front could keep it and serve it to everybody.
  */
 export function isGrpcCall({ httpVersionMajor, method, headers }: ClientRequest): boolean {
   return httpVersionMajor === 2 && method === 'POST' && callType.test(headers['content-type'] ?? '')

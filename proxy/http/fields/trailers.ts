@@ -16,7 +16,7 @@ export function responseTrailers(fields: readonly string[]): string[] {
 /**
  * The trailers of a request that are passed on. Fields that the gateway removes from headers, or reads there, are removed here.
  *
- * @param classify as for its headers
+ * @param classify the same as for its headers
  */
 export function requestTrailers(request: ClientRequest, classify: RequestFieldClassifier): string[] {
   return passedOn(request.rawTrailers, classify)
@@ -35,7 +35,7 @@ function passedOn(fields: readonly string[], classify: RequestFieldClassifier): 
 
 const namesTrailers = /(?:^|,)[\t ]*trailers[\t ]*(?:;|,|$)/i
 
-/** `TE: trailers` (RFC 9110 section 10.1.4): the client reads trailers, and does not drop them. */
+/** Whether the client sent `TE: trailers` (RFC 9110 section 10.1.4): it reads trailers, and does not drop them. */
 export function acceptsTrailers({
   headers,
   httpVersion,

@@ -1,11 +1,11 @@
-/** A space or a tab: the only blanks around the value of a header that are no part of it (RFC 9110 section 5.5). */
+/** Whether a code is a space or a tab, the only blanks around a header value that do not belong to it (RFC 9110 section 5.5). */
 function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
 /**
- * The part of a text between two offsets, without the blanks around it, in linear time: the expression `[\t ]+$` would start again at
- * each blank within a value.
+ * Returns the part of a text between two offsets, without the blanks around it, in linear time. The expression `[\t ]+$` would start again
+ * at each blank within a value.
  */
 export function trimBlanks(text: string, start = 0, end = text.length): string {
   while (start < end && isBlank(text.charCodeAt(start))) start++
@@ -13,8 +13,9 @@ export function trimBlanks(text: string, start = 0, end = text.length): string {
   return text.slice(start, end)
 }
 
-// Blanks that HTTP does not know, in the values of headers, a character for each byte. Python's `str.strip` and `split` take U+0085 and
-// U+00A0 for blanks in Latin-1; Go's `strings.TrimSpace` and `Fields`, and backends that decode UTF-8, those of Unicode.
+// The rest of this file is about blanks that HTTP does not know, in header values with one character per byte. In Latin-1, Python's
+// `str.strip` and `split` take U+0085 and U+00A0 for blanks; Go's `strings.TrimSpace` and `Fields`, and backends that decode UTF-8, take
+// all blanks of Unicode.
 
 /** Blanks in UTF-8: White_Space of Unicode, and U+180E, U+200B and U+FEFF, which some versions of .NET and JavaScript take for blanks. */
 const encoded = String.raw`\xc2[\x85\xa0]|\xe1(?:\x9a\x80|\xa0\x8e)|\xe2(?:\x80[\x80-\x8b\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80|\xef\xbb\xbf`
@@ -27,8 +28,8 @@ export function withSpaces(value: string): string {
 }
 
 /**
- * No regular expression: `[…]+$` would start again at each blank, which takes quadratic time for thousands of them. For the same reason
- * a blank of one byte, of which there may be thousands, is told by that byte alone.
+ * Uses no regular expression: `[…]+$` would start again at each blank, which takes quadratic time for thousands of blanks. For the same
+ * reason, a blank of one byte is recognized by this byte alone.
  */
 export function withoutBlanksAround(value: string): string {
   let start = 0
@@ -47,12 +48,12 @@ function lengthOfBlankAt(value: string, start: number): number {
   return isThreeByteBlank(code, second, value.charCodeAt(start + 2)) ? 3 : 0
 }
 
-/** @param end the place where blanks that are found already begin */
+/** @param end where the blanks that have already been found begin */
 function lengthOfBlankBefore(value: string, end: number): number {
   const code = value.charCodeAt(end - 1)
   if (isLenientBlank(code)) return 1
   if (code < 0x80) return 0
-  // The last byte of U+0085, U+00A0 or U+2005 is a blank too, and follows.
+  // The last byte of U+0085, U+00A0 or U+2005 is a blank itself. It has been found already, and follows.
   const next = value.charCodeAt(end)
   if (isTwoByteBlank(code, next)) return 1
   const before = value.charCodeAt(end - 2)

@@ -5,10 +5,10 @@ import type { ClientRequest } from '../message/client-request.ts'
 // RFC 6455 section 4.1: 16 bytes in base64.
 const webSocketKey = /^[A-Za-z0-9+/]{22}==$/
 
-// RFC 6455 section 1.3: the digest is made of the key and this.
+// RFC 6455 section 1.3: the digest is made of the key and this GUID.
 const webSocketGuid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
-/** The request offers to become a WebSocket, well-formed or not. In HTTP/1.0 it cannot (RFC 9110 section 7.8). */
+/** Whether the request offers to become a WebSocket, well-formed or not. An HTTP/1.0 request cannot (RFC 9110 section 7.8). */
 export function offersWebSocket(request: ClientRequest): boolean {
   return offeredProtocol(request) === 'websocket'
 }
@@ -23,14 +23,14 @@ export function offeredProtocol({ headers, httpVersion }: ClientRequest): string
   return headers.upgrade?.toLowerCase()
 }
 
-/** Whether a handshake offers another WebSocket version than 13. */
+/** Whether a handshake asks for a WebSocket version other than 13. */
 export function asksForOtherVersion({ headers }: ClientRequest): boolean {
   return (headers['sec-websocket-version'] ?? '13') !== '13'
 }
 
 /**
- * A WebSocket handshake as RFC 6455 section 4.1 has it, with no body: no other request may become a tunnel, through
- * which a client could reach the backend unseen.
+ * Whether a request is a WebSocket handshake as RFC 6455 section 4.1 defines it, without a body. No other request may become a tunnel,
+ * through which a client could reach the backend unseen.
  */
 export function isWebSocketHandshake({ method, headers, httpVersion }: ClientRequest): boolean {
   return (
@@ -39,7 +39,7 @@ export function isWebSocketHandshake({ method, headers, httpVersion }: ClientReq
     headers.upgrade?.toLowerCase() === 'websocket' &&
     headers['sec-websocket-version'] === '13' &&
     webSocketKey.test(headers['sec-websocket-key'] ?? '') &&
-    // Headers named by Connection are not passed on, and without these the backend would see no handshake.
+    // Headers that `Connection` names are not passed on, and without the `Sec-WebSocket` ones the backend would see no handshake.
     !/sec-websocket-/i.test(headers.connection ?? '') &&
     headers['transfer-encoding'] === undefined &&
     Number(headers['content-length'] ?? 0) === 0
@@ -56,8 +56,8 @@ export function acceptsUpgrade(request: ClientRequest, head: UpgradeAnswer): boo
 type UpgradeAnswer = { readonly upgrade: string | undefined; readonly fields: readonly string[] }
 
 /**
- * Whether a 101 answers this very handshake (RFC 6455 section 4.1): the digest of its key shows that the backend has
- * read it as a WebSocket handshake. Without that, the bytes that follow need not be WebSocket frames.
+ * Whether a 101 answers this handshake (RFC 6455 section 4.1): the digest of its key shows that the backend has read it as a WebSocket
+ * handshake. Otherwise, the bytes that follow might not be WebSocket frames.
  */
 function acceptsHandshake({ headers }: ClientRequest, { upgrade, fields }: UpgradeAnswer): boolean {
   const accepted = hash('sha1', `${headers['sec-websocket-key'] ?? ''}${webSocketGuid}`, 'base64')

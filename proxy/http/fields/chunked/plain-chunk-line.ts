@@ -4,7 +4,7 @@ const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
 const SEMICOLON = 0x3b
 const EQUALS_SIGN = 0x3d
-/** Digits of the sizes that are read here. */
+/** The maximum number of digits of a size that is read here. */
 const MAX_DIGITS = 8
 
 /** The values of hexadecimal digits by their code; -1 for any other byte. */
@@ -19,7 +19,7 @@ const tokenBytes = Uint8Array.from({ length: 256 }, (_, code) =>
 )
 
 /**
- * Reads a line with a chunk size without making a string of it, which takes ten times as long and matters if chunks have one byte each.
+ * Reads a line with a chunk size without creating a string, which would take ten times as long and matters if chunks have one byte each.
  * Reads only complete lines of the usual form: a size of few digits, and extensions without quotes (RFC 9112 section 7.1.1).
  */
 export class PlainChunkLine {
