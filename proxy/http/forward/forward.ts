@@ -29,13 +29,13 @@ export type ForwarderOptions = {
   readonly maxBodyBytes: number
   readonly readAhead: ReadAhead
   readonly now: () => number
-  /** A request failed at the backend; for the log. */
+  /** Called when a request failed at the backend; for the log. */
   readonly onFailure: (failure: UpstreamFailure, requestId: string) => void
 }
 
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-/** How often a request is sent at most, if backends say that they have not begun to process it. */
+/** How many times a request is sent at most if backends report that they have not begun to process it. */
 const MAX_ATTEMPTS = 4
 
 const invalidUpgradeReply = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'
@@ -103,7 +103,7 @@ export class Forwarding implements UpstreamExchange {
     return this.#body?.bytes ?? 0
   }
 
-  /** Whether it is waiting for the client to send more of the request body. */
+  /** Whether the exchange is waiting for the client to send more of the request body. */
   get waitsForBody(): boolean {
     return this.#body?.isAwaited ?? false
   }
@@ -113,12 +113,12 @@ export class Forwarding implements UpstreamExchange {
     return (this.#body?.bytes ?? 0) + this.#delivery.readsByClient
   }
 
-  /** Bytes of the response that are buffered here, besides those already written to the response. */
+  /** Buffered bytes of the backend's response, which have not been written to the client's response yet. */
   get bufferedBytes(): number {
     return this.#delivery.bufferedBytes
   }
 
-  /** Whether the backend failed during its response: only what it sent before that is left to write. */
+  /** Whether the backend failed during its response, so that only the received part is left to write. */
   get isTruncated(): boolean {
     return this.#delivery.isTruncated
   }
@@ -209,7 +209,7 @@ export class Forwarding implements UpstreamExchange {
     settlement?.onEnd()
     this.#forwarded.trace?.ended()
     this.#delivery.end()
-    // The backend answered before the request body ended. Its rest is read and dropped: the next request follows.
+    // The backend may have answered before the request body ended. The rest is read and dropped, because the next request follows it.
     if (this.#body) request.resume()
   }
 
@@ -242,7 +242,7 @@ export class Forwarding implements UpstreamExchange {
     if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
     this.#options.onFailure(failure, requestId)
     this.#forwarded.trace?.failed(failure.kind)
-    // The backend may have seen it the first time.
+    // After an earlier attempt, the backend may have seen the request.
     if (!this.#started && isBeforeSending(failure.kind)) settlement?.cancel()
     if (response.headersSent || this.#delivery.hasBegun) this.#truncateResponse(failure.kind)
     else {
@@ -250,7 +250,7 @@ export class Forwarding implements UpstreamExchange {
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
       sendError(request, response, reply, [...this.#responseHeaders, ...retryAfter])
     }
-    // Over HTTP/2 a request is not over before its body has been read, and reading may have waited for the backend.
+    // Over HTTP/2, a request is not over before its body has been read, and reading may have been paused for the backend.
     held?.drop()
     if (this.#body) request.resume()
   }

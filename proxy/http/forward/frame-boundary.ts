@@ -2,9 +2,9 @@
 const MAX_HEAD_BYTES = 14
 
 /**
- * Follows one direction of a WebSocket and knows whether the forwarded bytes end with a complete frame: only there can the gateway insert
- * one (RFC 6455 section 5.4 allows control frames between the fragments of a message). Reads only as much of the frame headers as finding
- * the next frame takes.
+ * Follows one direction of a WebSocket, and knows whether the forwarded bytes end with a complete frame. Only there can the gateway insert
+ * a frame (RFC 6455 section 5.4 allows control frames between the fragments of a message). Reads only the parts of frame headers that are
+ * needed to find the next frame.
  */
 export class FrameBoundary {
   readonly #head = Buffer.alloc(MAX_HEAD_BYTES)
@@ -42,7 +42,7 @@ export class FrameBoundary {
   #payloadLength(): number {
     const length = this.#head.readUInt8(1) & 0x7f
     if (length === 126) return this.#head.readUInt16BE(2)
-    // Beyond 2^53 the exact number does not matter any more: such a frame does not end.
+    // Beyond 2^53, the exact number does not matter, because such a frame never ends.
     return length === 127 ? Number(this.#head.readBigUInt64BE(2)) : length
   }
 }

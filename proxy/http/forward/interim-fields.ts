@@ -1,8 +1,8 @@
 import type { ResponseHead } from '../upstream/response/response-head.ts'
 
-/** The interim responses that are passed on, and which of their headers are. 100 was answered before the request was forwarded. */
+/** The interim responses that are passed on, each with the headers that are kept. 100 was answered before the request was forwarded. */
 const passed: ReadonlyMap<number, ReadonlySet<string>> = new Map([
-  // Processing: keeps clients and load balancers waiting (RFC 2518 section 10.1).
+  // Processing: asks clients and load balancers to keep waiting (RFC 2518 section 10.1).
   [102, new Set()],
   // Early Hints (RFC 8297).
   [103, new Set(['link'])],
@@ -11,8 +11,8 @@ const passed: ReadonlyMap<number, ReadonlySet<string>> = new Map([
 ])
 
 /**
- * The headers of an interim response as the client gets them: name, value, name, value… Undefined if it gets none: of a status
- * that nobody has defined, or hints without a link.
+ * Returns the headers of an interim response for the client: name, value, name, value… Undefined if the response is not passed on, because
+ * its status is not defined or its hints have no link.
  */
 export function interimFields({ status, fields }: ResponseHead): string[] | undefined {
   const names = passed.get(status)

@@ -9,13 +9,13 @@ export type ReferenceNames = {
   /** Translates a path of the client, with its query, into the one sent to the backend; undefined if it is not below the prefix. */
   readonly toPrivate: (path: string) => string | undefined
   /**
-   * How many more tags of `If` to rewrite, in all lines of a request, as each takes as long as a target. Clients send one or two; further
-   * tags stay as they are, and match no resource of the backend.
+   * How many more tags of `If` to rewrite, in all lines of a request, because each takes as long as a target. Clients send one or two.
+   * Further tags stay as they are, and match no resource of the backend.
    */
   tagsLeft: number
 }
 
-/** The `tagsLeft` of a request before any is rewritten. */
+/** The initial `tagsLeft` of a request. */
 export const MAX_TAGS = 4
 
 /**
@@ -41,7 +41,9 @@ function privateUrl(value: string, { publicHost, sentHost, toPrivate }: Referenc
   return path === undefined ? undefined : `${scheme}${sentHost === publicHost ? authority : sentHost}${path}`
 }
 
-/** The tags of lists, in angle brackets outside of them. A list contains state tokens and, in quotes, entity tags. */
+/**
+ * Rewrites the tags of lists, which are in angle brackets outside of the lists. A list contains state tokens and, in quotes, entity tags.
+ */
 function privateTags(value: string, names: ReferenceNames): string {
   let written = ''
   let from = 0
@@ -60,7 +62,7 @@ function privateTags(value: string, names: ReferenceNames): string {
   return written + value.slice(from)
 }
 
-/** The offset of the end of the list that begins at `from`, or of the text. */
+/** Returns the offset of the end of the list that begins at `from`; the length of the text if the list does not end. */
 function endOfList(value: string, from: number): number {
   let isQuoted = false
   for (let at = from; at < value.length; at++) {

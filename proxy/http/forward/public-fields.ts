@@ -1,4 +1,4 @@
-/** The names of a backend that was sent another host or path: its own, and those that the client knows. */
+/** How the client and the backend name resources whose host or path is rewritten. */
 export type PublicNames = {
   /** The `Host` of the request. */
   readonly publicHost: string
@@ -9,8 +9,8 @@ export type PublicNames = {
 }
 
 /**
- * Rewrites, for the client, the fields of a response that name a path or a host: `Location`, `Content-Location`, `Link`, `Refresh` and
- * the `Path` of cookies. Only paths of the same host are changed, and not those that begin with the prefix already: backends that read
+ * Rewrites, for the client, the fields of a response that name a path or a host: `Location`, `Content-Location`, `Link`, `Refresh` and the
+ * `Path` of cookies. Only paths of the same host are changed, and only if they do not begin with the prefix yet: backends that read
  * `X-Forwarded-Prefix` write it themselves.
  *
  * @param fields name, value, name, value…; names in lower case
@@ -36,8 +36,9 @@ export function publicFields(fields: readonly string[], names: PublicNames): str
 }
 
 /**
- * `<target>; parameters, <target>…` (RFC 8288 section 3). Angle brackets in quoted parameters do not delimit a target. A quote that is
- * never closed goes to the end of the value: to search for its end after each further quote would take quadratic time.
+ * Rewrites the targets of `<target>; parameters, <target>…` (RFC 8288 section 3). Angle brackets in quoted parameters do not delimit a
+ * target. A quote that is never closed extends to the end of the value: searching for an end after each further quote would take quadratic
+ * time.
  */
 function publicLinks(value: string, names: PublicNames): string {
   return value.replace(/"(?:[^"\\]|\\.?)*(?:"|$)|<([^<>"]*)>/gs, (part, target: string | undefined) =>
@@ -45,7 +46,7 @@ function publicLinks(value: string, names: PublicNames): string {
   )
 }
 
-/** `5; url=/x`, as browsers read it (HTML, shared declarative refresh steps): quotes, `,` for `;` and no `url=` are allowed. */
+/** Reads `5; url=/x` as browsers do (HTML, shared declarative refresh steps): with quotes, with `,` in place of `;`, or without `url=`. */
 function publicRefresh(value: string, names: PublicNames): string {
   const [before] = /^[\s\d.]*[;,]\s*(?:url\s*=\s*)?['"]?/i.exec(value) ?? []
   if (before === undefined) return value
@@ -66,7 +67,7 @@ function publicLocation(value: string, { publicHost, sentHost, prefix }: PublicN
   return withPrefix(`/${rest.replace(/^[/\\\s]+/, '')}`, prefix)
 }
 
-/** Whether two hosts are the same but for letter case and the usual ports, 80 and 443. */
+/** Whether two hosts are the same, apart from letter case and the usual ports, 80 and 443. */
 export function isSameHost(one: string, other: string): boolean {
   const named = (host: string): string => host.toLowerCase().replace(/:(?:80|443)?$/, '')
   return named(one) === named(other)
@@ -78,7 +79,10 @@ function withPrefix(path: string, prefix: string): string {
   return prefix + (path.startsWith('/') ? path : `/${path}`)
 }
 
-/** A cookie whose name begins with `__Host-` needs `Path=/`: browsers refuse others. Without `Path` it is for the client's path. */
+/**
+ * Adds the prefix to the `Path` of a cookie. A cookie whose name begins with `__Host-` is not changed: browsers refuse it without `Path=/`.
+ * A cookie without `Path` is not changed either: it applies to the path that the client requested.
+ */
 function publicCookie(value: string, prefix: string): string {
   if (/^\s*__host-/i.test(value)) return value
   const [pair = '', ...attributes] = value.split(';')

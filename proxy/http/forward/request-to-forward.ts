@@ -19,13 +19,13 @@ export type RequestToForward = {
   readonly target: string
   /** The headers for the backend, without those that frame the body. */
   readonly upstreamHeaders: HeaderList
-  /** Says which trailers of the request are passed on, as it does for its headers. */
+  /** Classifies the request's trailers as it does its headers, to decide which are passed on. */
   readonly classifyField: RequestFieldClassifier
   /** Headers to add to the response, unless a `settlement` provides them: name, value, name, value… */
   readonly responseHeaders: readonly string[]
   /** The reservations of the request, which its response settles. */
   readonly settlement: ResponseSettlement | undefined
-  /** Rewrites the head of a response, interim ones included, for the client; undefined: the client gets the backend's. */
+  /** Rewrites the head of a response for the client, interim responses included. If undefined, the client gets the backend's. */
   readonly publicHead: ((head: ResponseHead) => ResponseHead) | undefined
   /** The span of the request to the backend; undefined without tracing. */
   readonly trace: UpstreamTrace | undefined
@@ -40,12 +40,12 @@ export type RequestToForward = {
 export type ResponseSettlement = {
   /** Headers to add to the response, as far as they are known: name, value, name, value… */
   readonly responseHeaders: readonly string[]
-  /** Returns the response as the client is to get it. */
+  /** Returns the head that the client gets. */
   onHead(head: ResponseHead): ResponseHead
   onBody(chunk: Buffer): void
-  /** Returns the trailers as the client is to get them: name, value, name, value…; names in lower case. */
+  /** Returns the trailers that the client gets: name, value, name, value…; names in lower case. */
   onTrailers(fields: readonly string[]): readonly string[]
   onEnd(): void
-  /** The backend will not see the request. */
+  /** Call if the backend will not see the request. */
   cancel(): void
 }

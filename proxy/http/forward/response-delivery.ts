@@ -31,7 +31,7 @@ export class ResponseDelivery {
     return this.#slowBody?.readsByClient ?? 0
   }
 
-  /** Bytes that are buffered here, besides those already written to the response. */
+  /** Buffered bytes that have not been written to the response yet. */
   get bufferedBytes(): number {
     return this.#slowBody?.bufferedBytes ?? 0
   }
@@ -51,7 +51,7 @@ export class ResponseDelivery {
     else response.write(chunk)
   }
 
-  /** The client reads more slowly than the backend sends. */
+  /** Buffers the rest of the body, because the client reads more slowly than the backend sends. */
   #hold(chunk: Buffer, source: UpstreamChannel | undefined): void {
     this.#slowBody = new ResponseBody(this.#response, this.#readAhead, source)
     this.#slowBody.push(chunk)
@@ -71,7 +71,7 @@ export class ResponseDelivery {
     else if (!response.writableEnded) response.end()
   }
 
-  /** Sends the received part of the response, and ends it such that the client can tell that it is truncated. */
+  /** Sends the received part of the response, and ends it so that the client can tell that it is truncated. */
   truncate(): void {
     const response = this.#response
     this.flushHead()

@@ -5,7 +5,7 @@ import type { ResponseHead } from '../upstream/response/response-head.ts'
 /**
  * The headers of a response from the backend as the client gets them: name, value, name, value…
  *
- * @param added the gateway's own, in the same form
+ * @param added headers of the gateway, in the same form
  */
 export function responseFields(
   head: ResponseHead,
@@ -22,7 +22,7 @@ export function responseFields(
 }
 
 /**
- * Replaces the headers that caches read such that no cache stores the response.
+ * Replaces the headers that caches read, so that no cache stores the response.
  *
  * @param fields name, value, name, value…; names in lower case
  */
@@ -36,8 +36,9 @@ function isCacheField(name: string): boolean {
 }
 
 /**
- * Whether some caches read this header in place of `Cache-Control`: targeted fields (RFC 9213), whose names end in it
- * (`CDN-Cache-Control`, `Vercel-CDN-Cache-Control`, `X-LiteSpeed-Cache-Control`), and headers of Akamai, Fastly and nginx.
+ * Whether some caches read this header in place of `Cache-Control`. They do so with targeted fields (RFC 9213), whose names end in
+ * `-Cache-Control` (`CDN-Cache-Control`, `Vercel-CDN-Cache-Control`, `X-LiteSpeed-Cache-Control`), and with headers of Akamai, Fastly and
+ * nginx.
  *
  * @param name in lower case
  */

@@ -16,7 +16,7 @@ export type Tunnels = {
    */
   open(client: Duplex, clientRest: Buffer, head: ResponseHead, upstream: Socket, upstreamRest: Buffer): void
   readonly size: number
-  /** Ends every tunnel, those opened later too, giving bytes in transit a moment to arrive. */
+  /** Ends every tunnel, including those opened later, and gives bytes in transit a moment to arrive. */
   closeAll(): void
 }
 
@@ -26,15 +26,15 @@ export type TunnelOptions = {
   readonly onClose: () => void
 }
 
-/** How long one side may take to close after the other has closed, or after both were asked to. */
+/** How long one side may take to close after the other has closed, or after both were asked to close. */
 const CLOSING_MS = 2_000
 
-// A close frame with status 1001, "going away" (RFC 6455 sections 5.5.1 and 7.4.1): to a client, and masked, as frames to
-// a server must be. A mask protects from attacker-chosen content. A close frame has none, so the mask is all zeros.
+// Close frames with status 1001, "going away" (RFC 6455 sections 5.5.1 and 7.4.1): one for a client, and a masked one, because frames to a
+// server must be masked. A mask protects against attacker-chosen content. These frames have none, so the mask is all zeros.
 const goingAway = Buffer.from([0x88, 0x02, 0x03, 0xe9])
 const maskedGoingAway = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9])
 
-/** Creates an empty set of tunnels. Each calls `onOpen` and, once, `onClose`. */
+/** Creates an empty set of tunnels. Each tunnel calls `onOpen` and, once, `onClose`. */
 export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunnels {
   const open = new Set<Tunnel>()
   let closing = false
@@ -49,7 +49,7 @@ export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunne
     open(client, clientRest, head, upstream, upstreamRest) {
       client.write(switchingHead(head), 'latin1')
       const tunnel = new Tunnel(client, upstream, isWebSocket(head), idleMs, () => {
-        // Both sides may have gone before the first of them says so.
+        // Called twice if both sides were destroyed before the first `close` event.
         if (open.delete(tunnel)) onClose()
       })
       open.add(tunnel)
@@ -62,7 +62,7 @@ export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunne
   }
 }
 
-/** One side of a tunnel: the bytes from it, and the frame that tells it that the tunnel ends. */
+/** One direction of a tunnel: the bytes from `socket` to `peer`, and the frame with which the gateway ends it. */
 type Side = {
   readonly socket: Duplex
   readonly peer: Duplex
@@ -70,7 +70,7 @@ type Side = {
   readonly goodbye: Buffer
 }
 
-/** The boundary for protocols other than WebSocket, whose frames the gateway does not know: they may be ended after any byte. */
+/** The boundary for protocols other than WebSocket. The gateway does not know their frames, so they may be ended after any byte. */
 const anywhere = { isReached: true, pass: () => undefined }
 const nothing = Buffer.alloc(0)
 
@@ -94,17 +94,17 @@ class Tunnel {
 
   begin(): void {
     for (const { socket, peer, boundary } of this.#sides) {
-      // Each error is followed by `close`, where it is dealt with.
+      // Each error is followed by `close`, which handles it.
       socket.on('error', () => undefined)
       socket.on('close', () => this.#closed())
       socket.on('data', (chunk: Buffer) => boundary.pass(chunk))
       socket.pipe(peer)
     }
-    // Bytes in either direction pass through this side.
+    // Bytes in either direction pass through this socket, so only this socket needs an idle timeout.
     this.#upstream.setTimeout(this.#idleMs, () => this.goAway())
   }
 
-  /** Ends both sides, a WebSocket with a close frame as soon as a whole frame has been forwarded. */
+  /** Ends both directions. A WebSocket is ended with a close frame, as soon as the forwarded bytes end with a complete frame. */
   goAway(): void {
     if (this.#timer) return
     this.#endSoon()
@@ -122,7 +122,7 @@ class Tunnel {
     }
   }
 
-  /** Handles the close of one side: what it has sent may still reach the other. */
+  /** Handles the close of one side. Bytes that it has sent may still reach the other side. */
   #closed(): void {
     for (const { socket } of this.#sides) socket.end()
     this.#endSoon()

@@ -26,17 +26,17 @@ export type Provenance = {
   readonly references?: ReferenceNames | undefined
   /** The HTTP version of the request, for `Via`: `1.1`, `1.0`, `2.0`. */
   readonly protocolVersion: string
-  /** `Via` is removed, and none is added. */
+  /** `Via` is removed, and not added. */
   readonly withoutVia?: boolean
   /** Headers that the operator has set. */
   readonly setHeaders?: HeaderList
   /** `Max-Forwards` to send, for methods that have it (RFC 9110 section 7.6.2). */
   readonly maxForwards: number | undefined
-  /** The cost is read from the response's body, so the client may not ask for a compressed or partial one. */
+  /** The cost is read from the response's body, so the client may not ask for a compressed or partial response. */
   readonly bodyIsRead?: boolean
   /** The headers of the trace: name, value, name, value…; undefined without tracing. */
   readonly traceHeaders?: readonly string[] | undefined
-  /** Removes cookies that the backend does not get; undefined without any. */
+  /** Removes cookies that the backend must not get; undefined if it gets all of them. */
   readonly withoutCookies?: ((header: string) => string) | undefined
 }
 
@@ -57,9 +57,9 @@ const names = {
 /**
  * The request's headers for the backend, `host` first. Hop-by-hop headers and those named by `Connection` are removed (RFC 9110 section
  * 7.6.1). `Connection` cannot remove headers that the gateway sets, that a trusted proxy has set about the client, or that the decision
- * used: a client could be counted by a value that the backend never sees. The caller adds the headers that frame the body.
+ * used. Otherwise, a client could be counted by a value that the backend never sees. The caller adds the headers that frame the body.
  *
- * @param rawFields name, value, name, value… as received, with names in lower case; HTTP/2 pseudo-fields are passed over
+ * @param rawFields name, value, name, value… as received, with names in lower case; HTTP/2 pseudo-fields are skipped
  */
 export function upstreamHeaders(
   classify: RequestFieldClassifier,
@@ -89,7 +89,9 @@ export function upstreamHeaders(
   return fields
 }
 
-/** The values of headers that the gateway writes itself: one each, however many lines the client has sent. */
+/**
+ * The received values of headers that the gateway writes itself. There is one value for each, no matter how many lines the client has sent.
+ */
 type Received = {
   /** The entries, each followed by `, `. */
   forwardedFor: string
@@ -144,7 +146,7 @@ function passOn(
         addDecisive(received, field, value)
         break
       case 'cookie':
-        // HTTP/2 may carry it in pieces (RFC 9113 section 8.2.3).
+        // HTTP/2 may split it into several fields (RFC 9113 section 8.2.3).
         if (field.decides || !named?.has(field.name))
           received.cookie += received.cookie === '' ? value : `; ${value}`
         break
@@ -161,7 +163,7 @@ function passOn(
         else fields.add(field, value)
         break
       case 'client-address':
-        // A header that the gateway did not trust would name another client to the backend than the one that was counted.
+        // A header that the gateway did not believe could name another client to the backend than the one that was counted.
         if (from.clientNamed) fields.add(field, value)
         break
       case 'x-forwarded-for':
@@ -197,19 +199,19 @@ const changesBody = new Set(['accept-encoding', 'range'])
 /** Methods that usually have a body: backends answer 411 if its length is missing (RFC 9110 section 8.6). */
 const expectsContent = new Set(['POST', 'PUT', 'PATCH'])
 
-/** The `Content-Length` of a request without content: 0, or undefined to send none. */
+/** The `Content-Length` of a request without content: 0, or undefined to send no such header. */
 export function lengthWithoutContent(request: ClientRequest, upgrades: boolean): 0 | undefined {
   if (upgrades && offersWebSocket(request)) return undefined
   const { method, headers } = request
   return headers['content-length'] !== undefined || expectsContent.has(method) ? 0 : undefined
 }
 
-/** The value of `Upgrade` for the backend: as the client has written it, but for WebSocket. */
+/** The value of `Upgrade` for the backend: as the client wrote it, except that WebSocket is always in lower case. */
 export function protocolToAskFor(request: ClientRequest): string {
   return offersWebSocket(request) ? 'websocket' : (request.headers.upgrade ?? '')
 }
 
-/** The header names in `Connection`; undefined for `keep-alive` and `close` alone, which are removed in any case. */
+/** The header names in `Connection`; undefined without the header, and for `keep-alive` or `close` alone, which are removed in any case. */
 function optionsNamedIn(rawFields: readonly string[]): ReadonlySet<string> | undefined {
   let value: string | undefined
   for (let i = 0; i < rawFields.length; i += 2) {

@@ -9,7 +9,7 @@ export type TransferredBody = {
   isWantedBy(connection: UpstreamChannel): boolean
   /** Counts received bytes. Returns whether the body is within its limit. */
   count(bytes: number): boolean
-  /** The body exceeds its limit. Nothing more of it is sent. */
+  /** Called when the body exceeds its limit. No more of it is sent. */
   overLimit(): void
   /** Writes a piece to the connection, and buffers it if the request may be sent again. */
   write(piece: Buffer, connection: UpstreamChannel, stream: Writable): void
@@ -18,13 +18,13 @@ export type TransferredBody = {
 }
 
 /**
- * Bytes that may wait for the backend's connection before the client's is paused: of a body that comes in one piece, the
- * first read brings nearly all, and pausing for the rest would cost more than passing it on.
+ * Bytes that may wait for the backend's connection before the client's connection is paused. If a client sends its body at once, the first
+ * read brings nearly all of it, and pausing for the rest would cost more than passing it on.
  */
 const MAX_UNSENT_BYTES = 128 * 1024
 
 /**
- * Sends a request's body to one connection, with back-pressure, until the body ends or the transfer is stopped. A retry gets another
+ * Sends a request's body to one connection, with back-pressure, until the body ends or the transfer is stopped. A retry needs a new
  * transfer.
  */
 export class BodyTransfer {
@@ -34,7 +34,7 @@ export class BodyTransfer {
   readonly #stream: Writable
   #isStopped = false
 
-  /** @param stream into which the connection writes */
+  /** @param stream the stream that the connection writes to */
   constructor(body: TransferredBody, request: ClientRequest, connection: UpstreamChannel, stream: Writable) {
     this.#body = body
     this.#request = request
@@ -61,7 +61,7 @@ export class BodyTransfer {
     else if (!this.#stream.writableNeedDrain) this.#request.resume()
   }
 
-  /** The body has ended. */
+  /** Handles the end of the body. */
   readonly end = (): void => {
     try {
       this.stop()

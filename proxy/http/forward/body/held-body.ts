@@ -2,7 +2,7 @@ import { detachBuffer } from '../../message/detach-buffer.ts'
 import type { ClientRequest } from '../../message/client-request.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 
-/** Bytes of held bodies, of all clients together and of one client. */
+/** The maximum bytes of held bodies, of all clients together and of one client. */
 const TOTAL_BYTES = 64 * 1024 * 1024
 const CLIENT_BYTES = TOTAL_BYTES / 4
 const SMALLEST_ROOM = 1024
@@ -10,8 +10,8 @@ const SMALLEST_ROOM = 1024
 const MAX_SMALL_READ = 4 * 1024
 
 /**
- * The memory for held bodies. One client gets at most a quarter of it, and no more than is left free, as with `ClientShares`: four
- * together get four fifths, and however many there are, some is left for the next one.
+ * The memory for held bodies. One client gets at most a quarter of it, and no more than remains free, as with `ClientShares`. Four clients
+ * together get four fifths, and no matter how many clients hold bodies, some memory is left for the next one.
  */
 export class HeldBodyMemory {
   readonly #ofClients = new Map<string, number>()
@@ -38,7 +38,7 @@ export class HeldBodyMemory {
     else this.#ofClients.delete(client)
   }
 
-  /** `evictions`: bodies that found no room. */
+  /** `evictions` counts the bodies that did not fit. */
   readUse(): TableUse {
     return { size: this.#bytes, capacity: TOTAL_BYTES, evictions: this.#denials }
   }
@@ -57,10 +57,10 @@ export type HeldBodyOptions = {
 }
 
 /**
- * The body of a request, buffered before it is decided whether the request is forwarded: at most `maxBytes` and one piece of it.
+ * The body of a request, buffered until it is decided whether the request is forwarded: at most `maxBytes` and one piece of it.
  * `RequestBody` then forwards it as if it had not been read.
  *
- * The received bytes are buffered in one piece of memory: a client that sends single bytes would otherwise take hundreds for each.
+ * The received bytes are copied to a single buffer. Otherwise, a client that sends single bytes would take hundreds of bytes for each.
  */
 export class HeldBody {
   readonly #request: ClientRequest
@@ -68,11 +68,11 @@ export class HeldBody {
   readonly #onRead: (body: Buffer | 'size' | 'memory' | 'turn') => void
   #room: Buffer = nothing
   #bytes = 0
-  /** Bytes of `memory`, which all held bodies share, that this one uses. */
+  /** Bytes that this body uses of `memory`, which all held bodies share. */
   #reservedBytes = 0
   #state: 'reading' | 'whole' | 'begun' | 'gone' = 'reading'
 
-  /** @param onRead called once, with the whole body or with why it was not read; never if the client goes away before */
+  /** @param onRead called once, with the whole body or the reason why it was not read; never if the client disconnects before */
   constructor(
     request: ClientRequest,
     options: HeldBodyOptions,
@@ -83,7 +83,7 @@ export class HeldBody {
     this.#onRead = onRead
     request.on('data', this.#onData)
     request.on('end', this.#onEnd)
-    // After the request has emitted the data that it has.
+    // Runs after the request has emitted the data that has already arrived.
     if (options.onlyThisTurn) process.nextTick(this.#onTurn)
   }
 
@@ -104,7 +104,7 @@ export class HeldBody {
     return taken
   }
 
-  /** The request is not forwarded. The rest is read and dropped: the client's next request follows it. */
+  /** Call if the request is not forwarded. The rest of the body is read and dropped, because the client's next request follows it. */
   drop(): void {
     if (this.#state === 'gone') return
     this.#release()
@@ -140,7 +140,7 @@ export class HeldBody {
 
   readonly #onTurn = (): void =>
     this.#options.guard(() => {
-      // The end is told in the same turn.
+      // If the body is complete, `end` follows in the same turn.
       if (this.#state !== 'reading' || this.#request.complete) return
       this.#request.pause()
       this.#stopReading('begun')
@@ -156,7 +156,8 @@ export class HeldBody {
   /** Buffers a piece, even if it exceeds the memory for bodies. Returns whether there was memory for it. */
   #append(chunk: Buffer): boolean {
     const needed = this.#bytes + chunk.length
-    // The only piece of a body needs no copy, and keeps what it was read with: mostly only the head of its request.
+    // A body of a single piece needs no copy. It keeps the buffer of its read alive, which usually has little more than the head in
+    // addition.
     if (this.#bytes === 0 && this.#request.complete && this.#request.bufferedBytes === 0) {
       this.#room = chunk.buffer.byteLength > MAX_SMALL_READ ? detachBuffer(chunk) : chunk
       this.#bytes = needed

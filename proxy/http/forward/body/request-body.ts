@@ -7,14 +7,11 @@ import { BodyTransfer, type TransferredBody } from './body-transfer.ts'
 import type { HeldBody } from './held-body.ts'
 import { RetryBuffer } from './retry-buffer.ts'
 
-/** Called when the body cannot be forwarded any further. */
+/** Callbacks of a request body. */
 export type BodyHooks = {
-  /**
-   * Whether the backend still reads the body. If not, the rest is read and dropped: the client's next request follows
-   * it.
-   */
+  /** Whether the backend still reads the body. If not, the rest is read and dropped, because the client's next request follows it. */
   isWantedBy(connection: UpstreamChannel): boolean
-  /** The body exceeds its limit. Nothing more is sent to the backend. */
+  /** Called when the body exceeds its limit. No more of it is sent to the backend. */
   overLimit(): void
   /** The trailers to pass on, once the body has ended: name, value, name, value… */
   trailers(): readonly string[]
@@ -29,10 +26,10 @@ export class RequestBody implements TransferredBody {
   readonly #maxBytes: number
   readonly #hooks: BodyHooks
   readonly #held: HeldBody | undefined
-  /** Bytes of the body: as declared by the client, or of a held body that is whole; undefined if unknown. */
+  /** The length of the body: declared by the client, or known from a held body that is whole; undefined if unknown. */
   readonly length: number | undefined
   #bytes = 0
-  /** The latest attempt to send it. */
+  /** The latest attempt to send the body. */
   #transfer: BodyTransfer | undefined
   /** The sent part of the body; undefined before the request is sent, and once it cannot be sent again. */
   #retryBuffer: RetryBuffer | undefined
@@ -40,7 +37,7 @@ export class RequestBody implements TransferredBody {
 
   /**
    * @param maxBytes 0 means no limit
-   * @param held the part of it that was read before the request was decided
+   * @param held the part of the body that was read before the request was decided
    */
   constructor(request: ClientRequest, maxBytes: number, hooks: BodyHooks, held: HeldBody | undefined) {
     this.#request = request
@@ -60,23 +57,23 @@ export class RequestBody implements TransferredBody {
     return this.#request.complete
   }
 
-  /** Whether it is waiting for the client to send more. */
+  /** Whether the transfer is waiting for the client to send more. */
   get isAwaited(): boolean {
     return this.#transfer?.isStopped === false && !this.#request.isPaused()
   }
 
-  /** The body can be sent again from its beginning, on another stream or connection. */
+  /** Whether the body can be sent again from its beginning, on another stream or connection. */
   get isRetryable(): boolean {
     return this.#retryBuffer !== undefined
   }
 
-  /** The backend may have begun with the request, so that it is not sent again: frees the retry buffer. */
+  /** Call when the backend may have begun with the request, so that it must not be sent again. Frees the retry buffer. */
   release(): void {
     this.#retryBuffer?.release()
     this.#retryBuffer = undefined
   }
 
-  /** Its connection has failed, and the request will be sent again: until then nothing more is read. */
+  /** Call when the connection has failed and the request will be sent again. Until then, no more of the body is read. */
   pauseForRetry(): void {
     this.#transfer?.stop()
     this.#request.pause()
@@ -112,7 +109,7 @@ export class RequestBody implements TransferredBody {
   }
 
   write(chunk: Buffer, connection: UpstreamChannel, stream: Writable): void {
-    // A pending piece keeps alive all the memory that it lies in: a whole read, of which it may be one byte.
+    // A pending piece keeps the whole buffer of its read in memory, even if the piece is a single byte.
     const piece = this.#retryBuffer || stream.writableLength > 0 ? detachBuffer(chunk) : chunk
     if (this.#retryBuffer?.add(piece) === false) this.#retryBuffer = undefined
     connection.write(piece)

@@ -9,14 +9,14 @@ export type BodyWait = 'whole' | 'turn'
 
 /** Calls that can stream in both directions. */
 const streamingType = /^\s*application\/(?:grpc|connect)/i
-/** Forms are buffered: a backend cannot use one before its end. */
+/** Forms are buffered, because a backend cannot use a form before its end. */
 const formType = /^\s*(?:application\/x-www-form-urlencoded|multipart\/form-data)/i
 
 /**
- * How the body of a request is buffered before a connection to the backend is used; undefined if it is not. Otherwise clients that send
- * slowly would occupy a backend that gives a worker to each connection, such as gunicorn.
+ * Returns how the body of a request is buffered before a connection to the backend is used. Without buffering, clients that send slowly
+ * would occupy a backend that gives a worker to each connection, such as gunicorn.
  *
- * @param maxBytes longer bodies are streamed; 0: all are
+ * @param maxBytes longer bodies are streamed; with 0, all bodies are
  * @returns undefined if the request is sent to the backend at once
  */
 export function bodyWaitOf(request: ClientRequest, maxBytes: number): BodyWait | undefined {

@@ -3,9 +3,9 @@ import type { ClientResponse } from '../../message/client-response.ts'
 
 /** Limits for responses that are buffered for slow clients. */
 export type ReadAhead = {
-  /** Bytes that may be read ahead of one response. */
+  /** The maximum bytes that are read ahead of one response. */
   readonly perResponseBytes: number
-  /** Bytes of all responses of this process together. */
+  /** The maximum bytes of all responses of this process together. */
   readonly totalBytes: number
   /** Bytes of all responses that are buffered now. */
   bufferedBytes: number
@@ -18,7 +18,7 @@ export type ResponseSource = {
   resume(): void
   /** Bytes that the source may still receive after `pause`, and keep until `resume`; memory is reserved for them. */
   readonly maxWaitingBytes: number
-  /** Bytes that it has received and keeps. */
+  /** Bytes that the source has received and keeps until `resume`. */
   readonly waitingBytes: number
 }
 
@@ -45,7 +45,7 @@ export class ResponseBody {
     response.onDrain = this.#onDrain
   }
 
-  /** Bytes that have been received and not been written to the response. */
+  /** Bytes that have been received but not written to the response yet. */
   get bufferedBytes(): number {
     return this.#buffered.bytes + (this.#source?.waitingBytes ?? 0)
   }
@@ -66,7 +66,7 @@ export class ResponseBody {
   }
 
   /**
-   * Ends the body: nothing more comes, and the source serves other exchanges from now on.
+   * Ends the body: no more of it will come, and the source serves other exchanges from now on.
    *
    * @param after called once everything buffered has been written to the response
    */

@@ -8,8 +8,8 @@ let totalBytes = 0
 
 /**
  * Keeps the sent part of a body while its request may have to be sent again because the backend has not begun with it. All but the first
- * piece are copied into one buffer: a piece of one byte takes a hundred in a buffer of its own, and may keep alive the whole read that it
- * came with.
+ * piece are copied into one buffer: a piece of one byte takes a hundred bytes in a buffer of its own, and may keep the whole buffer of its
+ * read alive.
  */
 export class RetryBuffer {
   #first: Buffer | undefined
@@ -17,8 +17,8 @@ export class RetryBuffer {
   #bytes = 0
 
   /**
-   * @param piece detached from shared buffers, and not written to any more
-   * @returns whether there was room; if not, all of it is released
+   * @param piece detached from shared buffers; must not be written to afterwards
+   * @returns whether the piece fits; if not, the whole buffer is released
    */
   add(piece: Buffer): boolean {
     if (this.#bytes + piece.length > MAX_BYTES || totalBytes + piece.length > MAX_TOTAL_BYTES) {
