@@ -6,8 +6,8 @@ const LINGER_MS = 2_000
 const READ_MS = 60_000
 
 /**
- * Closes a connection such that the bytes written on it arrive (nginx calls it lingering close): waits a moment for the client to close
- * it too. The caller must go on reading and dropping data, as the operating system would otherwise reset the connection.
+ * Closes a connection so that the bytes written to it arrive (nginx calls this lingering close): waits a moment for the client to close it
+ * too. The caller must continue to read and drop data; otherwise the operating system would reset the connection.
  */
 export function closeSoon(socket: Socket): void {
   const destroy = (): void => void socket.destroy()

@@ -17,8 +17,8 @@ export function http1On(socket: Socket): Http1Connection | undefined {
 }
 
 /**
- * A client's HTTP/1 connection: reads requests, and serves one at a time. Bytes after a request are buffered, and read when that
- * is answered, so that a client that sends many at once gets no more of the backend than one that waits (RFC 9112 section 9.3.2).
+ * A client's HTTP/1 connection: reads requests, and serves one at a time. Bytes after a request are buffered until it is answered, so that
+ * a client that sends many requests at once gets no more of the backend than one that waits (RFC 9112 section 9.3.2).
  *
  * It is the state machine of the connection and of the exchange on it; `Input` reads, `Output` writes.
  */
@@ -31,7 +31,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   #response: Http1Response | undefined
   #state: 'open' | 'closing' | 'tunnel' | 'closed' = 'open'
   #requests = 0
-  /** Requests that had arrived whole when the gateway began to stop. */
+  /** Requests that had arrived completely when the gateway began to stop. */
   #completeAtShutdown = 0
   /** When the last request was answered or, before the first, the connection was opened; in monotonic milliseconds. */
   #idleSinceMs: number
@@ -58,12 +58,12 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     return this.#request
   }
 
-  /** The request in flight, or one of which the rest is being dropped. */
+  /** The request in flight, or the one whose rest is being dropped. */
   get exchange(): Exchange | undefined {
     return this.#request && this.#response && { request: this.#request, response: this.#response }
   }
 
-  /** How many requests have begun on it so far. */
+  /** How many requests have begun on this connection so far. */
   get requests(): number {
     return this.#requests
   }
@@ -92,13 +92,13 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     return this.#requests === 0 ? this.#idleSinceMs : this.#input.headSinceMs
   }
 
-  /** Whether all requests, at least one, have been answered, and nothing of another has arrived. */
+  /** Whether there was at least one request, all of them have been answered, and no byte of another one has arrived. */
   get isBetweenRequests(): boolean {
     if (this.#state !== 'open' || this.#request || this.#requests === 0) return false
     return !this.#input.hasBuffered && !this.#input.isInHead
   }
 
-  /** Whether more can be written now. */
+  /** Whether requests are still read and answered. */
   get isOpen(): boolean {
     return this.#state === 'open'
   }
@@ -166,7 +166,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   /** The operating system has taken all of a response. */
   #onResponseSent(response: Http1Response | undefined): void {
     if (response !== this.#response || !response || response.destroyed) return
-    // The client went before the response could be written: `onClose` marks it as closed.
+    // The client disconnected before the response could be written: `onClose` marks it as closed.
     if (this.#state === 'closed' || this.socket.destroyed) return
     response.markClosed()
     const request = this.#request
@@ -184,14 +184,14 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.#input.readNext()
   }
 
-  /** The input cannot be parsed: nothing more is read. */
+  /** Handles input that cannot be parsed, or that is late: nothing more is read. */
   #fail(fault: RequestSyntaxError | 'late'): void {
     if (this.#state !== 'open' || this.#input.isDiscarded) return
     this.#input.discard()
     this.#service.onFault(this, fault, this.exchange)
   }
 
-  /** The head of a request does not arrive in time. */
+  /** Call when the head of a request does not arrive in time. */
   timeOut(): void {
     // Browsers open spare connections: one that was not used in time is closed without a response.
     if (this.#input.hasReceived) this.#fail('late')
@@ -230,7 +230,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     else this.socket.destroySoon()
   }
 
-  /** The client has ended its direction: it counts as disconnected. */
+  /** Handles the half-close of a client, which counts as disconnected from now on. */
   onEnd(): void {
     this.#input.readBuffered()
     if (this.#state !== 'open' || this.#input.isDiscarded) return
@@ -244,7 +244,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     const { request, response } = exchange
     if (!request.complete)
       return this.#fail(new RequestSyntaxError('connection closed before the end of the body'))
-    // To HTTP/1.0, a response without a length would look complete at the end of the connection.
+    // To an HTTP/1.0 client, a response without a length would look complete at the end of the connection.
     if (response.isUndelimited && !response.writableEnded) return response.abort()
     this.closeSoon()
     if (!response.writableEnded) response.markClosed()
@@ -265,7 +265,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.#request = this.#response = undefined
   }
 
-  /** The gateway begins to stop: complete requests are still served. */
+  /** Call when the gateway begins to stop. Complete requests are still served. */
   stop(): void {
     const response = this.#response
     this.#completeAtShutdown = this.#input.countWholeRequests()
@@ -310,5 +310,5 @@ function onClose(this: ServedSocket): void {
   this[connectionKey]?.onClose()
 }
 
-/** Ignores an error of the socket, as `close` follows it. */
+/** Ignores an error of the socket, because `close` follows it. */
 function ignore(): void {}

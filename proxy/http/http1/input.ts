@@ -9,7 +9,7 @@ import type { Http1Service } from './service.ts'
 
 /** The connection that reads the input, and receives its requests. */
 export type InputOwner = RequestSink & {
-  /** The request in flight, or one of which the rest is being dropped. */
+  /** The request in flight, or the one whose rest is being dropped. */
   readonly request: Http1Request | undefined
   /** Whether more can be read. */
   readonly isOpen: boolean
@@ -19,11 +19,11 @@ export type InputOwner = RequestSink & {
   leaveToHttp2(bytes: Buffer): void
 }
 
-/** Reading pauses when so many bytes are buffered: of the body of a request, and after it. */
+/** Reading pauses when this many bytes of a request's body, and after it, are buffered. */
 const MAX_BUFFERED_INPUT = 64 * 1024
 /**
- * Bytes buffered at the end of a turn from which the socket is paused: nobody reads the body yet. A body that is read at once costs no
- * pause.
+ * The socket is paused if this many bytes are still buffered at the end of a turn, because nobody reads the body yet. A body that is read
+ * at once causes no pause.
  */
 const MAX_WAITING_INPUT = 16 * 1024
 
@@ -41,7 +41,7 @@ export class Input implements Reader, BodyReading {
   #buffered: Buffer | undefined
   #pipelined: PipelinedBytes | undefined
   #isReading = true
-  /** Whether to pause is decided at the end of this turn. */
+  /** Whether a check at the end of this turn will decide about pausing. */
   #pausesSoon = false
   #isDiscarded = false
   #hasReceived = false
@@ -94,7 +94,7 @@ export class Input implements Reader, BodyReading {
     if (this.#buffered) {
       this.#buffered = Buffer.concat([this.#buffered, bytes])
       this.readBuffered()
-      // While HTTP/2 is possible, bytes are read at once: it must get the first bytes before the end of the connection.
+      // While the client may speak HTTP/2, bytes are read at once: HTTP/2 must get the first bytes before the end of the connection.
     } else if (this.#owner.request || this.#preface || bytes.length > MAX_BUFFERED_BYTES)
       this.#readOrDrop(bytes)
     else {
@@ -161,7 +161,7 @@ export class Input implements Reader, BodyReading {
     }
   }
 
-  /** Bytes of the body of a request, and after it, that nobody has read. */
+  /** Bytes of a request's body, and after it, that nobody has read. */
   get #waitingBytes(): number {
     const { request } = this.#owner
     const bodyBytes = !request || request.complete ? 0 : request.bufferedBytes
@@ -192,7 +192,7 @@ export class Input implements Reader, BodyReading {
     else this.#updateReading()
   }
 
-  /** A request is expected, or is incomplete. */
+  /** Whether a request is expected, or is incomplete. */
   #readsRequests(): boolean {
     return this.#owner.isOpen && !this.#owner.request?.complete
   }
@@ -227,7 +227,7 @@ export class Input implements Reader, BodyReading {
     return this.#pipelined?.takeAll() ?? Buffer.alloc(0)
   }
 
-  /** Discards further input. */
+  /** Discards the buffered input. */
   drop(): void {
     this.#buffered = undefined
     this.#pipelined = undefined

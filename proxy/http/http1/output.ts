@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
 
-/** Pieces up to this size are copied into the text of a write: a write of one text costs less than one of several pieces. */
+/** Pieces up to this size are copied into the text of a write, because writing one text costs less than writing several pieces. */
 const MAX_COPIED_BYTES = 8 * 1024
 const MAX_TEXT_BYTES = 32 * 1024
 
@@ -10,7 +10,7 @@ export class Output implements Flushable {
   readonly #socket: Socket
   /** Pending text, one character a byte. */
   #text = ''
-  /** The text is the last of a response: called when the operating system has taken it. */
+  /** Set if the text is the end of a response; called when the operating system has taken it. */
   #onWritten: (() => void) | undefined
   #isCorked = false
   #isScheduled = false
@@ -63,9 +63,9 @@ export class Output implements Flushable {
   }
 
   /**
-   * Adds these bytes, and text after them, as the last of a response. They go out at the end of this turn.
+   * Adds these bytes, and text after them, as the end of a response. They go out at the end of this turn.
    *
-   * @param onWritten called once, in another turn, when the operating system has taken all of it, or never will
+   * @param onWritten called once, asynchronously, when the operating system has taken all of it, or never will
    */
   finish(bytes: Buffer | undefined, suffix: string, onWritten: () => void): void {
     if (bytes && bytes.length > MAX_COPIED_BYTES) {

@@ -2,7 +2,7 @@ import { ByteQueue } from '../message/byte-queue.ts'
 import type { HeadLimits } from './parser/head-size.ts'
 import { RequestParser } from './parser/request-parser.ts'
 
-/** Bytes pipelined after a request that is being served, to be read when it is answered: first in, first out. */
+/** A first-in, first-out queue of the bytes pipelined after a request that is being served. They are read when it has been answered. */
 export class PipelinedBytes {
   /** The first piece, as it was read from the connection or put back. */
   #first: Buffer | undefined

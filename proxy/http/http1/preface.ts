@@ -10,7 +10,7 @@ export class PrefaceWatch {
     return this.#received !== undefined
   }
 
-  /** Returns all bytes received so far once `isPreface` is known; undefined if it takes more bytes. */
+  /** Returns all bytes received so far once `isPreface` is known; undefined if more bytes are needed. */
   read(bytes: Buffer): Buffer | undefined {
     const seen = this.#received ? Buffer.concat([this.#received, bytes]) : bytes
     const length = Math.min(seen.length, http2Preface.length)

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { ClientRequest } from '../message/client-request.ts'
 import type { RequestHead } from './parser/request-head.ts'
 
-/** Told how far the body of a request has been read, so that its connection reads on. */
+/** Notified when the body of a request is read, so that its connection can read on. */
 export type BodyReading = {
   /** A listener has received some of the body. */
   onBodyConsumed(): void
@@ -28,7 +28,7 @@ export class Http1Request extends ClientRequest {
     this.receive(piece)
   }
 
-  /** The body has arrived to its end. @param trailers name, value, name, value… with names in lower case */
+  /** The last byte of the body has arrived. @param trailers name, value, name, value… with names in lower case */
   onBodyEnd(trailers: readonly string[]): void {
     this.rawTrailers = trailers
     this.receiveEnd()

@@ -140,8 +140,8 @@ export class Http1Response extends ClientResponse {
 
   abort(): void {
     const { socket } = this.req
-    // A reset, because to an HTTP/1.0 client an orderly close would mean that the body is complete. TLS says so by an
-    // alert, which `destroy` does not send (RFC 9112 section 9.8).
+    // Resets the connection, because an HTTP/1.0 client would take an orderly close for the end of a complete body. With TLS, the end of a
+    // complete body is marked by an alert, which `destroy` does not send (RFC 9112 section 9.8).
     if (socket instanceof TLSSocket) socket.destroy()
     else resetSocket(socket)
   }
@@ -178,7 +178,7 @@ type ResponseConditions = {
   readonly acceptsChunked: boolean
   /** Whether to keep the connection open after it, if possible. */
   readonly persistent: boolean
-  /** Says for how long an idle connection is kept. */
+  /** The header lines that say how long an idle connection is kept. */
   readonly keepAliveLine: string
 }
 
@@ -191,7 +191,7 @@ type FinalHead = {
 const closes = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 
 /**
- * The head of a final response: the fields, `Date` unless they have one, and headers that frame the body and say whether the
+ * The head of a final response: the fields; `Date`, unless the fields have it; and headers that frame the body and say whether the
  * connection is kept, unless the fields do.
  *
  * @param fields name, value, name, value… with names in lower case

@@ -12,7 +12,7 @@ export type ServedConnection = {
     reply: { readonly status: number; readonly reason: string; readonly body: Buffer },
     fields: readonly string[],
   ): void
-  /** Closes it after the written bytes, and reads on for a moment, so that they arrive. */
+  /** Closes the connection after the written bytes, and reads on for a moment, so that they arrive. */
   closeSoon(): void
   /** Detaches the socket, paused and without listeners. Returns the bytes received after the request in flight. */
   becomeTunnel(): Buffer
@@ -20,7 +20,7 @@ export type ServedConnection = {
 
 /** Options shared by all connections of a listener. */
 export type Http1Service = {
-  /** Limits of a head, and again of trailers. */
+  /** Limits of a head; the same limits apply to trailers separately. */
   readonly headLimits: HeadLimits
   /** Header lines of a response whose connection is kept. */
   readonly keepAliveLine: string

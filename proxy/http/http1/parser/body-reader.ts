@@ -9,7 +9,7 @@ import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Receives the body of one request. */
 export type BodySink = {
-  /** A piece of the body, never empty: the content of one read in one piece, except for long chunks. */
+  /** A piece of the body, never empty. The content of one read comes in one piece, except for long chunks. */
   onBody(piece: Buffer): void
   /**
    * Called when all of the body has arrived.
@@ -75,7 +75,7 @@ export class BodyReader {
   }
 
   /**
-   * Reads the next bytes of the body. Returns the offset at which it ends; -1 if it goes on after them.
+   * Reads the next bytes of the body. Returns the offset at which the body ends; -1 if it continues after them.
    *
    * @throws {RequestSyntaxError}
    */

@@ -6,13 +6,13 @@ import { RequestSyntaxError } from './syntax-error.ts'
 const MAX_NAMES = 32
 
 /**
- * Reads a line of a head or of trailers (RFC 9112 section 5), whose characters have been checked, and appends its name in
- * lower case and its value without the blanks around it.
+ * Reads a line of a head or of trailers (RFC 9112 section 5), whose characters have been checked, and appends its name in lower case and
+ * its value without the blanks around it.
  *
  * @param start where in the text the line begins
  * @param end where it ends, without its CRLF
  * @param fields to append to: name, value, name, value…
- * @param names of the head before it on the connection: mostly the same, and then the name is not looked up
+ * @param names of the previous head on the connection. Most names are the same in the same place, and need no look-up
  * @returns how the field frames the message; undefined for most
  * @throws {RequestSyntaxError}
  */

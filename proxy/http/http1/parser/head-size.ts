@@ -1,6 +1,6 @@
 import { RequestSyntaxError } from './syntax-error.ts'
 
-/** Limits for a head, and again for trailers. */
+/** Limits for a head; the same limits apply to trailers separately. */
 export type HeadLimits = {
   /** Bytes of all lines together, each with its CRLF. */
   readonly maxBytes: number
@@ -8,8 +8,8 @@ export type HeadLimits = {
 }
 
 /**
- * Counts the received bytes of a head, or of trailers, line by line and with the received part of an incomplete line: a head that never
- * ends costs no more than the maximum. Each line counts with its CRLF, as every line costs something.
+ * Counts the received bytes of a head or of trailers, including the received part of an incomplete line, so that a head that never ends
+ * costs no more than the maximum. Each line counts with its CRLF, because every line costs something.
  */
 export class HeadSize {
   readonly #limits: HeadLimits

@@ -24,8 +24,8 @@ function checkLine(line: string): void {
 }
 
 /**
- * Reads lines that arrive in pieces. Each byte is checked once or twice, however small the pieces are, and a forbidden character is an
- * error as soon as it arrives.
+ * Reads lines that arrive in pieces. Each byte is checked once or twice, no matter how small the pieces are, and a forbidden character is
+ * an error as soon as it arrives.
  */
 export class LineReader {
   readonly #partial = new GrowingBuffer()
@@ -44,7 +44,7 @@ export class LineReader {
     return this.#partial.length === 0 || (this.#endsInCr && this.#partial.length === 1)
   }
 
-  /** The beginning of the incomplete line. @param length at most so many characters */
+  /** Returns the beginning of the incomplete line, at most `length` characters. */
   prefix(length: number): string {
     return this.#partial.prefix(length)
   }

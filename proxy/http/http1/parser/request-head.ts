@@ -13,7 +13,7 @@ export type RequestFraming = 'none' | 'length' | 'chunked' | 'unknown'
 
 export type RequestHead = {
   readonly method: string
-  /** The target as it came. */
+  /** The target as received. */
   readonly url: string
   /** `1.1` or `1.0`; any other version that the request line names cannot be served. */
   readonly version: string
@@ -22,7 +22,7 @@ export type RequestHead = {
   readonly framing: RequestFraming
   /** Bytes of the body if the framing is `length`: more than 0. */
   readonly contentBytes: number
-  /** The client lets the connection serve another request (RFC 9112 section 9.3). */
+  /** Whether the client allows another request on the connection (RFC 9112 section 9.3). */
   readonly persistent: boolean
 }
 
@@ -39,7 +39,7 @@ const notInTarget = /[^\x21-\x7e]/
 const absolute =
   /^[A-Za-z]+:\/\/(?:[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*@)?[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*(?:[/?]|$)/
 const authority = /^(?:[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*@)?[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*(?:[/?]|$)/
-/** The largest number of 64 bits: many parsers cannot read a larger length. */
+/** The largest 64-bit number: many parsers cannot read a larger length. */
 const greatestLength = 18_446_744_073_709_551_615n
 const leadingZeros = /^0+(?=[0-9])/
 const MAX_LENGTH_DIGITS = 20
@@ -73,7 +73,7 @@ export class HeadReader {
     this.#length = this.#coding = this.#connection = undefined
   }
 
-  /** @throws {RequestSyntaxError} if the head becomes too large with an unfinished line of so many bytes */
+  /** @throws {RequestSyntaxError} if an unfinished line of this many bytes makes the head too large */
   checkUnfinished(bytes: number): void {
     this.#size.checkUnfinished(bytes)
   }
@@ -113,7 +113,7 @@ export class HeadReader {
   }
 
   /**
-   * Returns the head, whose last line has been read.
+   * Returns the head. Call when its last line has been read.
    *
    * @throws {RequestSyntaxError} if it frames its body in two ways, or in an invalid one
    */
@@ -139,7 +139,7 @@ export class HeadReader {
       if (this.#length !== undefined)
         throw new RequestSyntaxError('both Content-Length and Transfer-Encoding')
       const codings = this.#coding.toLowerCase().split(',')
-      // RFC 9112 section 6.1: it is applied once, and last.
+      // RFC 9112 section 6.1: `chunked` is applied once, and last.
       if (codings.slice(0, -1).some((coding) => coding.trim() === 'chunked'))
         throw new RequestSyntaxError('chunked is not the last transfer coding')
       const isKnown = this.#version === '1.1' && this.#method !== 'CONNECT' && codings.length === 1
@@ -187,7 +187,7 @@ function versionOf(text: string): string {
 function contentBytesOf(text: string): number {
   if (!digits.test(text)) throw new RequestSyntaxError('invalid Content-Length')
   if (text.length <= 15) return Number(text)
-  // Only a few digits are converted: the time for that grows with the square of their number.
+  // Only a few digits are converted, because the time for a conversion grows with the square of their number.
   const significant = text.replace(leadingZeros, '')
   if (significant.length > MAX_LENGTH_DIGITS || BigInt(significant) > greatestLength)
     throw new RequestSyntaxError('Content-Length overflow')

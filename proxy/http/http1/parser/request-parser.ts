@@ -4,9 +4,9 @@ import { checkLines, LineReader } from './line-reader.ts'
 import { beginsLikeRequest, HeadReader, type RequestHead } from './request-head.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
-/** Receives requests as they are read. Called synchronously from `execute`, in the order of the names. */
+/** Receives requests as they are read. Called synchronously from `execute`, in the order `onHead`, `onBody`, `onBodyEnd`. */
 export type RequestSink = BodySink & {
-  /** Called for each head. If the framing is `none`, the request ends with it, and nothing more is called. */
+  /** Called for each head. If the framing is `none`, the request ends with its head, and no other method is called. */
   onHead(head: RequestHead): void
 }
 
@@ -17,8 +17,8 @@ const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
 
 /**
- * Parses the requests of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 2 to 7). It is as
- * strict as the grammar: input that others might read in another way is an error, after which no more of the connection is read.
+ * Parses the requests of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 2 to 7). It is as strict as
+ * the grammar: input that other parsers might read differently is an error, after which no more of the connection is read.
  *
  * A head that arrives in one piece is read from one text; otherwise each line is read as it arrives.
  */
@@ -33,7 +33,7 @@ export class RequestParser {
   /** The end of a request's body is unknown: nothing after its head is read. */
   #isLost = false
 
-  /** @param limits of a head, and again of the trailers */
+  /** @param limits of a head; the same limits apply to the trailers separately */
   constructor(sink: RequestSink, limits: HeadLimits) {
     this.#sink = sink
     this.#limits = limits

@@ -1,7 +1,7 @@
 /** An error in a client's input: it is not a request, or one of its parts is too large. */
 export type SyntaxFault = 'syntax' | 'head-size' | 'extension-size'
 
-/** A client's bytes violate RFC 9112. The message says how, without anything of the request, and is for the log only. */
+/** A client's bytes violate RFC 9112. The message describes how, contains no part of the request, and is for the log only. */
 export class RequestSyntaxError extends Error {
   override readonly name = 'RequestSyntaxError'
   readonly fault: SyntaxFault
