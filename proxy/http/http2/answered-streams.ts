@@ -44,8 +44,8 @@ export class AnsweredStreams {
   }
 
   /**
-   * The client has ended its request, perhaps because it was answered. The stream is reset anyway: curl 7.88 would otherwise wait
-   * for ever for the next frame. Returns whether the stream was among these.
+   * Call when the client has ended its request, perhaps because it was answered. The stream is reset anyway: curl 7.88 would otherwise wait
+   * forever for the next frame. Returns whether the stream was one of these.
    */
   end(id: number): boolean {
     if (!this.#streams.delete(id)) return false

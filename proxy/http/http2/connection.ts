@@ -21,7 +21,7 @@ import type { Http2Response } from './response.ts'
 import { Http2Stream, type StreamOwner } from './stream.ts'
 
 export type Http2Options = {
-  /** Maximum bytes of a request's headers: names, values and 32 for each. */
+  /** Maximum bytes of a request's headers: names, values and 32 for each header. */
   readonly maxHeaderBytes: number
   /** Maximum concurrent requests. */
   readonly maxStreams: number
@@ -29,7 +29,7 @@ export type Http2Options = {
   readonly sendMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Shared by all connections; by default each has its own. */
+  /** Shared by all connections; by default each connection has its own. */
   readonly oversizeMemory?: OversizeMemory
   /** Whether unread responses take so much memory that connections with many of them get no further ones. */
   readonly isPressed: () => boolean
@@ -55,7 +55,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
   readonly socket: Socket
   readonly output: Http2Output<Http2Stream>
   isClosed = false
-  /** Requests in flight: served, and their response not yet taken by the operating system as a whole. */
+  /** Requests in flight: they are being served, or the operating system has not taken all of their response yet. */
   openRequests = 0
   idleSinceMs: number
   requests = 0
@@ -69,15 +69,17 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
   #fresh: Http2Stream[] = []
   readonly #held: HeldRequests<Http2Stream>
   lastStream = 0
-  /** The last stream that is served, as GOAWAY has told the client; `LAST_STREAM` before that. */
+  /** The last stream that is served, as announced to the client by GOAWAY; `LAST_STREAM` before that. */
   #lastServed = LAST_STREAM
   #isPaused = false
   #isReading = false
-  /** Whether the client has sent GOAWAY. It concerns streams of the server: the client may still send requests (RFC 9113 section 6.8). */
+  /**
+   * Whether the client has sent GOAWAY. It concerns streams of the server, so the client may still send requests (RFC 9113 section 6.8).
+   */
   #closesWhenIdle = false
   #cutOff: NodeJS.Timeout | undefined
 
-  /** @param socket that nobody else reads from; its bytes begin with the preface */
+  /** @param socket no other code may read from it; its bytes begin with the preface */
   constructor(socket: Socket, options: Http2Options) {
     this.socket = socket
     this.#options = options
@@ -100,7 +102,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     )
     socket.on('data', this.read)
     socket.on('drain', this.#onDrain)
-    // Each error is followed by `close`. A client that ends its direction counts as disconnected.
+    // Each error is followed by `close`. A client that half-closes the connection counts as disconnected.
     socket.on('error', () => undefined)
     socket.on('end', () => socket.destroy())
     socket.on('close', this.#onClose)
@@ -237,7 +239,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     if (this.answered.isEmpty && this.#held.isEmpty) this.#shutDown()
   }
 
-  /** Sends a GOAWAY that names no last stream: requests that the client sends before it knows are still served. */
+  /** Sends a GOAWAY with the highest stream id, so that requests that the client sends before it receives the frame are still served. */
   announceClose(): void {
     if (!this.isClosed) this.#sendGoaway(LAST_STREAM, errorCodes.noError)
   }
@@ -266,7 +268,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     this.#dropStreams()
   }
 
-  /** Flushes the output. Further input is read and dropped: unread, it would make the system reset the connection. */
+  /** Flushes the output. Further input is read and dropped, because unread bytes would make the operating system reset the connection. */
   #shutDown(): void {
     if (this.isClosed) return
     this.isClosed = true

@@ -8,7 +8,7 @@ import {
 } from './frames.ts'
 import { http2Preface } from '../message/http2-preface.ts'
 
-/** Receives the frames of a connection. Called synchronously from `read`, in their order. */
+/** Receives the frames of a connection. Called synchronously from `read`, in order. */
 export type FrameSink = {
   /** A frame of any type but DATA. @param payload valid only during the call */
   onFrame(type: number, flagBits: number, stream: number, payload: Buffer): void
@@ -33,8 +33,8 @@ const FIRST_PAYLOAD_BYTES = 512
 const nothing = Buffer.alloc(0)
 
 /**
- * Reads the frames of a connection in whatever pieces they arrive (RFC 9113 section 4.1). The content of DATA is handed on as it
- * arrives. Of other frames at most one is buffered, and each byte is copied at most twice, however small the pieces.
+ * Reads the frames of a connection in whatever pieces they arrive (RFC 9113 section 4.1). The content of DATA is passed on as it arrives.
+ * At most one frame of another type is buffered, and each byte is copied at most twice, no matter how small the pieces are.
  */
 export class FrameReader {
   readonly #sink: FrameSink
@@ -46,7 +46,7 @@ export class FrameReader {
   #type = 0
   #flags = 0
   #stream = 0
-  /** Length of the payload; of DATA, the bytes of content or padding that have not arrived. */
+  /** Length of the payload; for DATA, the bytes of content or padding that have not arrived. */
   #left = 0
   #padding = 0
 

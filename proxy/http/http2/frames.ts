@@ -38,7 +38,7 @@ export const settingIds = {
 } as const
 
 export const FRAME_HEAD_BYTES = 9
-/** Maximum payload of a frame unless the peer announces more. We never announce more, and never send more. */
+/** Maximum payload of a frame unless the peer announces more. The gateway never announces more, and never sends more. */
 export const MAX_FRAME_BYTES = 16_384
 /** Initial size of a window in either direction, until SETTINGS changes it. */
 export const INITIAL_WINDOW = 65_535

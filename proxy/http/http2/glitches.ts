@@ -3,8 +3,8 @@ const BURST = 1000
 const PER_SECOND = 100
 
 /**
- * Counts frames that no request needs many of, and that cost a client less than the server (HAProxy calls them glitches): a client that
- * floods the server with them loses its connection (CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2025-8671).
+ * Counts frames that no request needs in large numbers, and that cost a client less than the server (HAProxy calls them glitches). A client
+ * that floods the server with them loses its connection (CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2025-8671).
  */
 export class Glitches {
   readonly #now: () => number

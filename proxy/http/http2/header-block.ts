@@ -1,16 +1,19 @@
 import { ConnectionError, errorCodes, flags, MAX_FRAME_BYTES } from './frames.ts'
 
-/** A block may have this many times the maximum bytes of the headers: to answer that they are too large, it must be decoded. */
+/**
+ * A block may be this many times as large as the maximum of headers, because it must be decoded before the request can be answered with
+ * 431.
+ */
 const SLACK = 4
 const PRIORITY_BYTES = 5
-/** Memory for what blocks of all connections have over their maximum. */
+/** Memory for the bytes by which the blocks of all connections exceed their maximum. */
 const MAX_OVERSIZE_BYTES = 16 * 1024 * 1024
 
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * Memory shared by the incomplete blocks of all connections beyond the maximum header bytes. A block that long almost always belongs to a
- * request that is answered with 431, so it is not worth the memory that ten thousand clients could take with it.
+ * Memory that the incomplete blocks of all connections share for bytes beyond the maximum of headers. A block that long almost always
+ * belongs to a request that is answered with 431, so it is not worth the memory that ten thousand clients could take with it.
  */
 export class OversizeMemory {
   #bytes = 0
@@ -39,7 +42,7 @@ export class HeaderBlock {
   readonly #oversizeMemory: OversizeMemory
   /** Bytes taken from the shared memory. */
   #oversizeBytes = 0
-  /** The received bytes, copied into one buffer: in a buffer of its own, a frame of one byte would take a hundred. */
+  /** The received bytes, copied into one buffer: a frame of one byte would take a hundred bytes in a buffer of its own. */
   #room = nothing
   #bytes = 0
   /** Whether a block has begun whose last frame has not arrived. */
@@ -95,14 +98,14 @@ export class HeaderBlock {
     return whole
   }
 
-  /** Gives its memory back. Its connection has closed. */
+  /** Frees the memory of the block, for example because its connection has closed. */
   drop(): void {
     this.#room = nothing
     this.#oversizeMemory.giveBack(this.#oversizeBytes)
     this.#oversizeBytes = 0
   }
 
-  /** @param bytes that it has beyond its own memory from now on @throws {ConnectionError} */
+  /** @param bytes how many bytes the block has beyond `maxUsualBytes` from now on @throws {ConnectionError} */
   #takeOversize(bytes: number): void {
     if (!this.#oversizeMemory.take(bytes - this.#oversizeBytes))
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many oversized header blocks')

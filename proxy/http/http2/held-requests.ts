@@ -1,8 +1,8 @@
-/** Requests are held back only on a connection with at least so many unread responses, or requests in flight. */
+/** Requests are held back only on a connection with at least this many unread responses, or requests in flight. */
 const ALWAYS_SERVED = 8
 /** How many more requests may be in flight for each response that the client has read. */
 const SERVED_PER_RESPONSE = 2
-/** One request is served per this time even then: a client may read one response only after it has another. */
+/** One held request is served per this time in any case: a client may read one response only after it has another. */
 const SERVE_ONE_EACH_MS = 2_000
 const CHECK_MS = 250
 
@@ -17,18 +17,18 @@ export type HeldStream = {
 export type HeldOwner<Stream> = {
   /** The open streams, by id. */
   readonly streams: ReadonlyMap<number, Stream>
-  /** Requests in flight: served, and their response not yet taken by the operating system as a whole. */
+  /** Requests in flight: they are being served, or the operating system has not taken all of their response yet. */
   readonly openRequests: number
-  /** Responses that the operating system has taken as a whole. */
+  /** Responses that the operating system has taken completely. */
   readonly responsesSent: number
   /** Closes the connection if it is closing and all received requests are answered. */
   closeIfDone(): void
 }
 
 /**
- * Holds back requests of a connection with many unread responses, while unread responses take too much memory: each further response
- * would be read from the backend for nothing. To close the connection would not help against a client that opens another one and asks
- * for everything again: so a new connection gets more requests served only as it reads responses.
+ * Holds back requests of a connection with many unread responses while unread responses take too much memory: each further response would
+ * be read from the backend for nothing. Closing the connection would not help against a client that opens another one and asks for
+ * everything again. A new connection is therefore treated the same: it gets more requests served only as it reads responses.
  */
 export class HeldRequests<Stream extends HeldStream> {
   readonly #owner: HeldOwner<Stream>
@@ -40,9 +40,9 @@ export class HeldRequests<Stream extends HeldStream> {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param isPressed unread responses take too much memory
+   * @param isPressed returns whether unread responses take too much memory
    * @param now monotonic milliseconds
-   * @param serve called for those that were held back
+   * @param serve called for each stream that was held back, when it may be served
    */
   constructor(
     owner: HeldOwner<Stream>,
@@ -60,7 +60,7 @@ export class HeldRequests<Stream extends HeldStream> {
     return this.#held.length === 0
   }
 
-  /** Holds back the request of a stream if it must. Returns whether it has. */
+  /** Holds back the request of a stream if necessary. Returns whether the request is held back. */
   hold(stream: Stream): boolean {
     if (this.#held.length === 0) {
       if (!this.#mustHold()) return false
@@ -77,7 +77,7 @@ export class HeldRequests<Stream extends HeldStream> {
     this.#held = []
   }
 
-  /** Serves held requests as far as possible now. To be called when the client has read a response. */
+  /** Serves held requests as far as possible now. Call when the client has read a response. */
   serveIfAllowed(): void {
     this.#held = this.#held.filter(({ isOpen }) => isOpen)
     while (this.#held.length > 0) {
@@ -90,7 +90,7 @@ export class HeldRequests<Stream extends HeldStream> {
       if (stream?.isOpen) this.#serve(stream)
     }
     this.clear()
-    // All of them may have been reset, so that nothing else closes the connection.
+    // All held streams may have been reset, and then nothing else closes the connection.
     this.#owner.closeIfDone()
   }
 

@@ -26,7 +26,7 @@ export type Http2InputOwner = {
   dropStream(stream: Http2Stream): void
   /** Resets a stream because of an error of the client. @throws {ConnectionError} if there are too many */
   failStream(id: number, code: number): void
-  /** Counts a frame that no request needs many of. @throws {ConnectionError} if there are too many */
+  /** Counts a frame that no request needs in large numbers. @throws {ConnectionError} if there are too many */
   glitch(weight: number): void
   /** Closes the connection if it is closing and all received requests are answered. */
   closeIfDone(): void
@@ -34,7 +34,7 @@ export type Http2InputOwner = {
   closeWhenIdle(): void
 }
 
-/** Weight of frames on a stream that was reset before the client could know. */
+/** Weight of frames on a stream that was reset before the client could know of it. */
 const LATE_WEIGHT = 0.25
 const PRIORITY_BYTES = 5
 const MIN_GOAWAY_BYTES = 8
@@ -59,7 +59,7 @@ export class Http2Input implements FrameSink {
   #withContent: Http2Stream[] = []
 
   /**
-   * @param maxHeaderBytes of a request: names, values and 32 for each
+   * @param maxHeaderBytes of a request: names, values and 32 for each header
    * @param now monotonic milliseconds
    * @param oversizeMemory shared by all connections
    */
@@ -231,7 +231,8 @@ export class Http2Input implements FrameSink {
   }
 
   onDataEnd(): void {
-    // The windows of the streams bound the data buffered for slow backends: one stream must not block the others.
+    // Reopens the window of the connection at once, because one stream must not block the others. The windows of the streams bound the data
+    // that is buffered for slow backends.
     if (this.#receiveWindow < INITIAL_WINDOW / 2) {
       this.#owner.output.send(
         numbersFrame(frameTypes.windowUpdate, 0, 0, INITIAL_WINDOW - this.#receiveWindow),
@@ -256,7 +257,7 @@ export class Http2Input implements FrameSink {
     if (payload.length !== 4)
       throw new ConnectionError(errorCodes.frameSizeError, 'RST_STREAM length is not 4')
     const stream = this.#owner.streams.get(id)
-    // On a closed stream it weighs less: clients reset an upload that was answered.
+    // A reset of a closed stream weighs less, because clients reset uploads that were answered.
     this.#owner.glitch(stream ? 1 : LATE_WEIGHT)
     this.#owner.answered.delete(id)
     if (stream) this.#owner.dropStream(stream)
@@ -285,7 +286,7 @@ export class Http2Input implements FrameSink {
     if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'PING on a stream other than 0')
     if (payload.length !== 8) throw new ConnectionError(errorCodes.frameSizeError, 'PING length is not 8')
     if ((flagBits & flags.ack) !== 0) return
-    // gRPC clients measure the connection with a PING for each piece of a response, hundreds in a second.
+    // gRPC clients measure the connection with a PING for each piece of a response, hundreds per second.
     if (!this.#owner.output.takeHasResponded()) this.#owner.glitch(1)
     const [first, second] = [payload.readUInt32BE(0), payload.readUInt32BE(4)]
     this.#owner.output.send(numbersFrame(frameTypes.ping, flags.ack, 0, first, second))
@@ -307,7 +308,7 @@ export class Http2Input implements FrameSink {
       this.#owner.failStream(id, errorCodes.flowControlError)
   }
 
-  /** Frames other than HEADERS are about streams that the client has opened. */
+  /** Frames other than HEADERS must be on streams that the client has opened. */
   #checkStream(id: number): void {
     if (id === 0 || id % 2 === 0 || id > this.#owner.lastStream)
       throw new ConnectionError(errorCodes.protocolError, 'frame on a stream that is not open')

@@ -10,7 +10,7 @@ export type RequestFields = {
   readonly path: string
   /** Name, value, name, value… `:authority` stays among them. */
   readonly headers: readonly string[]
-  /** The bytes of content that the request declares; undefined if it declares none. */
+  /** The bytes of content that the request declares; undefined if it declares no length. */
   readonly contentLength: number | undefined
 }
 
@@ -94,8 +94,8 @@ function readValue(value: string): string | undefined {
 }
 
 /**
- * Stands in for fields that exceed the limit. Only the method matters, as a response to HEAD has no content: if the method is not among
- * the first fields, the request is answered as if it were HEAD.
+ * Stands in for fields that exceed the limit. Only the method matters, because a response to HEAD has no content. If the method is not
+ * among the first fields, the request is answered as if it were HEAD.
  *
  * @param list the first fields: name, value, name, value…
  */

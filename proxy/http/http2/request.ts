@@ -5,7 +5,7 @@ import type { RequestFields } from './request-fields.ts'
 /** The stream of a request. */
 export type RequestStream = {
   readonly socket: Socket
-  /** A listener has received so many bytes of the content. */
+  /** Called when a listener has received this many bytes of the content. */
   onConsumed(bytes: number): void
 }
 
@@ -29,7 +29,7 @@ export class Http2Request extends ClientRequest {
     this.receive(piece)
   }
 
-  /** The content has arrived to its end. */
+  /** The last byte of the content has arrived. */
   onBodyEnd(): void {
     this.receiveEnd()
   }

@@ -18,7 +18,7 @@ export type ResponseStream = {
   destroyConnection(): void
 }
 
-/** With more bytes pending, `write` returns false. One read from a backend is as large. */
+/** With more bytes pending, `write` returns false. This is the size of one read from a backend. */
 const MAX_PENDING_BYTES = 16 * 1024
 
 const nothing: readonly string[] = []
@@ -30,7 +30,7 @@ export class Http2Response extends ClientResponse {
   #fields: readonly string[] = nothing
   #trailers: readonly string[] = nothing
   #isHeadDue = false
-  /** The head is set and not written. */
+  /** The head is set, but not written yet. */
   #isHeadPending = false
   /** The rest of a partly sent piece, which is sent first. */
   #part: Buffer | undefined
@@ -191,7 +191,7 @@ export class Http2Response extends ClientResponse {
     this.#firstPiece = 0
   }
 
-  /** Copies pending pieces out of shared buffers, as they stay for longer than this turn. */
+  /** Copies pending pieces out of shared buffers, because they stay pending for longer than this turn. */
   detachPending(): void {
     if (this.#pieces.length > 0 && this.#part === undefined && !this.#detached?.bytes)
       this.#part = this.#shiftPiece()
@@ -210,7 +210,7 @@ export class Http2Response extends ClientResponse {
     this.onDrain?.()
   }
 
-  /** The end has been written. @param bytes of the body that the operating system has not taken with it yet */
+  /** The end has been written. @param bytes of the body in the last frames, which the operating system has not taken yet */
   onEndWritten(bytes: number): void {
     this.#isEndWritten = true
     this.#unflushedBytes = bytes

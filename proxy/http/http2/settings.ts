@@ -6,8 +6,8 @@ const SETTING_BYTES = 6
 const MAX_SETTINGS = 32
 
 /**
- * Applies the SETTINGS of a client (RFC 9113 section 6.5.2). The settings for larger frames, pushes and the size of lists are only
- * checked.
+ * Applies the SETTINGS of a client (RFC 9113 section 6.5.2). The settings for larger frames and for pushes are only checked; the one for
+ * the size of lists is ignored.
  *
  * @throws {ConnectionError}
  */
@@ -43,6 +43,6 @@ export function applySettings<Stream extends OutgoingStream>(
       default:
     }
   }
-  // Once, however often it is in there: each stream is changed.
+  // Once, even if the frame repeats the setting, because each stream is changed.
   if (initialWindow !== undefined) output.setInitialWindow(initialWindow, open.values())
 }

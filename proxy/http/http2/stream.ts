@@ -10,7 +10,7 @@ import { Http2Response, type ResponseStream } from './response.ts'
 export type StreamOwner = {
   readonly socket: Socket
   readonly output: Http2Output<Http2Stream>
-  /** Resets a stream, and lets go of it. */
+  /** Resets a stream, and removes it from the connection. */
   resetStream(stream: Http2Stream, code: number): void
 }
 
@@ -76,7 +76,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     return undefined
   }
 
-  /** Gives out what one read has brought of the content, in however many frames. */
+  /** Passes the content of one read to the request in one piece, no matter in how many frames it came. */
   flushContent(): void {
     if (this.#content && !this.#content.isEmpty) this.request.onBody(this.#content.take())
   }
@@ -90,7 +90,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     return undefined
   }
 
-  /** Bytes of DATA frames were consumed, padding included: the client may send as many more. */
+  /** Call when bytes of DATA frames have been consumed, padding included. The client may then send as many more. */
   onConsumed(bytes: number): void {
     if (this.hasRemoteEnded || this.#isGone) return
     this.#consumedBytes += bytes

@@ -8,11 +8,11 @@ const TABLE_BYTES = 4096
 const MAX_INTEGER_BYTES = 5
 
 /**
- * Decodes the header lists of one connection, in order (RFC 7541). Names and values have one character a byte. Memory is bounded by the
- * dynamic table and by the limit of the list: fields beyond it are decoded, because the table depends on them, and dropped.
+ * Decodes the header lists of one connection, in order (RFC 7541). Names and values have one character per byte. Memory is bounded by the
+ * dynamic table and by the limit of the list: fields beyond the limit are decoded, because the table depends on them, and dropped.
  *
- * A list that takes more from the dynamic table than fits in it names fields again and again, which no encoder does: each byte of its
- * block would cost as much as thousands, here and at the backend. Such a list is over the limit, too.
+ * A list that takes more bytes from the dynamic table than the table can hold repeats fields again and again, which no encoder does. Each
+ * byte of its block would cost as much as thousands, here and at the backend. Such a list counts as over the limit, too.
  */
 export class HpackDecoder {
   /** Name, value, name, value… with the newest entry last. */
@@ -118,7 +118,7 @@ export class HpackDecoder {
       this.#entries[this.#gone] = this.#entries[this.#gone + 1] = ''
       this.#gone += 2
     }
-    // Not each time, as removing items moves all others.
+    // Not on each eviction, because removing items moves all others.
     if (this.#gone > 256 || this.#gone === this.#entries.length) {
       this.#entries.splice(0, this.#gone)
       this.#gone = 0

@@ -1,13 +1,13 @@
 import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 
-/** Bytes of the dynamic table that are used, however many the client offers. */
+/** Bytes of the dynamic table that are used, even if the client offers more. */
 const TABLE_BYTES = 4096
 /** Longer values would evict too many others. */
 const MAX_ENTRY_LENGTH = 512
-/** Maximum number of names whose last value is known, so that repeated values are put into the table. */
+/** Maximum number of names whose last value is remembered, so that repeated values are put into the table. */
 const MAX_NAMES = 64
 
-/** Values that others could guess by watching sizes (RFC 7541 section 7.1), and values that no two responses share. */
+/** Fields whose values others could guess by watching sizes (RFC 7541 section 7.1), and fields whose values no two responses share. */
 const neverIndexed = new Set(['set-cookie', 'authorization', 'www-authenticate', 'proxy-authenticate'])
 
 const staticFields = new Map<string, number>()
@@ -25,10 +25,11 @@ let room = Buffer.allocUnsafeSlow(16 * 1024)
 type Known = { value: string; entry: number }
 
 /**
- * Encodes the lists of fields of one connection, in order (RFC 7541). A field goes into the table when it is sent with the same value
- * twice in a row: values that are new each time cost nothing there.
+ * Encodes the lists of fields of one connection, in order (RFC 7541). A field goes into the table when it is sent with the same value twice
+ * in a row, so values that are new each time take no space there.
  *
- * Strings are sent without Huffman coding, which would save a quarter of what the table leaves, and cost more time than all the rest.
+ * Strings are sent without Huffman coding. It would save a quarter of the bytes that the table leaves, and take more time than the rest of
+ * the encoding.
  */
 export class HpackEncoder {
   readonly #known = new Map<string, Known>()
@@ -42,11 +43,11 @@ export class HpackEncoder {
   #resizedTo: number | undefined
   #at = 0
 
-  /** The client has said how large the table may be. */
+  /** Call when the client has set how large the table may be. */
   resize(maxBytes: number): void {
     const bytes = Math.min(maxBytes, TABLE_BYTES)
     if (bytes === this.#maxBytes) return
-    // The peer must also be told if the table was smaller in between: it starts over empty.
+    // The client must also learn that the table was smaller in between. So the table starts over empty.
     this.#shrinkTo(0)
     this.#maxBytes = bytes
     this.#resizedTo = bytes

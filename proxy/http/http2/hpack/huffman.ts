@@ -1,6 +1,6 @@
 /**
- * The length in bits of each byte's code (RFC 7541 appendix B), and last of EOS. Codes of the same length are consecutive, in the order
- * of the bytes.
+ * The length in bits of each byte's code (RFC 7541 appendix B), and, last, the length of EOS. Codes of the same length are consecutive, in
+ * the order of the bytes.
  */
 const codeLengths: readonly number[] = [
   ...[13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28],
@@ -25,16 +25,16 @@ const NO_SYMBOL = 0x1ff
 const FAILS = 0x8000_0000
 
 /**
- * For each node of the tree of codes and each four bits: the node that they lead to, in the upper half, and the byte that they
- * complete. No code is shorter than five bits, so they complete one at most.
+ * For each node of the tree of codes and each value of four bits: the node that these bits lead to, in the upper bits, and the byte that
+ * they complete, in the lower bits. No code is shorter than five bits, so four bits complete at most one byte.
  */
 const steps: Int32Array = makeSteps()
-/** Nodes reached by fewer than eight 1 bits: at these a string may end (section 5.2). */
+/** Nodes reached by fewer than eight 1 bits. A string may end at these (section 5.2). */
 const isPadding: Uint8Array = makePadding()
 
 type Tree = { readonly zero: number[]; readonly one: number[] }
 
-/** Children of each node: the number of a node, or below zero a symbol. */
+/** Children of each node: the number of a node, or a negative number for a symbol. */
 function makeTree(): Tree {
   const tree: Tree = { zero: [0], one: [0] }
   let code = 0
@@ -94,7 +94,7 @@ function makePadding(): Uint8Array {
   return made
 }
 
-/** The buffer that strings are decoded in. Grows to the longest, with five bits for each byte. */
+/** The buffer that strings are decoded in. Grows to the longest string, at five bits per byte. */
 let room = Buffer.allocUnsafeSlow(4 * 1024)
 
 /** Returns the text of the bytes from `start` to `end`, one character a byte, or undefined for an invalid Huffman encoding. */

@@ -18,5 +18,5 @@ export const staticTable: readonly string[] = [
 /** How many entries it has. The indexes of the dynamic table begin after them. */
 export const STATIC_ENTRIES = staticTable.length / 2
 
-/** Bytes that an entry takes in addition to its name and value (section 4.1), and the same in the size of a list of fields. */
+/** Bytes that an entry takes in addition to its name and value (section 4.1). The size of a list of fields counts them, too. */
 export const ENTRY_OVERHEAD = 32

@@ -2,12 +2,12 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { flags, FRAME_HEAD_BYTES, frameTypes, MAX_FRAME_BYTES, writeFrameHead } from '../frames.ts'
 
-/** Up to so many bytes are copied into one buffer to write. Over TLS all are, as each buffer would become a record. */
+/** Up to this many bytes are copied into one buffer for a write. Over TLS, all bytes are, because each buffer would become a record. */
 const MAX_JOINED_BYTES = 8 * 1024
 
 /** The body of a response. */
 type Body = {
-  /** Takes out so many bytes, and appends them to `pieces`. */
+  /** Takes out this many bytes, and appends them to `pieces`. */
   takeBody(bytes: number, pieces: Buffer[]): void
 }
 
@@ -35,7 +35,7 @@ export class FrameBuffer {
     this.#bytes += frame.length
   }
 
-  /** Adds a DATA frame with so many bytes of a body. */
+  /** Adds a DATA frame with `bytes` bytes of a body. */
   pushData(id: number, body: Body, bytes: number, ends: boolean): void {
     const head = Buffer.allocUnsafe(FRAME_HEAD_BYTES)
     writeFrameHead(head, 0, bytes, frameTypes.data, ends ? flags.endStream : 0, id)

@@ -27,7 +27,7 @@ export type OutgoingStream = {
   readonly isOpen: boolean
   /** Its send window, relative to the initial window. */
   windowDifference: number
-  /** Whether the stream is in the queue of those that have something to send. */
+  /** Whether the stream is in the queue of streams with output to send. */
   isQueued: boolean
 }
 
@@ -42,8 +42,8 @@ export type OutputEvents<Stream> = {
 }
 
 /**
- * The output of an HTTP/2 connection: frames of all streams in turn, within the client's flow-control windows. All output of one turn
- * of the event loop is one write, as far as the client reads.
+ * The output of an HTTP/2 connection: frames of all streams in turn, within the client's flow-control windows. The output of one turn of
+ * the event loop is one write, as long as the client reads.
  */
 export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   readonly #socket: Socket
@@ -51,7 +51,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   readonly #encoder = new HpackEncoder()
   #window = INITIAL_WINDOW
   #initialWindow = INITIAL_WINDOW
-  /** Streams that have something to send, in the order of their turns. */
+  /** Streams with output to send, in the order of their turns. */
   #queue: Stream[] = []
   readonly #frames: FrameBuffer
   /** Streams whose last frame is in `#frames`. */
@@ -66,12 +66,12 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     socket.on('drain', () => this.#schedule())
   }
 
-  /** Whether so much output is pending that the client seems not to read: nothing more is read from it. */
+  /** Whether so much output is pending that the client seems not to read. Nothing more is read from such a client. */
   get isBacklogged(): boolean {
     return this.#frames.bytes + this.#socket.writableLength > MAX_PENDING_BYTES
   }
 
-  /** Whether something of a response has been written since this was asked last. */
+  /** Returns whether any part of a response has been written since the last call. */
   takeHasResponded(): boolean {
     const hasResponded = this.#hasResponded
     this.#hasResponded = false
@@ -151,7 +151,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     joinAtEndOfTurn(this)
   }
 
-  /** Writes what can be written now. */
+  /** Writes as much of the output as possible now. */
   flush(): void {
     this.#isScheduled = false
     if (this.#socket.destroyed) return
@@ -185,10 +185,10 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     while (blocked < this.#queue.length && this.#frames.bytes < WRITE_BYTES) {
       const stream = this.#queue.shift()
       if (!stream) return
-      // Sending may make room for more output.
+      // Before the write, which may make room for more output and put the stream in the queue again.
       stream.isQueued = false
       if (!this.#writeFrame(stream)) continue
-      // Not scheduled: a window update or `drain` of the socket does that.
+      // Not scheduled, because a window update or `drain` of the socket schedules the next write.
       if (stream.isOpen) this.#addToQueue(stream)
       // The window of the connection is used up: only heads can be sent.
       if (this.#window <= 0) blocked++
