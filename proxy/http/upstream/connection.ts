@@ -53,11 +53,11 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   #buffered: Buffer | undefined
   /** The client whose exchange the connection serves, or served last. */
   client = ''
-  /** Set by the pool: it counts towards `maxStreams`, as its response is a long one. */
+  /** Set by the pool if the connection counts towards `maxStreams`, because its response is a long one. */
   isStream = false
-  /** Set by the pool until the backend has answered on it for the first time, while it has an exchange. */
+  /** Set by the pool while the connection has an exchange and the backend has never answered on it. */
   unanswered: Unanswered | undefined
-  /** The backend has accepted it: it has answered on it, or shaken hands. */
+  /** Whether the backend has accepted the connection: it has answered on it, or completed the TLS handshake. */
   isAccepted = false
   /** When the connection became idle, in monotonic milliseconds; undefined during an exchange, and before the first. */
   idleSinceMs: number | undefined
@@ -98,7 +98,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     socket.on('close', this.#onSocketClose)
   }
 
-  /** Gives the connection its next exchange. It must be free. */
+  /** Begins the next exchange. The connection must be free. */
   begin(exchange: UpstreamExchange): void {
     this.#life.beginExchange(this.#now)
     this.#exchange = exchange
@@ -119,7 +119,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     }
   }
 
-  /** Returns whether the response, or an interim one, had already begun at the previous call: then it is a long one. */
+  /** Returns whether the response, or an interim one, had already begun at the previous call. If so, it is a long one. */
   markLongResponse(): boolean {
     if (!(this.#answered || this.#hasInterimResponse) || !this.#exchange) return false
     const before = this.#hadBegun
@@ -141,7 +141,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#writer.endBody()
   }
 
-  /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
+  /** Call when the request's last byte has been handed to the socket. Starts the timeout for the backend's answer. */
   requestSent(): void {
     this.#requestSent = true
     if (this.#exchange) this.#owner.onRequestSent(this.#exchange)
@@ -149,14 +149,14 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#sentAtMs = this.#deadline.awaitAnswer()
   }
 
-  /** The backend has stopped taking the request's body, or goes on taking it. */
+  /** The backend has stopped reading the request's body, or reads it again. */
   requestStalled(stalled: boolean): void {
     if (this.#answered) return
     if (stalled) this.#deadline.awaitAnswer()
     else this.#deadline.clear()
   }
 
-  /** Node reads on after a pause, until its buffer has 64 KiB: these are not a part of the room for a slow client, but are counted. */
+  /** No memory is reserved for the bytes that Node still reads after a pause, until its buffer has 64 KiB. `waitingBytes` counts them. */
   get maxWaitingBytes(): number {
     return 0
   }
@@ -165,7 +165,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     return this.socket.readableLength
   }
 
-  /** Stops reading the response until `resume`: the client is slower than the backend. */
+  /** Stops reading the response until `resume`, because the client is slower than the backend. */
   pause(): void {
     this.socket.pause()
     this.#deadline.clear()
@@ -182,7 +182,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#fail('exception', 'exception while forwarding the request', error)
   }
 
-  /** Aborts the exchange in progress and closes the connection, as an incomplete message is on it. */
+  /** Aborts the exchange in progress and closes the connection, because an incomplete message is on it. */
   abort(reason: string): void {
     this.#fail('aborted', reason)
   }
@@ -260,7 +260,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    // It would be passed on as the response to a request that the backend has not seen (RFC 9112 section 9.2).
+    // Otherwise these bytes would be passed on as the response to a request that the backend has not seen (RFC 9112 section 9.2).
     if (this.#exchange && this.#writer.isUnsent)
       this.#fail('reset', 'the backend sent a response without a request')
     else if (this.#buffered) {
@@ -274,7 +274,8 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   /**
    * Whether received bytes are read at the end of the turn: only if they begin the response to a completely sent request. Other bytes are
-   * read at once: later they might pass for a response. So are those that may begin a tunnel, as the tunnel takes the connection over.
+   * read at once, because later they might pass for a response. Bytes that may begin a tunnel are read at once, too, because the tunnel
+   * takes the connection over.
    */
   get #readsAtEndOfTurn(): boolean {
     const exchange = this.#exchange
@@ -321,8 +322,8 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   readonly #onSocketError = (error: Error): void => {
     this.readBuffered()
-    // A backend that refuses an upload may close before it has read all of it: the request cannot be sent any further,
-    // but the response can be on its way, or here and unread.
+    // A backend that refuses an upload may close before it has read all of it. No more of the request can be sent then, but the response
+    // may be on its way, or received and unread.
     if (this.#exchange && !this.socket.destroyed && !this.#writer.isUnsent) {
       readOnAfterError(this.socket)
       this.isWritable = false
@@ -367,7 +368,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#close(exchange && new UpstreamFailure(kind, message, { onReusedConnection, isUnprocessed, cause }))
   }
 
-  /** Ends the exchange, and tells the owner, once, that the connection has closed. */
+  /** Ends the exchange, and reports to the owner, once, that the connection has closed. */
   #close(failure?: UpstreamFailure): void {
     const exchange = this.#exchange
     this.#exchange = undefined

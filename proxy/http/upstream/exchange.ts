@@ -9,15 +9,15 @@ export type UpstreamExchange = {
   readonly method: string
   /** The client that made the request: connections are shared fairly between clients. */
   readonly client: string
-  /** The client has disconnected: do not open a connection for it. */
+  /** Whether the client has disconnected, so that no connection needs to be opened for it. */
   readonly cancelled: boolean
   /** Whether some of the request's body has not arrived from the client yet. */
   readonly bodyPending: boolean
   /** Whether the request asks for another protocol, such as WebSocket, which needs HTTP/1.1. */
   readonly upgrades: boolean
   /**
-   * Whether the request may be sent to another server even if one has seen it: it is idempotent, and nothing of a response has been
-   * passed on.
+   * Whether the request may be sent to another server even if one has seen it: it is idempotent, and no part of a response has been passed
+   * on.
    */
   readonly isRetryable: boolean
   /** Called when the exchange gets its connection: calls `writeHead`, `write` and `endBody`, and then `requestSent`. */
@@ -31,7 +31,7 @@ export type UpstreamExchange = {
   onTrailers(fields: readonly string[]): void
   onEnd(): void
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void
-  /** Called at most once, and never after `onEnd` or `onUpgrade`: nothing more comes. */
+  /** Called at most once for each `send` or `retry`, as the last method; never after `onEnd`, and after `onUpgrade` only if that throws. */
   onFailure(failure: UpstreamFailure): void
 }
 
@@ -42,15 +42,15 @@ export type UpstreamRequest = {
   /** The headers, which have been checked: `host` first, without those that frame the body. */
   readonly fields: HeaderList
   readonly hasBody: boolean
-  /** The length of the body to declare, in bytes. Undefined if it is unknown, or if a request without a body declares none. */
+  /** The length of the body to declare, in bytes. Undefined if it is unknown, or if a request without a body declares no length. */
   readonly contentLength: number | undefined
   /** The client accepts trailers. */
   readonly acceptsTrailers: boolean
   /** The protocol to switch to, over HTTP/1.1 only. */
   readonly upgrade: string | undefined
   /**
-   * Whether the request may log its connection in (NTLM, Negotiate): the connection then serves no other request, which may be another
-   * client's.
+   * Whether the request may authenticate its connection (NTLM, Negotiate). The connection then serves no other request, which may be
+   * another client's.
    */
   readonly logsIn: boolean
 }
@@ -61,46 +61,46 @@ export type UpstreamChannel = {
    * Writes the head. Over HTTP/1 it is sent at the end of this turn, together with the part of the body that has arrived by then.
    *
    * @param beforeSent called once, before the first bytes of a request with a body are sent. Not called over HTTP/2, where the backend
-   *   itself says whether it has begun with a request
-   * @returns the stream whose `drain` and `error` are about the body; it is written to by `write` only
+   *   itself reports whether it has begun with a request
+   * @returns the stream whose `drain` and `error` concern the body; only `write` writes to it
    */
   writeHead(request: UpstreamRequest, beforeSent?: () => void): Writable
   /** Sends a piece of the body. */
   write(piece: Buffer): void
-  /** Ends the body. @param trailers name, value, name, value… HTTP/1 backends are not sent them */
+  /** Ends the body. @param trailers name, value, name, value… They are not sent to HTTP/1 backends */
   endBody(trailers: readonly string[]): void
   /** Whether more of the request can be sent. */
   readonly isWritable: boolean
-  /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
+  /** Call when the request's last byte has been handed to the socket. Starts the timeout for the backend's answer. */
   requestSent(): void
-  /** The backend has stopped taking the request's body, or goes on taking it. */
+  /** The backend has stopped reading the request's body, or reads it again. */
   requestStalled(stalled: boolean): void
-  /** Stops reading the response until `resume`: the client is slower than the backend. */
+  /** Stops reading the response until `resume`, because the client is slower than the backend. */
   pause(): void
   resume(): void
-  /** Bytes of the response that may still be received after `pause`, and are kept until `resume`, for which room is left. */
+  /** Bytes of the response that may still be received after `pause`, and are kept until `resume`; memory is reserved for them. */
   readonly maxWaitingBytes: number
   /** Bytes of the response that have been received and are kept. */
   readonly waitingBytes: number
   /** Fails the exchange in progress with an exception that it threw. */
   failFor(error: unknown): void
-  /** Aborts the exchange in progress and closes the connection, as an incomplete message is on it. */
+  /** Aborts the exchange in progress and closes the connection, because an incomplete message is on it. */
   abort(reason: string): void
 }
 
 /** A destination for requests: the connections to a server, or to one of several. */
 export type UpstreamSender = {
-  /** Fails through `exchange.onFailure`. */
+  /** Sends a request. Failures are reported to `exchange.onFailure`. */
   send(exchange: UpstreamExchange): void
-  /** Sends a request again, on a new connection. To be called within its `onFailure`. */
+  /** Sends a request again, on a new connection. Call within its `onFailure`. */
   retry(exchange: UpstreamExchange): void
 }
 
 /** The connections to one server. */
 export type ServerPool = UpstreamSender & {
-  /** Connections. */
+  /** The number of connections. */
   readonly size: number
-  /** Connections that have a long response. */
+  /** The number of connections that have a long response. */
   readonly streams: number
   /** Requests that have a connection, are getting one, or wait. */
   readonly busy: number

@@ -32,7 +32,7 @@ export function isBeforeSending(kind: FailureKind): boolean {
 export type FailureFacts = {
   /** The connection had served a request before, and not one byte of a response to this one arrived. */
   readonly onReusedConnection?: boolean
-  /** The backend has not begun with the request, whatever its method: it says so, or was not sent it. */
+  /** The backend has not begun with the request, whatever its method: the backend reported so, or the request was not sent. */
   readonly isUnprocessed?: boolean
   /** The exception, for the log. */
   readonly cause?: unknown
@@ -72,7 +72,7 @@ export function failureOfConnect({ code = '', message }: NodeJS.ErrnoException):
     : new UpstreamFailure('local-limit', limit)
 }
 
-/** The connections to the backend are closed: the gateway stops. */
+/** The failure of requests whose connections are closed because the gateway stops. */
 export function stopped(): UpstreamFailure {
   return new UpstreamFailure('aborted', stoppedReason)
 }
@@ -80,7 +80,7 @@ export function stopped(): UpstreamFailure {
 /** The reason of requests that are aborted because the gateway stops; for the log. */
 export const stoppedReason = 'the gateway is stopping and SHUTDOWN_GRACE has expired'
 
-/** No connection became free within the time in the queue, or there was no place in it. */
+/** The failure of a request that got no connection within its time in the queue, or no place in the queue. */
 export function allBusy(): UpstreamFailure {
   return new UpstreamFailure('busy', 'no connection to the backend became free in time, or the queue is full')
 }

@@ -12,7 +12,7 @@ const MAX_READ_BYTES = 64 * 1024
 export type OpenerOptions = {
   /** PEM certificates of the authorities to trust in place of Node's. */
   readonly authorities?: Buffer | undefined
-  /** The IP address to connect to; undefined: the name in the URL is looked up. */
+  /** The IP address to connect to. If undefined, the name in the URL is looked up. */
   readonly address?: string | undefined
   /** Looks the name up; default `dns.lookup`. */
   readonly lookup?: LookupFunction | undefined
@@ -21,10 +21,10 @@ export type OpenerOptions = {
 }
 
 /**
- * How connections to the backend are opened: TCP, or TLS with the backend's certificate verified against its name.
+ * Creates a function that opens connections to the backend: TCP, or TLS with the backend's certificate verified against its name.
  *
  * @param url of the backend, `http:`, `https:` or `h2c:`
- * @returns a function that opens one; `ready` is called once it can be written to
+ * @returns a function that opens a connection; `ready` is called once it can be written to
  */
 export function connectionOpener(
   url: URL,
@@ -42,7 +42,7 @@ export function connectionOpener(
       keepAlive: true,
       allowHalfOpen: true,
     }
-    // An HTTP/2 session reads from below the socket.
+    // An HTTP/2 session reads from the handle beneath the socket.
     if (url.protocol === 'h2c:') return (ready) => connect(options, ready)
     return (ready) => connectWithReadBuffer(options, ready)
   }
@@ -69,11 +69,11 @@ export function connectionOpener(
 }
 
 /**
- * Connects with a buffer that is read into. By itself Node allocates 64 KiB for each read, and then gives back the unfilled rest,
- * which costs more than to copy a short response.
+ * Connects with a reusable read buffer. By default, Node allocates 64 KiB for each read, and then gives back the unfilled rest, which costs
+ * more than copying a short response.
  *
- * Bytes passed on are never overwritten: a piece of less than half of the buffer is copied, a larger one keeps the buffer, and the
- * next read gets another.
+ * Bytes passed on are never overwritten: a piece of less than half of the buffer is copied; a larger piece keeps the buffer, and the next
+ * read gets a new one.
  */
 function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): Socket {
   let buffer = Buffer.allocUnsafeSlow(USUAL_READ_BYTES)
@@ -83,15 +83,15 @@ function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): S
     const filled = buffer.subarray(0, bytes)
     let piece: Buffer = filled
     if (isCopied) piece = socket[sharesMemory] ? Buffer.from(filled) : copyBytes(filled)
-    // After a full buffer there is more to read, mostly.
+    // After a full buffer, there is usually more to read.
     const nextLength = bytes === length ? MAX_READ_BYTES : USUAL_READ_BYTES
     if (!isCopied || nextLength !== length) buffer = Buffer.allocUnsafeSlow(nextLength)
     if (!socket.readableFlowing || socket.readableLength > 0) return socket.push(piece)
-    // As `push` does; but `push` then also has the stream ask for more data, which does nothing here.
+    // Does what `push` does, except that `push` also makes the stream request more data, which does nothing here.
     try {
       socket.emit('data', piece)
     } catch (error) {
-      // Node does not ask for another buffer then, and would overwrite the bytes passed on.
+      // After an exception, Node does not request another buffer, and would overwrite the bytes passed on.
       socket.destroy()
       throw error
     }
@@ -106,7 +106,7 @@ type ReadSocket = Socket & { [sharesMemory]?: boolean }
 
 /**
  * Sets whether the pieces that are read from a connection to the backend may share memory, which costs less. Each piece keeps all of that
- * memory alive, so this is only for a reader that copies what it holds for long (`detachBuffer`).
+ * memory alive, so this is only for a reader that copies the pieces that it keeps for long (`detachBuffer`).
  */
 export function shareMemory(socket: Socket, isShared: boolean): void {
   ;(socket as ReadSocket)[sharesMemory] = isShared

@@ -36,18 +36,18 @@ const UPLOADS_SHARE = 0.75
 const MAX_TIMES_FREE = 3
 
 /**
- * Keep-alive connections to the backend. The most recently used one is reused first, so that surplus ones become idle
- * and close. While all are busy, requests wait in a bounded queue that serves the clients in turn. An idle one is closed if it seems
- * to keep the backend from accepting another (`BackendBacklog`).
+ * Keep-alive connections to the backend. The most recently used connection is reused first, so that surplus ones become idle and close.
+ * While all are busy, requests wait in a bounded queue that serves the clients in turn. An idle connection is closed if it seems to keep
+ * the backend from accepting another (`BackendBacklog`).
  *
- * A client can make a request last, by sending its body slowly, reading its response slowly, or asking for an endless
- * one. So that others still get a connection,
+ * A client can make a request last by sending its body slowly, reading its response slowly, or asking for an endless one. So that other
+ * clients still get a connection,
  *
  * - uploads use at most a share of the connections,
  * - a long response counts towards `maxStreams` instead of `maxConnections`,
- * - and of connections, uploads and streams, one client can use only so many that some are left (`ClientShares`).
+ * - and one client cannot use all connections, uploads or streams (`ClientShares`).
  *
- * It decides in one file which exchange gets a connection, as each decision depends on all of its counts.
+ * All decisions about which exchange gets a connection are in this file, because each depends on all counts of the pool.
  */
 export class UpstreamPool implements ServerPool {
   readonly #options: PoolOptions
@@ -106,14 +106,14 @@ export class UpstreamPool implements ServerPool {
 
   /** Sends a request over an idle connection, or a new one, or waits for one. Fails through `exchange.onFailure`. */
   send(exchange: UpstreamExchange): void {
-    // A short body has mostly arrived by the time that this turn of the event loop is over.
+    // A short body has usually arrived when this turn of the event loop ends.
     if (!exchange.bodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
     else setImmediate(() => this.#sendOrWait(exchange))
   }
 
   /**
-   * Sends a request again whose connection was closed, or whose stream was refused: over a new connection, as other idle ones may be closed
-   * too. To be called within the exchange's `onFailure`, before the place of its connection is given to another.
+   * Sends a request again whose connection was closed, or whose stream was refused. It gets a new connection, because idle ones may be
+   * closed too. Call within the exchange's `onFailure`, before the place of its connection is given to another.
    */
   retry(exchange: UpstreamExchange): void {
     this.#connect(exchange)
@@ -140,7 +140,7 @@ export class UpstreamPool implements ServerPool {
   onFree(connection: UpstreamConnection): void {
     this.#freePlace(connection)
     this.#idle.push(connection)
-    // If it was counted as a stream, its place has been given to another connection.
+    // If the connection was counted as a stream, its place has been given to another one.
     if (this.size > this.#options.maxConnections) return connection.destroy()
     if (this.#backlog.displaces(connection)) return connection.destroy()
     const next = this.#nextQueued()
@@ -207,7 +207,7 @@ export class UpstreamPool implements ServerPool {
     else this.#connect(exchange)
   }
 
-  /** The most recently used one, unless the backend may be about to close it. */
+  /** Takes the most recently used idle connection, unless the backend may be about to close it. */
   #takeIdle(): UpstreamConnection | undefined {
     if (this.#idleLimit.isKnown && this.size < this.#options.maxConnections) {
       const nowMs = this.#options.now()

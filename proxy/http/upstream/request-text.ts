@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { UpstreamRequest } from './exchange.ts'
 
-/** The head of a request as HTTP/1.1 has it, with the empty line; one character a byte. */
+/** The head of an HTTP/1.1 request, with the empty line; one character per byte. */
 export function writeRequestHead({
   method,
   target,

@@ -3,7 +3,7 @@ import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
 import type { UpstreamRequest } from './exchange.ts'
 import { writeChunk, writeLastChunk, writeRequestHead } from './request-text.ts'
 
-/** Writes the requests of one HTTP/1.1 connection to its socket, one after another: each a head, and a body that it frames. */
+/** Writes the requests of one HTTP/1.1 connection to its socket, one after another: each head, and each body with its framing. */
 export class RequestWriter implements Flushable {
   readonly #socket: Socket
   /** The head of a request without a body, to be flushed at the end of this turn. */
@@ -18,8 +18,7 @@ export class RequestWriter implements Flushable {
   }
 
   /**
-   * Whether nothing of the request has been given to the operating system: bytes that the backend sends before that cannot be its
-   * response.
+   * Whether no byte of the request has been given to the operating system. Bytes that the backend sends before then cannot be its response.
    */
   get isUnsent(): boolean {
     return this.#isUnsent

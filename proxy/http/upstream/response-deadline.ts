@@ -4,7 +4,7 @@ import type { FailureKind } from './failure.ts'
 export type UpstreamTimeouts = {
   /** Milliseconds from the request's last byte to the head of the response, or to the next interim response. */
   readonly firstByteMs: number
-  /** Between two pieces of a response, while the client takes them. */
+  /** Milliseconds between two pieces of a response, while the client takes them. */
   readonly idleMs: number
 }
 

@@ -1,19 +1,19 @@
 import type { Socket } from 'node:net'
 
-// When a write fails, Node destroys a socket, and with it the received bytes that have not been read. Its sockets take no option
-// for that: `autoDestroy` is set in their constructor. So the states of the stream are changed here, and nowhere else.
+// When a write fails, Node destroys a socket, and with it the received bytes that have not been read. Sockets have no option against this:
+// their constructor sets `autoDestroy`. So this file changes the internal states of streams for write errors. No other file does.
 
 type States = Record<
   '_readableState' | '_writableState',
   { autoDestroy: boolean; errored: Error | null | undefined; errorEmitted: boolean }
 >
 
-/** Makes a socket emit `error` when a write fails, and stay open. Whatever else goes wrong ends it as before. */
+/** Makes a socket emit `error` when a write fails, and stay open. Any other error ends it as before. */
 export function surviveWriteErrors(socket: Socket): void {
   setAutoDestroy(socket, false)
 }
 
-/** Call for such a socket that becomes a tunnel, as the tunnel waits for its `close`. */
+/** Call for such a socket when it becomes a tunnel, because the tunnel waits for its `close`. */
 export function endOnWriteErrors(socket: Socket): void {
   setAutoDestroy(socket, true)
 }

@@ -11,7 +11,7 @@ import {
 /** Bytes that HTTP/2 adds for each field when it measures a header list (RFC 9113 section 6.5.2). */
 const OVERHEAD_BYTES = 32
 
-/** The fields of a request as HTTP/2 has them: name, value, name, value… `host` becomes `:authority`. */
+/** The fields of an HTTP/2 request: name, value, name, value… `host` becomes `:authority`. */
 export function requestFields(
   { method, target, fields, contentLength, acceptsTrailers }: UpstreamRequest,
   scheme: string,
@@ -35,7 +35,7 @@ export function listBytes(raw: readonly string[]): number {
  * Reads the head of a response as strictly as an HTTP/1.1 head.
  *
  * @param raw name, value, name, value… as received, pseudo-fields among them
- * @param isWhole nothing follows it
+ * @param isWhole the response ends with its head
  * @throws {ResponseSyntaxError}
  */
 export function readResponseHead(raw: readonly string[], isWhole = false): ResponseHead {
@@ -72,7 +72,7 @@ export function readResponseHead(raw: readonly string[], isWhole = false): Respo
 }
 
 function framingOf(contentLength: string | undefined, isWhole: boolean): BodyFraming {
-  // With a length there may be a body missing.
+  // If the head declares a length, the body may be missing.
   if (isWhole && Number(contentLength ?? 0) === 0) return { kind: 'none' }
   return contentLength === undefined
     ? { kind: 'until-close' }

@@ -14,7 +14,7 @@ export class NegotiatedPool implements ServerPool {
 
   /**
    * @param createHttp1 creates the pool for HTTP/1.1, and calls the function passed to it when one of its connections fails
-   * @param options of the HTTP/2 pool, whose connections offer both
+   * @param options of the HTTP/2 pool, whose connections offer both protocols
    */
   constructor(createHttp1: (onError: () => void) => UpstreamPool, options: Http2PoolOptions) {
     this.#http1 = createHttp1(() => {

@@ -37,7 +37,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
   readonly #queue: ExchangeQueue
   readonly #shares: ClientShares
   readonly #sweep: NodeJS.Timeout
-  /** Aborts the connection that is being opened, if one is: there is at most one at a time. */
+  /** Aborts the connection that is being opened; undefined if no connection is. At most one is opened at a time. */
   #giveUp: ((failure: UpstreamFailure) => void) | undefined
   #isEnded = false
 
@@ -122,7 +122,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     this.#connectIfFull()
   }
 
-  /** The first session that has room, so that few are in use; one that is stalled only if there is no other. */
+  /** Returns the first session that has room, so that few are in use; a stalled session only if there is no other. */
   #findRoom(): UpstreamSession | undefined {
     let stalled: UpstreamSession | undefined
     for (const session of this.#sessions) {
@@ -186,7 +186,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     for (const { isRetired } of this.#sessions) if (isRetired) retired++
     for (const session of [...this.#sessions]) {
       const wasRetired = session.isRetired
-      // Sessions with long requests stay open after they have retired: those must not use up `maxConnections`.
+      // Retired sessions with long requests stay open. They must not use up `maxConnections`.
       session.expire(nowMs, session.open === 0 || retired < maxConnections / 2)
       if (!wasRetired && session.isRetired) retired++
     }

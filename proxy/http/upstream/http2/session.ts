@@ -8,8 +8,8 @@ import { STREAM_WINDOW, UpstreamStream, type StreamOwner } from './stream.ts'
 /** Maximum concurrent streams of a session, even if the backend allows more: further ones go to other sessions. */
 export const MAX_SESSION_STREAMS = 256
 /**
- * Requests that may be reset on a session before it takes no further ones. A backend counts resets by connection, and closes the
- * connection of a client that floods it with them (CVE-2023-44487): requests of other clients would fail with it.
+ * Requests that may be reset on a session before it takes no further ones. Backends count resets by connection, and close a connection that
+ * floods them with resets (CVE-2023-44487). Requests of other clients on the connection would fail, too.
  */
 const MAX_RESETS = 100
 /** A session on which nothing happens is closed. */
@@ -45,7 +45,7 @@ export type SessionOwner = {
    * Whether the session may stop accepting requests: another connection can be opened for them, even if the requests in flight last long.
    */
   mayRetire(session: UpstreamSession): boolean
-  /** Called when a stream of the session has closed: `client` has one less, and another request can be sent. */
+  /** Called when a stream of the session has closed: `client` has one stream less, and another request can be sent. */
   onRoom(client: string): void
   /** Called when the session has closed and its requests have failed. */
   onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void
@@ -100,7 +100,7 @@ export class UpstreamSession implements StreamOwner {
     return this.#streams.size
   }
 
-  /** How many requests it can take. */
+  /** How many more requests the session can take. */
   get room(): number {
     const { session } = this
     if (!this.isReady || this.isRetired || session.closed || session.destroyed) return 0
@@ -113,7 +113,7 @@ export class UpstreamSession implements StreamOwner {
     return Math.min(maxConcurrentStreams, MAX_SESSION_STREAMS)
   }
 
-  /** The backend does not read some request's body: its flow-control window for the connection may be used up for all. */
+  /** Whether the backend has stopped reading some request's body. The flow-control window of the connection may then be used up. */
   get isStalled(): boolean {
     for (const stream of this.#streams) if (stream.isStalled) return true
     return false
@@ -123,7 +123,7 @@ export class UpstreamSession implements StreamOwner {
     return this.#requests > this.#streams.size
   }
 
-  /** Gives it a request. It must have room. */
+  /** Begins a request. The session must have room. */
   begin(exchange: UpstreamExchange): void {
     const { maxRequests, now } = this.#options
     if (++this.#requests === maxRequests) this.retire()
@@ -148,7 +148,7 @@ export class UpstreamSession implements StreamOwner {
     this.#owner.onRoom(stream.client)
   }
 
-  /** Takes no further request, and closes when those that it has are finished. */
+  /** Takes no further request, and closes when its requests in flight are finished. */
   retire(): void {
     this.isRetired = true
   }
@@ -156,7 +156,7 @@ export class UpstreamSession implements StreamOwner {
   /** Called by the sweep. @param nowMs monotonic @param mayRetire another connection may be opened in its place */
   expire(nowMs: number, mayRetire: boolean): void {
     for (const stream of [...this.#streams]) stream.expire(nowMs)
-    // A stream that is reset stays until the backend takes the reset.
+    // A reset stream stays until the backend takes the reset.
     const isBusy = this.#streams.values().some(({ isFinished }) => !isFinished)
     if (isBusy) this.#idleSinceMs = nowMs
     const idleMs = nowMs - this.#idleSinceMs
@@ -172,7 +172,7 @@ export class UpstreamSession implements StreamOwner {
     else if (!this.session.closed) this.session.close()
   }
 
-  /** Ends it now. Its requests fail. */
+  /** Ends the session now. Its requests fail. */
   destroy(reason: string): void {
     this.isRetired = true
     for (const stream of [...this.#streams]) stream.abort(reason)

@@ -18,11 +18,11 @@ export const STREAM_WINDOW = 128 * 1024
 export type StreamOwner = {
   readonly session: ClientHttp2Session
   readonly scheme: 'http' | 'https'
-  /** The backend has said that it did not begin this stream: its GOAWAY names an earlier one as the last. */
+  /** Whether the backend has not begun this stream: its GOAWAY names an earlier one as the last. */
   isBeyondLast(streamId: number | undefined): boolean
   /** The reason why the session failed, if it did. */
   readonly failedWith: FailureKind
-  /** Streams before this one have been answered on the session. */
+  /** Whether earlier streams of the session have ended. */
   readonly isReused: boolean
   /** The request was given up, and its stream is reset. */
   onReset(kind: FailureKind): void
@@ -58,7 +58,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#deadline = new ResponseDeadline(timeouts, now)
   }
 
-  /** The exchange has been told how it ended. */
+  /** Whether the exchange has been notified of its end. */
   get isFinished(): boolean {
     return this.#exchange === undefined
   }
@@ -88,7 +88,7 @@ export class UpstreamStream implements UpstreamChannel {
     )
     stream.on('response', (_fields, flags, raw: readonly string[]) => {
       this.#guard(() => this.#onHead(request, raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0))
-      // Not before: Node queues `response`, and may give out content that came with it ahead of it, which would be lost.
+      // Registered only now: Node queues `response`, and could emit content that came with the head before it. That content would be lost.
       stream.on('data', (chunk: Buffer) => this.#guard(() => this.#onData(chunk)))
     })
     stream.on('trailers', (_fields, _flags, raw: readonly string[]) =>
@@ -203,11 +203,12 @@ export class UpstreamStream implements UpstreamChannel {
   }
 
   /**
-   * Node hands a stream its content, and the end of it, by `push`.
+   * Watches `push`, by which Node passes content, and the end of it, to a stream.
    *
-   * - It ends a stream that is reset with NO_ERROR as one that the backend has ended, and has no event that tells them apart. After a reset
-   *   the stream is closed by then.
-   * - Content is a part of what one read of the session has brought for all its streams. If it has to wait, it must not keep all of that.
+   * - Node ends a stream that is reset with NO_ERROR like one that the backend has ended, and has no event that distinguishes them. After a
+   *   reset, however, the stream is already closed.
+   * - Content is a slice of one read of the session, which has data of all its streams. Content that waits must not keep the whole read in
+   *   memory.
    */
   #watchPushes(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream)

@@ -3,7 +3,7 @@ import { readAndWrite } from '../../message/end-of-turn.ts'
 import type { UpstreamConnection } from '../connection.ts'
 import { UnansweredConnections, type Unanswered } from './unanswered.ts'
 
-/** How often it is checked whether idle connections keep the backend from accepting others. */
+/** How often to check whether idle connections keep the backend from accepting others. */
 const CHECK_MS = 10
 
 /**
@@ -11,7 +11,7 @@ const CHECK_MS = 10
  * keep the backend from accepting others (`UnansweredConnections`).
  */
 export class BackendBacklog {
-  /** The pool's idle connections. The pool takes out one that closes. */
+  /** The pool's idle connections. The pool removes a connection that closes. */
   readonly #idle: readonly UpstreamConnection[]
   /** Monotonic milliseconds. */
   readonly #now: () => number
@@ -25,7 +25,7 @@ export class BackendBacklog {
     this.#now = now
   }
 
-  /** A request begins on a connection that the backend may not have accepted, or that is being opened. */
+  /** Call when a request begins on a connection that the backend may not have accepted, or that is being opened. */
   add(): Unanswered {
     const unanswered = this.#unanswered.add(this.#now())
     if (this.#idle.length > 0) this.#checkSoon()
@@ -37,7 +37,7 @@ export class BackendBacklog {
     this.#unanswered.delete(unanswered)
   }
 
-  /** The connection has an answer, or has ended: it waits no longer to be accepted. */
+  /** The connection has an answer, or has ended, so it no longer waits to be accepted. */
   leave(connection: UpstreamConnection): void {
     if (!connection.unanswered) return
     this.#unanswered.delete(connection.unanswered)
@@ -56,7 +56,7 @@ export class BackendBacklog {
     if (connection.isAccepted) this.#accepted--
   }
 
-  /** @param sentAtMs when the last byte of the answered request was sent; undefined if it is not */
+  /** @param sentAtMs when the last byte of the answered request was sent; undefined if it has not been sent */
   onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void {
     const nowMs = this.#now()
     const { unanswered } = connection

@@ -1,12 +1,12 @@
 /** How long a backend is assumed to keep an idle connection open if it does not announce it. */
 const ASSUMED_KEEP_ALIVE_MS = 4_000
 const MAX_KEEP_ALIVE_MS = 60_000
-/** Stop using a connection this much before the backend closes it. */
+/** Stop using a connection this long before the backend closes it. */
 const KEEP_ALIVE_MARGIN_MS = 1_000
-/** A backend may close a connection that has waited so long for its first request. */
+/** A backend may close a connection that has waited this long for its first request. */
 const LONG_WAIT_MS = 100
 
-/** Limits how long a connection is reused: only new connections look up the backend's address again. */
+/** Limits how long a connection is reused, because only new connections look up the backend's address again. */
 export class ConnectionLife {
   readonly #maxRequests: number
   readonly #retireAtMs: number
@@ -16,15 +16,15 @@ export class ConnectionLife {
   #keepAliveMs = ASSUMED_KEEP_ALIVE_MS
 
   /**
-   * @param maxRequests that it may serve; 0 means no limit
-   * @param retireAtMs when it is to serve no further one, on the clock of `endExchange`
+   * @param maxRequests how many requests the connection may serve; 0 means no limit
+   * @param retireAtMs when the connection stops serving requests, on the clock of `endExchange`
    */
   constructor(maxRequests: number, retireAtMs: number) {
     this.#maxRequests = maxRequests
     this.#retireAtMs = retireAtMs
   }
 
-  /** Whether the connection has served an exchange, or waited long for its first: the backend may close it just as the next begins. */
+  /** Whether the connection has served an exchange, or waited long for its first. The backend may then close it just as the next begins. */
   get isReused(): boolean {
     return this.#served > 0 || this.#hasWaited
   }
@@ -37,7 +37,7 @@ export class ConnectionLife {
   /**
    * The exchange that the connection was opened for was cancelled before it began.
    *
-   * @returns as `endExchange`
+   * @returns the same as `endExchange`
    */
   beginWaiting(nowMs: number): number | undefined {
     this.#waitsSinceMs = nowMs
@@ -52,7 +52,7 @@ export class ConnectionLife {
   /**
    * Counts an exchange.
    *
-   * @returns until when the connection may wait for the next; undefined if it is to serve no further one
+   * @returns until when the connection may wait for the next exchange; undefined if it may not serve another one
    */
   endExchange(nowMs: number): number | undefined {
     this.#served++

@@ -1,13 +1,13 @@
-/** Stop using a connection this long before the backend is expected to close it, or half of its time before if that is less. */
+/** Stop using a connection this long before the backend is expected to close it, or half the limit before if that is less. */
 const MARGIN_MS = 1_000
-/** The learned limit is dropped if a connection stays open for this many times as long. */
+/** The learned limit is dropped if a connection stays open for this many times the limit. */
 const TIMES_DISPROVED = 1.5
 /** The connection must also stay open for this much longer than the limit. */
 const MIN_DISPROVED_MS = 250
 
 /**
- * How long a backend keeps idle connections open, learned from those that it closed. Most do not announce it, and a request that is sent
- * just as the backend closes its connection fails, unless it may be sent again (RFC 9112 section 9.6).
+ * How long a backend keeps idle connections open, learned from those that it closed. Most backends do not announce it, and a request that
+ * is sent just as the backend closes its connection fails, unless it may be sent again (RFC 9112 section 9.6).
  *
  * A restart closes connections of any age. Therefore a limit is dropped when a connection outlives it.
  */

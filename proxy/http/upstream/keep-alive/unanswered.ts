@@ -2,7 +2,7 @@
 export type Unanswered = {
   /** When the request of the connection began, in monotonic milliseconds. */
   readonly sinceMs: number
-  /** How long to wait for it before a further idle connection is closed for it. */
+  /** How long to wait for an answer on it before another idle connection is closed for it. */
   patienceMs: number
   dueMs: number
 }
@@ -11,11 +11,11 @@ export type Unanswered = {
 const MIN_PATIENCE_MS = 20
 /** How long a new connection may wait, in multiples of the time that the backend usually takes. */
 const PATIENCE = 1.25
-/** How long no new connection must have been answered, in the same multiples. */
+/** The backend counts as silent if it has answered no new connection for this long, in the same multiples. */
 const SILENCE = 0.25
-/** The first response counts as at least this long: of many requests it was the quickest. */
+/** The first response counts as at least this long, because it was the quickest of many requests. */
 const MIN_FIRST_MS = 50
-/** A single slow response counts as this many times the usual time at most. */
+/** A single slow response counts as at most this many times the usual time. */
 const MAX_TIMES_USUAL = 4
 /** How long a limit is relied on before it is tested again, in multiples of the usual time. */
 const LIMIT = 2
@@ -28,14 +28,15 @@ const MAX_CAUTION = 16
  * connection for one of them.
  *
  * A prefork server (Apache, Puma, Starman, PHP's own) gives each connection a worker until it is closed. While all workers wait for further
- * requests on idle connections, a new connection waits in the kernel's backlog: established, but not accepted. No call of the operating
- * system tells. It shows when connections become free and none of the new ones is answered, although the oldest has waited longer than the
- * backend usually takes. The backend is then assumed to accept no more connections than it has, and for each new connection that has waited
- * for that long, one that becomes free is closed.
+ * requests on idle connections, a new connection waits in the kernel's backlog: established, but not accepted. No system call reports this
+ * state. It shows when connections become free and no new connection is answered, although the oldest has waited longer than the backend
+ * usually takes. The backend is then assumed to accept no more connections than it has. For each new connection that has waited for that
+ * long, a connection that becomes free is closed.
  *
  * A backend that accepts all connections, and is only slow to answer, would lose its keep-alive connections this way. So the limit is
- * relied on for a short time, then tested again, and each time that it is confirmed for twice as long. If more connections
- * than that are ever accepted, it was wrong, and the next one needs twice the evidence. `docs/decisions/prefork.md` has the figures.
+ * relied on for a short time and then tested again. Each time that it is confirmed, it is relied on for twice as long. If the backend ever
+ * accepts more connections than the limit, the limit was wrong, and the next one needs twice the evidence. `docs/decisions/prefork.md` has
+ * the figures.
  */
 export class UnansweredConnections {
   readonly #waiting = new Set<Unanswered>()
@@ -45,7 +46,7 @@ export class UnansweredConnections {
   #againAtMs = Number.POSITIVE_INFINITY
   /** How long the backend takes for the first byte of a response on a connection that it has accepted. */
   #usualMs = 0
-  /** When a connection became free after which no new one has been answered, in monotonic milliseconds. */
+  /** When a connection became free, if no new one has been answered since then; in monotonic milliseconds. */
   #silentSinceMs: number | undefined
   /** How many connections the backend is assumed to accept at a time; undefined if nothing shows that there is a limit. */
   #limit: number | undefined
@@ -69,7 +70,7 @@ export class UnansweredConnections {
     if (!this.#waiting.delete(unanswered)) this.#again.delete(unanswered)
   }
 
-  /** A connection is free, or was when another was answered. */
+  /** A connection is free, or was free when another one was answered. */
   recordFreeConnection(nowMs: number): void {
     this.#silentSinceMs ??= nowMs
   }
@@ -102,7 +103,7 @@ export class UnansweredConnections {
   }
 
   /**
-   * Whether to close a free connection now for one that waits. Assumes that the caller does: call again for the next.
+   * Returns whether to close a free connection now for one that waits. If so, the caller must close it. Call again for the next.
    *
    * @param accepted the number of connections that the backend has accepted, the free ones included
    */

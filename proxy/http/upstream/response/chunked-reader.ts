@@ -13,9 +13,7 @@ import { parseTrailer, ResponseSyntaxError } from './response-head.ts'
 
 /** Receives a chunked body. */
 type ChunkedSink = {
-  /**
-   * Called with a piece of the body, never empty: the content of one read in one piece, except for long chunks. `last` is always false.
-   */
+  /** A piece of the body, never empty. The content of one read comes in one piece, except for long chunks. `last` is always false. */
   onBody(chunk: Buffer, last: boolean): void
   /** The trailers, if there are any: name, value, name, value…; names in lower case. */
   onTrailers(fields: readonly string[]): void
@@ -55,7 +53,7 @@ export class ChunkedReader {
   }
 
   /**
-   * Reads the next bytes of the body. Returns those after its end; undefined if it goes on.
+   * Reads the next bytes of the body. Returns the bytes after its end; undefined if it continues.
    *
    * @throws {ResponseSyntaxError}
    */
@@ -85,7 +83,7 @@ export class ChunkedReader {
     }
   }
 
-  /** Reads the chunks that have arrived completely, each of which may be of one byte. Returns the rest, for which `#state` is set. */
+  /** Reads all chunks that have arrived completely; each may have a single byte. Returns the rest, for which `#state` is set. */
   #readChunks(chunk: Buffer): Buffer {
     const line = this.#plainLine
     let at = 0
@@ -166,7 +164,7 @@ export class ChunkedReader {
   /**
    * The next line without its CRLF; undefined if it is incomplete.
    *
-   * @param before bytes of the lines before it that `checkLength` counts too
+   * @param before bytes of previous lines that `checkLength` counts too
    */
   #readLine(
     chunk: Buffer,

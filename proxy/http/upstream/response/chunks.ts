@@ -23,7 +23,7 @@ export function withoutCr(line: string): string {
 }
 
 /**
- * The size of the chunk after this line; 0 for the last.
+ * The size of the chunk after this line; 0 for the last chunk.
  *
  * @throws {ResponseSyntaxError}
  */

@@ -6,7 +6,7 @@ const emptyLine = Buffer.from('\r\n\r\n')
 /**
  * The offset of the line end before the empty line; -1 if it has not arrived yet.
  *
- * @param searched bytes at the beginning that are known not to have it
+ * @param searched bytes at the beginning that are known not to contain it
  */
 export function headEndIn(bytes: Buffer, searched: number): number {
   return bytes.indexOf(emptyLine, Math.max(0, searched - 3))
@@ -27,7 +27,7 @@ export const speaksHttp2 = 'the backend answered with HTTP/2: its URL must begin
  */
 export function problemOfUnfinishedHead(bytes: Buffer, checked: number): string | undefined {
   if (checked < FRAME_HEAD_BYTES && beginsAsHttp2(bytes)) return speaksHttp2
-  // Without this check, a backend that ends lines by LF alone would be waited for until the timeout.
+  // Without this check, the gateway would wait until the timeout for a backend that ends lines with LF alone.
   for (let at = bytes.indexOf(lineFeed, checked); at !== -1; at = bytes.indexOf(lineFeed, at + 1))
     if (bytes[at - 1] !== carriageReturn) return 'header line ends with a bare LF'
   return undefined

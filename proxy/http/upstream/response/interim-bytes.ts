@@ -4,8 +4,8 @@ const MAX_BYTES = 1024 * 1024
 
 /**
  * Counts the bytes of the interim responses before one final response. RFC 9110 section 15.2 does not limit their number: a backend that
- * works for hours may send one every few seconds (RFC 2518 section 10.1). The bound on the work that a broken one can cause is
- * their total size: 1 MiB, as in Go's client.
+ * works for hours may send one every few seconds (RFC 2518 section 10.1). The limit on their total size bounds the work that a broken
+ * backend can cause: 1 MiB, as in Go's client.
  */
 export class InterimBytes {
   #bytes = 0
@@ -22,7 +22,7 @@ export class InterimBytes {
 
   /**
    * @param bytes of the head of an interim response
-   * @throws {ResponseSyntaxError} if there are more than 1 MiB
+   * @throws {ResponseSyntaxError} if the total exceeds 1 MiB
    */
   add(bytes: number): void {
     this.#bytes += bytes

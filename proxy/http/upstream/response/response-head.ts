@@ -18,7 +18,7 @@ export type ResponseHead = {
   /** Name, value, name, value…; names in lower case. `content-length` is among them if the backend sent one. */
   readonly fields: string[]
   readonly framing: BodyFraming
-  /** The connection may serve another request: the backend lets it, and has logged nobody in on it. */
+  /** Whether the connection may serve another request: the backend allows it, and has not logged a user in on the connection. */
   readonly persistent: boolean
   /** From `Keep-Alive: timeout=…`; undefined if the backend does not say. */
   readonly keepAliveMs: number | undefined
@@ -49,11 +49,11 @@ const MAX_REMEMBERED_HEAD_LENGTH = 4 * 1024
 const MAX_REMEMBERED_LINES = 32
 
 /**
- * Reads the response heads of one connection as strictly as RFC 9112 allows: a head read leniently here could be read
- * otherwise by the client. Folded lines, bare CR or LF, a space before the colon, both framings, differing lengths and
- * transfer codings other than a single `chunked` are errors.
+ * Reads the response heads of one connection as strictly as RFC 9112 allows. If a head were read leniently here, the client could read it
+ * differently. Folded lines, bare CR or LF, a space before the colon, both framings, differing lengths and transfer codings other than a
+ * single `chunked` are errors.
  *
- * Most lines of a head are the same as in the head before it on the connection: their parsed form is cached.
+ * Most lines of a head are the same as in the previous head on the connection, so their parsed form is cached.
  */
 export class ResponseHeadReader {
   #statusLine: StatusLine | undefined
@@ -61,7 +61,7 @@ export class ResponseHeadReader {
 
   /**
    * @param text the head in Latin-1, each line with its CRLF, without the empty line
-   * @param requestMethod the method of the request that is answered: HEAD has no body whatever is declared
+   * @param requestMethod the method of the answered request: a response to HEAD has no body, whatever it declares
    * @throws {ResponseSyntaxError}
    */
   read(text: string, requestMethod: string): ResponseHead {
@@ -180,7 +180,7 @@ export function parseTrailer(line: string): readonly [name: string, value: strin
   return [field.name, trimmedValue(line, colon + 1, line.length)]
 }
 
-/** @throws {ResponseSyntaxError} for a character that no value may have: a CR or LF that did not end the line (RFC 9112 section 2.2) too */
+/** @throws {ResponseSyntaxError} for a character that no value may have, such as a CR or LF within the line (RFC 9112 section 2.2) */
 export function checkFieldValue(value: string): void {
   if (illegalInValue.test(value)) throw new ResponseSyntaxError('invalid character in a header value')
 }

@@ -4,21 +4,21 @@ import { headEndIn, problemOfUnfinishedHead, withoutEmptyLine } from './head-lin
 import { InterimBytes } from './interim-bytes.ts'
 import { ResponseHeadReader, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
-/** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
+/** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order in which the methods are listed. */
 export type ResponseSink = {
-  /** An interim response (1xx but 101). */
+  /** An interim response (1xx other than 101). */
   onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
   /**
-   * Called with a piece of the body, never empty: the content of one read in one piece, except for long chunks. `last`: the body is known
-   * to end with it.
+   * Called with a piece of the body, never empty. The content of one read comes in one piece, except for long chunks. `last`: the body is
+   * known to end with it.
    */
   onBody(chunk: Buffer, last: boolean): void
   /** Trailers of a chunked body, if there are any: name, value, name, value…; names in lower case. */
   onTrailers(fields: readonly string[]): void
   /** The response is complete. `persistent`: the connection may serve another request. */
   onEnd(persistent: boolean): void
-  /** Called after a 101: from here on the connection speaks another protocol, of which `rest` has been read already. */
+  /** Called after a 101: from here on the connection speaks another protocol. `rest` is the part of it that has already been read. */
   onUpgrade(head: ResponseHead, rest: Buffer): void
 }
 
@@ -36,11 +36,11 @@ const carriageReturn = 0x0d
 /**
  * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
  *
- * Backends are trusted to mean well, not to be correct: bytes that deviate from the grammar are an error and never guessed at. Memory
- * is bounded by one head of 64 KiB, and trailers of 64 KiB. There may be any number of interim responses, of 1 MiB together.
+ * Backends are trusted to mean well, not to be correct: bytes that deviate from the grammar are an error, and the parser never guesses.
+ * Memory is bounded by one head of 64 KiB, and trailers of 64 KiB. Any number of interim responses may arrive, but at most 1 MiB of them.
  *
- * An empty line after an interim response is skipped: Helidon 4 and others end `100 Continue` with one more (RFC 9112
- * section 2.2 has servers skip it before a request). It carries nothing, and a response is expected either way.
+ * An empty line after an interim response is skipped, because Helidon 4 and others add one after `100 Continue` (RFC 9112 section 2.2 makes
+ * servers skip empty lines before a request). It carries no data, and a response is expected either way.
  */
 export class ResponseParser {
   readonly #heads = new ResponseHeadReader()
@@ -75,7 +75,7 @@ export class ResponseParser {
   /**
    * Takes the next bytes of the connection.
    *
-   * @throws {ResponseSyntaxError} for unexpected data outside a response too; the connection cannot be used any more
+   * @throws {ResponseSyntaxError} for invalid bytes, and for data outside a response; the connection cannot be used any more
    */
   execute(input: Buffer): void {
     let chunk = input
@@ -124,7 +124,7 @@ export class ResponseParser {
     const before = this.#partial.length
     if (before > 0) this.#partial.append(chunk)
     const bytes = before > 0 ? this.#partial.bytes : chunk
-    // Each byte is searched once, however small the pieces: the end of an unfinished head can only be in the new bytes.
+    // Each byte is searched once, no matter how small the pieces are: the end of an unfinished head can only be in the new bytes.
     const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before) : -1
     // An unfinished head may already have all but the last byte of its end.
     if (headEnd === -1 ? bytes.length > MAX_HEAD_BYTES + 3 : headEnd > MAX_HEAD_BYTES)
@@ -141,7 +141,7 @@ export class ResponseParser {
     return this.#begin(head, end, chunk.subarray(end - before))
   }
 
-  /** The CR alone of an empty line after an interim response may have arrived: it is held. */
+  /** Removes an empty line after an interim response. If only its CR has arrived, the CR is kept until the next read. */
   #withoutBlankLine(chunk: Buffer): Buffer {
     const bytes = this.#partial.length > 0 ? Buffer.concat([this.#partial.bytes, chunk]) : chunk
     this.#partial.clear()

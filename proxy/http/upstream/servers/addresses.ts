@@ -1,14 +1,14 @@
 import { isIP } from 'node:net'
 
 /**
- * The addresses of a name, and for how many milliseconds they are valid. Empty if the name has at most one IPv4 and one IPv6 address:
- * these mostly belong to one machine, which may listen on only one of them, and Node connects to the one that answers.
+ * The addresses of a name, and for how many milliseconds they are valid. Empty if the name has at most one IPv4 and one IPv6 address: these
+ * usually belong to one machine, which may listen on only one of them, and Node connects to the one that answers.
  */
 export type Addresses = { readonly addresses: readonly string[]; readonly forMs: number }
 
 export type LookUp = (name: string) => Promise<Addresses>
 
-/** The addresses of a name that count as separate servers: none, or all. */
+/** The addresses of a name that count as separate servers: all of them, or an empty list. */
 export function serverAddresses(found: readonly string[]): readonly string[] {
   return isOfOneMachine(found) ? [] : [...new Set(found)].sort()
 }

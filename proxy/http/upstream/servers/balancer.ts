@@ -3,8 +3,8 @@ import type { Server } from './server.ts'
 /**
  * Picks a server for a request.
  *
- * @param mayUse not all servers may be used at all times
- * @returns undefined if none may be used
+ * @param mayUse whether a server may be used now
+ * @returns undefined if no server may be used
  */
 export type PickServer = (
   servers: readonly Server[],
@@ -24,8 +24,8 @@ export function createRoundRobin(): PickServer {
 }
 
 /**
- * Picks of two servers the one with fewer requests (Mitzenmacher, "The power of two choices in randomized load balancing", 2001).
- * One of the two is the next in turn; it also gets the request on a tie, so that sequential requests are spread evenly.
+ * Picks the one of two servers that has fewer requests (Mitzenmacher, "The power of two choices in randomized load balancing", 2001). One
+ * of the two is the next in turn; it also gets the request on a tie, so that sequential requests are spread evenly.
  *
  * @param random at least 0 and less than 1
  */

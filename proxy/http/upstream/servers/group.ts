@@ -10,7 +10,7 @@ import type { Server } from './server.ts'
 export class ServerGroup implements UpstreamSender, FailoverTarget {
   #servers: readonly Server[]
   #only: Server | undefined
-  /** Servers that take no further requests, and finish those that they have. */
+  /** Servers that take no further requests, and finish those in flight. */
   #retired: readonly Server[] = []
   readonly #pick: PickServer
   readonly #now: () => number
@@ -27,7 +27,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
     return this.#servers
   }
 
-  /** Uses these servers from now on. Servers that are no longer among them finish the requests that they have. */
+  /** Uses these servers from now on. Servers that are no longer among them finish their requests in flight. */
   replace(servers: readonly Server[]): void {
     const gone = this.#servers.filter((server) => !servers.includes(server))
     this.#servers = servers
@@ -52,7 +52,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
   }
 
   fail(server: Server, failure: UpstreamFailure, tried: ReadonlySet<Server>): Server | undefined {
-    // That a reused connection has closed says nothing about the server.
+    // A reused connection that has closed says nothing about the server.
     if (!failure.onReusedConnection) {
       const isAsGood = (other: Server): boolean => other.isHealthy || !server.isHealthy
       const others = this.#servers.some((other) => other !== server && !other.isEjected && isAsGood(other))
@@ -79,8 +79,8 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
   }
 
   /**
-   * Chooses a server. If none is healthy, all that are not ejected are used: the health check itself may be broken. If all are ejected,
-   * all are used: the last one is never ejected, but a name may resolve to fewer servers later.
+   * Chooses a server. If no server is healthy, all servers that are not ejected are used, because the health check itself may be broken. If
+   * all are ejected, all are used: the last one is never ejected, but a name may resolve to fewer servers later.
    */
   #choose(mayUse: (server: Server) => boolean): Server | undefined {
     const nowMs = this.#now()

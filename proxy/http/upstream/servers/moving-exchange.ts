@@ -8,13 +8,13 @@ import { isUnsent, type Server } from './server.ts'
 export type FailoverTarget = {
   /** The request is about to be sent to this server. */
   begin(server: Server): void
-  /** Tells of the failure, and returns another server that can be tried. */
+  /** Reports the failure, and returns another server to try; undefined if there is no other. */
   fail(server: Server, failure: UpstreamFailure, tried: ReadonlySet<Server>): Server | undefined
 }
 
 /**
- * A request to one of several servers. If that fails, the request fails over to another, if that is safe: the request was not sent, or
- * it is idempotent, has no body, and nothing of a response has arrived.
+ * A request to one of several servers. If the server fails, the request fails over to another one, provided that this is safe: the request
+ * was not sent, or it is idempotent, has no body, and no part of a response has arrived.
  */
 export class MovingExchange implements UpstreamExchange {
   readonly method: string

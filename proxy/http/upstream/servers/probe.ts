@@ -6,19 +6,19 @@ import type { ServerPlace } from './server.ts'
  * Probes the health of a server.
  *
  * @param signal aborted when the time for an answer has passed
- * @returns undefined if the server is healthy, else why not; never rejects
+ * @returns undefined if the server is healthy, otherwise why it is not; never rejects
  */
 export type Probe = (place: ServerPlace, signal: AbortSignal) => Promise<string | undefined>
 
 const tooLate = 'it does not answer in time'
 
-/** Bytes of the response's body that are read, so that a server is not interrupted while it sends a short one. */
+/** How many bytes of the response's body are read, so that a server is not interrupted while it sends a short one. */
 const MAX_BYTES = 65_536
 
 export type ProbeRequest = {
   /** The path to request; the path of the server's URL does not matter. */
   readonly path: string
-  /** The `Host` header; undefined: that of the URL. */
+  /** The `Host` header. If undefined, that of the URL is sent. */
   readonly host: string | undefined
 }
 
@@ -46,7 +46,7 @@ export function createProbe(
         const fail = (error: Error): void => connected(error, null)
         const opened = open(place)(() => {
           opened.off('error', fail)
-          // With h2c:// there is no TLS in which HTTP/2 could be agreed on.
+          // With h2c://, there is no TLS handshake that could negotiate HTTP/2.
           if (url.protocol === 'h2c:') Object.assign(opened, { alpnProtocol: 'h2' })
           connected(null, opened)
         })

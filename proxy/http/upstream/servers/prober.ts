@@ -6,11 +6,11 @@ export type ProberOptions = {
   readonly probe: Probe
   /** Time between the starts of two probes of a server, plus or minus 10 %. */
   readonly everyMs: number
-  /** Probes in a row that fail before a server is not used. */
+  /** How many probes in a row must fail before a server is taken out of use. */
   readonly fails: number
-  /** Probes in a row that pass before it is used again. */
+  /** How many probes in a row must pass before the server is used again. */
   readonly passes: number
-  /** Told of each probe. */
+  /** Called after each probe. */
   readonly onProbed: (hasPassed: boolean) => void
   /** A random number from 0 to below 1. */
   readonly random: () => number
@@ -18,7 +18,7 @@ export type ProberOptions = {
   readonly now: () => number
 }
 
-/** The longest that a probe may take, unless the next is due before. */
+/** How long a probe may take at most, unless the next one is due earlier. */
 const MAX_PROBE_MS = 5_000
 
 /** Probes each server of a group by itself. The first probes are spread over the interval, so that not all begin at once. */

@@ -22,8 +22,8 @@ export type ResolvedGroupOptions = {
 const RETRY_MS = 5_000
 
 /**
- * The servers of a backend, where a name with several addresses is several servers. Names are looked up from the first request
- * on, and again as DNS says. A server whose address is gone finishes its requests in flight.
+ * The servers of a backend. A name with several addresses counts as several servers. Names are looked up from the first request on, and
+ * again when the answer of DNS expires. A server whose address is gone finishes its requests in flight.
  */
 export class ResolvedGroup implements UpstreamSender {
   readonly #options: ResolvedGroupOptions
@@ -63,7 +63,7 @@ export class ResolvedGroup implements UpstreamSender {
     this.#prober?.use(this.servers)
   }
 
-  /** Takes no further requests: those that it has are finished. */
+  /** Takes no further requests, and finishes those in flight. */
   retire(): void {
     this.#stop()
     this.#group.retire()

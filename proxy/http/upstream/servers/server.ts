@@ -21,7 +21,7 @@ const failures: ReadonlySet<FailureKind> = new Set([
   'protocol',
 ])
 
-/** Whether the request has not been sent: no connection was made for it. */
+/** Whether the request was not sent, because no connection was made for it. */
 export function isUnsent(kind: FailureKind): boolean {
   return kind === 'refused' || kind === 'connect-timeout'
 }
@@ -29,7 +29,7 @@ export function isUnsent(kind: FailureKind): boolean {
 /** The address of a server. */
 export type ServerPlace = {
   readonly url: URL
-  /** The IP address to connect to; undefined: the one that the host in the URL resolves to. */
+  /** The IP address to connect to. If undefined, the one that the host in the URL resolves to. */
   readonly address: string | undefined
 }
 
@@ -42,8 +42,8 @@ export type OnServerState = (server: Server, reason: string) => void
 /**
  * One address of one backend: its connections, made when they are first needed, and whether it is in use.
  *
- * After three failures in a row it is ejected for a second, then for twice as long after each further failure, up to a minute.
- * When that is over one request tries it. Statuses do not count: a client could eject servers with its requests.
+ * After three failures in a row the server is ejected for a second, then for twice as long after each further failure, up to a minute. When
+ * that time is over, one request tries the server. Statuses do not count: a client could eject servers with its requests.
  */
 export class Server {
   readonly place: ServerPlace
@@ -53,7 +53,7 @@ export class Server {
   #failures = 0
   #ejections = 0
   #ejectedUntilMs = 0
-  /** A request was sent since it was ejected. */
+  /** Whether a request was sent since the server was ejected. */
   #isTried = false
   #isHealthy = true
   #lingering: NodeJS.Timeout | undefined
@@ -80,7 +80,7 @@ export class Server {
     return this.#pool
   }
 
-  /** Requests that it has, or that wait for it. */
+  /** Requests that the server has, or that wait for it. */
   get load(): number {
     return this.#pool?.busy ?? 0
   }
@@ -90,7 +90,7 @@ export class Server {
     return this.#ejections > 0 ? 'ejected' : 'available'
   }
 
-  /** Whether requests may be sent to it now, by how earlier requests went. */
+  /** Whether the server may get requests now, judged by the results of earlier ones. */
   isAvailable(nowMs: number): boolean {
     return this.#ejections === 0 || nowMs >= this.#ejectedUntilMs
   }
@@ -104,7 +104,7 @@ export class Server {
     return this.#isHealthy
   }
 
-  /** A request is sent to it. If it was ejected, this request tries it, and the next has to wait as long again. */
+  /** Call when a request is sent to the server. If it is ejected, this request tries it, and the next one has to wait as long again. */
   begin(nowMs: number): void {
     if (this.#ejections === 0) return
     this.#isTried = true
@@ -118,7 +118,7 @@ export class Server {
     if (this.#isHealthy) this.#onState(this, 'it has answered a request')
   }
 
-  /** @param mayEject another server can take the requests */
+  /** @param mayEject whether another server can take the requests */
   recordFailure(kind: FailureKind, nowMs: number, mayEject: boolean): void {
     if (!failures.has(kind)) return
     this.#failures++
@@ -131,14 +131,14 @@ export class Server {
     if (this.#ejections === 1 && this.#isHealthy) this.#onState(this, kind)
   }
 
-  /** Its probes have failed so often that it is not to be used. */
+  /** Call when so many probes have failed that the server must not be used. */
   markUnhealthy(reason: string): void {
     if (!this.#isHealthy) return
     this.#isHealthy = false
     this.#onState(this, reason)
   }
 
-  /** Its probes have passed so often that it can be used: what failed before does not matter any more. */
+  /** Call when so many probes have passed that the server can be used. Earlier failures do not matter any more. */
   markHealthy(): void {
     if (this.#isHealthy) return
     this.#isHealthy = true
@@ -158,7 +158,7 @@ export class Server {
   }
 
   /**
-   * Takes no further requests, but for those that are already on their way. Ends when it has had none for two minutes.
+   * Takes no further requests, except those that are already on their way. Ends when the server has had no request for two minutes.
    *
    * @param now monotonic milliseconds
    */
@@ -171,7 +171,7 @@ export class Server {
     this.#lingering.unref()
   }
 
-  /** Its connections have been closed. */
+  /** Whether its connections have been closed. */
   get hasEnded(): boolean {
     return this.#hasEnded
   }

@@ -1,10 +1,10 @@
 /**
  * How many of a bounded number of places each client holds, and whether it may have one more.
  *
- * A client may take another place while it holds at most `times` as many as are free. With `times` of 3 a single client gets
- * three quarters that way, two get three sevenths each, and whatever some clients hold, a place is left for one that
- * holds none. The rule is that of switches whose ports share one buffer (Choudhury and Hahne, "Dynamic queue length
- * thresholds for shared-memory packet switches", 1998). Places that are held are never taken away.
+ * A client may take another place while it holds at most `times` as many as are free. With `times` of 3, a single client gets three
+ * quarters, two get three sevenths each, and no matter how many places other clients hold, one is left for a client without any. The rule
+ * is that of switches whose ports share one buffer (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
+ * switches", 1998). Places that are held are never taken away.
  */
 export class ClientShares {
   #max: number

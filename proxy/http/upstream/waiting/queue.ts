@@ -52,9 +52,9 @@ export class ExchangeQueue {
   }
 
   /**
-   * Takes out the next one whose client is still there.
+   * Takes out the next exchange whose client is still connected.
    *
-   * @param mayHave whether a client may take the awaited resource; others keep their place
+   * @param mayHave whether a client may take the awaited resource; other clients keep their place
    */
   take(mayHave: (client: string) => boolean): UpstreamExchange | undefined {
     for (const [client, waiting] of this.#clients) {
@@ -67,7 +67,7 @@ export class ExchangeQueue {
     return undefined
   }
 
-  /** Takes out all for which the test holds. */
+  /** Takes out all exchanges for which the test holds. */
   takeWhere(test: (exchange: UpstreamExchange) => boolean): UpstreamExchange[] {
     this.#dropCancelled()
     return this.#remove(({ exchange }) => test(exchange))

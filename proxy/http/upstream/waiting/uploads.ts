@@ -2,8 +2,8 @@ import type { ClientShares } from './client-shares.ts'
 import type { UpstreamExchange } from '../exchange.ts'
 
 /**
- * The requests that have a connection, or are getting one, and whose body has not fully arrived. Their number is limited,
- * and each client's share of it.
+ * The requests that have a connection, or are getting one, and whose body has not fully arrived. Their number is limited, and so is each
+ * client's share of it.
  */
 export class Uploads {
   readonly #exchanges = new Set<UpstreamExchange>()
@@ -13,7 +13,7 @@ export class Uploads {
     this.#shares = shares
   }
 
-  /** Whether a client may have one more. */
+  /** Whether a client may have one more upload. */
   allows(client: string): boolean {
     return this.#shares.allows(client)
   }

@@ -22,7 +22,7 @@ export class WaitingExchanges {
   readonly #onCheck: () => void
   #check: NodeJS.Timeout | undefined
 
-  /** @param onCheck called periodically while there are any: some of them may have their turn by then */
+  /** @param onCheck called periodically while exchanges wait, because some of them may have their turn by then */
   constructor({ maxQueued, queueMs, now }: WaitingOptions, onCheck: () => void) {
     this.#queue = new ExchangeQueue(maxQueued, queueMs)
     this.#uploads = new ExchangeQueue(maxQueued, queueMs)
@@ -45,7 +45,7 @@ export class WaitingExchanges {
     this.#addTo(this.#queue, exchange)
   }
 
-  /** Queues an exchange for its turn to upload, likewise. */
+  /** Queues an exchange for its turn to upload. If the queue is full, this one fails, or another client's latest. */
   addUpload(exchange: UpstreamExchange): void {
     this.#addTo(this.#uploads, exchange)
   }
@@ -56,17 +56,17 @@ export class WaitingExchanges {
     displaced?.onFailure(allBusy())
   }
 
-  /** Takes out the next one that waits for a connection, of a client that may have one. */
+  /** Takes out the next exchange that waits for a connection, of a client that may have one. */
   take(mayConnect: (client: string) => boolean): UpstreamExchange | undefined {
     return this.#queue.take(mayConnect)
   }
 
-  /** Takes out the next one that waits for its turn to upload, of a client that may. */
+  /** Takes out the next exchange that waits for its turn to upload, of a client that may upload. */
   takeUpload(mayUpload: (client: string) => boolean): UpstreamExchange | undefined {
     return this.#uploads.take(mayUpload)
   }
 
-  /** Takes out those whose body has arrived while they waited for their turn to upload it. */
+  /** Takes out the exchanges whose body has arrived while they waited for their turn to upload it. */
   takeUploaded(): readonly UpstreamExchange[] {
     return this.#uploads.takeWhere(({ bodyPending }) => !bodyPending)
   }
@@ -75,7 +75,7 @@ export class WaitingExchanges {
     for (const queue of [this.#queue, this.#uploads]) queue.failOverdue(nowMs, allBusy)
   }
 
-  /** Fails all of them. */
+  /** Fails all exchanges. */
   close(failureOf: () => UpstreamFailure): void {
     clearTimeout(this.#check)
     for (const queue of [this.#queue, this.#uploads])
