@@ -7,7 +7,7 @@ export function conditionsOf({ when = [], unless = [] }: Rule): readonly RuleCon
 
 const none: readonly RuleCondition[] = []
 
-/** The headers that conditions read: of these the backend gets one line and no alias, as of those that rules count by. */
+/** Returns the headers that conditions read. The backend gets one line of each and no alias, as for headers that rules count by. */
 export function conditionHeaders(rule: Rule): string[] {
   return conditionsOf(rule).flatMap((condition) => {
     if (condition.kind === 'header') return [condition.name]
@@ -17,7 +17,7 @@ export function conditionHeaders(rule: Rule): string[] {
   })
 }
 
-/** The claims of tokens that conditions read. */
+/** Returns the token claims that conditions read. */
 export function conditionClaims(rule: Rule): string[] {
   return conditionsOf(rule).flatMap((condition) => (condition.kind === 'jwt' ? [condition.name] : []))
 }

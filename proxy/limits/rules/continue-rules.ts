@@ -2,16 +2,16 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Steps } from '../../../shared/steps.ts'
 import type { Override, Policy, Rule } from '../../policy.ts'
 
-/** Tells a policy from all others of its table: the rule's name, and for an override its number. */
+/** Returns a key that is unique in the policy's table: the rule's name, and for an override also its number. */
 function policyKey({ name, override }: Policy): string {
   return override === undefined ? name : `${name}#${override}`
 }
 
 /**
- * The rules of a new table, in which policies that have not changed are the same objects as before: the state kept for
- * these, such as clients that are known to be over a limit, stays.
+ * Returns the rules of a new table, in which unchanged policies are the same objects as before. State that is kept by policy,
+ * such as the clients known to be over a limit, therefore survives.
  *
- * @returns also the keys of the policies that are new or changed
+ * @returns the rules, and as `revised` the keys of the policies that are new or changed
  */
 export function* continueRules(
   running: readonly Rule[],
@@ -29,8 +29,8 @@ export function* continueRules(
 }
 
 /**
- * Does the same when another process has determined the revised policies. These get a revision, by which that process tells them from
- * those of requests that have begun before.
+ * Does what `continueRules` does when another process has determined the revised policies. These policies get a revision, by which that
+ * process distinguishes them from the policies of requests that began earlier.
  */
 export function* reviseRules(
   running: readonly Rule[],

@@ -3,19 +3,19 @@ import type { Steps } from '../../../shared/steps.ts'
 /** A table of values for some hosts only, found by the host of a request. */
 export type HostTables<Table> = {
   /**
-   * @param host of `comparableHost`
-   * @returns the values for the name itself, and for all names below one that it ends in
+   * @param host in the form of `comparableHost`
+   * @returns the values of the name itself and of each `*.` pattern that covers it
    */
   find(host: string): Table[]
 }
 
-/** Begins a name that stands for all names below it. */
+/** Begins a pattern for all names below a domain. */
 const below = '*.'
 
 /**
- * Sorts rules by their hosts once, so that finding those of a host depends on the labels in its name and not on how many hosts there are.
+ * Groups rules by host once, so that the time to find the rules of a host depends on the labels in its name, not on the number of hosts.
  *
- * @param rules each for one host at least: names of `comparableHost`, or `*.` and such a name
+ * @param rules rules with at least one host each: a name in the form of `comparableHost`, or `*.` and such a name
  * @param compile makes the value of a host from all its rules, in their order
  */
 export function* createHostTables<Rule extends { readonly hosts: readonly string[] }, Table>(

@@ -3,23 +3,23 @@ import { readMatchPaths } from '../../request/target/match-path.ts'
 
 /**
  * Finds the values of the patterns that match a path, in time that depends on the path and on the patterns that
- * begin like it, not on how many there are. For patterns with a `:name` or a final `*`; literal paths need only a Map.
+ * begin like it, not on the number of patterns. For patterns with a `:name` or a final `*`; literal paths need only a Map.
  *
- * Each node is reached in one way only, so a walk visits a node at most once: no path makes it explode.
+ * Each node has one parent, so a walk visits a node at most once. No path can make a walk exponential.
  */
 export type PathTree<Value> = {
   readonly literals: Map<string, PathTree<Value>>
   any: PathTree<Value> | undefined
   /** The value of the pattern that ends here. */
   ending: Value | undefined
-  /** The value of the pattern that continues with `*`, which may match nothing: `/api/*` matches `/api`. */
+  /** The value of the pattern that ends with `*` below this node. The `*` may match nothing: `/api/*` matches `/api`. */
   beginning: Value | undefined
 }
 
 const anySegment = Symbol(':name')
 const anyRest = Symbol('*')
 
-/** A pattern's segments, written as `readMatchPaths` writes those of a path. */
+/** A pattern's segments. Literal segments have the form of the paths that the pattern matches. */
 export type PathPattern = readonly (string | typeof anySegment | typeof anyRest)[]
 
 /**
@@ -30,7 +30,7 @@ export function readPattern(path: string): PathPattern {
   return readSegments(path, readLiteral)
 }
 
-/** The same for patterns that match `routePath`, in which only letter case and escapes make no difference. */
+/** Reads a pattern that matches `routePath`, in which only letter case and escapes make no difference. */
 export function readRoutePattern(path: string): PathPattern {
   return readSegments(path, (segment) => (segment === '' ? [] : [comparable(segment)]))
 }
@@ -55,7 +55,7 @@ export function literalPath(pattern: PathPattern): string | undefined {
   return literals.length === pattern.length ? `/${literals.join('/')}` : undefined
 }
 
-/** Whether a pattern matches a path, for a pattern by itself. */
+/** Whether a pattern matches a path. For a single pattern, without a tree. */
 export function matchesSegments(pattern: PathPattern, segments: readonly string[]): boolean {
   const hasRest = pattern.at(-1) === anyRest
   const named = hasRest ? pattern.slice(0, -1) : pattern
@@ -86,7 +86,7 @@ export function valueAt<Value>(tree: PathTree<Value>, pattern: PathPattern, crea
 /**
  * Appends the values of the matching patterns to `found`.
  *
- * @param from where the path's next segment begins
+ * @param from the index at which the path's next segment begins
  */
 export function findInTree<Value>(
   tree: PathTree<Value>,

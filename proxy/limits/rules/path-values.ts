@@ -2,17 +2,17 @@ import { numberValues } from '../../request/values/number-values.ts'
 import { readMatchPaths, type MatchPaths } from '../../request/target/match-path.ts'
 import { matchesSegments, readPattern, type PathPattern } from './path-tree.ts'
 
-/** A pattern, and the index of the segment that is looked for in matching paths. */
+/** A pattern, and the index of the segment to read from matching paths. */
 type PlacedName = { readonly pattern: PathPattern; readonly place: number }
 
 /**
- * Finds the value of a `:name` of a rule's patterns. Each reading of a path may have another value there; the
- * backend's is one of them.
+ * Makes a function that finds the values of a `:name` in a rule's patterns. Each reading of a path may have a different
+ * value there; one of them is the value that the backend reads.
  *
- * @param patterns all patterns of the rule; each has the name once, and those that match the same paths have it in the
- *   same place
- * @param isNumber the backend takes it for a whole number
- * @returns finds the values, each once, in the form of match paths; one that is empty is one
+ * @param patterns all patterns of the rule; each has the name once, and patterns that match the same paths have it in the
+ *   same segment
+ * @param isNumber whether the backend reads the value as a whole number
+ * @returns a function that returns the values without duplicates, in the form of match paths; an empty value counts as one
  */
 export function createPathValues(
   patterns: readonly string[],
@@ -24,7 +24,7 @@ export function createPathValues(
     const before = segments.slice(0, segments.indexOf(`:${name}`)).join('/')
     return { pattern: readPattern(path), place: readPattern(before).length }
   })
-  // One more than any pattern has: so a path that is longer is not taken for one that ends there.
+  // One more than the longest pattern has, so that a longer path is not taken for one that ends there.
   const maxSegments = Math.max(...placed.map(({ pattern }) => pattern.length)) + 1
   return ({ matchPath, otherMatchPaths, shortened }) => {
     const values = new Set<string>()
@@ -34,13 +34,13 @@ export function createPathValues(
       if (!found || (found.place === segments.length - 1 && shortened?.has(reading))) continue
       for (const value of numberValues(segments[found.place] ?? '', isNumber)) values.add(value)
     }
-    // Where none matches, the rule would count nobody: it counts all of these as one.
+    // Without a value, the rule would not count the request. All such requests count under one empty value.
     return values.size === 0 ? [''] : [...values]
   }
 }
 
 /**
- * The forms that a segment of a path has as a value, for one that an operator has written, escaped or not.
+ * Returns the values that requests may have for a path segment that an operator has written, escaped or not.
  *
  * @returns no values if no segment of a path can have this form
  */

@@ -19,13 +19,13 @@ import type { Policy, RoutePattern, Rule } from '../../policy.ts'
 /** The limits table, compiled once. Matching costs the same with six rules or ten thousand. */
 export type RuleTable = {
   /**
-   * The policies of all rules that match a request, in the table's order. A rule matches where one reading of the path
-   * matches one of its patterns and, in that same reading, none of its exceptions: a spelling that some backend takes for
-   * a limited path is limited. Fields that override the method add the rules of that method to those of the request's own.
+   * Returns the policies of all rules that match a request, in the table's order. A rule matches if some reading of the path
+   * matches one of its patterns and the same reading matches none of its exceptions. So a spelling that some backend takes for
+   * a limited path is limited. A header that overrides the method adds the rules of that method to those of the request's own.
    *
    * @param method as sent; letter case is ignored
-   * @param host as forwarded, of `readHost`
-   * @returns no policy twice
+   * @param host the forwarded host, from `readHost`
+   * @returns the policies, without duplicates
    */
   match(target: MatchPaths, method: string, headers: IncomingHttpHeaders, host: string): readonly Policy[]
 }
@@ -38,9 +38,9 @@ type Mark = {
   /** The rule's place in the table. */
   readonly order: number
   readonly policy: Policy
-  /** Whether the pattern is an exception: the rule does not match what it matches. */
+  /** Whether the pattern is one of the rule's exceptions. */
   readonly isException: boolean
-  /** Upper-case; undefined is every method. */
+  /** In upper case; undefined means every method. */
   readonly methods: ReadonlySet<string> | undefined
 }
 
@@ -52,18 +52,18 @@ type PathRules = {
   forSomeMethod(): readonly Policy[]
 }
 
-/** The marks of one pattern of the tree, and the rules of a path that no other pattern matches. */
+/** The marks of one pattern in the tree, and the rules of a path that matches no other pattern. */
 type Leaf = { readonly number: number; readonly marks: Mark[]; pathRules: PathRules }
 
-/** Characters of a method that backends may take from a header. */
+/** The maximum length of a method in a header that overrides it, in characters. */
 const MAX_METHOD_LENGTH = 32
 
-/** Compiles rules; never throws, as the settings check that each pattern can match. */
+/** Compiles rules. Never throws, because the settings check that each pattern can match. */
 export function compileRules(rules: readonly Rule[]): RuleTable {
   return doAtOnce(compileRulesInSteps(rules))
 }
 
-/** The same in steps, so that requests are served while thousands of rules are compiled. */
+/** Compiles rules in steps, so that requests are served while thousands of rules are compiled. */
 export function* compileRulesInSteps(rules: readonly Rule[]): Steps<RuleTable> {
   const orders = new Map(rules.map(({ policy }, order) => [policy, order]))
   const uniqueInTableOrder: UniqueInTableOrder = (policies) =>
@@ -90,7 +90,7 @@ function isOfSomeHosts(rule: Rule): rule is Rule & { readonly hosts: readonly st
   return rule.hosts !== undefined
 }
 
-/** Compiles rules, whatever hosts they are for. */
+/** Compiles rules without regard to their hosts. */
 function* compilePaths(rules: readonly Rule[], uniqueInTableOrder: UniqueInTableOrder): Steps<MatchPath> {
   const findPathRules = yield* compilePathRules(rules)
 
@@ -110,7 +110,7 @@ function* compilePaths(rules: readonly Rule[], uniqueInTableOrder: UniqueInTable
 
   return ({ matchPath, otherMatchPaths }, method, headers) => {
     if (otherMatchPaths.length === 0) return matchPathRules(findPathRules(matchPath), method, headers)
-    // A path may have hundreds of readings, most of which the same patterns match.
+    // A path may have hundreds of readings, and most of them match the same patterns.
     const made: MadePathRules = new Map()
     const distinct = new Set([matchPath, ...otherMatchPaths].map((path) => findPathRules(path, made)))
     const [policies = none, ...others] = [...distinct].map((each) => matchPathRules(each, method, headers))
@@ -118,12 +118,12 @@ function* compilePaths(rules: readonly Rule[], uniqueInTableOrder: UniqueInTable
   }
 }
 
-/** The rules found so far for the readings of one request, by the patterns that match. */
+/** The rules found so far for the readings of one request, keyed by the patterns that match. */
 type MadePathRules = Map<string, PathRules>
 
 type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
 
-/** @returns a function that finds the rules of a match path; the same object for all that the same patterns match, if it is given `made` */
+/** @returns a function that finds the rules of a match path. With `made`, paths that match the same patterns get the same object */
 function* compilePathRules(
   rules: readonly Rule[],
 ): Steps<(matchPath: string, made?: MadePathRules) => PathRules> {
@@ -136,14 +136,14 @@ function* compilePathRules(
   }
   const marksOf = (found: readonly Leaf[]): Mark[] => found.flatMap((leaf) => leaf.marks)
 
-  // What the patterns say of a literal path is known beforehand, so that a request for it is one look-up.
+  // The rules of literal paths are compiled beforehand, so that a request for such a path costs one look-up.
   const known = new Map<string, PathRules>()
   for (const [path, own] of literals) {
     known.set(path, compiledPathRules([...own, ...marksOf(findLeaves(path))]))
     yield
   }
 
-  /** Returns the rules that an empty segment at the end adds to those of the path itself; `noPathRules` if no pattern takes it. */
+  /** Returns the rules of a path with an empty last segment, including those of `path` itself; `noPathRules` if no pattern takes it. */
   const findWithEmptyName = (matchPath: string, path: string, made?: MadePathRules): PathRules => {
     const found = findLeaves(path)
     const added = findLeaves(matchPath).filter((leaf) => !found.includes(leaf))
@@ -167,7 +167,7 @@ function* compilePathRules(
   }
 }
 
-/** Rules by their patterns: literal paths in a map, all others in a tree with a leaf for each, whose rules are compiled. */
+/** Rules by their patterns: literal paths in a map, all other patterns in a tree. Each of these has a leaf with its compiled rules. */
 type PlacedRules = {
   readonly tree: PathTree<Leaf>
   readonly leaves: ReadonlySet<Leaf>
@@ -212,8 +212,8 @@ function madeOnce(made: MadePathRules | undefined, key: string, make: () => Path
 }
 
 /**
- * The policies of an overridden method. A value other than a single method may be read as any: a list, of which backends take the first
- * or the last, or nonsense.
+ * Returns the policies for a header that overrides the method. If its value is not a single method, backends may read any method from it:
+ * from a list, some take the first entry and some the last.
  */
 function matchOverride(pathRules: PathRules, override: string | string[]): readonly Policy[] {
   return typeof override === 'string' && override.length <= MAX_METHOD_LENGTH && token.test(override)
@@ -221,7 +221,7 @@ function matchOverride(pathRules: PathRules, override: string | string[]): reado
     : pathRules.forSomeMethod()
 }
 
-/** Yields marks one at a time, as each is asked for: reading a pattern takes time, and a rule may have thousands. */
+/** Yields marks lazily, because reading a pattern takes time and a rule may have thousands of patterns. */
 function* placeMarks(rules: readonly Rule[]): Generator<PlacedMark> {
   for (const [order, { policy, match, except }] of rules.entries()) {
     const place = ({ methods, path }: RoutePattern, isException: boolean): PlacedMark => {
@@ -235,7 +235,7 @@ function* placeMarks(rules: readonly Rule[]): Generator<PlacedMark> {
   }
 }
 
-/** HEAD does on the backend what GET does, so a rule on GET counts it too. */
+/** HEAD does on the backend what GET does, so a rule for GET also counts HEAD requests. */
 function readMethods(methods: readonly string[]): ReadonlySet<string> | undefined {
   if (methods.length === 0) return undefined
   return new Set(methods.includes('GET') ? [...methods, 'HEAD'] : methods)
@@ -245,7 +245,7 @@ const none: readonly Policy[] = Object.freeze([])
 
 const noPathRules: PathRules = { forMethod: () => none, forSomeMethod: () => none }
 
-/** The rules of the marks of all patterns that match a request's path, computed when asked for. */
+/** Makes the rules of a path from the marks of all patterns that match it. Selects policies only when they are requested. */
 function lazyPathRules(marks: readonly Mark[]): PathRules {
   const ordered = sortMarks(marks)
   let compiled: PathRules | undefined
@@ -255,7 +255,7 @@ function lazyPathRules(marks: readonly Mark[]): PathRules {
   }
 }
 
-/** The same with all answers made beforehand. `noPathRules` where no rule matches under any method. */
+/** Does the same, but selects all policies beforehand. Returns `noPathRules` if no rule matches under any method. */
 function compiledPathRules(marks: readonly Mark[]): PathRules {
   const ordered = sortMarks(marks)
   const methods = new Set(ordered.flatMap((mark) => [...(mark.methods ?? [])]))

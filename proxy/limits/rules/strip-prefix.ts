@@ -10,20 +10,20 @@ export type Stripped = {
   readonly target: string
 }
 
-/** @returns undefined if the prefix cannot be taken off so that everybody reads the rest alike: the request is refused */
+/** @returns undefined if backends might not read the rest alike without the prefix: the request is refused */
 export type StripPrefix = (
   target: Pick<Target, 'path' | 'forwardTarget' | 'routePath'>,
 ) => Stripped | undefined
 
 /**
- * Makes a function that removes the literal prefix of a pattern from the paths that match it: under `/v1/*`, `/v1/x` is `/x` to the
- * backend. The rest stays as it was sent.
+ * Makes a function that removes the literal prefix of a pattern from the paths that match it: under `/v1/*`, the backend gets `/v1/x` as
+ * `/x`. The rest stays as the client sent it.
  *
- * Rules have read the whole path, in every way in which a backend may read it. They have certainly read what the backend gets only if
- * each reading of the rest, with the prefix before it, is one of the whole. So a path that climbs above its root in a reading of the rest
- * is refused, as it is in the whole path: `/v1/..;/x`.
+ * Rules have matched every reading of the whole path. They have certainly matched the path that the backend reads only if each reading of
+ * the rest, with the prefix before it, is also a reading of the whole path. So a request is refused if the rest climbs above its root in
+ * some reading, as it is if the whole path does: `/v1/..;/x`.
  *
- * @param paths the patterns of a route; of those that match, the one with the longest prefix counts
+ * @param paths the patterns of a route; if several match, the one with the longest prefix counts
  */
 export function createPrefixStripper(paths: readonly string[]): StripPrefix {
   const tree = createPathTree<string>()
@@ -35,7 +35,7 @@ export function createPrefixStripper(paths: readonly string[]): StripPrefix {
     if (prefix === '') return undefined
     const end = endOfNames(path, prefix.split('/').length - 1)
     const rest = path.slice(end) || '/'
-    // Rules read the text after `//` as a host once.
+    // Rules read the text after a `//` as a host only once.
     if (rest.startsWith('//') && path.lastIndexOf('//', end - 1) !== -1) return undefined
     if (beginsWithUrl(rest) || typeof readRequestPath(rest, { hasFormat: false }) === 'string')
       return undefined
@@ -43,7 +43,7 @@ export function createPrefixStripper(paths: readonly string[]): StripPrefix {
   }
 }
 
-/** @returns where the first names of a path end, whatever slashes are between them */
+/** @returns the index where the first `count` names of a path end, no matter how many slashes separate them */
 function endOfNames(path: string, count: number): number {
   let at = 0
   for (let left = count; left > 0; left--) {

@@ -21,17 +21,17 @@ export type UpstreamRoute = {
   readonly upstreamHost?: string
   /** Headers that the servers get: name, value, name, value… with names in lower case. */
   readonly requestHeaders?: readonly string[]
-  /** Whether only requests that the `over` of a rule sends here take the route. */
+  /** Whether the route takes only requests that the `over` of a rule sends to it. */
   readonly onlyOver?: true
-  /** The literal prefix of the pattern is taken off. There are `paths` then, and each has one. */
+  /** Whether the literal prefix of the pattern is removed from the path. If so, `paths` is set and each pattern has a prefix. */
   readonly stripPrefix?: true
   /** PEM certificates of the authorities that sign the servers' certificates, in place of those of `UPSTREAM_CA_FILE`. */
   readonly authorities?: string
 }
 
 /**
- * Whether requests that no route matches go to `upstream`: it was given, or only `over` leads to routes. Such routes are
- * no reason to send nothing to it.
+ * Whether requests that no route matches go to `upstream`: if it was given, or if every route takes only requests sent by `over`.
+ * Such routes do not replace `upstream`.
  */
 export function usesFallback(isGiven: boolean, routes: readonly UpstreamRoute[] | undefined): boolean {
   return isGiven || (routes !== undefined && routes.length > 0 && routes.every(({ onlyOver }) => onlyOver))
@@ -39,23 +39,23 @@ export function usesFallback(isGiven: boolean, routes: readonly UpstreamRoute[] 
 
 /** The field `health` of a route. */
 export type RouteHealth = {
-  /** The path on the server, whatever path its URL has. */
+  /** The path on the server, regardless of the path in its URL. */
   readonly path: string
   readonly everyMs: number
-  /** Probes in a row that fail before a server is not used. */
+  /** The number of consecutive failed probes after which a server is no longer used. */
   readonly fails: number
-  /** Probes in a row that pass before it is used again. */
+  /** The number of consecutive successful probes after which it is used again. */
   readonly passes: number
 }
 
 export type Balance = 'least-connections' | 'round-robin'
 
-/** The routes, compiled once. To find one costs the same with ten routes or ten thousand. */
+/** The routes, compiled once. Finding one costs the same with ten routes or ten thousand. */
 export type RouteTable<Found> = {
   /**
-   * The compiled value of the first route that matches the resolved path.
+   * Returns the value of the first route that matches the resolved path.
    *
-   * @param host as forwarded, of `readHost`
+   * @param host the forwarded host, from `readHost`
    */
   find(target: Pick<Target, 'routePath'>, host: string): Found | undefined
 }
@@ -88,7 +88,7 @@ export function* compileRoutes<Found>(
   }
 }
 
-/** @returns a function that finds the place of the first route that matches, whatever hosts they are for */
+/** @returns a function that finds the place of the first route that matches a path, without regard to hosts */
 function* compilePaths(routes: readonly Placed[]): Steps<(routePath: string) => number> {
   const tree = createPathTree<First>()
   for (const { route, order } of routes) {

@@ -5,7 +5,7 @@ export type Linked<Item> = {
   next: Linked<Item> | undefined
 }
 
-/** A list out of whose middle items are taken in constant time. */
+/** A list that removes any of its items in constant time. */
 export class LinkedList<Item> {
   first: Linked<Item> | undefined
   last: Linked<Item> | undefined
@@ -18,7 +18,7 @@ export class LinkedList<Item> {
     return added
   }
 
-  /** Takes out an item that is in this list. */
+  /** Removes an item, which must be in this list. */
   remove({ previous, next }: Linked<Item>): void {
     if (previous) previous.next = next
     else this.first = next

@@ -1,13 +1,14 @@
 import type { TableUse } from '../../telemetry/telemetry.ts'
 
-/** The places of a rule: how many are taken, by all and by each client that has any. */
+/** The places taken under a rule, in total and by each client that holds any. */
 type Taken = { total: number; max: number; readonly byKey: Map<string, number> }
 
 /**
- * The places in which requests may wait in this process: for each rule as many as its `waiting` says.
+ * The places in which requests may wait in this process. Each rule has as many as its `waiting` says.
  *
- * A client takes a further place only while it has fewer than are free. So one alone gets half of them, two get a third each, and one is
- * left for the next client, however many requests the others send ("dynamic queue length thresholds", Choudhury and Hahne, 1998).
+ * A client takes another place only while it holds fewer than are free. So a single client gets half of them, two clients get a third
+ * each, and no matter how many requests they send, a place is left for the next client ("dynamic queue length thresholds", Choudhury and
+ * Hahne, 1998).
  */
 export class Places {
   readonly #rules = new Map<string, Taken>()
@@ -15,8 +16,8 @@ export class Places {
   /**
    * Takes a place, if there is one.
    *
-   * @param max places of the rule
-   * @param isShared all clients together count as one, which may take all places
+   * @param max the number of places of the rule
+   * @param isShared whether all clients share the key, which may then take every place
    */
   take(rule: string, key: string, max: number, isShared: boolean): boolean {
     if (!this.hasPlace(rule, key, max, isShared)) return false
@@ -46,7 +47,7 @@ export class Places {
     if (taken.total === 0) this.#rules.delete(rule)
   }
 
-  /** Returns the use of the rules under which requests wait. */
+  /** Returns how many places the rules with waiting requests have, and how many are taken. */
   readUse(): TableUse {
     let size = 0
     let capacity = 0

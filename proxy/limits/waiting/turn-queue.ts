@@ -10,7 +10,7 @@ export type Waiter = {
   readonly onTurn: () => void
 }
 
-/** Consecutive requests that cost the same, in order: any of them can take the turn of any other. It has as many waiters as slots. */
+/** Consecutive requests with the same cost, in order. Any of them can take the turn of any other. A run has as many waiters as slots. */
 type Run = {
   readonly units: number
   readonly waiters: LinkedList<Waiter>
@@ -21,12 +21,12 @@ type Run = {
 type Place = { readonly run: Linked<Run>; readonly waiter: Linked<Waiter> }
 
 /**
- * The requests of one client under one rule that wait in this process, and their turns, both in order. They are released in order: a
- * request that is due still waits for those before it.
+ * The requests of one client under one rule that wait in this process, and their turns, both in order. Requests are released in order: a
+ * request that is due still waits for the ones before it.
  *
- * If a client leaves before its turn, each later request that costs the same moves up by one turn, as far as the next one that costs
- * something else, and the last of these turns is given back. The counters accept that only if neither this process nor another one has
- * reserved a later turn. To leave takes the same time in a queue of any length, as clients decide how many requests leave.
+ * If a request leaves before its turn, each later request of its run moves up by one turn, and the last turn of the run is given back.
+ * The counters accept that turn only if neither this process nor another one has reserved a later turn. Leaving takes constant time,
+ * because clients decide how many requests leave.
  */
 export class TurnQueue {
   readonly #limiter: Pick<Limiter, 'settle'>
@@ -39,7 +39,7 @@ export class TurnQueue {
 
   /**
    * @param now milliseconds of a monotonic clock
-   * @param onEmpty called when the last one has gone
+   * @param onEmpty called when the last request has gone
    */
   constructor(limiter: Pick<Limiter, 'settle'>, now: () => number, onEmpty: () => void) {
     this.#limiter = limiter
@@ -47,7 +47,7 @@ export class TurnQueue {
     this.#onEmpty = onEmpty
   }
 
-  /** Adds a request behind the others. If the store gave it an earlier turn than theirs, it is due together with the last of them. */
+  /** Appends a request. If the store gave it an earlier turn than the requests before it, it is due together with the last of them. */
   add(waiter: Waiter, slot: Slot): void {
     const { units } = slot.reservation
     const before = this.#runs.last
@@ -72,7 +72,7 @@ export class TurnQueue {
     if (!this.#runs.first) this.#onEmpty()
   }
 
-  /** Takes a request out, with a turn of its run. */
+  /** Removes a request, together with a turn of its run. */
   #takeOut({ run, waiter }: Place, slot: Linked<Slot> | undefined): void {
     this.#places.delete(waiter.item)
     run.item.waiters.remove(waiter)

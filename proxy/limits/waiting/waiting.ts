@@ -10,15 +10,16 @@ import { TurnQueue, type Waiter } from './turn-queue.ts'
 type Reserved = { readonly charge: Charge; readonly reservation: Reservation; readonly delayMs: number }
 
 /**
- * Lets requests wait for their turn, under rules with `over: { delay }`. The counters say when that is: they let a bucket be overdrawn by
- * as much as it gets back within `delay`, so that the one answer that counts a request says its turn, over all replicas. Here it waits.
+ * Makes requests wait for their turn, under rules with `over: { delay }`. The counters schedule the turns across all replicas: they let a
+ * bucket be overdrawn by as much as it refills within `delay`, so the one answer that counts a request also contains its turn. This class
+ * does the waiting.
  *
- * A request takes its places before it is decided, and leaves them when it is known not to wait, when its turn has come, or when
- * its client has left.
+ * A request takes its places before it is decided. It leaves them when it turns out not to wait, when its turn has come, or when its
+ * client has disconnected.
  */
 export class Waiting {
   readonly #places = new Places()
-  /** By policy and partition key, while requests wait. */
+  /** Keyed by policy and partition key. A queue exists only while requests wait in it. */
   readonly #queues = new Map<string, TurnQueue>()
   readonly #now: () => number
   readonly #telemetry: Pick<Telemetry, 'delayed' | 'observeTable'>
@@ -30,13 +31,13 @@ export class Waiting {
     telemetry.observeTable('waiting', () => this.#places.readUse())
   }
 
-  /** Whether a request with this charge would find a place to wait in this process, if it had to; true where none waits. */
+  /** Whether this process has a place where a request with this charge could wait; true if requests do not wait under the policy. */
   readonly hasPlace = (charge: Charge): boolean => {
     const place = placeOf(charge)
     return !place || this.#places.hasPlace(...place)
   }
 
-  /** A limiter whose decisions have a `turn` where the request has to wait. */
+  /** Returns a limiter whose decisions have a `turn` if the request has to wait. */
   delaying(limiter: Limiter): Limiter {
     return {
       decide: (charges) => {
@@ -51,7 +52,7 @@ export class Waiting {
     }
   }
 
-  /** A request for which there is no place may pass, but not wait. */
+  /** Takes a place for each charge that may have to wait. If a rule has no place left, the request may pass but not wait. */
   #takePlaces(charges: readonly Charge[]): { asked: readonly Charge[]; taken: readonly Charge[] } {
     const taken: Charge[] = []
     const asked = charges.map((charge) => {
@@ -68,7 +69,7 @@ export class Waiting {
     for (const { policy, partitionKey } of taken) this.#places.leave(policy.name, partitionKey)
   }
 
-  /** @param taken charges with places */
+  /** @param taken the charges that hold places */
   #decided(
     charges: readonly Charge[],
     taken: readonly Charge[],
@@ -91,7 +92,7 @@ export class Waiting {
     return { ...decision, states }
   }
 
-  /** @param taken charges with places, which are left when the wait is over */
+  /** @param taken the charges that hold places, which they leave when the wait is over */
   #turnOf(first: Reserved, others: readonly Reserved[], taken: readonly Charge[], limiter: Limiter): Turn {
     const decidedAtMs = this.#now()
     const queue = this.#queueOf(first.charge, limiter)
@@ -126,20 +127,20 @@ export class Waiting {
   }
 }
 
-/** Maps a policy of the decision, without its delay or with the client's plan, back to the policy of the charge it was made from. */
+/** Maps the policy of a decision back to the policy of its charge. Restores a delay that was removed; keeps the client's plan. */
 function writtenPolicies(charges: readonly Charge[]): (decided: Policy) => Policy {
   const written = new Map(charges.map(({ policy }) => [withoutDelay(policy), policy]))
   return (decided) => {
     const { plan } = decided
     if (plan === undefined || written.has(decided)) return written.get(decided) ?? decided
-    // The plan was read where it was counted.
+    // The counters looked up the plan, so `decided` is a variant of a policy they were given.
     for (const [asked, before] of written)
       if (withPlan(asked, plan) === decided) return withPlan(before, plan)
     return decided
   }
 }
 
-/** The arguments for `Places.take`; undefined if requests do not wait under the rule. */
+/** Returns the arguments for `Places.take`; undefined if requests do not wait under the rule. */
 function placeOf({ policy, partitionKey }: Charge): Parameters<Places['take']> | undefined {
   const { over, mode, name } = policy
   if (mode === 'shadow' || !over || !('waiting' in over)) return undefined
@@ -152,7 +153,7 @@ function reservedBy(state: PolicyState): Reserved[] {
   return reservation && delayMs > 0 ? [{ charge: reservation.charge, reservation, delayMs }] : []
 }
 
-/** The state under the policy in the table. Its reservation is of no use to the response: a turn that has come is final. */
+/** Returns the state under the table's policy, without the reservation: a turn that has come is final, so no response settles it. */
 function withoutTurn(state: PolicyState, policy: Policy): PolicyState {
   if (maxDelayMs(policy) === 0) return state
   const { exceeded, remaining, resetMs, isPlanUnknown } = state
