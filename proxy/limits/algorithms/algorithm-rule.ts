@@ -9,7 +9,7 @@ export type WrittenQuota = {
   readonly concurrency?: number | undefined
 }
 
-/** Fields of a rule that do not go with every algorithm. */
+/** Fields of a rule that some algorithms exclude. */
 export type OptionalField =
   'requests' | 'window' | 'countStatus' | 'cost' | 'burst' | 'ban' | 'algorithm' | 'lease'
 
@@ -17,12 +17,12 @@ export type OptionalField =
 export type AlgorithmRule = {
   /** The effect, for the description of the setting `algorithm`; undefined if a field of its own chooses the algorithm. */
   readonly summary?: string
-  /** The field that chooses it, in place of `algorithm`, and that holds the quota. */
+  /** The field that chooses the algorithm, in place of `algorithm`, and that holds the quota. */
   readonly ownField?: 'concurrency'
-  /** Whether another field chooses it. */
+  /** Whether another field chooses the algorithm. */
   isChosen?(written: WrittenQuota): boolean
   /**
-   * The maximum quota. `when` is the reason that the message about a larger one gives; undefined if the maximum is that of every rule.
+   * The maximum quota. `when` is the reason in the message about a larger quota; undefined if the maximum is the same for every rule.
    */
   readonly maxQuota: number
   readonly when?: string
@@ -42,7 +42,7 @@ export type AlgorithmRule = {
   warning?(policy: Policy): string | undefined
 }
 
-/** `toQuota` of algorithms that count `requests` in each `window`. */
+/** Implements `toQuota` for algorithms that count `requests` in each `window`. */
 export function countedInWindows({
   requests = 0,
   window,
@@ -50,7 +50,7 @@ export function countedInWindows({
   return { quota: requests, windowMs: writtenMs(window) }
 }
 
-/** The length of a window, unless it is by the calendar. */
+/** Returns the length of a window in milliseconds; 0 for a calendar window. */
 export function writtenMs(window: WrittenQuota['window']): number {
   return typeof window === 'number' ? window : 0
 }

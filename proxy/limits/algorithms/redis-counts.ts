@@ -4,11 +4,11 @@ import type { PendingSlot } from './slots/slot-pool.ts'
 /** How an algorithm counts in Redis. */
 export type RedisCounts = {
   /**
-   * The end of a counter's key, after the name of its policy. Counters that this version cannot read must have another key;
-   * counters of versions that run at the same time must have the same.
+   * Returns the end of a counter's key, after the name of its policy. Counters that this version cannot read must have other
+   * keys. Versions that run at the same time must use the same keys.
    */
   keyEnd(policy: Policy): string
-  /** The commands that its Lua calls. */
+  /** The commands that the algorithm's Lua calls. */
   readonly commands: {
     readonly always: readonly RedisCommand[]
     /** Commands for policies whose charges are reserved. */
@@ -17,28 +17,28 @@ export type RedisCounts = {
     readonly cluster?: readonly RedisCommand[]
   }
   readonly lua: AlgorithmLua
-  /** Text for the `policy.window` of its Lua, after the length of the window and a space. Called for each command. */
+  /** Returns text for `policy.window` in the Lua, where it follows the length of the window and a space. Called for each command. */
   windowText?(policy: Policy, epochMs: number): string
   /**
-   * The state of a counter before so many units were counted, by the reply of that; the times are milliseconds. Without it, so many more are
-   * left, until the same time.
+   * Computes, from the state `after`, the state of a counter before `units` were counted. Without this function, the earlier state has
+   * `units` more remaining and the same `resetMs`.
    */
   stateBefore?(policy: Policy, units: number, after: CountedState): CountedState
   /**
-   * The ticket of a charge that was counted without one, since nothing is reserved under its policy.
+   * Makes the ticket of a charge that was counted without one, because nothing is reserved under its policy.
    *
-   * @param leftMs until more was left, as the decision said
-   * @param countedAt Redis's clock in microseconds, where the decision read it
+   * @param leftMs milliseconds until more units were available, from the decision
+   * @param countedAt Redis's clock in microseconds, if the decision read it
    */
   ticketOf(leftMs: number, countedAt: unknown): string
-  /** The arguments for `add` of its Lua, for requests admitted without Redis. Instants are by the clock that `nowMs` is of. */
+  /** Returns the arguments for `add` of the Lua, for requests admitted without Redis. Instants are on the same clock as `nowMs`. */
   addedValues(pending: Pick<PendingSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
 }
 
-/** How much is left of a quota, and the milliseconds until more is. */
+/** The remaining quota, and the milliseconds until more units are available. */
 export type CountedState = { readonly remaining: number; readonly resetMs: number }
 
-/** A command, and arguments after the key to test it with: on a key that holds the string `0` it must succeed, or fail with WRONGTYPE. */
+/** A command, and arguments after the key to test it with. On a key that holds the string `0`, it must succeed or fail with WRONGTYPE. */
 export type RedisCommand = readonly [name: string, ...tried: string[]]
 
 /**
@@ -48,32 +48,31 @@ export type RedisCommand = readonly [name: string, ...tried: string[]]
  * `enforces`, `delayUs` (how long a request may wait) and `reserves` (whether charges come with units and get a ticket). `units` is a
  * number as text or, if requests in flight are counted, the request's name; if nothing is reserved it is the number 1.
  *
- * The Lua calls Redis by `call(command, …)`, which returns an error as a table with `err`, or by `must(command, …)` where nothing
- * but a missing right can make it fail: that is in `denied` then. `readClockUs()` is Redis's clock in microseconds, the same
- * throughout a script; nil if it may not be read, and `denied` says so. Every key that is written must get an expiry.
+ * The Lua calls Redis with `call(command, …)`, which returns an error as a table with `err`, or with `must(command, …)` if only a
+ * missing right can make the command fail; `denied` is then the error. `readClockUs()` returns Redis's clock in microseconds, which
+ * does not change during a script, or nil and sets `denied` if the clock may not be read. Every key that is written must get an expiry.
  */
 export type AlgorithmLua = {
   /** Local functions that the parts share. */
   readonly common?: string
   /**
-   * `count(key, policy, units)` counts a charge if the quota has room. It returns the remaining quota, or, if it does not fit, -1 minus
-   * the remaining quota; the microseconds until more is left; the ticket, if something was counted that is reserved; and the state that
-   * `undo` needs.
-   * If it cannot count, nothing must be counted: it returns nil and an error text.
+   * `count(key, policy, units)` counts a charge if the quota has room. It returns the remaining quota or, if the charge does not fit, -1
+   * minus the remaining quota; the microseconds until more units are available; the ticket, if a reservation was counted; and the state
+   * that `undo` needs. If it cannot count, it must leave nothing counted, and return nil and an error text.
    *
    * `undo(key, policy, units, remaining, state)` takes back the units counted just now. It returns the remaining quota, and the
-   * microseconds until more is left, or nil if these are the same.
+   * microseconds until more units are available, or nil if this time has not changed.
    */
   readonly decide: string
   /**
-   * `settle(key, policy, units, ticket)` gives back units that were reserved, to where the ticket says and to nowhere else; or,
-   * below 0, adds them. The ticket may be that of `ticketOf`. Errors are ignored.
+   * `settle(key, policy, units, ticket)` gives back reserved units to the place that the ticket identifies, and nowhere else.
+   * Negative units are added. The ticket may come from `ticketOf`. Errors are ignored.
    */
   readonly settle: string
-  /** `read(key, policy)` returns the used units, and the microseconds until more is left; or an error text. Writes nothing new. */
+  /** `read(key, policy)` returns the used units and the microseconds until more are available, or an error text. Writes nothing new. */
   readonly read: string
-  /** `add(key, policy, values)` adds requests admitted elsewhere, whatever the quota. `values` are those of `addedValues`. */
+  /** `add(key, policy, values)` adds requests admitted elsewhere, regardless of the quota. `values` come from `addedValues`. */
   readonly add: string
-  /** `renew(key, policy, ticket)` says that a request is still in flight. Only where these are counted. */
+  /** `renew(key, policy, ticket)` notes that a request is still in flight. Only for algorithms that count requests in flight. */
   readonly renew?: string
 }

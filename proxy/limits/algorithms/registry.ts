@@ -10,12 +10,12 @@ import { tokenBucket } from './token-bucket/token-bucket.ts'
 /** The algorithms, in the order in which settings and documentation name them. */
 export const algorithms: readonly Algorithm[] = [fixed, calendar, sliding, tokenBucket, concurrency]
 
-/** The algorithm of a rule that names none. */
+/** The algorithm of a rule that does not name one. */
 export const usualAlgorithm: Algorithm = fixed
 
 const byName = new Map(algorithms.map((algorithm) => [algorithm.name, algorithm]))
 
-/** @throws {RangeError} for an unknown name, which the settings never have */
+/** @throws {RangeError} for an unknown name, which the settings never contain */
 export function algorithmOf({ algorithm }: Pick<Policy, 'algorithm'>): Algorithm {
   const found = byName.get(algorithm)
   if (!found) throw new RangeError(`no algorithm is called ${algorithm}`)
@@ -27,20 +27,20 @@ export function countsInFlight(policy: Pick<Policy, 'algorithm'>): boolean {
   return byName.get(policy.algorithm)?.countsInFlight === true
 }
 
-/** Whether rules that count by the algorithm may have `lease`: a unit may be used later in its window than it was counted. */
+/** Whether rules with the algorithm may have `lease`, so that a unit may be used later in its window than it was counted. */
 export function lendsUnits({ rule }: Algorithm): boolean {
   return rule.excludes.lease === undefined
 }
 
 /**
- * Whether requests under the policy reserve units that are settled later: as the response decides the cost, as only requests in flight
- * count, or as a delayed request may leave before its turn.
+ * Whether requests under the policy reserve units that are settled later, because the response decides the cost, because only requests in
+ * flight count, or because a delayed request may leave before its turn.
  */
 export function isReserved(policy: Policy): boolean {
   return settlesByResponse(policy) || countsInFlight(policy) || maxDelayMs(policy) > 0
 }
 
-/** Whether each charge states its units: under the policy they are not always one, or are settled later. */
+/** Whether each charge states its units, because they are not always one under the policy or are settled later. */
 export function takesUnits(policy: Policy): boolean {
   return (
     algorithmOf(policy).takesUnits ||
@@ -52,7 +52,7 @@ export function takesUnits(policy: Policy): boolean {
 
 const ofPlans = new WeakMap<Policy, Map<string, Policy>>()
 
-/** The policy for clients with this plan: the same object each time, as counters are found by it. */
+/** Returns the policy for clients with this plan. It is the same object each time, because counters are looked up by it. */
 export function withPlan(policy: Policy, plan: string): Policy {
   let made = ofPlans.get(policy)
   if (!made) ofPlans.set(policy, (made = new Map<string, Policy>()))
@@ -67,7 +67,8 @@ export function withPlan(policy: Policy, plan: string): Policy {
 const overridden = new WeakMap<Policy, Map<number, Policy>>()
 
 /**
- * The policy for a client that has another quota at run time: the same object each time, as counters are found by it.
+ * Returns the policy for a client that was given another quota at run time. It is the same object each time, because counters are
+ * looked up by it.
  */
 export function withQuota(policy: Policy, quota: number): Policy {
   let made = overridden.get(policy)

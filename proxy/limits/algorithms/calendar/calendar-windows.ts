@@ -1,20 +1,20 @@
 import type { CalendarUnit, CalendarWindow, Policy } from '../../../policy.ts'
 import { openZone, type Zone } from './zone.ts'
 
-/** A window from its first millisecond to the first one after it. */
+/** A window from its first millisecond to the first millisecond after it. */
 type Span = { readonly startMs: number; readonly endMs: number }
 
 /** The windows of a unit in a time zone, without gaps: each begins where the one before ends. */
 export type CalendarWindows = {
-  /** The window that an instant is in. The last answer is kept: until its end, asking costs two comparisons. */
+  /** Returns the window that contains an instant. The last window is cached: a call for an instant in it costs two comparisons. */
   at(epochMs: number): Span
   /** Milliseconds from an instant to the end of its window. */
   leftMs(epochMs: number): number
   /** Milliseconds from the start of its window to its end. */
   lengthMs(epochMs: number): number
   /**
-   * The borders around an instant, for a clock that may differ from the one that it was read from: the starts of the previous window, of
-   * this one, and of the next two, in milliseconds, separated by spaces. There are more where a change of clocks makes these windows
+   * Returns the borders around an instant, for use with a clock that may differ from the instant's: the starts of the previous window, of
+   * this one, and of the next two, in milliseconds, separated by spaces. There are more borders if a clock change makes these windows
    * shorter than an hour.
    */
   bordersAround(epochMs: number): string
@@ -24,7 +24,7 @@ const opened = new Map<string, CalendarWindows>()
 const openedFor = new WeakMap<CalendarWindow, CalendarWindows>()
 
 /**
- * The same for the same unit and zone, so that all rules share the last answer.
+ * Returns the same object for the same unit and zone, so that all rules share the cached window.
  *
  * @throws RangeError if there is no such time zone
  */
@@ -86,8 +86,8 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * An hour begins when local clocks show a whole hour, or are set back to one. If they skip it, the hour begins when they do.
- * Wherever else they are set, the hour that had begun goes on, as on Lord Howe Island, where they are set by half an hour.
+ * An hour begins when local clocks show a whole hour, or are set back to one. If clocks skip the whole hour, the hour begins at
+ * the skip. At any other clock change, the current hour continues, as on Lord Howe Island, where clocks change by half an hour.
  */
 function hourAt(zone: Zone, epochMs: number): Span {
   const offset = zone.offsetAt(epochMs)
@@ -117,9 +117,9 @@ function wholeHour(epochMs: number, offset: number): number {
 }
 
 /**
- * A day, week or month begins when local clocks show its midnight or, where they skip that, a later time. A day that they skip has no
- * window. If they show a midnight twice, the first one counts; where they are set back from a little past it, as in St. John's
- * until 2011, either may.
+ * A day, week or month begins when local clocks show its midnight or, if they skip midnight, a later time. A day that they skip has no
+ * window. If they show a midnight twice, the first one counts; if they are set back from shortly after midnight, as in St. John's
+ * until 2011, either one may count.
  */
 function dayAt(unit: 'day' | 'week' | 'month'): (zone: Zone, epochMs: number) => Span {
   return (zone, epochMs) => {
@@ -129,7 +129,7 @@ function dayAt(unit: 'day' | 'week' | 'month'): (zone: Zone, epochMs: number) =>
       local = startOf(unit, local - 1)
       startMs = zone.firstAt(local)
     }
-    // Clocks that are set back past a midnight show the day before again: that is still the day that had begun.
+    // Clocks that are set back past midnight show the previous day again. That time still belongs to the day that had begun.
     for (;;) {
       local = nextOf(unit, local)
       const endMs = zone.firstAt(local)

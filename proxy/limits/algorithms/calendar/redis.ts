@@ -3,11 +3,11 @@ import type { RedisCounts } from '../redis-counts.ts'
 import { calendarWindows } from './calendar-windows.ts'
 
 /**
- * Windows end at the calendar's borders. The gateway sends the borders around its own time, and Redis's clock says which window it is, so
- * that gateways whose clocks differ count in the same one.
+ * Windows end at the calendar's borders. The gateway sends the borders around its own time, and Redis's clock selects the current window,
+ * so that gateways whose clocks differ count in the same window.
  *
- * The key says the unit and not the time zone: where that is changed, requests stay counted, and the running window ends at its new
- * border.
+ * The key contains the unit but not the time zone: if the time zone is changed, requests stay counted, and the running window ends at its
+ * new border.
  */
 export const calendarInRedis: RedisCounts = {
   ...windowTickets,
@@ -20,7 +20,7 @@ export const calendarInRedis: RedisCounts = {
       ['DECR'],
       ['DECRBY', '1'],
       ['PTTL'],
-      // In the far future, as the key is tried on.
+      // In the far future, so that the test does not delete its key.
       ['PEXPIREAT', '9999999999999'],
       ['DEL'],
     ],

@@ -1,20 +1,20 @@
-/** The local time of a time zone. Instants and local times are milliseconds; local ones are as if the zone were UTC. */
+/** The local time of a time zone. Instants and local times are in milliseconds; local times are expressed as if the zone were UTC. */
 export type Zone = {
   /** Returns what local clocks show at an instant, minus the instant, in milliseconds. */
   offsetAt(epochMs: number): number
-  /** The first instant at which local clocks show this time or, where they skip it, a later one. */
+  /** Returns the first instant at which local clocks show this time or, if they skip it, a later time. */
   firstAt(localMs: number): number
-  /** The first instant after `fromMs`, up to `toMs`, with the offset of `toMs`. */
+  /** Returns the first instant after `fromMs`, up to `toMs`, that has the offset of `toMs`. */
   findChange(fromMs: number, toMs: number): number
 }
 
-/** Exceeds any zone's offset, and the difference between any two of them. */
+/** Exceeds any zone's offset, and the difference between any two offsets. */
 const MAX_OFFSET_MS = 26 * 3_600_000
 
 /**
- * A time zone of the IANA's database, as Node's ICU has it.
+ * Opens a time zone of the IANA database, as Node's ICU implements it.
  *
- * @throws RangeError if there is none of this name
+ * @throws RangeError if the database has no time zone of this name
  */
 export function openZone(timezone: string): Zone {
   const format = new Intl.DateTimeFormat('en-US', {

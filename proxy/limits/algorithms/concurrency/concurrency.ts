@@ -9,7 +9,7 @@ import { inFlightInRedis } from './redis.ts'
  */
 export const LEASE_MS = 15_000
 
-/** Maximum requests in flight of a client that a rule can allow. */
+/** The maximum number of requests in flight that a rule can allow a client. */
 export const MAX_CONCURRENCY = 100_000
 
 const noneBeside = 'cannot be combined with concurrency, which counts requests while they are in flight'

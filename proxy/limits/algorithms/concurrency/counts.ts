@@ -1,14 +1,14 @@
 import type { Charge, PolicyState } from '../../limiter.ts'
 import type { ClientSlots, MemoryCounts } from '../memory-counts.ts'
 
-/** How soon a client that has too many requests in flight may try again. Nobody knows when one of them ends. */
+/** How soon a client with too many requests in flight may try again. It is not known when one of them will end. */
 export const TRY_AGAIN_MS = 1000
 
 /**
- * Counts requests in flight. There are never more entries than requests in flight, whose number is bounded elsewhere, and one
- * that was dropped for room would let its client have more: so they are in no pool of slots. A ticket has no meaning here.
+ * Counts requests in flight. A slot pool is not used: there are never more entries than requests in flight, whose number is
+ * bounded elsewhere, and evicting an entry would let its client have more requests. A ticket has no meaning here.
  *
- * @param capacity is shown as the size of the table, and not enforced
+ * @param capacity reported as the capacity of the table, but not enforced
  */
 export function createInFlightCounts(capacity: number): MemoryCounts & Required<Pick<MemoryCounts, 'add'>> {
   /** Requests in flight by table and client. */
@@ -67,7 +67,7 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
   }
 }
 
-/** Slots that have nothing pending sync: no process forgets its own requests in flight. */
+/** Nothing is ever pending sync or forgotten, because a process keeps track of its own requests in flight. */
 function slotsOf(tables: Map<number, Map<string, number>>): ClientSlots {
   return {
     pendingSize: 0,

@@ -4,9 +4,9 @@ import { TRY_AGAIN_MS } from './counts.ts'
 const tryAgainUs = TRY_AGAIN_MS * 1000
 
 /**
- * Requests in flight in Redis are a sorted set of their names, by the time until which each is believed to be in flight, in
- * milliseconds: a gateway that has died does not say that its requests are over. The ticket is the name, which comes in
- * place of units.
+ * Requests in flight in Redis are a sorted set of their names. The score is the time in milliseconds until which a request is
+ * assumed to be in flight, because a gateway that has died cannot report that its requests have ended. The ticket is the name,
+ * which takes the place of units.
  */
 export const inFlightInRedis: RedisCounts = {
   keyEnd: () => 'in-flight',
@@ -20,7 +20,7 @@ export const inFlightInRedis: RedisCounts = {
       ['PEXPIRE', '1000'],
     ],
   },
-  // A request in flight always has a name.
+  // Never needed: a request in flight always has a name, which is its ticket.
   ticketOf: () => '',
   addedValues: () => [],
   lua: {
@@ -62,7 +62,7 @@ function algorithm.read(key)
   return held, held > 0 and ${tryAgainUs} or 0
 end
 `,
-    // Requests that came to be in flight without Redis are renewed.
+    // `renew` adds the requests that were admitted without Redis.
     add: 'function algorithm.add() end',
     renew: `
 function algorithm.renew(key, policy, name)

@@ -7,14 +7,14 @@ import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 
 const MAX_COUNT = 0xffff_ffff
 
-/** Knows when windows end. `timeMs` is in milliseconds of the clock's own time: monotonic, or the time of day. */
+/** Determines when windows end. `timeMs` is the clock's own time in milliseconds: monotonic, or the time of day. */
 export type WindowClock = {
-  /** Whether all windows of a policy end at once. If not, each lasts as long as was set when it began. */
+  /** Whether all windows of a policy end at the same time. If not, the end of each is fixed when it begins. */
   readonly endsForAll: boolean
   readTime(nowMs: number): number
-  /** Returns when a window ends that begins now or, with `endsForAll`, that is running. */
+  /** Returns the end of a window that begins now or, with `endsForAll`, of the running window. */
   windowEnd(policy: Policy, timeMs: number): number
-  /** The same instant on the monotonic clock. */
+  /** Converts an instant to the monotonic clock. */
   toMonotonic(timeMs: number): number
 }
 
@@ -26,7 +26,7 @@ export const fromFirstRequest: WindowClock = {
   toMonotonic: (nowMs) => nowMs,
 }
 
-/** The window of each client: a count, and when it ends by the clock. */
+/** The window of each client: its count, and its end on the window clock. */
 class Windows {
   readonly #clock: WindowClock
   readonly #counted: Uint32Array
@@ -41,7 +41,7 @@ class Windows {
     this.slots = new SlotPool(maxKeys, seed, new Uint32Array(maxKeys), { endsAtMs }, shardOf)
   }
 
-  /** When the window of the slot ends, by the counter's own clock. */
+  /** Returns the end of the slot's window on the window clock. */
   endOf(slot: number): number {
     return this.#ends[slot] ?? 0
   }
@@ -54,11 +54,11 @@ class Windows {
     return this.#counted[slot] ?? 0
   }
 
-  /** The slot of a window that has not ended, or `NONE`. Updates when it ends, for windows that end for all clients at once. */
+  /** Returns the slot of a window that has not ended, or `NONE`. Updates the window's end if windows end for all clients at once. */
   find(table: number, { policy, partitionKey }: Charge, timeMs: number): number {
     const slot = this.slots.find(table, partitionKey)
     if (slot === NONE || this.endOf(slot) <= timeMs) return NONE
-    // Another end than when it began, if the clock was set back since, or the calendar of the policy was changed.
+    // The end has moved if the clock was set back or the policy's calendar was changed since the window began.
     if (this.#clock.endsForAll) this.#ends[slot] = this.#clock.windowEnd(policy, timeMs)
     return slot
   }
@@ -78,14 +78,14 @@ class Windows {
     if (isLocal) this.slots.setPending(slot, Math.min(this.slots.pendingAmount(slot) + units, MAX_COUNT))
   }
 
-  /** Takes one unit out of the pending sync. Returns false if none is. */
+  /** Removes one unit from the pending sync. Returns false if none is pending. */
   takeOnePending(slot: number): boolean {
     const pending = this.slots.pendingAmount(slot)
     if (pending > 0) this.slots.setPending(slot, pending - 1)
     return pending > 0
   }
 
-  /** Subtracts units; from a local count at most those pending sync. Frees the slot when its count reaches 0. */
+  /** Subtracts units, but from a local count at most those pending sync. Frees the slot when its count reaches 0. */
   takeBack(table: number, slot: number, units: number, isLocal: boolean): void {
     const pending = this.slots.pendingAmount(slot)
     const takenBack = isLocal ? Math.min(units, pending) : units
@@ -95,7 +95,7 @@ class Windows {
   }
 }
 
-/** Counts in windows. The ticket is the end of the window, by its clock. */
+/** Counts in windows. The ticket is the end of the window on its clock. */
 export class WindowCounts implements MemoryCounts {
   readonly slots: SlotPool
   readonly #windows: Windows
@@ -103,7 +103,7 @@ export class WindowCounts implements MemoryCounts {
   readonly #tableName: string
   readonly #maxKeys: number
 
-  /** @param tableName as which the metrics show it */
+  /** @param tableName the name of the table in the metrics */
   constructor(options: MemoryOptions, tableName: string, clock: WindowClock) {
     this.#windows = new Windows(options, clock)
     this.slots = this.#windows.slots

@@ -1,18 +1,18 @@
 import type { AlgorithmLua, RedisCounts } from '../redis-counts.ts'
 
 /**
- * Lua that says when windows in Redis end:
+ * Lua functions that determine when windows in Redis end:
  *
- * - `readWindow(policy)`: called first; false if nothing can be counted, as `denied` says
- * - `keepWindow(key, policy, running)`: sees to it that a counter which was counted up has its window's end, and returns the milliseconds
- *   until then and, where charges get a ticket, that instant by Redis's clock. `running` is its expiry, below 0 without one
- * - `beginWindow(key, policy, leftMs)`: sets that end. `leftMs` is given for requests admitted elsewhere
- * - `hasEnded(policy, leftMs)`: whether the window of such requests is over
+ * - `readWindow(policy)`: called first; false or nil if nothing can be counted, and `denied` is then the reason
+ * - `keepWindow(key, policy, running)`: makes sure that an incremented counter expires at the end of its window. Returns the milliseconds
+ *   until then and, if charges get a ticket, that instant on Redis's clock. `running` is the counter's PTTL, below 0 without an expiry
+ * - `beginWindow(key, policy, leftMs)`: sets that expiry. `leftMs` is given for requests admitted elsewhere
+ * - `hasEnded(policy, leftMs)`: whether the window of requests admitted elsewhere has ended
  * - `toleranceOf(policy)`: how far apart two readings of the same end may be, in milliseconds
  */
 type WindowClockLua = string
 
-/** A window in Redis is an integer, the units counted, that expires when the window ends. */
+/** A window in Redis is an integer that holds the units counted and expires when the window ends. */
 export function windowLua(clock: WindowClockLua): AlgorithmLua {
   return {
     common: `${clock}${takeBackLua}`,
@@ -30,8 +30,8 @@ end
 `
 
 /**
- * Counted up first and taken back if that was too much: two commands for an allowed request, the most frequent outcome by far, since
- * the gateways themselves refuse clients known to be over the limit.
+ * Increments first, and decrements again if the quota is exceeded. An allowed request takes two commands. It is by far the most frequent
+ * outcome, because gateways themselves refuse clients known to be over the limit.
  */
 const countLua = `
 function algorithm.count(key, policy, units)
@@ -113,15 +113,15 @@ end
 `
 
 /**
- * The ticket is when the window ends, in milliseconds of Redis's clock: the same to a few milliseconds whenever it is read. Without a
- * reservation it is `left` and how many milliseconds the window had to go: where another has begun since, more is left of that.
+ * The ticket is the end of the window in milliseconds of Redis's clock, which is the same to within a few milliseconds whenever it is read.
+ * Without a reservation, it is `left` and the milliseconds that the window had left: if another window has begun since, that one has more.
  */
 export const windowTickets: Pick<RedisCounts, 'ticketOf' | 'addedValues'> = {
   ticketOf: (leftMs) => `left ${leftMs}`,
   addedValues: ({ counted, endsAtMs }, nowMs) => [String(counted[0]), String(Math.ceil(endsAtMs - nowMs))],
 }
 
-/** The end of a window differs from that of any other one of its counter by about the window's length. */
+/** The ends of a counter's windows are apart by about the window's length. */
 export const fixedInRedis: RedisCounts = {
   ...windowTickets,
   keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => String(sharedWindowMs),

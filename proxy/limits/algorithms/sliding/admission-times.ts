@@ -5,16 +5,16 @@ import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 import { TimestampQueues } from './timestamp-queues.ts'
 
 /**
- * The times of the requests of each client that were admitted in the last window. The numbers of clients and of times are bounded.
+ * For each client, the times of the requests that were admitted in the last window. The numbers of clients and of times are bounded.
  *
- * A client's slot has ended when the last of its times has left the window: clients of one table end in the order of their latest
- * admitted requests. When there is no room for a client, or for a time, the client that ends first is evicted, from the table with the
- * most clients or times.
+ * A client's slot ends when its latest time leaves the window, so the clients of one table end in the order of their latest admitted
+ * requests. When there is no room for another client or another time, the client that ends first is evicted, from the table with the most
+ * clients or times.
  *
  * A time is in the window for exactly `windowMs`, the end excluded.
  */
 export class AdmissionTimes {
-  /** The pending sync of a slot is a number of its newest times. */
+  /** The pending amount of a slot is the number of its newest times that are pending sync. */
   readonly slots: SlotPool
   readonly #times: TimestampQueues
   /** By table: the number of times in its slots. */
@@ -25,7 +25,7 @@ export class AdmissionTimes {
 
   /**
    * @param capacity maximum number of clients, at least 1. Memory becomes resident when it is written
-   * @param timeCapacity maximum number of times; must exceed that of one client, or its own oldest are dropped
+   * @param timeCapacity maximum number of times; must exceed the number for one client, or the client's own oldest times are dropped
    * @param seed any integer that clients cannot know
    */
   constructor(capacity: number, timeCapacity: number, seed: number, shardOf?: MemoryOptions['shardOf']) {
@@ -42,7 +42,7 @@ export class AdmissionTimes {
     this.slots = new SlotPool(capacity, seed, new Uint32Array(capacity), content, shardOf)
   }
 
-  /** Room taken by times. */
+  /** The room taken by all clients, in times. */
   get timeSize(): number {
     return this.#times.size
   }
@@ -51,14 +51,14 @@ export class AdmissionTimes {
     return this.#times.capacity
   }
 
-  /** The client's slot, with only those times that are in the window, perhaps none; or `NONE`. */
+  /** Returns the client's slot, or `NONE`. Drops the times that have left the window, perhaps all of them. */
   find(table: number, key: string, windowMs: number, nowMs: number): number {
     const slot = this.slots.find(table, key)
     if (slot !== NONE) this.#dropLeft(slot, windowMs, nowMs)
     return slot
   }
 
-  /** How many times the slot holds. */
+  /** Returns the number of admission times in the slot. */
   count(slot: number): number {
     return this.#times.count(slot)
   }
@@ -69,7 +69,7 @@ export class AdmissionTimes {
     return (time ?? 0) + windowMs
   }
 
-  /** Notes an admission, later than all others of this client. A table has one window length. Returns the slot. */
+  /** Records an admission, which must be the client's latest. All windows of a table have the same length. Returns the slot. */
   admit(table: number, key: string, windowMs: number, nowMs: number): number {
     let slot = this.slots.find(table, key)
     if (slot === NONE) slot = this.slots.add(table, key, windowMs, nowMs)
@@ -83,9 +83,9 @@ export class AdmissionTimes {
   }
 
   /**
-   * Takes out admissions at this time, as many of these as the slot holds. One after another thousands would take seconds.
+   * Removes up to `units` admissions at this time, all in one pass: one by one, thousands would take seconds.
    *
-   * @param onlyPending only those that have not been handed out by `takePending`
+   * @param onlyPending whether to remove only admissions that `takePending` has not handed out
    */
   remove(table: number, slot: number, time: number, units: number, onlyPending: boolean): void {
     const count = this.#times.count(slot)
@@ -104,12 +104,12 @@ export class AdmissionTimes {
     this.slots.setPending(slot, pending - Math.max(0, to - Math.max(from, firstPending)))
   }
 
-  /** Notes that the slot's newest time has still to be added to the shared counters, as all of them have or none. */
+  /** Marks the slot's newest time as not yet added to the shared counters. Either all times of a slot are marked when admitted, or none. */
   markPending(slot: number): void {
     this.slots.setPending(slot, this.slots.pendingAmount(slot) + 1)
   }
 
-  /** Undoes `markPending` once, of the oldest that has not been handed out. Returns whether there was one. */
+  /** Undoes one `markPending`, for the oldest time that has not been handed out. Returns whether there was one. */
   unmarkPending(slot: number): boolean {
     const pending = this.slots.pendingAmount(slot)
     if (pending === 0) return false
@@ -117,7 +117,7 @@ export class AdmissionTimes {
     return true
   }
 
-  /** Hands out, once, at most `limit` times pending sync, oldest first for each client; not those that have left. */
+  /** Hands out at most `limit` times pending sync, each once and oldest first for each client. Skips times that have left the window. */
   takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): PendingSlot[] {
     const handOut = (slot: number, room: number): Pick<PendingSlot, 'counted' | 'endsAtMs'> | undefined => {
       const windowMs = this.slots.windowMsOf(slot)

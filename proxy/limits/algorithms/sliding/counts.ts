@@ -89,7 +89,7 @@ export class SlidingCounts implements MemoryCounts {
     return this.#times.find(table, partitionKey, policy.windowMs, nowMs)
   }
 
-  /** The time until more is left: the oldest leaves, or, of more than a quota that was lowered, as many as are too many and one. */
+  /** Returns the time until a unit is available. If more than a lowered quota is used, the excess must leave as well. */
   #untilMoreMs(slot: number, { quota, windowMs }: Policy, nowMs: number): number {
     const used = this.#usedIn(slot)
     if (used === 0 || quota === 0) return windowMs

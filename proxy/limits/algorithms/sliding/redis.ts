@@ -2,9 +2,9 @@ import type { RedisCounts } from '../redis-counts.ts'
 
 /**
  * A sliding window in Redis is a list of the times, in microseconds of Redis's clock, at which its client was admitted, oldest
- * first; equal times are adjacent. A time is in the window until exactly the window's length later, and has
- * left at that instant: at t those in (t - window, t] count. Those that have left are taken out when the client asks
- * again, and the key expires when the last one leaves. The ticket is the time.
+ * first; equal times are adjacent. A time leaves the window exactly one window's length later: at t, the times in
+ * (t - window, t] count. Times that have left are removed at the client's next request, and the key expires when the last time
+ * leaves. The ticket is the time.
  */
 export const slidingInRedis: RedisCounts = {
   keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => `${sharedWindowMs}:sliding`,
@@ -26,9 +26,9 @@ export const slidingInRedis: RedisCounts = {
   addedValues: ({ counted }, nowMs) => counted.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000))),
   lua: {
     /*
-     * How many are to go is found in steps of twice the size, then by halving: mostly it is one, but thousands must not
-     * cost thousands of commands. Should Redis's clock have been set back, then the list is not in order; but whatever has
-     * left was admitted later than the times before it, which must go too.
+     * The number of times to remove is found in steps that double, then by halving. It is mostly one, but thousands must not
+     * cost thousands of commands. If Redis's clock was set back, the list is not in order; but the times before one that has
+     * left were admitted earlier, so they must go, too.
      */
     common: `
 local function timeAt(key, index)
@@ -149,8 +149,8 @@ function algorithm.read(key, policy)
 end
 `,
     /*
-     * Twice as many of the newest times are kept as the quota allows. Up to a whole quota of them may be taken out again: reservations that
-     * are refunded, and requests that Redis counted too late. Those that stay must still fill the quota. Older ones decide nothing.
+     * Keeps the newest times, twice as many as the quota. Up to a whole quota of them may be removed again, for reservations that are
+     * refunded and for requests that Redis counted too late, and the rest must still fill the quota. Older times affect no decision.
      */
     add: `
 -- Puts the times in their places between those that are there; both are in order, and few that are there are newer.

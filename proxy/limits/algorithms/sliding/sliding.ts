@@ -3,20 +3,20 @@ import type { Algorithm } from '../algorithm.ts'
 import { SlidingCounts } from './counts.ts'
 import { slidingInRedis } from './redis.ts'
 
-/** Times for each client there may be: with its share of them a client costs less than 200 bytes. */
+/** The average number of times for each client of a full table. With this share of them, a client costs less than 200 bytes. */
 const TIMES_PER_KEY = 12
 
 /**
- * Maximum requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,
- * and one client can have as many as the quota.
+ * The maximum quota of a sliding window. The time of each request is kept for as long as the request is in the window,
+ * and one client can have as many requests as the quota.
  */
 const MAX_SLIDING_QUOTA = 100_000
 
-/** From this quota on, a sliding window takes more than 100 kB for one client. */
+/** Above this quota, a sliding window takes more than 100 kB for one client. */
 const MANY_TIMES = 10_000
 const BYTES_OF_A_TIME = 10
 
-/** Allows at most the quota in any span of the window's length: each request counts until exactly that long after it. */
+/** Allows at most the quota in any span of the window's length: each request counts for exactly that long. */
 export const sliding: Algorithm = {
   name: 'sliding',
   countsInFlight: false,

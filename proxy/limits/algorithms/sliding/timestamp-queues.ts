@@ -3,11 +3,11 @@
  * from a common pool. A queue needs no objects, is never copied and creates no garbage; its memory is that of its times,
  * rounded up to whole chunks.
  *
- * Times are added at the back, in order, and removed at the front. It is not suited for random access.
+ * Times are added at the back, in order, and removed at the front. The queues are not suited for random access.
  */
 export class TimestampQueues {
   readonly #times: Float64Array
-  /** By chunk: the next chunk of the same queue, or of the free list, plus 1. Arrays are used from 0 up. */
+  /** By chunk: the next chunk of the same queue, or of the free list, plus 1. All arrays are used from index 0 up. */
   readonly #nextChunk: Int32Array
   readonly #chunkCount: number
   /** By queue: its first and its last chunk, valid only while it holds times. */
@@ -21,7 +21,7 @@ export class TimestampQueues {
   #firstFree = 0
   #chunksInUse = 0
 
-  /** @param capacity the most times there can be, if every chunk is full */
+  /** @param capacity maximum number of times, if every chunk is full */
   constructor(queueCount: number, capacity: number) {
     this.#chunkCount = Math.ceil(capacity / CHUNK)
     this.#times = new Float64Array(this.#chunkCount * CHUNK)
@@ -45,7 +45,7 @@ export class TimestampQueues {
     return this.#counts[queue] ?? 0
   }
 
-  /** The time at the front; of a queue that holds one at least, as with `last`. */
+  /** Returns the time at the front. For this and for `last`, the queue must not be empty. */
   first(queue: number): number {
     return this.#times[(this.#firstChunk[queue] ?? 0) * CHUNK + (this.#start[queue] ?? 0)] ?? 0
   }
@@ -55,12 +55,12 @@ export class TimestampQueues {
     return this.#times[(this.#lastChunk[queue] ?? 0) * CHUNK + (end % CHUNK)] ?? 0
   }
 
-  /** Whether `push` needs a chunk of the common store, and there is none. */
+  /** Whether `push` needs a chunk from the common pool, and no chunk is free. */
   isFullFor(queue: number): boolean {
     return this.#needsChunk(queue) && this.#firstFree === 0 && this.#untouched === this.#chunkCount
   }
 
-  /** Puts a time at the back of a queue that does not lack room for it. */
+  /** Adds a time at the back of a queue; `isFullFor` must be false. */
   push(queue: number, time: number): void {
     if (this.#needsChunk(queue)) {
       const chunk = this.#takeChunk()
@@ -73,7 +73,7 @@ export class TimestampQueues {
     this.#counts[queue] = this.count(queue) + 1
   }
 
-  /** Takes out the time at the front of a queue that holds one at least. */
+  /** Removes the time at the front of a queue, which must not be empty. */
   shift(queue: number): void {
     const count = this.count(queue) - 1
     const start = (this.#start[queue] ?? 0) + 1
@@ -90,7 +90,7 @@ export class TimestampQueues {
     while (this.count(queue) > 0) this.shift(queue)
   }
 
-  /** The places of the times that are this one, from `from` up to `to`, that one not included. The times are in order. */
+  /** Returns the places of the times equal to `time`, from `from` (inclusive) to `to` (exclusive). The times must be in order. */
   placesOf(queue: number, time: number): { readonly from: number; readonly to: number } {
     const count = this.count(queue)
     const start = this.#start[queue] ?? 0
@@ -107,7 +107,7 @@ export class TimestampQueues {
     return { from, to }
   }
 
-  /** Takes out the times at these places, which are not all: those behind them move up. */
+  /** Removes the times at these places, which must not be all places. Later times move up. */
   removeRange(queue: number, from: number, to: number): void {
     const count = this.count(queue)
     const start = this.#start[queue] ?? 0
@@ -133,7 +133,7 @@ export class TimestampQueues {
     this.#firstFree = this.#nextChunk[writeChunk] ?? 0
   }
 
-  /** The times at the places from `from` up to `to`, that one not included, counted from the front. */
+  /** Returns the times at the places from `from` (inclusive) to `to` (exclusive), counted from the front. */
   slice(queue: number, from: number, to: number): number[] {
     const times: number[] = []
     const start = this.#start[queue] ?? 0
@@ -166,5 +166,5 @@ export class TimestampQueues {
   }
 }
 
-/** Times in a chunk: more would stay empty for the many clients with a request or two, fewer cost more links. */
+/** The number of times in a chunk. Larger chunks waste space on the many clients with a request or two; smaller ones need more links. */
 const CHUNK = 4

@@ -1,17 +1,18 @@
 import { NONE } from './key-index.ts'
 
 /**
- * Finds the slot that ends first, for slots whose ends are in no order. It is a binary heap of the last known end of each slot. A slot may
- * end later without being noted: it is read when it comes to the top, and sinks to where it belongs. So a client whose slot ends later with
- * each request costs nothing until then. A change takes logarithmic time, and so does each slot that a search reads.
+ * Finds the slot that ends first, for slots whose ends are in no order. It is a binary heap of the last known end of each slot. The end of
+ * a slot may become later without an update: it is read again when the slot reaches the top, and the slot sinks to where it belongs. So a
+ * client whose slot ends later with each request costs nothing until then. An update takes logarithmic time, and so does each slot that a
+ * search reads.
  */
 export class EndHeap {
   readonly #endsAtMs: (slot: number) => number
-  /** A binary heap: the slot at place `i` ends no earlier than the one at `i / 2`. */
+  /** A binary heap: the slot at place `i` ends no earlier than the slot at `(i - 1) >> 1`. */
   readonly #heap: Int32Array
-  /** By slot: one more than its place in the heap, 0 if it is not in it. */
+  /** By slot: its place in the heap plus 1, or 0 if it is not in the heap. */
   readonly #places: Int32Array
-  /** By slot: an end that is not later than the real one. */
+  /** By slot: its last known end, which is never later than the real one. */
   readonly #knownEnds: Float64Array
   #size = 0
 
@@ -23,7 +24,7 @@ export class EndHeap {
     this.#knownEnds = new Float64Array(capacity)
   }
 
-  /** Adds a slot. Must also be called when one may end earlier than before. */
+  /** Adds a slot. Must also be called when a slot may end earlier than before. */
   update(slot: number): void {
     const endsAtMs = this.#endsAtMs(slot)
     const place = (this.#places[slot] ?? 0) - 1
@@ -43,10 +44,11 @@ export class EndHeap {
   }
 
   /**
-   * A slot that has ended, or `NONE`: there is none, or it was not found within `maxReads`. Slots that end later than known sink meanwhile,
-   * so that the next search goes on from there. In all there are no more of them than calls that made a slot end later.
+   * Returns a slot that has ended, or `NONE` if there is none or it was not found within `maxReads`. Slots that end later than known sink
+   * during the search, so that the next search continues from there. Over time, at most one slot sinks for each change that made an end
+   * later.
    *
-   * @param maxReads how many slots are read at most
+   * @param maxReads the maximum number of slots to read
    */
   findEnded(nowMs: number, maxReads: number): number {
     for (let reads = 0; reads < maxReads && this.#size > 0; reads++) {

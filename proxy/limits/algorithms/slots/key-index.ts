@@ -1,15 +1,15 @@
 /**
  * A hash table from keys to slots in typed arrays of fixed size, for tables that clients can fill. Each key is stored in its
- * slot's cell, so a million addresses need no objects, create no garbage and never cause a pause to grow. In a `Map` the same
- * keys took two to three times the memory, and single insertions half a second; see docs/decisions/counting.md.
+ * slot's cell, so a million addresses need no objects, create no garbage and never cause a pause for growth. In a `Map`, the
+ * same keys took two to three times the memory, and single insertions half a second; see docs/decisions/counting.md.
  *
- * The caller decides which slots are in use. Keys of different `owner`s are different. A key that does not fit its cell is
- * stored as a string.
+ * The caller decides which slots are in use. The same key under another `owner` is another key. A key that does not fit into
+ * its cell is stored as a string.
  */
 export class KeyIndex {
   readonly #seed: number
   readonly #mask: number
-  /** By hash: the first slot of the chain, plus 1. All arrays are used from 0 up, and 0 is nothing: see SlotPool. */
+  /** By hash: the first slot of the chain, plus 1. All arrays are used from index 0 up, and the value 0 means none: see SlotPool. */
   readonly #buckets: Int32Array
   /** By slot: the next slot of the chain, plus 1. */
   readonly #chain: Int32Array
@@ -21,7 +21,7 @@ export class KeyIndex {
 
   /**
    * @param capacity the number of slots
-   * @param seed any integer that clients cannot know, or they could choose keys that all fall into one chain
+   * @param seed any integer that clients cannot know; otherwise, they could choose keys that all fall into one chain
    */
   constructor(capacity: number, seed: number) {
     const bucketCount = 2 ** Math.ceil(Math.log2(Math.max(capacity, 2)))
@@ -126,7 +126,7 @@ export class KeyIndex {
 /** No slot. */
 export const NONE = -1
 
-/** Bytes of a cell: one for the length, the others for a typical partition key: an address, a /64, or a hash of header values. */
+/** The size of a cell: one byte for the length, the rest for a typical partition key (an address, a /64, or a hash of header values). */
 const CELL_BYTES = 32
 const LONG_KEY = 255
 
@@ -135,7 +135,7 @@ function isLatin1(text: string): boolean {
   return true
 }
 
-/** A copy of the string: a slice of a longer string keeps the whole of it in memory. */
+/** Copies a string, because a slice of a longer string keeps all of the longer one in memory. */
 function copyString(text: string): string {
   return Buffer.from(text, 'utf16le').toString('utf16le')
 }

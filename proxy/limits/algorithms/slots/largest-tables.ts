@@ -1,22 +1,22 @@
 /**
- * The room that a table of slots takes, 0 for one with none that can be evicted, and when the first of its slots ends: as they are now.
+ * The current state of a table of slots: the room that it takes, 0 if no slot of it can be evicted, and when its first slot ends.
  */
 export type TableState = { readonly room: number; readonly endsAtMs: number }
 
 /**
- * Finds the table that takes most room; among tables of the same room, the one whose first slot ends first. It is a binary heap of the
- * last known state of each table. A table may shrink, or end later, without being noted: it is read when it comes to the top, and sinks to
- * where it belongs. So a search takes logarithmic time, however many tables there are, and each change costs one reading at most.
+ * Finds the table that takes the most room and, among tables with the same room, the one whose first slot ends first. It is a binary heap
+ * of the last known state of each table. A table may shrink or end later without an update: its state is read again when it reaches the
+ * top, and it sinks to where it belongs. So a search takes logarithmic time, and each change costs at most one reading.
  */
 export class LargestTables {
   readonly #read: (table: number) => TableState
-  /** A binary heap: the table at place `i` takes no more than the one at `i / 2`. */
+  /** A binary heap: the table at place `i` takes no more room than the table at `(i - 1) >> 1`. */
   readonly #heap: number[] = []
-  /** By table: its place in the heap, undefined if it is not in it. */
+  /** By table: its place in the heap, undefined if it is not in the heap. */
   readonly #places: (number | undefined)[] = []
-  /** By table: room that is not less than the real one. */
+  /** By table: an upper bound of its room. */
   readonly #rooms: number[] = []
-  /** By table: an end that is not later than that of its first slot. */
+  /** By table: a lower bound of the end of its first slot. */
   readonly #ends: number[] = []
 
   constructor(read: (table: number) => TableState) {
@@ -32,7 +32,7 @@ export class LargestTables {
     this.#rise(place ?? this.#heap.length, table)
   }
 
-  /** Must be called when the first slot of a table may end earlier than the first one before. */
+  /** Must be called when a table may have a first slot that ends earlier than its first slot did before. */
   updateEnd(table: number): void {
     const place = this.#places[table]
     if (place === undefined) return
@@ -40,7 +40,7 @@ export class LargestTables {
     this.#rise(place, table)
   }
 
-  /** The largest table, or undefined if none takes room. */
+  /** Returns the largest table, or undefined if no table takes room. */
   find(): number | undefined {
     for (let table = this.#heap[0]; table !== undefined; table = this.#heap[0]) {
       const { room, endsAtMs } = this.#read(table)
@@ -71,7 +71,7 @@ export class LargestTables {
     this.#put(place, table)
   }
 
-  /** Puts a table at the top, and lets it sink below those that are before it. */
+  /** Puts a table at the top, and lets it sink below the tables that come before it. */
   #sink(table: number): void {
     let place = 0
     for (;;) {

@@ -11,8 +11,8 @@ export type SlotList = {
 }
 
 /**
- * The slots of a pool: those in use in a linked list for each table, in the order in which they were put there, and those that are
- * free. A slot is taken, linked, unlinked and given back in constant time, and nothing is allocated for it.
+ * The slots of a pool. Slots in use are in a linked list for each table, in the order in which they were put there; the rest are free.
+ * A slot is taken, linked, unlinked and given back in constant time and without allocation.
  */
 export class SlotLists {
   /** The lists, in the order in which they were added. */
@@ -53,7 +53,7 @@ export class SlotLists {
     return list
   }
 
-  /** Drops the lists of other tables than these. They must be empty. */
+  /** Drops all lists except these. The dropped lists must be empty. */
   keep(used: ReadonlySet<SlotList | undefined>): void {
     const kept = this.all.filter((list) => used.has(list))
     this.all.splice(0, this.all.length, ...kept)
@@ -68,7 +68,7 @@ export class SlotLists {
     return slot
   }
 
-  /** Takes a slot out of its list, and makes it free. */
+  /** Removes a slot from its list and frees it. */
   giveBack(list: SlotList, slot: number): void {
     this.unlink(list, slot)
     this.#next[slot] = this.#firstFree
@@ -76,7 +76,7 @@ export class SlotLists {
     this.#size -= 1
   }
 
-  /** Visits the slots of a list, in order. Each may be given back by its visit. */
+  /** Visits the slots of a list in order. `visit` may give back the slot that it gets. */
   forEach(list: SlotList, visit: (slot: number) => void): void {
     for (let slot = list.first; slot !== NONE;) {
       const next = this.#next[slot] ?? NONE

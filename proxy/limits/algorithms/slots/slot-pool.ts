@@ -5,32 +5,32 @@ import { SlotLists, type SlotList } from './slot-lists.ts'
 /** The data of an algorithm in the slots of a pool. */
 export type SlotContent = {
   /**
-   * Returns when the slot counts nothing any more and can be used for another client. It changes while the slot is in no list; if it becomes
-   * earlier in one, as by a refund, another table of the same size may have to give up a slot first.
+   * Returns when the slot no longer counts anything and can be used for another client. The end changes while the slot is in no list. If it
+   * becomes earlier in a list, such as by a refund, another table of the same size may have to give up a slot first.
    *
    * @param windowMs of the slot's table
    */
   readonly endsAtMs: (slot: number, windowMs: number) => number
-  /** Frees what the slot holds elsewhere, before it is given to another client. */
+  /** Frees what the algorithm holds for the slot outside the pool, before the slot is given to another client. */
   readonly clear?: (slot: number) => void
   /**
-   * Returns a slot in a list that has ended, or `NONE`. Needed where slots do not end nearly in the order in which they were last put
-   * into the list of their table: without it only the first slot of a list is checked.
+   * Returns an ended slot that is in a list, or `NONE`. Needed if slots do not end approximately in the order in which they were last put
+   * into the list of their table: without it, only the first slot of a list is checked.
    *
-   * @param maxReads how many slots it may read: it returns `NONE` if it has found none until then
+   * @param maxReads the maximum number of slots to read; if none of them has ended, it returns `NONE`
    */
   readonly findEnded?: (nowMs: number, maxReads: number) => number
 }
 
 /**
- * Slots that are read at most to find an ended one with `findEnded`, for each of the two that a decision reclaims. A request makes one slot
- * at most end later than known, which takes one read, so that more than one for each decision keep up.
+ * The maximum number of slots that `findEnded` reads for each of the two slots that a decision reclaims. A request makes at most one slot
+ * end later than known, which takes one read, so more than one read for each decision is enough to keep up.
  */
 const MAX_READS_IN_PASSING = 4
 /**
- * The same before a slot is evicted: half a millisecond. If many clients have used their slots a second time, and no request came since,
- * more may be ahead of the ended one than this. One that has not ended is evicted then, until evictions and decisions have read all of
- * these.
+ * The same maximum before a slot is evicted; these reads take half a millisecond. If many clients have used their slots a second time,
+ * and no request has come since, more slots than this may be ahead of an ended one. Slots that have not ended are then evicted, until
+ * evictions and decisions have read all of the slots ahead.
  */
 const MAX_READS_TO_EVICT = 1000
 
@@ -38,19 +38,19 @@ const MAX_READS_TO_EVICT = 1000
 export type PendingSlot = {
   readonly table: number
   readonly key: string
-  /** When the slot counts nothing any more. */
+  /** When the slot no longer counts anything. */
   readonly endsAtMs: number
   readonly counted: readonly number[]
 }
 
 /**
- * The clients of an algorithm in a fixed number of slots. The algorithm keeps the used units of a client, in typed arrays by
- * slot. Several tables share a pool: a table is the clients of one policy.
+ * The clients of an algorithm in a fixed number of slots. The algorithm keeps the used units of the clients in typed arrays, by
+ * slot. Several tables share a pool; a table holds the clients of one policy.
  *
- * The slots of a table are in a linked list in the order in which they were last put there, so nearly in the order in which they
- * end. Ended slots are reclaimed at the head of the lists, a few at each call and without timers. When all slots are in use and none at
- * the head of a list has ended, the longest list gives one up: clients that make up keys under one policy cannot evict the counts of
- * one that has fewer.
+ * The slots of a table are in a linked list in the order in which they were last put there, which is nearly the order in which they
+ * end. Ended slots are reclaimed at the heads of the lists, a few at each call and without timers. When all slots are in use and no
+ * slot at the head of a list has ended, the longest list gives up a slot. So clients that make up keys under one policy cannot evict
+ * the counts of a policy with fewer clients.
  *
  * The caller passes times, in milliseconds of one monotonic clock.
  */
@@ -61,15 +61,15 @@ export class SlotPool {
   readonly #pendingAmounts: Uint32Array | Float64Array
   readonly #listOfTable: (SlotList | undefined)[] = []
   readonly #shardOf: ((key: string) => number) | undefined
-  /** By slot: the shard of its pending numbers, where there are shards. */
+  /** By slot: the shard of its pending numbers, if there are shards. */
   readonly #shards: Uint16Array
-  /** How many slots with numbers pending sync each shard has, of those that have any. */
+  /** By shard: the number of slots with numbers pending sync. Shards without such slots are not in the map. */
   readonly #pendingOfShards = new Map<number, number>()
   #turn = 0
   #evictions = 0
   /** The tables, the one with the most slots first. */
   readonly #longest = new LargestTables((table) => this.stateOf(table, this.#listOfTable[table]?.size ?? 0))
-  /** The tables, the one whose first slot ends first: all are given the same room here. */
+  /** The tables, the one whose first slot ends first at the top, because all tables have the same room here. */
   readonly #firstToEnd = new LargestTables((table) => this.stateOf(table, 1))
   #pendingSize = 0
   #pendingCursor = 0
@@ -77,7 +77,7 @@ export class SlotPool {
   /**
    * @param capacity the number of slots, at least 1. Their memory is reserved at once, but becomes resident when it is written
    * @param seed any integer that clients cannot know
-   * @param pendingAmounts of each slot, 0 at first
+   * @param pendingAmounts the pending amount of each slot, 0 at first
    * @param shardOf as in `MemoryOptions`
    */
   constructor(
@@ -110,13 +110,14 @@ export class SlotPool {
     return this.#pendingSize
   }
 
-  /** The slot of a client, perhaps an ended one; or `NONE`. */
+  /** Returns the slot of a client, which may have ended, or `NONE`. */
   find(table: number, key: string): number {
     return this.#index.find(table, key)
   }
 
   /**
-   * Takes a slot for a client that has none, and another client's if all are in use. It is in no list until `putLast`.
+   * Takes a slot for a client that does not have one, and evicts another client if all slots are in use. The slot is in no list until
+   * `putLast`.
    *
    * @param windowMs the same for all clients of a table
    */
@@ -136,7 +137,7 @@ export class SlotPool {
     if (list) this.#lists.unlink(list, slot)
   }
 
-  /** Puts a slot that is in no list behind the others of its table. */
+  /** Puts a slot that is in no list at the end of its table's list. */
   putLast(table: number, slot: number): void {
     const list = this.#listOfTable[table]
     if (list) this.#lists.linkLast(list, slot)
@@ -163,14 +164,14 @@ export class SlotPool {
     this.#turn = this.#turn + 1 < this.#lists.all.length ? this.#turn + 1 : 0
   }
 
-  /** Must be called when a slot is put into a list after others were evicted while it was in none. */
+  /** Must be called before a slot is put into a list, if slots were evicted while it was in no list. */
   updateTable(table: number): void {
     // The slot itself is not in the list yet.
     this.#longest.updateRoom(table, (this.#listOfTable[table]?.size ?? 0) + 1)
     this.#firstToEnd.updateRoom(table, 1)
   }
 
-  /** The state of a table for `LargestTables`, with this room if it has a slot to evict. */
+  /** Returns the state of a table for `LargestTables`: with this room if the table has a slot to evict, or with 0. */
   stateOf(table: number, room: number): TableState {
     const list = this.#listOfTable[table]
     if (!list || list.first === NONE) return { room: 0, endsAtMs: Infinity }
@@ -181,7 +182,7 @@ export class SlotPool {
    * Frees a slot that has ended, if one is found (see `MAX_READS_TO_EVICT`), or evicts the first slot of the largest table. Returns false
    * if no slot is in a list.
    *
-   * @param largest which table is evicted from; by default the one with the most slots
+   * @param largest finds the table to evict from; by default the one with the most slots
    */
   evictFirst(nowMs: number, largest = this.#longest): boolean {
     const ending = this.#listOfTable[this.#firstToEnd.find() ?? NONE]
@@ -230,7 +231,7 @@ export class SlotPool {
     else this.#pendingOfShards.delete(shard)
   }
 
-  /** The shards of slots with numbers pending sync, each once. */
+  /** Returns the shards of slots with numbers pending sync, without duplicates. */
   pendingShards(): Iterable<number> {
     return this.#pendingOfShards.keys()
   }
@@ -238,9 +239,9 @@ export class SlotPool {
   /**
    * Hands out the numbers pending sync, at most `limit` of them.
    *
-   * @param isAsked whether those of this shard are handed out; without it all are
-   * @param handOut called with a slot that has numbers pending sync, and how many it may return. It sets the numbers pending from
-   * then on, and returns undefined if all of it has ended
+   * @param isAsked whether the numbers of a shard are handed out; without it, the numbers of all shards are
+   * @param handOut called with a slot that has numbers pending sync, and the maximum number to return. It updates the slot's pending
+   * amount, and returns undefined if all numbers have ended
    */
   takePending(
     limit: number,

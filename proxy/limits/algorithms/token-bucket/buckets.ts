@@ -4,22 +4,22 @@ import { NONE } from '../slots/key-index.ts'
 import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 
 /**
- * The debt of each client's token bucket: the time until it is full again, and when it was that. It shrinks as time passes.
+ * The debt of each client's token bucket: the time until the bucket is full again, as of a recorded instant. It shrinks as time passes.
  *
- * A bucket is full, and its slot has ended, when the debt has run out: after one unit's time for a client that sends little, and after
- * the policy's window, or more, for one that sends much.
+ * When the debt has run out, the bucket is full and its slot has ended. For a client that sends little, this takes the refill time of one
+ * unit; for a client that sends a lot, it takes the policy's window or more.
  */
 export class Buckets {
-  /** The pending sync of a slot is a part of its debt. */
+  /** The pending amount of a slot is the part of its debt that is pending sync. */
   readonly slots: SlotPool
   readonly #debtsMs: Float64Array
-  /** By slot: the instant of the debt. */
+  /** By slot: the instant at which the bucket had this debt. */
   readonly #changedAtMs: Float64Array
   /** By slot: the instant since which the bucket has not been full. */
   readonly #sinceMs: Float64Array
   /** By slot: the units refunded since then, as the time they take to refill. */
   readonly #givenBackMs: Float64Array
-  /** The slots in lists. */
+  /** The slots that are in lists, by their ends. */
   readonly #ends: EndHeap
 
   /**
@@ -62,7 +62,7 @@ export class Buckets {
     return this.#givenBackMs[slot] ?? 0
   }
 
-  /** Takes from a bucket, full or not, an amount given as the time it takes to refill. Returns the bucket's slot. */
+  /** Takes an amount, as the time it takes to refill, from a bucket, which may be full. Returns the bucket's slot. */
   take(table: number, key: string, windowMs: number, amountMs: number, nowMs: number): number {
     let slot = this.find(table, key, nowMs)
     if (slot === NONE) {
@@ -86,12 +86,12 @@ export class Buckets {
     else this.#ends.update(slot)
   }
 
-  /** Notes that so much of the debt has still to be added to the shared counters; below 0, that it has not any more. */
+  /** Adds to the part of the debt that is pending sync with the shared counters; a negative amount is subtracted. */
   addPending(slot: number, amountMs: number): void {
     this.slots.setPending(slot, Math.max(0, this.slots.pendingAmount(slot) + amountMs))
   }
 
-  /** Hands out, once, the debt pending sync of at most `limit` buckets, as far as it has not run out. */
+  /** Hands out the debt pending sync of at most `limit` buckets, as far as it has not run out. Each debt is handed out once. */
   takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): PendingSlot[] {
     return this.slots.takePending(
       limit,

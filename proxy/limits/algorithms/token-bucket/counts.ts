@@ -10,9 +10,9 @@ import { Buckets } from './buckets.ts'
 const ROUNDING_MS = 1e-5
 
 /**
- * Counts in token buckets (the generic cell rate algorithm). A policy's quota is the content of a full bucket, and its window the
- * time in which an empty one fills up. A ticket has four numbers: when the
- * reservation was made, when the bucket will be full again, since when the bucket has not been full, and the units refunded since.
+ * Counts in token buckets (the generic cell rate algorithm). A policy's quota is the content of a full bucket, and its window is
+ * the time in which an empty bucket fills up. A ticket has four numbers: when the reservation was made, when the bucket will be
+ * full again, since when the bucket has not been full, and the units refunded since.
  */
 export class BucketCounts implements MemoryCounts {
   readonly slots: SlotPool
@@ -65,7 +65,7 @@ export class BucketCounts implements MemoryCounts {
     }
     const slot = buckets.find(table, partitionKey, nowMs)
     if (slot === NONE) return
-    // Others wait for turns behind it, which would become those of new requests too.
+    // Other requests wait for later turns. A refund would give their turns to new requests, too.
     if (isFollowed(policy, buckets.debtMs(slot, nowMs), ticket, nowMs)) return
     const maxMs = isLocal ? Math.min(amountMs, this.slots.pendingAmount(slot)) : amountMs
     const backMs = Math.min(maxMs, this.#unusedMs(slot, ticket, amountMs, nowMs))
@@ -96,13 +96,13 @@ export class BucketCounts implements MemoryCounts {
     return slot === NONE ? 0 : this.#buckets.debtMs(slot, nowMs)
   }
 
-  /** How much of a reservation can be given back: as far as the bucket would be fuller without it. */
+  /** Returns how much of a reservation can be given back: the amount by which the bucket would be fuller without it. */
   #unusedMs(slot: number, ticket: Ticket, amountMs: number, nowMs: number): number {
     const buckets = this.#buckets
     const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
-    // Without the reservation the bucket would be this much fuller at least: the time since may have been lost on a full one.
+    // Without the reservation, the bucket would be fuller by at least this amount: the time since may have been lost on a full bucket.
     const surelyMs = amountMs - (nowMs - takenAtMs)
-    // Or so much of it has not run out: units refunded meanwhile may have been taken before it.
+    // Or by the part of the reservation that has not been refilled yet: units refunded meanwhile may have been taken before it.
     const leftMs =
       buckets.sinceMs(slot) === sinceMs ? untilMs - (buckets.givenBackMs(slot) - givenBackMs) - nowMs : 0
     return Math.max(0, leftMs, surelyMs)
@@ -113,32 +113,32 @@ function exceedsQuota({ policy }: Charge, debtMs: number): boolean {
   return debtMs > policy.windowMs + maxDelayMs(policy) + ROUNDING_MS
 }
 
-/** Whether requests wait, and the reservation is not the last of them. */
+/** Whether requests wait, and the reservation is not that of the last request. */
 function isFollowed(policy: Policy, debtMs: number, ticket: Ticket, nowMs: number): boolean {
   if (maxDelayMs(policy) === 0 || debtMs <= policy.windowMs) return false
   const [, untilMs = 0] = String(ticket).split(':').map(Number)
   return untilMs < nowMs + debtMs - ROUNDING_MS
 }
 
-/** The state of a bucket by its debt; undefined if it is full. */
+/** Returns the reading of a bucket with this debt; undefined if the bucket is full. */
 function debtReading(policy: Policy, debtMs: number): CounterReading {
   if (debtMs === 0) return undefined
   const { remaining, resetMs } = bucketState(policy, debtMs)
   return { used: policy.quota - remaining, resetMs }
 }
 
-/** How long a bucket takes to get one unit back. */
+/** Returns how long a bucket takes to refill one unit, in milliseconds. */
 export function unitMs(policy: Policy): number {
   return policy.windowMs / policy.quota
 }
 
-/** @param waitMs how long until the charge would pass; undefined if it does */
+/** @param waitMs how long until the charge would pass; undefined if it passes now */
 function stateOf({ policy }: Pick<Charge, 'policy'>, debtMs: number, waitMs?: number): PolicyState {
   const { remaining, resetMs } = bucketState(policy, debtMs)
   return { policy, exceeded: waitMs !== undefined, remaining, resetMs: waitMs ?? resetMs }
 }
 
-/** The remaining units of a bucket by its debt, and the time until there is one more; the window if it is full. */
+/** Returns the remaining units of a bucket with this debt, and the time until there is one more; the window if the bucket is full. */
 export function bucketState(policy: Policy, debtMs: number): { remaining: number; resetMs: number } {
   const unit = unitMs(policy)
   const remaining = Math.max(0, Math.floor((policy.windowMs - debtMs) / unit + ROUNDING_MS))

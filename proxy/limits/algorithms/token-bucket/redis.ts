@@ -21,7 +21,7 @@ export const bucketInRedis: RedisCounts = {
     const debtMs = resetMs - (remaining + 1 + units) * unitMs(policy) + policy.windowMs
     return bucketState(policy, Math.max(0, debtMs - REPLY_STEP_MS))
   },
-  // A bucket always takes units, so that there is a ticket.
+  // Never needed: a bucket always takes units, so each charge has a ticket.
   ticketOf: () => '',
   addedValues: ({ endsAtMs }, nowMs) => [String((endsAtMs - nowMs) * 1000)],
   lua: {

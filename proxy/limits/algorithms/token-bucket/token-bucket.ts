@@ -4,11 +4,11 @@ import type { Algorithm } from '../algorithm.ts'
 import { BucketCounts } from './counts.ts'
 import { bucketInRedis } from './redis.ts'
 
-/** The longest that an empty bucket may take to be full: as long as the longest window. */
+/** The longest time that an empty bucket may take to fill up: the length of the longest window. */
 const MAX_REFILL_DAYS = 365
 const DAY_MS = 86_400_000
 
-/** Allows the quota at once, then one unit for each fraction of the window that one unit takes. */
+/** Allows the quota at once, then one unit every `windowMs / quota` milliseconds. */
 export const tokenBucket: Algorithm = {
   name: 'token-bucket',
   countsInFlight: false,
@@ -30,13 +30,13 @@ export const tokenBucket: Algorithm = {
       const message = `needs at most ${maxBurst}, or an empty bucket would take more than ${MAX_REFILL_DAYS}d to refill`
       return { field: 'burst', message }
     },
-    // The content of a full bucket, and the time in which an empty one fills up.
+    // The quota is the content of a full bucket, and the window is the time in which an empty bucket fills up.
     toQuota({ requests = 0, window, burst }) {
       const windowMs = writtenMs(window)
       if (burst === undefined) return { quota: requests, windowMs }
       return { quota: burst, windowMs: (windowMs * burst) / requests, averageWindowMs: windowMs }
     },
-    // Its burst is as many as its requests then, whatever that of the rule is.
+    // The burst of another quota equals its requests, regardless of the rule's burst.
     ofOtherQuota: ({ windowMs, averageWindowMs = windowMs, sharedWindowMs = windowMs }) => ({
       windowMs: averageWindowMs,
       sharedWindowMs,
