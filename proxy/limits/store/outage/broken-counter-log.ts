@@ -6,8 +6,8 @@ import type { DecisionHooks } from '../remote-counters.ts'
 const BROKEN_COUNTER = 'a Redis key matching this pattern does not hold a counter: find and delete it'
 
 /**
- * Logs a key that does not hold a counter, once a minute for each policy. The key itself may identify a person and is
- * not logged.
+ * Logs a key that does not hold a counter, at most once a minute for each policy. The key itself may identify a person and
+ * is not logged.
  */
 export function createBrokenCounterLog(
   log: Log,

@@ -3,9 +3,9 @@ export type CircuitBreaker = {
   readonly isOpen: boolean
   succeeded(): void
   failed(reason: string): void
-  /** Opens at once, whatever the number of failures. */
+  /** Opens at once, regardless of the number of failures. */
   open(reason: string): void
-  /** Closes it. Call it only after a complete recovery. */
+  /** Closes the circuit breaker. Call it only after a complete recovery. */
   close(): void
   /** Stops its timer. */
   stop(): void
@@ -13,10 +13,10 @@ export type CircuitBreaker = {
 
 /**
  * A circuit breaker: opens after consecutive failures, so that requests do not wait for a store that does not answer.
- * While open it calls `recover` at regular intervals, never twice at once, until that calls `close`.
+ * While open, it calls `recover` at regular intervals, never twice at once, until `recover` calls `close`.
  *
  * @param options.failuresToOpen consecutive failures until it opens; one lost answer is not an outage
- * @param options.recover tries whether the store answers and, when all is well, calls `close`. Must not reject
+ * @param options.recover checks whether the store answers and, if all is well, calls `close`. Must not reject
  */
 export function createCircuitBreaker(options: {
   readonly failuresToOpen: number

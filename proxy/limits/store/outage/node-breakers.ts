@@ -3,7 +3,7 @@ import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { NodeLog } from '../redis/node-log.ts'
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 
-/** Consecutive failures until requests do not wait for a node any more; one lost answer is not an outage. */
+/** Consecutive failures after which requests no longer wait for a node; one lost answer is not an outage. */
 const FAILURES_TO_OPEN = 3
 const RETRY_EVERY_MS = 250
 
@@ -17,9 +17,9 @@ const REFUSES = 'Redis is connected but refuses a required command'
 type State = { readonly breaker: CircuitBreaker; openedAtMs: number; reason: string }
 
 export type NodeBreakerOptions = {
-  /** Tries whether the node answers and, when all is well, calls `close`. Must not reject. */
+  /** Checks whether the node answers and, if all is well, calls `close`. Must not reject. */
   readonly recover: (node: string) => Promise<void>
-  /** Called when requests are not to wait for this node any more. */
+  /** Called when requests must no longer wait for this node. */
   readonly opened: (node: string) => void
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -27,7 +27,7 @@ export type NodeBreakerOptions = {
   readonly telemetry: Pick<Telemetry, 'breakerChanged'>
 }
 
-/** A circuit breaker for each node of Redis that counters are on, named as in `RedisNodes`. */
+/** A circuit breaker for each Redis node that holds counters, named as in `RedisNodes`. */
 export class NodeBreakers {
   readonly #options: NodeBreakerOptions
   readonly #states = new Map<string, State>()
@@ -60,9 +60,9 @@ export class NodeBreakers {
   }
 
   /**
-   * Opens at once. If it is open already, a new reason is logged.
+   * Opens at once. If the circuit breaker is open already, a new reason is logged.
    *
-   * @param known not logged again if a reason of this outage contains this text already. Default: the reason
+   * @param known the reason is not logged again if an earlier one of this outage contains this text. Default: the reason
    */
   open(node: string, reason: string, known = reason): void {
     const state = this.#stateOf(node)
@@ -74,7 +74,7 @@ export class NodeBreakers {
     }
   }
 
-  /** @param isElsewhere the node has no counters any more: others serve its slots */
+  /** @param isElsewhere whether the node no longer has counters because other nodes serve its slots */
   close(node: string, isElsewhere = false): void {
     const state = this.#states.get(node)
     if (!state || !this.#open.has(node)) return
@@ -84,7 +84,7 @@ export class NodeBreakers {
     this.#nodeLog.write('info', isElsewhere ? SERVED_ELSEWHERE : CLOSED, { node, fields: { outageMs } })
   }
 
-  /** Stops their timers. */
+  /** Stops the timers of all circuit breakers. */
   stop(): void {
     for (const { breaker } of this.#states.values()) breaker.stop()
     this.#nodeLog.flush()

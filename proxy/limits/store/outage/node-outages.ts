@@ -13,11 +13,11 @@ export type NodeOutageOptions = {
   readonly nodes: RedisNodes
   /** The limiter that asks the nodes. */
   readonly shared: RedisLimiter
-  /** The limiter that has the pending counts of requests admitted while nodes were away. */
+  /** The limiter that has the pending counts of requests admitted while nodes were unavailable. */
   readonly local: MemoryLimiter
   /**
-   * Forgets the local counts of clients that were reset meanwhile, before the others are added to a node. `isReached` says whether
-   * there is any use in asking for a key.
+   * Forgets the local counts of clients that were reset meanwhile, before the other counts are added to a node. `isReached` returns
+   * whether the node of a key can be asked.
    */
   readonly forgetResets: (isReached: (key: string) => boolean) => Promise<void>
   /** Milliseconds of a monotonic clock. */
@@ -27,15 +27,15 @@ export type NodeOutageOptions = {
 }
 
 /**
- * Which nodes of Redis are away, and how they come back. A node is away once its circuit breaker has opened: after failures in a row, or at
- * once where it refuses a command that decisions need. From then on `#recover` is tried until the node decides a test request, knows
- * of the requests in flight, and has been sent the pending requests; then the circuit breaker closes.
+ * Tracks which Redis nodes are unavailable, and brings them back. A node is unavailable once its circuit breaker has opened: after
+ * consecutive failures, or at once if it refuses a command that decisions need. From then on, `#recover` is tried until the node decides a
+ * test request, knows the requests in flight, and has been sent the pending requests. Then the circuit breaker closes.
  */
 export class NodeOutages {
   readonly breakers: NodeBreakers
   readonly pending: PendingRequests
   readonly #options: NodeOutageOptions
-  /** Nodes that have decided a probe since their breaker opened. For others, pending requests sent before the outage do not end it. */
+  /** Nodes that have decided a probe since their breaker opened. At other nodes, pending requests sent before an outage do not end it. */
   readonly #answeringAgain = new Set<string>()
   readonly #stopListening: () => void
 
@@ -71,11 +71,11 @@ export class NodeOutages {
     }
   }
 
-  /** Records that these nodes have not answered, or with an error. */
+  /** Records that these nodes have not answered, or have answered with an error. */
   failed(reason: string, nodes: Iterable<string>): void {
     for (const node of nodes) {
       this.breakers.failed(node, reason)
-      // Only some requests need the command. Others succeed in between and would keep the circuit breaker closed.
+      // Only some requests need the command. Other requests succeed in between and would keep the circuit breaker closed.
       if (!this.breakers.isOpen(node) && lacksRight(reason)) void this.#isRefused(node)
     }
   }
@@ -112,8 +112,8 @@ export class NodeOutages {
   }
 
   /**
-   * Slots may have other nodes now. Requests that were admitted while the old ones were away are added to these, before they decide
-   * about the next request.
+   * Slots may have moved to other nodes. Requests that were admitted while the old nodes were unavailable are added to the new nodes,
+   * before these decide about the next request.
    */
   #moved(): void {
     const { nodes, redis } = this.#options

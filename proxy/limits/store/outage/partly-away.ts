@@ -2,12 +2,12 @@ import { chargesOfStates, type Charge, type Decision, type Limiter, type PolicyS
 import { dropUnsettledReservations } from '../memory/limiter.ts'
 
 /**
- * Decides a request some of whose counters are on nodes that answer, and others on nodes that do not. The latter apply their
- * `onStoreError`, and if that lets it pass the former are asked, so that these rules stay exact. If they refuse, the units counted
- * in this process are given back: until then other requests may find less left than there is.
+ * Decides a request that has some counters on nodes that answer, and other counters on nodes that do not. The rules of the latter apply
+ * their `onStoreError`. If they let the request pass, the nodes that answer are asked, so that their rules stay exact. If a node refuses,
+ * the units counted in this process are given back. Until then, other requests may find less quota left than there is.
  *
  * @param options.asked the charges to ask Redis about, one or more
- * @param options.away the others, one or more
+ * @param options.away the other charges, one or more
  * @param options.reserveWithout decides without Redis; all states have reservations
  */
 export async function decidePartly(options: {
@@ -37,8 +37,8 @@ export async function decidePartly(options: {
 }
 
 /**
- * The refusal of one part, with a state for each charge of the request: states are matched with charges by their policies, of which one
- * may have charges in both parts. Charges of the other part were not counted, and their states say that nothing is.
+ * Returns the refusal of one part with a state for each charge of the request, because states are matched with charges by policy, and a
+ * policy may have charges in both parts. Charges of the other part were not counted, and their states say that nothing is used.
  */
 function withAllStates(
   refusal: Exclude<Decision, { readonly outcome: 'allowed' }>,

@@ -4,7 +4,7 @@ import type { RedisNodes } from '../redis/nodes.ts'
 import { inOneWrite, type RedisClient } from '../redis/run-script.ts'
 import type { AddOnce } from '../redis/settling/add-once.ts'
 
-/** Counters and times added in one command: some milliseconds of Redis's time at most. */
+/** The maximum number of counters and times added in one command, which takes a few milliseconds of Redis's time at most. */
 const COUNTERS_IN_COMMAND = 500
 
 /** A part that was sent and not confirmed. It keeps its id, so that it cannot be added twice. In a cluster it belongs to one client. */
@@ -17,13 +17,13 @@ export type PendingRequestsOptions = {
   readonly local: Pick<MemoryLimiter, 'hasPending' | 'takePending' | 'pendingShards'>
   readonly addOnce: AddOnce
   /**
-   * Called when the last part for a node is sent, not when it is answered: under load there is always something new to add, and later
-   * commands follow on the same connection.
+   * Called when the last part for a node is sent, not when it is answered: under load, there is always something new to add by then, and
+   * later commands follow the last part on the same connection anyway.
    */
   readonly lastSent: (node: string) => void
 }
 
-/** Requests that this process has admitted while a node of Redis was away, and has to add there. */
+/** Requests that this process has admitted while a Redis node was unavailable, and has to add there. */
 export class PendingRequests {
   readonly #redis: RedisClient
   readonly #nodes: RedisNodes
@@ -32,9 +32,9 @@ export class PendingRequests {
   readonly #lastSent: (node: string) => void
   /** Parts that Redis has not confirmed: they are sent again first. */
   readonly #unconfirmed = new Set<SentPart>()
-  /** The nodes of a cluster that something may have to be added at. */
+  /** The nodes of a cluster to which requests may have to be added. */
   readonly #pendingNodes = new Set<string>()
-  /** By node, while something is added there. */
+  /** By node, while requests are being added there. */
   readonly #adding = new Map<string, Promise<boolean>>()
 
   constructor({ redis, nodes, local, addOnce, lastSent }: PendingRequestsOptions) {
@@ -45,24 +45,24 @@ export class PendingRequests {
     this.#lastSent = lastSent
   }
 
-  /** Requests were counted here, to add at these nodes as soon as they answer. */
+  /** Records that requests were counted here, and must be added at these nodes as soon as they answer. */
   add(nodes: Iterable<string>): void {
     if (this.#redis.isCluster) for (const node of nodes) this.#pendingNodes.add(node)
   }
 
-  /** Whether requests are pending for this node. Costs nothing while there are none at all. */
+  /** Whether requests are pending for this node. Costs nothing while no requests are pending at all. */
   hasPendingAt(node: string): boolean {
     if (this.#unconfirmed.size === 0 && !this.#local.hasPending()) return false
     return !this.#redis.isCluster || this.#pendingNodes.has(node)
   }
 
-  /** The nodes that have the counters of pending requests now, wherever these were when the requests were counted. */
+  /** Returns the nodes that have the counters of pending requests now, even if these have moved since the requests were counted. */
   nodes(): ReadonlySet<string> {
     const clients = Array.from(this.#unconfirmed, ({ partitionKey }) => this.#nodes.ofClient(partitionKey))
     return new Set([...clients, ...Array.from(this.#local.pendingShards(), this.#nodes.ofSlot)])
   }
 
-  /** Adds all of the node's, each once, in parts. Resolves to whether Redis has confirmed it. */
+  /** Adds all pending requests of the node, each once, in parts. Resolves to whether Redis has confirmed all parts. */
   addAt(node: string): Promise<boolean> {
     const running = this.#adding.get(node)
     if (running) return running
@@ -71,7 +71,7 @@ export class PendingRequests {
     return started
   }
 
-  /** A client was reset: its counts are not to be added any more. */
+  /** Drops the counts of a client that was reset, so that they are no longer added. */
   forget(policyName: string | undefined, partitionKey: string): void {
     const isForgotten = (charge: PendingCharge): boolean =>
       charge.partitionKey === partitionKey && (policyName === undefined || charge.policy.name === policyName)
@@ -112,7 +112,7 @@ export class PendingRequests {
     return Array.from(parts, ([partitionKey, part]) => ({ id: randomUUID(), partitionKey, charges: part }))
   }
 
-  /** Says of a shard whether it is on this node; undefined if there is one node. */
+  /** Returns a function that returns whether a shard is on this node; undefined if there is only one node. */
   #shardsOf(node: string): ((shard: number) => boolean) | undefined {
     return this.#redis.isCluster ? (shard) => this.#nodes.ofSlot(shard) === node : undefined
   }

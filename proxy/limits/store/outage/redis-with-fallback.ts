@@ -18,7 +18,7 @@ export type RedisWithFallbackOptions = {
   readonly keyPrefix: string
   /** Milliseconds after which a decision is made without Redis. */
   readonly timeoutMs: number
-  /** Maximum number of counters in this process while Redis is away. */
+  /** Maximum number of counters in this process while Redis is unavailable. */
   readonly maxKeys: number
   readonly seed: number
   /** Milliseconds of a monotonic clock. */
@@ -36,7 +36,7 @@ export type RedisWithFallbackOptions = {
  * admitted during an outage are added to Redis, exactly once, before Redis decides again. `docs/redis.md` says how far counts can
  * be off.
  *
- * In a cluster each node has a circuit breaker of its own: while one does not answer, only its counters are decided without Redis.
+ * In a cluster, each node has its own circuit breaker: while a node does not answer, only its counters are decided without Redis.
  */
 export class RedisWithFallback {
   readonly shared: RedisLimiter
@@ -154,7 +154,7 @@ export class RedisWithFallback {
     )
   }
 
-  /** Registers admitted requests as in flight, so that Redis counts those that still are when it answers again. */
+  /** Registers admitted requests as in flight, so that Redis counts those still in flight when it answers again. */
   #registerInFlight(decision: Decision): Decision {
     if (decision.outcome !== 'allowed') return decision
     const states = decision.states.map((state) =>

@@ -21,7 +21,7 @@ export function decideWithoutStore(
   return decision.outcome === 'allowed' ? { ...decision, withoutStore: true } : decision
 }
 
-/** The behaviour of a policy without the store. A shadow policy never refuses, so it cannot close either. */
+/** Returns how a policy behaves without the store. A shadow policy never refuses, so `closed` means `open` for it. */
 export function fallbackOf({
   mode,
   onStoreError,

@@ -3,20 +3,20 @@ import { withoutDelay, type Policy } from '../../../policy.ts'
 import { withPlan, withQuota } from '../../algorithms/registry.ts'
 import { MAY_NOT_WAIT, nameOf } from './worker-messages.ts'
 
-/** How long requests may go on that began under a table that has been replaced; what they settle later is not heard. */
+/** How long requests that began under a replaced table may continue. Later settlements by such requests are ignored. */
 const RETIRED_FOR_MS = 3_600_000
 
-/** The policies that a worker may name: those of the current table, and for an hour those of the tables before it. */
+/** The policies that a worker may name: those of the current table and, for an hour, those of earlier tables. */
 export class NamedPolicies {
   readonly #byName: Map<string, Policy>
-  /** Policies that the current table does not have, and since when: requests that began before still name them. */
+  /** Policies that the current table does not have, and when they were retired. Requests that began before still name them. */
   readonly #retired = new Map<string, number>()
 
   constructor(policies: readonly Policy[]) {
     this.#byName = new Map(policies.map((policy) => [nameOf(policy), policy]))
   }
 
-  /** The client's plan stands after `~`, and a quota that was set at run time after `=`. */
+  /** Finds a policy by its name. The client's plan follows `~`, and a quota that was set at run time follows `=`. */
   find(name: string): Policy | undefined {
     if (name.endsWith(MAY_NOT_WAIT)) {
       const policy = this.find(name.slice(0, -MAY_NOT_WAIT.length))
@@ -32,8 +32,8 @@ export class NamedPolicies {
   }
 
   /**
-   * @param revised which of the policies are new or changed, by their names: the worker names these by the revision too
-   * @param isUsed whether a retired policy has to stay, whose hour is over
+   * @param revised the names of the policies that are new or changed, to which the worker adds the revision
+   * @param isUsed whether a retired policy has to stay although its hour is over
    */
   *replace(
     policies: readonly Policy[],

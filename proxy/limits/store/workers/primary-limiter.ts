@@ -29,7 +29,7 @@ export class ServedLimiter {
   readonly #port: LimiterPort
   readonly #inFlight = createInFlightRecord()
 
-  /** @param options.policies all that a worker may name; a request under any other is not decided */
+  /** @param options.policies all policies that the worker may name; a request under any other policy is not decided */
   constructor(options: {
     readonly counters: EmbeddedCounters
     readonly policies: readonly Policy[]
@@ -47,7 +47,7 @@ export class ServedLimiter {
   /**
    * Call it before the worker gets a new table.
    *
-   * @param revised which of the policies are new or changed, by their names: the worker names these by the revision too
+   * @param revised the names of the policies that are new or changed, to which the worker adds the revision
    */
   usePolicies(policies: readonly Policy[], revised: readonly string[], revision: number): Steps<void> {
     return this.#policies.replace(policies, revised, revision, ({ name }) => this.#inFlight.has(name))
@@ -67,7 +67,7 @@ export class ServedLimiter {
     try {
       this.#port.send(message)
     } catch {
-      // The worker is gone, and whoever waited there with it.
+      // The worker is gone, and so are the requests that waited for the answer.
     }
   }
 
@@ -89,7 +89,7 @@ type InFlightRecord = {
   has(name: Policy['name']): boolean
 }
 
-/** Records the requests of one worker that are in flight under limits of concurrency. */
+/** Records the requests of one worker that are in flight under concurrency limits. */
 function createInFlightRecord(): InFlightRecord {
   const records = new Map<string, { readonly reservation: Reservation; count: number }>()
   const keyOf = ({ charge }: Reservation): string => `${nameOf(charge.policy)} ${charge.partitionKey}`
@@ -115,7 +115,7 @@ function createInFlightRecord(): InFlightRecord {
   }
 }
 
-/** Tells a worker that a client was reset: under the policy of this name, or under all. */
+/** Tells a worker that a client was reset, under the policy of this name or under all policies. */
 export function sendReset(port: LimiterPort, policyName: string | undefined, partitionKey: string): void {
   const reset: ResetMessage = {
     limiter: 'reset',
@@ -125,13 +125,13 @@ export function sendReset(port: LimiterPort, policyName: string | undefined, par
   try {
     port.send(reset)
   } catch {
-    // The worker is gone, and what it knew of the client with it.
+    // The worker is gone, and so is its cache.
   }
 }
 
 type RequestAnswer = {
   readonly values: readonly (number | string)[]
-  /** By charge: the name of the client's plan, if the policy reads it where it counts, and the client has one. */
+  /** By charge: the name of the client's plan; empty if the policy does not read stored plans, or if the client has no plan. */
   readonly plans: readonly string[]
   /** By charge. */
   readonly reservations: readonly (Reservation | undefined)[]

@@ -20,26 +20,26 @@ import {
  */
 const UNANSWERED_MAX = 50_000
 
-/** A question that was sent: how to answer it, and the number of its charges. */
+/** A question that was sent: the callback for its answer, and the number of its charges. */
 type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly charges: number }
 
 /**
- * A worker's limiter where the counters are embedded: they are in the primary process, so that all workers enforce one
- * table exactly.
+ * A worker's limiter without Redis: the counters are in the primary process, so that all workers enforce one table
+ * exactly.
  */
 export class IpcLimiter {
   readonly #port: LimiterPort
   readonly #batching: Batching
   /** The unanswered questions by id. */
   readonly #asked = new Map<number, Asked>()
-  /** The charges in all of these. */
+  /** The number of charges in all unanswered questions. */
   #unansweredCharges = 0
   #lastId = 0
-  /** The settlements of this turn of the event loop, sent as it ends. */
+  /** The settlements of this turn of the event loop, sent at its end. */
   #settlements: Settlement[] = []
 
   /**
-   * @param options.timeoutMs after which a decision is made without the primary process
+   * @param options.timeoutMs milliseconds after which a decision is made without the primary process
    * @param options.now milliseconds of a monotonic clock
    */
   constructor(options: {
@@ -57,7 +57,8 @@ export class IpcLimiter {
       counters: {
         batchSize: 1000,
         isConnected: () => true,
-        // Requests in flight are over: nobody else would say so. What a worker counts by itself is never added to the primary's.
+        // The primary process counts the request as in flight, and nothing else would end it. Other late counts stay: what a worker
+        // counts by itself is never added to the primary's counters.
         answeredLate: ({ charge, ticket }) => {
           if (countsInFlight(charge.policy) && ticket !== undefined)
             this.settle({ charge, units: 1, isLocal: false, ticket }, 0)
@@ -121,7 +122,7 @@ export class IpcLimiter {
   }
 }
 
-/** Calls back in a worker with clients that were reset. */
+/** Calls `onReset` in a worker for each client that was reset. */
 export function onResetMessage(
   port: LimiterPort,
   onReset: (policyName: string | undefined, partitionKey: string) => void,
@@ -138,7 +139,7 @@ function nameCharges(charges: readonly Charge[]): string[] {
   ])
 }
 
-/** The reply with the tickets and plans that `RemoteCounters.ask` describes only. */
+/** Returns the reply with only the tickets and plans that `RemoteCounters.ask` describes. */
 function ofThoseThatTakeThem(
   requests: readonly (readonly Charge[])[],
   reply: readonly unknown[],

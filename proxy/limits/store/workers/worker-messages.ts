@@ -4,7 +4,7 @@ import type { Ticket } from '../../limiter.ts'
 /** One end of a channel between two processes of this machine, such as that of `node:cluster`. */
 export type LimiterPort = {
   /**
-   * May throw where the other process is gone.
+   * May throw if the other process is gone.
    *
    * @returns false while messages are buffered in this process because the other does not read them
    */
@@ -15,7 +15,7 @@ export type LimiterPort = {
 
 /**
  * One question for several requests, each a list of policy, partition key, policy, partition key, … A policy is written as
- * `nameOf` writes it, then a space and the units to reserve if these are not those of the policy.
+ * `nameOf` writes it, followed by a space and the units to reserve if these differ from the policy's.
  */
 export type Question = {
   readonly limiter: 'ask'
@@ -51,8 +51,8 @@ export type Answer = {
 export const MAY_NOT_WAIT = '!'
 
 /**
- * The name of the rule, followed by whatever tells this policy from others of the rule: `#` and the number of the override, `@` and the
- * revision of the table, `~` and the plan, `=` and a quota that was set at run time, `!` if the request may not wait.
+ * Returns the name of the rule, followed by everything that distinguishes this policy from others of the rule: `#` and the number of the
+ * override, `@` and the revision of the table, `~` and the plan, `=` and a quota that was set at run time, `!` if the request may not wait.
  */
 export function nameOf(policy: Policy): string {
   const { name, override, plan, isSetAtRunTime, quota, revision, mayWait } = policy
@@ -63,7 +63,8 @@ export function nameOf(policy: Policy): string {
   return mayWait === false ? `${written}${MAY_NOT_WAIT}` : written
 }
 
-// Whether a message is of one of these kinds. Others use the channel too, and the two processes are of one version: more is not checked.
+// These functions check the kind of a message, because other code uses the channel, too. They check nothing else, because both processes
+// are of the same version.
 
 export function isQuestion(message: unknown): message is Question {
   return isOfKind(message, 'ask')
