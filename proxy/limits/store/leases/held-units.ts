@@ -1,15 +1,15 @@
 import { LEASE_MS, type Lease } from './lease-store.ts'
 import { RecentUse } from './recent-use.ts'
 
-/** A lease in the hands of this process. */
+/** A lease that this process holds. */
 export type HeldLease = {
   readonly lease: Lease
-  /** When the units stop being used, and the earliest time at which their window can end, by this process's clock. */
+  /** When the units stop being used, and the earliest time at which their window can end, on this process's clock. */
   readonly endsAtMs: number
   readonly windowEndsAtMs: number
   /** Units that no request has used. */
   unused: number
-  /** Its units have been given back. Units that a request puts back later must be given back too. */
+  /** Whether the lease's units have been given back. Units that a request puts back later must then be given back, too. */
   isOver: boolean
 }
 
@@ -23,7 +23,7 @@ export class HeldUnits {
   remaining = 0
   #leases: HeldLease[] = []
 
-  /** @param askedAtMs before the store counted the units, so that a lease never outlasts its window */
+  /** @param askedAtMs an instant before the store counted the units, so that a lease never outlasts its window */
   add(lease: Lease, askedAtMs: number): HeldLease {
     const held = {
       lease,
@@ -37,7 +37,7 @@ export class HeldUnits {
     return held
   }
 
-  /** Takes all the units from one lease, which belongs to one window; undefined if no lease has so many. */
+  /** Takes all the units from one lease, because a lease belongs to one window; undefined if no lease has enough. */
   take(units: number, nowMs: number): TakenUnits | undefined {
     for (const held of this.#leases) {
       if (held.unused < units || held.endsAtMs <= nowMs) continue
@@ -53,7 +53,7 @@ export class HeldUnits {
     return unused
   }
 
-  /** Takes out the leases that have ended or have no unused units. */
+  /** Removes the leases that have ended or have no unused units, and returns them. */
   removeEnded(nowMs: number): readonly HeldLease[] {
     return this.#remove(({ unused, endsAtMs }) => endsAtMs <= nowMs || unused === 0)
   }

@@ -6,9 +6,9 @@ import { HeldUnits } from './held-units.ts'
 /** A client under a policy with `lease` whose requests are being admitted. */
 export type LeasedClient = {
   readonly held: HeldUnits
-  /** The charge with the policy that the units are counted under: with a stored plan, that of the plan. */
+  /** The charge with the policy under which the units are counted: the policy of the client's stored plan, if it has one. */
   charge: Charge
-  /** The policy does not have the plan that was read for it. */
+  /** The policy does not have the plan that was read for the client. */
   isPlanUnknown: boolean
   /** When the store last reported the policy that it counts under. */
   observedAtMs: number
@@ -16,11 +16,11 @@ export type LeasedClient = {
   isTaking: boolean
   /** The earliest time at which a lease is requested. */
   notBeforeMs: number
-  /** The table of limits has changed, or this process ends. */
+  /** The client was removed, for example because the table of limits has changed. A lease that arrives later is given back. */
   isGone: boolean
 }
 
-/** The clients of whom units are held or may be soon, at most `maxClients`: while it is full, further clients have no leases. */
+/** The clients for which units are held or may soon be held, at most `maxClients`. Beyond that, further clients get no leases. */
 export class LeasedClients {
   readonly #byPolicy = new Map<Policy, Map<string, LeasedClient>>()
   readonly #maxClients: number
@@ -56,7 +56,7 @@ export class LeasedClients {
     return client
   }
 
-  /** Calls `visit` for each, and takes out those for which it returns true. */
+  /** Calls `visit` for each client, and removes the clients for which it returns true. */
   removeIf(visit: (client: LeasedClient) => boolean): void {
     for (const [policy, clients] of this.#byPolicy) {
       for (const [partitionKey, client] of clients) {

@@ -3,26 +3,26 @@ import { isReserved } from '../../algorithms/registry.ts'
 import { chargesOfStates, type Charge, type Decision, type Limiter, type PolicyState } from '../../limiter.ts'
 import { UnitSupply, type TakenFromClient, type UnitSupplyOptions } from './unit-supply.ts'
 
-/** The charges of a request that have to be asked for, and by the places of the others the units taken for these. */
+/** The charges of a request that the shared counters have to decide; and the units taken for the other charges, at the indexes of these. */
 type Divided = {
   readonly rest: readonly Charge[]
   readonly taken: readonly (TakenFromClient | undefined)[] | undefined
 }
 
 /**
- * Decides requests under policies with `lease` in this process, by units that it has taken ahead from the shared counters: these have
- * counted them, so that no more than the quota is ever admitted. A request that no unit is held for is decided by the shared
- * counters, which also is how it is known which clients are worth a lease.
+ * Decides requests under policies with `lease` in this process, with units that it has taken ahead from the shared counters. These have
+ * counted the units already, so no more than the quota is ever admitted. If no units are held for a request, the shared counters decide
+ * it; their answers also show which clients are worth a lease.
  *
- * Of a request with several charges those are decided here that units are held for. The others are asked for together; where they are
- * refused, the units are put back.
+ * If a request has several charges, those for which units are held are decided here. The shared counters decide the others together; if
+ * they refuse, the units are put back.
  */
 export class Leasing {
   readonly #supply: UnitSupply
   readonly #ask: Limiter['decide']
   readonly #now: () => number
 
-  /** @param options.ask decides by the shared counters */
+  /** @param options.ask decides with the shared counters */
   constructor(options: UnitSupplyOptions & { readonly ask: Limiter['decide'] }) {
     this.#supply = new UnitSupply(options)
     this.#ask = options.ask
@@ -58,7 +58,7 @@ export class Leasing {
     return { rest: taken ? charges.filter((_, index) => !taken[index]) : charges, taken }
   }
 
-  /** @param decision about the charges that had to be asked for */
+  /** @param decision the decision of the shared counters about `rest` */
   #decided(charges: readonly Charge[], { rest, taken }: Divided, decision: Decision): Decision {
     if (decision.outcome === 'allowed' && !decision.withoutStore) this.#supply.observe(rest, decision.states)
     if (!taken) return this.#withHeldUnits(rest, decision)
@@ -81,7 +81,7 @@ export class Leasing {
     return { ...answer, states }
   }
 
-  /** Adds to what the shared counters have left the units that are held here, which they have counted: both are left. */
+  /** Adds the units held here to the remaining quota. The shared counters have counted these units, but they are not used yet. */
   #withHeldUnits(rest: readonly Charge[], decision: Decision): Decision {
     if (decision.outcome === 'unavailable' || !hasLease(rest)) return decision
     const nowMs = this.#now()

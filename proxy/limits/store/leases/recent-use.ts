@@ -1,9 +1,9 @@
 const SLOTS = 10
 const SLOT_MS = 10
 
-/** The units used in the last 100 ms, counted in slots of 10 ms: never less than in the last 90 ms, never any that are older than 100. */
+/** The units used in the last 100 ms, counted in slots of 10 ms. The sum covers at least the last 90 ms, and nothing older than 100 ms. */
 export class RecentUse {
-  /** A ring: the units used in 10 ms each. */
+  /** A ring buffer: the units used in each 10 ms. */
   readonly #slots = new Float64Array(SLOTS)
   /** The number of the slot that is being filled, counted from the beginning of the clock. */
   #current = 0

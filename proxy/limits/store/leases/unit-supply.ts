@@ -5,14 +5,14 @@ import type { HeldLease, TakenUnits } from './held-units.ts'
 import type { Lease, LeaseStore, WantedUnits } from './lease-store.ts'
 import { LeasedClients, type LeasedClient } from './leased-clients.ts'
 
-/** A lease has to be enough for so many requests, and so many have to come in 100 ms: with fewer it saves nothing. */
+/** A lease has to be enough for this many requests, and this many have to come in 100 ms. With fewer, a lease saves nothing. */
 const MIN_REQUESTS = 10
 /** `auto` takes no more than this share of the remaining quota: a tenth. */
 const AUTO_SHARE = 10
-/** How soon a lease is asked for again where too little was left, or the store did not answer. */
+/** How soon a lease is requested again if too little was left, or if the store did not answer. */
 const RETRY_MS = 100
 const SWEEP_MS = 50
-/** A client whose plan is read by the store is asked about at least so often. */
+/** How long a stored plan is considered known after the store last reported it. Without a known plan, no lease is requested. */
 const PLAN_KNOWN_MS = 250
 const FORGET_AFTER_MS = 1000
 const MAX_CLIENTS = 10_000
@@ -24,7 +24,7 @@ export type UnitSupplyOptions = {
   readonly store: LeaseStore
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
-  /** Calls back after so many milliseconds. */
+  /** Calls `task` after `ms` milliseconds. */
   readonly later?: (task: () => void, ms: number) => void
   readonly telemetry: Pick<Telemetry, 'leaseChanged'>
   readonly maxClients?: number
@@ -64,13 +64,13 @@ export class UnitSupply {
     return this.#clients.find(charge)?.held.unusedAt(nowMs) ?? 0
   }
 
-  /** The request that the units were taken for passes. */
+  /** Records that the request for which the units were taken passes. */
   use({ client, units }: TakenFromClient): void {
     this.#telemetry.leaseChanged(client.charge.policy, 'used', units)
     this.#recordUse(client, units, this.#now())
   }
 
-  /** Returns the units of a request that does not pass. */
+  /** Puts back the units of a request that does not pass. */
   putBack({ client, held, units }: TakenFromClient): void {
     held.unused += units
     if (held.isOver) this.#giveBack(client, [held])
@@ -105,7 +105,7 @@ export class UnitSupply {
 
   #updateClient(client: LeasedClient, { policy, isPlanUnknown }: PolicyState, nowMs: number): void {
     if (client.charge.policy !== policy) {
-      // Another plan: the units were counted with the quota of the one before.
+      // The plan has changed: the units were counted with the quota of the previous plan.
       this.#giveBack(client, client.held.removeAll())
       client.charge = { ...client.charge, policy }
     }
@@ -113,7 +113,7 @@ export class UnitSupply {
     client.observedAtMs = nowMs
   }
 
-  /** @param units of a request that has passed, as this process or the shared counters decided */
+  /** @param units the units of a request that this process or the shared counters have allowed */
   #recordUse(client: LeasedClient, units: number, nowMs: number): void {
     client.held.use.add(units, nowMs)
     if (client.isTaking || nowMs < client.notBeforeMs || !this.#store.isAnswering(client.charge)) return
@@ -157,7 +157,7 @@ export class UnitSupply {
     this.#giveBack(client, client.held.removeEnded(this.#now()))
   }
 
-  /** Schedules the sweep while there is any client: it gives back the units of leases that have ended, and forgets idle clients. */
+  /** Schedules sweeps for as long as there are clients. A sweep gives back the units of ended leases, and forgets idle clients. */
   #sweepLater(): void {
     this.#isSweeping = true
     this.#later(() => {
@@ -177,9 +177,9 @@ function unitsOf({ policy, units }: Charge): number {
 }
 
 /**
- * The next lease of a client; undefined if none is worth it now.
+ * Returns the next lease to request for a client; undefined if a lease is not worth it now.
  *
- * @param units of a request, which the next ones are taken to need too
+ * @param units the units of a request; later requests are assumed to need as many
  */
 function wantedUnits(
   { held, charge, observedAtMs }: LeasedClient,
@@ -195,7 +195,7 @@ function wantedUnits(
       ? { units: lease, share: 1, min: lease }
       : { units: used, share: AUTO_SHARE, min }
   if (held.unusedAt(nowMs) > Math.min(used, wanted.units) / 2) return undefined
-  // Only the shared counters know whether it has another plan now.
+  // Only the shared counters know whether the client has another plan now.
   if (hasStoredPlans(charge.policy) && nowMs - observedAtMs > PLAN_KNOWN_MS) return undefined
   return wanted
 }
