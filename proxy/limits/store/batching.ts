@@ -6,12 +6,12 @@ import type { AskedBatch, DecisionHooks, RemoteCounters } from './remote-counter
 import { readDecision, readPlanNames, readTickets } from './store-replies.ts'
 
 /**
- * Batches the requests of one turn of the event loop into one round trip to the store, or those that arrive while it is busy, with a
- * timeout that starts when the first of them arrived. A batch is never sent twice: the store may have counted it. If there are several
- * servers, each has batches of its own.
+ * Batches the requests of one turn of the event loop, or those that arrive while the store is busy, into one round trip to the store. The
+ * timeout starts when the first request of a batch arrives. A batch is never sent twice, because the store may have counted it. If there
+ * are several servers, each has its own batches.
  *
- * A request is added to the batch of its server's queue (`decide`), which is sent at the end of the turn (`#send`) and then awaited until
- * the reply arrives (`#receive`), an error (`#fail`), or the deadline (`#expire`): the first of them finishes it.
+ * `decide` adds a request to the batch of its server's queue, and `#send` sends the batch at the end of the turn. The reply (`#receive`),
+ * an error (`#fail`) or the deadline (`#expire`) finishes the batch, whichever comes first.
  */
 export class Batching<Lane = undefined> {
   readonly #counters: RemoteCounters<Lane>
@@ -55,7 +55,7 @@ export class Batching<Lane = undefined> {
     })
   }
 
-  /** Decides all pending requests without the store, or those of some batches. */
+  /** Decides pending requests without the store: all of them, or those of the batches that `isConcerned` selects. */
   giveUp(isConcerned: (batch: AskedBatch<Lane>) => boolean = () => true): void {
     const unsent = [...this.#alone, ...Array.from(this.#queues.values(), ({ next }) => next)]
     for (const batch of unsent) {
@@ -86,10 +86,10 @@ export class Batching<Lane = undefined> {
     batch.settle.push(settle)
   }
 
-  /** Sends the pending requests at the end of this turn, unless they have to wait for an answer, which calls this again. */
+  /** Sends the pending requests at the end of this turn. If they have to wait for an answer, the answer calls this method again. */
   #schedule(queue: Queue<Lane>): void {
     if (queue.next.requests.length === 0) {
-      // Servers come and go.
+      // Servers of a cluster come and go, so an unused queue is removed.
       if (queue.unanswered === 0) this.#queues.delete(queue.lane)
       return
     }
@@ -157,7 +157,7 @@ export class Batching<Lane = undefined> {
     else this.#hooks.failed(failure, batch)
   }
 
-  /** @returns why the store could not decide some request, if that counts as its failure */
+  /** @returns why the store could not decide a request, if that counts as a failure of the store */
   #settleAnswered(batch: Batch<Lane>, reply: readonly unknown[]): string | undefined {
     let failure: string | undefined
     let at = 0
@@ -180,7 +180,7 @@ export class Batching<Lane = undefined> {
     for (const { reservation } of states) if (reservation) this.#hooks.reserved?.(reservation)
   }
 
-  /** @returns the error if it counts as a failure of the store: not where only one key is broken, or another server has it */
+  /** @returns the error if it counts as a failure of the store; undefined if only one key is broken, or if another server has the key */
   #settleUndecided(batch: Batch<Lane>, index: number, error: string): string | undefined {
     const charges = batch.requests[index] ?? []
     if (batch.queue && this.#counters.lanes?.isElsewhere(error)) {
@@ -197,7 +197,7 @@ export class Batching<Lane = undefined> {
     return isOfKey ? undefined : reason
   }
 
-  /** The request was counted nowhere: asks again, for the rest of the time. */
+  /** Asks again about a request that was counted nowhere, with the time that is left. */
   #askElsewhere(batch: Batch<Lane>, index: number): void {
     const [charges, settle] = [batch.requests[index], batch.settle[index]]
     if (charges && settle) this.#askAlone(charges, settle, Math.max(0, batch.endsAtMs - this.#now()))
@@ -214,7 +214,7 @@ export class Batching<Lane = undefined> {
     this.#hooks.failed(reasonOf(error), batch)
   }
 
-  /** Called at the deadline. An answer that has arrived by then, and was not read yet, still counts. */
+  /** Called at the deadline. An answer that has arrived by then but was not read yet still counts. */
   readonly #expire = (batch: Batch<Lane>): void => {
     afterInput(() => {
       const isUnsent = this.#removeUnsent(batch)
@@ -224,7 +224,7 @@ export class Batching<Lane = undefined> {
     })
   }
 
-  /** Takes a batch out of those that have not been sent. Returns whether it was one. */
+  /** Removes a batch that has not been sent. Returns false if it was sent before. */
   #removeUnsent(batch: Batch<Lane>): boolean {
     const queue = [...this.#queues.values()].find(({ next }) => next === batch)
     if (queue) queue.next = createBatch(queue.lane)

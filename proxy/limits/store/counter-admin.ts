@@ -6,28 +6,29 @@ import type { PlanStore } from '../plans/plan-store.ts'
 /**
  * The state of one client under one policy.
  * - `store`: from the counters that decide, in Redis or embedded.
- * - `local`: from this process's own counters, which decide while Redis is away, or its cache of a client that it refuses without asking.
- * - `none`: Redis is away, and the policy does not count meanwhile.
+ * - `local`: from this process's own counters, which decide while Redis is unavailable, or from its cache of clients that it refuses
+ *   without asking Redis.
+ * - `none`: Redis is unavailable, and the policy does not count meanwhile.
  */
 export type CounterState = {
   readonly policy: Policy
   readonly source: 'store' | 'local' | 'none'
-  /** Requests counted, 0 where there is no window; undefined from `none`. It can be more than the quota. */
+  /** Requests counted: 0 if there is no window, undefined if `source` is `none`. Can be more than the quota. */
   readonly used: number | undefined
-  /** Milliseconds until more is left; undefined if nothing is counted. */
+  /** Milliseconds until more units are available; undefined if nothing is counted. */
   readonly resetMs: number | undefined
 }
 
 /**
  * - `done`: the counters are gone, and every replica drops within a second what it has cached about them.
  * - `unavailable`: the store does not answer. Nothing was reset.
- * - `uncertain`: the store was asked and has not confirmed all of it. Repeat it; that does no harm.
+ * - `uncertain`: the store was asked but has not confirmed the whole reset. Repeat the reset; that does no harm.
  */
 export type ResetOutcome = 'done' | 'unavailable' | 'uncertain'
 
-/** Inspects and resets counters for operators. None of these throws or rejects. */
+/** Inspects and resets counters for operators. No method throws or rejects. */
 export type CounterAdmin = {
-  /** Counts nothing. */
+  /** Reads counters; counts nothing. */
   inspect(charges: readonly Charge[]): Promise<CounterState[]>
   /** Resets a client's counters, on all replicas. */
   reset(charges: readonly Charge[]): Promise<ResetOutcome>
@@ -40,7 +41,7 @@ export type CounterAdmin = {
   forget(policyName: string | undefined, partitionKey: string): void
 }
 
-/** The state that a reading shows: nothing is used without one. */
+/** Converts a reading to a state. Without a reading, nothing is used. */
 export function toState(
   policy: Policy,
   source: CounterState['source'],

@@ -28,15 +28,15 @@ export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forg
 
 type LimiterControls = {
   /**
-   * `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`, in a cluster for the counters of the
+   * `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`, in a cluster only to counters on
    * nodes that do not answer.
    */
   storeState(): 'memory' | 'available' | 'unavailable'
   /** The nodes of a Redis cluster whose circuit breakers are open; `storeState` is `unavailable` while there are any. */
   unavailableNodes?(): readonly string[]
-  /** Whether there is any use in asking Redis for this key, which may be on one of several servers. */
+  /** Whether the Redis server of this key, which may be one of several, is expected to answer. */
   isAnswering?(key: string): boolean
-  /** Call it when another table of limits takes effect: frees the counters in this process that it has no use for. */
+  /** Call it when another table of limits takes effect. Frees the counters in this process that the table does not use. */
   useTable(policies: readonly Policy[]): Steps<void>
   /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
   close(): void
@@ -60,11 +60,11 @@ export type LimiterOptions = {
   readonly seed: number
   /** Milliseconds of a monotonic clock, such as `performance.now`. */
   readonly now: () => number
-  /** The time of day, in milliseconds since 1970, for windows by the calendar. Default: the machine's. */
+  /** The time of day, in milliseconds since 1970, for calendar windows. Default: the machine's clock. */
   readonly wallNow?: (() => number) | undefined
   readonly log: Log
   readonly telemetry: LimiterTelemetry
-  /** A client was reset, here or elsewhere: under the policy of this name, or under all. */
+  /** Called when a client was reset, here or elsewhere, under the policy of this name or under all policies. */
   readonly forgotten: CounterAdmin['forget']
 }
 
@@ -76,8 +76,8 @@ export function createLimiter(
 }
 
 /**
- * Counters in this process: for a gateway that is one process and has no Redis, and for the primary process of one
- * whose workers ask it, through `ServedLimiter`.
+ * Counters in this process: for a gateway that is one process and has no Redis, and for a primary process whose workers
+ * ask it through `ServedLimiter`.
  */
 export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
   const { storeMaxKeys, seed, now, wallNow, telemetry, forgotten } = options
@@ -153,7 +153,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   }
 }
 
-/** The counters in Redis, what this process knows of them, and the resets that make it forget. */
+/** The counters in Redis, this process's knowledge of them, and the feed of resets that make it forget clients. */
 type SharedCounters = {
   readonly overLimit: OverLimitCache
   readonly redisWithFallback: RedisWithFallback

@@ -7,24 +7,24 @@ import { isTicket, readDecision, readPlanNames, readTickets } from './store-repl
 /** A charge that the store has counted, according to an answer that came after its request had been decided without it. */
 export type LateAnswer = {
   readonly charge: Charge
-  /** Milliseconds that were left of the window when it was counted. */
+  /** Milliseconds that were left of the window when the charge was counted. */
   readonly leftMs: number
-  /** The instant at which it was counted, where the reply says it. */
+  /** The instant at which the charge was counted, if the reply states it. */
   readonly countedAt: unknown
   /** The ticket of the reservation; undefined if nothing is reserved under the policy. */
   readonly ticket: Ticket | undefined
   /**
-   * How the charge was decided meanwhile. `admitted`: without being counted, so that the store's count is right. `counted`: admitted and
-   * counted in this process as well. `refused`: it must not be counted anywhere.
+   * How the charge was decided meanwhile. `admitted`: admitted and not counted in this process, so the store's count is right. `counted`:
+   * admitted and counted in this process as well. `refused`: refused, so it must not be counted anywhere.
    */
   readonly meanwhile: 'admitted' | 'counted' | 'refused'
 }
 
 /**
- * The charges of a batch that the store has counted after its deadline. The late answer proves that they were counted; without an
- * answer nothing is known.
+ * Returns the charges of a batch that the store has counted, according to an answer that came after the deadline. Without an answer,
+ * it is unknown whether they were counted.
  *
- * @param batch.decidedWithout the decisions that were made in its place, by request
+ * @param batch.decidedWithout the decisions that were made without the store, by request
  */
 export function readLateAnswers(
   batch: {

@@ -12,22 +12,22 @@ type Entry = {
   readonly states: readonly PolicyState[]
   /** The partition keys of the states; undefined if there is only one. */
   readonly keys: readonly string[] | undefined
-  /** The policies that were asked about, if the states may belong to the policies of plans. */
+  /** The policies of the charges, if the states may have the policies of plans instead. */
   readonly asked: readonly Policy[] | undefined
 }
 
 /**
- * Clients that the shared counters have refused. Until their window ends they are refused without asking again, so that
- * an attacker costs a map lookup, and Redis nothing. What other policies of such a request have counted meanwhile is not known here: their
- * states are those of the reply that refused.
+ * Clients that the shared counters have refused. Until their window ends, they are refused without asking again, so that an attacker
+ * costs a map lookup here and nothing in Redis. The current counts of the request's other policies are not known here: their states are
+ * those of the reply that refused.
  *
- * Their number is bounded (`TwoGenerations`). An entry that is dropped too early costs one more round trip to Redis.
+ * The number of clients is bounded (`TwoGenerations`). An entry that is dropped too early costs one more round trip to Redis.
  */
 export class OverLimitCache {
   readonly #known: TwoGenerations<Policy, Entry>
   readonly #now: () => number
   readonly #wallNow: () => number
-  /** When a client was last forgotten. A refusal that was requested before that may be older than the reset that led to it. */
+  /** When a client was last forgotten. A refusal that was requested before then may be older than the reset of that client. */
   #forgottenAtMs = -Infinity
 
   /**
@@ -61,8 +61,8 @@ export class OverLimitCache {
   }
 
   /**
-   * Takes note of a refusal by the shared counters, until its window ends, and for no longer than `knownForMs`.
-   * `askedAtMs` is earlier than the instant its states refer to.
+   * Records a refusal by the shared counters until its window ends, but for no longer than `knownForMs`.
+   * `askedAtMs` is earlier than the instant that the states refer to.
    */
   record(
     charges: readonly Charge[],
@@ -76,9 +76,9 @@ export class OverLimitCache {
     const charge = counted[refusing]
     const state = states[refusing]
     if (!charge || !state) return
-    // For a single request there may still be room.
+    // A request for a single unit may still fit.
     if ((charge.units ?? 1) > 1) return
-    // Counted from the question, which came before the instant of the answer: never a millisecond too long.
+    // Counted from when the store was asked, which is before it answered, so that the entry is never kept a millisecond too long.
     const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)
     this.#known.makeRoom(this.#now())
     const policies = charges.map(({ policy }) => policy)
@@ -88,15 +88,15 @@ export class OverLimitCache {
   }
 
   /**
-   * Forgets a client under the policy of this name, or under all, so that the shared counters are asked again. A refusal
-   * that was asked for before is not noted any more.
+   * Forgets a client under the policy of this name, or under all policies, so that the shared counters are asked again. A refusal
+   * that was requested before is no longer recorded.
    */
   forget(policyName: string | undefined, partitionKey: string): void {
     this.#forgottenAtMs = this.#now()
     this.#known.deleteKey(({ name }) => policyName === undefined || name === policyName, partitionKey)
   }
 
-  /** Forgets all clients. Refusals that were requested before are not noted any more. */
+  /** Forgets all clients. Refusals that were requested before are no longer recorded. */
   clear(): void {
     this.#forgottenAtMs = this.#now()
     this.#known.clear()
@@ -129,8 +129,8 @@ function mayPassSooner(policy: Policy): boolean {
 }
 
 /**
- * Whether the entry is about the policies of these charges: another request of the same client may match others, whose states are not
- * known here.
+ * Whether the entry is about the policies of these charges. Another request of the same client may match other rules, whose states are
+ * not known here.
  */
 function isAbout({ states, asked }: Entry, charges: readonly Charge[]): boolean {
   if (states.length !== charges.length) return false
@@ -138,7 +138,7 @@ function isAbout({ states, asked }: Entry, charges: readonly Charge[]): boolean 
   return states.every(({ policy }, index) => policy === charges[index]?.policy)
 }
 
-/** The policies under which these charges count for other clients than the refused request did; undefined if there are none. */
+/** Returns the policies under which these charges count other clients than the refused request did; undefined if there are none. */
 function policiesOfOthers({ keys }: Entry, charges: readonly Charge[]): ReadonlySet<Policy> | undefined {
   let others: Set<Policy> | undefined
   for (const [at, key] of (keys ?? []).entries()) {
@@ -148,7 +148,7 @@ function policiesOfOthers({ keys }: Entry, charges: readonly Charge[]): Readonly
   return others
 }
 
-/** Returns the states without those of these policies and of plans: `chargesOfStates` finds the charges of the rest by their policies. */
+/** Leaves out states of these policies and of plans, because `chargesOfStates` finds the charges of the rest by their policies. */
 function statesWithout(
   others: ReadonlySet<Policy>,
   states: readonly PolicyState[],
@@ -158,8 +158,8 @@ function statesWithout(
 }
 
 /**
- * The states as of now, as far as they are known here. After the end of a fixed window all is left, and no new window has begun. After
- * `resetMs` of another algorithm at least one request more is left; when the next follows is not known.
+ * Returns the states as of now, as far as they are known here. After the end of a fixed window, the whole quota is left, and no new window
+ * has begun. After `resetMs` of another algorithm, at least one more request is left; the time until the next one is not known.
  */
 function statesAt({ askedAtMs, states }: Entry, nowMs: number, wallNow: () => number): PolicyState[] {
   return states.map((state) => {

@@ -7,14 +7,14 @@ export type RemoteCounters<Lane = undefined> = {
   /** Maximum number of charges in one batch. */
   readonly batchSize: number
   /**
-   * Maximum unanswered batches; beyond it, new requests share the next batch, unless that is full. So batches grow as the store gets
-   * slower, and cost it less for each request. Without a maximum, no request waits.
+   * Maximum number of unanswered batches. Beyond it, new requests share the next batch, unless that batch is full. So batches grow as the
+   * store gets slower, and each request costs the store less. Without a maximum, no request waits.
    */
   readonly maxUnanswered?: number
-  /** Whether there are several servers: `laneOf` says which one decides a request, if one alone can. Others are asked one by one. */
+  /** Set if there are several servers. `laneOf` returns the server that can decide a request alone; other requests are asked one by one. */
   readonly lanes?: {
     laneOf(charges: readonly Charge[]): Lane | undefined
-    /** Whether a server replied that another one has the request's counters: nothing was counted, and it is asked by itself. */
+    /** Whether a server replied that another one has the request's counters. Nothing was counted, and the request is asked by itself. */
     isElsewhere(error: unknown): boolean
     /** Calls `send`, which asks about several requests one by one. */
     together(send: () => void): void
@@ -24,25 +24,25 @@ export type RemoteCounters<Lane = undefined> = {
    * Decides a batch of requests in one round trip.
    *
    * @param isAwaited false once the batch has timed out: then nothing more may be sent
-   * @param lane undefined for a single request, where there are several servers
-   * @returns two values for each charge, request by request: the remaining quota, or, where the charge exceeds it, -1 minus the remaining
-   *   quota, and the milliseconds until the window ends; for a request that could not be decided, the reason in place of the first.
-   *   Behind all these a value that is not looked at, and the tickets of the charges of which `takesUnits` holds, in
-   *   the same order; they may be left out if there are none. At the end, where there is any charge of which `readsStoredPlan`
-   *   holds, an array with the name of the plan for each such: empty without one
+   * @param lane the server to ask; undefined if there is only one, or if the request is asked by itself
+   * @returns two values for each charge, request by request: the remaining quota or, if the charge exceeds it, -1 minus the remaining
+   *   quota; and the milliseconds until the window ends. For a request that could not be decided, the reason replaces the first value.
+   *   A value that is ignored and the tickets of the charges for which `takesUnits` holds follow, in the same order; they may be left
+   *   out if there are no tickets. If `readsStoredPlan` holds for any charge, the last value is an array with the name of the plan for
+   *   each such charge, empty for a charge without one
    */
   ask(
     requests: readonly (readonly Charge[])[],
     isAwaited: () => boolean,
     lane: Lane | undefined,
   ): Promise<readonly unknown[]>
-  /** The store has counted a charge, as its answer says that came after the decision had been made without it. */
+  /** Called if the store has counted a charge, according to an answer that came after the decision was made without the store. */
   answeredLate?(late: LateAnswer): void
   /** Whether `ask` rejecting with this error means that nothing was counted. */
   hasCountedNothing(error: unknown): boolean
 }
 
-/** The requests of a batch, and the server that was asked, where there are several and one alone was asked. */
+/** The requests of a batch, and the server that was asked; undefined if there is only one, or if the request was asked by itself. */
 export type AskedBatch<Lane = undefined> = {
   readonly requests: readonly (readonly Charge[])[]
   readonly lane: Lane | undefined
@@ -57,8 +57,8 @@ export type DecisionHooks<Lane = undefined> = {
   counterBroken(policies: readonly Policy[], reason: string): void
   /** Decides without the store. `uncertain`: the store may have counted the request. */
   decideWithout(charges: readonly Charge[], uncertain: boolean): Decision
-  /** The store has let a request through and reserved this. */
+  /** Called when the store has allowed a request and made this reservation. */
   reserved?(reservation: Reservation): void
-  /** The store refused. `askedAtMs` is earlier than the instant that the states refer to. */
+  /** Called when the store has refused a request. `askedAtMs` is earlier than the instant that the states refer to. */
   refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
 }

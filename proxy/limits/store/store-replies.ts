@@ -4,9 +4,9 @@ import { isReserved, takesUnits } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState, Reservation, Ticket } from '../limiter.ts'
 import { isUnknownPlan, withStoredPlan } from '../plans/stored-plans.ts'
 
-/* How the reply to a batch is read; `RemoteCounters.ask` describes its contents. */
+/* Reads the reply to a batch. `RemoteCounters.ask` describes its contents. */
 
-/** The tickets in a reply, to be taken one after the other. */
+/** Returns an iterator over the tickets in a reply. */
 export function readTickets(
   chargeCount: number,
   reply: readonly unknown[],
@@ -15,13 +15,13 @@ export function readTickets(
   return reply.length > start ? reply.slice(start).values() : undefined
 }
 
-/** The names of plans in a reply, for the charges that read them, to be taken one after the other. */
+/** Returns an iterator over the plan names in a reply, one for each charge that reads a plan. */
 export function readPlanNames(reply: readonly unknown[]): IteratorObject<unknown, undefined> | undefined {
   const last: unknown = reply.at(-1)
   return Array.isArray(last) ? last.values() : undefined
 }
 
-/** The decision that the store's values from `start` on stand for, or the reason for having none. */
+/** Returns the decision that the store's values from `start` on represent, or the reason why the store could not decide. */
 export function readDecision(
   charges: readonly Charge[],
   reply: readonly unknown[],

@@ -3,11 +3,11 @@ import type { TableUse } from '../../telemetry/telemetry.ts'
 type Generation<Owner, Entry> = { readonly tables: Map<Owner, Map<string, Entry>>; size: number }
 
 /**
- * A map of bounded size whose entries end by themselves, such as the known state of clients under each policy.
+ * A map of bounded size whose entries expire, such as the known state of clients under each policy.
  *
- * Bounded by two generations: entries are added to the younger one; when it holds half of the bound it becomes the
- * older one, and the previous older one is dropped. That costs nothing per entry, whereas a list of the least recently
- * used would have to be kept in order with each use.
+ * Two generations bound its size: entries are added to the younger one; when it holds half of the bound, it becomes the
+ * older one, and the previous older one is dropped. That costs nothing per entry, whereas an LRU list would have to be
+ * reordered with each use.
  */
 export class TwoGenerations<Owner, Entry extends { readonly endsAtMs: number }> {
   readonly #maxEntries: number
@@ -32,7 +32,7 @@ export class TwoGenerations<Owner, Entry extends { readonly endsAtMs: number }> 
     return this.#younger.tables.get(owner)?.get(key)
   }
 
-  /** Begins a generation if the younger one is full. Entries dropped before they have ended count as evictions. */
+  /** Begins a new generation if the younger one is full. Entries dropped before they have ended count as evictions. */
   makeRoom(nowMs: number): void {
     if (this.#younger.size < this.#maxEntries / 2) return
     for (const entries of this.#older.tables.values())
@@ -49,7 +49,7 @@ export class TwoGenerations<Owner, Entry extends { readonly endsAtMs: number }> 
     entries.set(key, entry)
   }
 
-  /** Takes an entry out of the older generation. */
+  /** Removes an entry from the older generation and returns it. */
   takeOlder(owner: Owner, key: string): Entry | undefined {
     const entries = this.#older.tables.get(owner)
     const entry = entries?.get(key)
@@ -78,7 +78,7 @@ export class TwoGenerations<Owner, Entry extends { readonly endsAtMs: number }> 
     this.#older = { tables: new Map(), size: 0 }
   }
 
-  /** The entries of each owner, the younger ones first; an owner may come twice. */
+  /** Returns the entries of each owner, the younger generation first. An owner may appear twice. */
   tables(): (readonly [Owner, ReadonlyMap<string, Entry>])[] {
     return [...this.#younger.tables, ...this.#older.tables]
   }

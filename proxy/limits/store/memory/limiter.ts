@@ -9,67 +9,67 @@ import type { MemoryPlans } from '../../plans/stored-plans.ts'
 import { PolicyTables, type Place } from './policy-tables.ts'
 
 export type MemoryLimiter = {
-  /** Does what `Limiter.decide` does, always at once. */
+  /** Does what `Limiter.decide` does, always synchronously. */
   decide(charges: readonly Charge[]): Decision
   /** Does what `decide` does, and marks what it counts as pending sync with the shared counters. */
   readonly decidePendingSync: (charges: readonly Charge[]) => Decision
-  /** The same, and all states have reservations, so that the counted units can be given back. */
+  /** Does what `decidePendingSync` does, but all states have reservations, so that the counted units can be given back. */
   readonly reservePendingSync: (charges: readonly Charge[]) => Decision
   /** Implements `Limiter.settle`. Counts that `takePending` has returned stay counted. */
   settle(reservation: Reservation, costUnits: number): void
-  /** Counts a request in flight that the shared counters have let through, so that it is known while they are away. */
+  /** Counts a request in flight that the shared counters have allowed, so that it is known while they are unavailable. */
   addInFlight(charge: Charge): void
   removeInFlight(charge: Charge): void
   /**
-   * Returns the counts pending sync with the shared counters, of at most `limit` counters and times of sliding windows, each once.
+   * Returns the counts pending sync with the shared counters, each once: at most `limit` counters and times of sliding windows.
    * Returns fewer only if there are no more.
    *
-   * @param isAsked whether those of this shard are returned; without it all are
+   * @param isAsked whether the counts of a shard are returned; without it, the counts of all shards are
    */
   takePending(limit: number, isAsked?: (shard: number) => boolean): PendingCharge[]
-  /** @param isAsked whether counts of this shard are meant; without it all are */
+  /** @param isAsked whether to look for counts of a shard; without it, all shards are searched */
   hasPending(isAsked?: (shard: number) => boolean): boolean
   /** The shards with counts pending sync. */
   pendingShards(): ReadonlySet<number>
   /**
-   * Removes one request of the client, which the shared counters have, from the pending sync. Returns false if it was handed out, or its
-   * cost may still change.
+   * Removes one request of the client from the pending sync, because the shared counters have it already. Returns false if the request
+   * was handed out, or if its cost may still change.
    */
   takeBackPending(charge: Charge): boolean
-  /** The count of a client; counts nothing. */
+  /** Reads the count of a client; counts nothing. */
   read(charge: Charge): CounterReading
-  /** Forgets the counts of a client under the policy of this name, or under all; not its requests in flight. */
+  /** Forgets the counts of a client under the policy of this name, or under all policies, but not its requests in flight. */
   forget(policyName: string | undefined, partitionKey: string): void
   /**
-   * Follows a change of the table of limits: frees counts under policies that are not in it, by their name, window and algorithm, except
-   * those pending sync with the shared counters.
+   * Applies a change of the table of limits: frees the counts of policies whose name, window and algorithm are not in the new table, except
+   * counts pending sync with the shared counters.
    *
-   * @param policies of all rules, those of overrides included
+   * @param policies the policies of all rules and their overrides
    */
   useTable(policies: readonly Policy[]): Steps<void>
   /** The tables of all algorithms, by their names, and how full each is now. */
   readonly tables: ReadonlyMap<string, () => TableUse>
 }
 
-/** Requests of one client under one policy that were admitted without the shared counters, until `endsAtMs` by the same clock. */
+/** Requests of one client under one policy, admitted without the shared counters. They count until `endsAtMs` on the limiter's clock. */
 export type PendingCharge = Charge & Pick<PendingSlot, 'endsAtMs' | 'counted'>
 
 /**
- * The clock is rounded to this step, a power of two per millisecond, so that sums and differences of times and windows are
- * exact. Otherwise `(nowMs + windowMs) - nowMs` is sometimes slightly more than the window, and `Retry-After`, which is rounded
- * up, a second too long.
+ * The clock is rounded to this number of steps in a millisecond, a power of two, so that sums and differences of times and windows
+ * are exact. Otherwise, `(nowMs + windowMs) - nowMs` would sometimes be slightly more than the window, and `Retry-After`, which is
+ * rounded up, a second too long.
  */
 const CLOCK_STEPS_IN_MS = 1024
 
 /**
- * Counts in this process: at most `maxKeys` clients of each algorithm. When it is full, the policy with the most counters loses the one
- * that ends first. A counter, or a client of a sliding window with its share of times, takes at most 200 bytes of resident memory with an
- * address as its key. Decisions are synchronous; there is nothing to close.
+ * Counts at most `maxKeys` clients of each algorithm in this process. When an algorithm's table is full, the policy with the most counters
+ * loses the counter that ends first. With an address as its key, a counter takes at most 200 bytes of resident memory, and so does a client
+ * of a sliding window with its share of times. Decisions are synchronous; there is nothing to close.
  *
  * @param options.seed any integer that clients cannot know
  * @param options.now milliseconds of a monotonic clock
  * @param options.wallNow the time of day, in milliseconds since 1970
- * @param options.plans those that were set for clients
+ * @param options.plans the plans that were set for clients
  * @param options.shardOf as in `MemoryOptions`
  */
 export function createMemoryLimiter(options: {
@@ -119,7 +119,7 @@ export function createMemoryLimiter(options: {
   }
 }
 
-/** Drops the reservations of policies that are never settled. */
+/** Drops reservations under policies whose reservations are never settled. */
 export function dropUnsettledReservations(decision: Decision): Decision {
   if (decision.outcome !== 'allowed') return decision
   return {

@@ -9,33 +9,33 @@ import { algorithmOf } from '../../algorithms/registry.ts'
 export type Place = { readonly counts: MemoryCounts; readonly table: number; readonly refuses: boolean }
 
 /**
- * The tables in which the clients of policies are counted: policies that are counted together share one, and go on in it when the
+ * The tables in which the clients of policies are counted. Policies that are counted together share a table, and keep it when the
  * table of limits changes.
  */
 export class PolicyTables {
   readonly #options: MemoryOptions
-  /** Created for the first policy that needs it, to save memory if none does. */
+  /** Counts are created for the first policy that needs them, to save memory if no policy does. */
   readonly #countsOf = new Map<Algorithm, MemoryCounts>()
   readonly #allCounts: MemoryCounts[] = []
   readonly #places = new Map<Policy, Place>()
   readonly #policies: (Policy | undefined)[] = []
-  /** By the result of `countedAs`. */
+  /** Keyed by the result of `countedAs`. */
   readonly #tableByCounts = new Map<string, number>()
   /** The counts of all algorithms that policies have needed. */
   readonly allCounts: readonly MemoryCounts[] = this.#allCounts
-  /** The tables of the policies that have been asked for since the table of limits changed. */
+  /** The places of the policies that were used since the table of limits changed. */
   readonly places: ReadonlyMap<Policy, Place> = this.#places
-  /** By table: of the policies that share it, the one with the largest quota; undefined for a table that can be reused. */
+  /** By table: the policy with the largest quota of all that share the table; undefined for a table that can be reused. */
   readonly policies: readonly (Policy | undefined)[] = this.#policies
 
   constructor(options: MemoryOptions) {
     this.#options = options
   }
 
-  /** The place of a policy that is not in `places` yet. */
+  /** Adds the place of a policy that is not in `places` yet, and returns it. */
   addPlace(policy: Policy): Place {
     const table = this.#tableByCounts.get(countedAs(policy)) ?? this.#addTable(policy)
-    // No more is kept for the shared counters than the largest quota allows.
+    // Pending counts are added to the shared counters under this policy, and its quota bounds how much these keep.
     if ((this.#policies[table]?.quota ?? 0) < policy.quota) this.#policies[table] = policy
     const place = { counts: this.#findCounts(algorithmOf(policy)), table, refuses: refusesOver(policy) }
     this.#places.set(policy, place)
@@ -60,7 +60,7 @@ export class PolicyTables {
     if (dropped.size > 0) this.#drop(dropped)
   }
 
-  /** How full the table of this name is, of an algorithm that may not be in use. */
+  /** Returns how full the table of this name is. Its algorithm may not be in use. */
   readUse(algorithm: Algorithm, name: string): TableUse {
     const use = this.#countsOf.get(algorithm)?.readUse()[name]
     const capacity = algorithm.memoryTables(this.#options.maxKeys)[name] ?? 0
@@ -84,7 +84,7 @@ export class PolicyTables {
     return counts
   }
 
-  /** Drops tables in one pass over all counters, however many they are. */
+  /** Drops any number of tables in one pass over all counters. */
   #drop(dropped: ReadonlySet<number>): void {
     const left = this.#allCounts.map(({ slots }) => slots.dropTables(dropped))
     for (const [counts, table] of this.#tableByCounts) {
@@ -96,8 +96,8 @@ export class PolicyTables {
 }
 
 /**
- * A text that policies share if they are counted together: those of a rule's overrides with the rule, and those of a rule with its
- * earlier ones, before the table was changed.
+ * Returns a text that is the same for policies that are counted together: those of a rule and its overrides, and those of a rule before
+ * and after a change of the table of limits.
  */
 function countedAs({ name, algorithm, calendar, windowMs, sharedWindowMs = windowMs }: Policy): string {
   return `${algorithm} ${calendar?.unit ?? sharedWindowMs} ${name}`

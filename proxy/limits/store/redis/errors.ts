@@ -1,7 +1,7 @@
 /**
  * Text that engines put around the error of a command that a script has called. Redis up to 6.2 and KeyDB answer
- * `@user_script: 106: -READONLY …` to `redis.pcall` and `ERR Error running script (call to f_…): @user_script:1: …` where the
- * script fails with it; Dragonfly writes the latter without the line.
+ * `@user_script: 106: -READONLY …` to `redis.pcall` and `ERR Error running script (call to f_…): @user_script:1: …` if the
+ * script fails with the error; Dragonfly writes the latter without the line.
  */
 const AROUND =
   /^(?:-|ERR (?=-|@?user_script:|Error (?:running|compiling) script|ACL failure)|Error (?:running|compiling) script (?:\([^)]*\))?: ?|@?user_script: ?\d+: |ACL failure in script: )/
@@ -21,10 +21,10 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
 ]
 
 /**
- * The code with which an error of Redis begins (`READONLY`, `NOPERM`, …), in whatever form the engine writes it; an empty
- * text without one. Looked for at the beginning only: the rest may repeat text from a client.
+ * Returns the code with which an error of Redis begins (`READONLY`, `NOPERM`, …), regardless of the engine's format; an empty
+ * text if there is no code. Only the beginning is searched, because the rest may repeat text from a client.
  *
- * @param error as a command was rejected with it, or its text, such as `redis.pcall` returns it
+ * @param error the error with which a command was rejected, or its text, such as `redis.pcall` returns it
  */
 export function errorCodeOf(error: unknown): string {
   const text = unwrap(textOf(error))
@@ -32,7 +32,7 @@ export function errorCodeOf(error: unknown): string {
   return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(text)?.[0] ?? ''
 }
 
-/** The message of an error for the log: without the text that engines put around it, and without terms of the library. */
+/** Returns the message of an error for the log, without the text that engines put around it and without terms of the library. */
 export function reasonOf(error: unknown): string {
   const text = unwrap(textOf(error)).replace(SCRIPT_SUFFIX, '').replace(/\s+/g, ' ').trim()
   if (isUnsent(error)) return 'not connected'
@@ -45,7 +45,7 @@ export function hasCountedNothing(error: unknown): boolean {
   return (isReply(error) && !isOfRunningScript(error)) || isUnsent(error) || isMoving(error)
 }
 
-/** Whether no node would run the command, because its slot is on the way from one to another. */
+/** Whether no node would run the command, because its slot is moving from one node to another. */
 export function isMoving(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return errorCodeOf(error) === 'TRYAGAIN' || error.message.startsWith('Too many Cluster redirections')
@@ -56,13 +56,13 @@ export function lacksRight(error: unknown): boolean {
   return errorCodeOf(error) === 'NOPERM'
 }
 
-/** Whether who answers is a replica, so that a connection made now may lead to its master. */
+/** Whether the error comes from a replica, so that a new connection may lead to its master. */
 export function isOfReplica(error: unknown): boolean {
   const code = errorCodeOf(error)
   return code === 'READONLY' || code === 'MASTERDOWN'
 }
 
-/** Whether an error is about a single key, which holds something else than a counter. */
+/** Whether an error is about a single key that holds something other than a counter. */
 export function isOfOneCounter(error: unknown): boolean {
   if (errorCodeOf(error) === 'WRONGTYPE') return true
   return /^ERR (value is not an integer|increment or decrement would overflow)/.test(unwrap(textOf(error)))
@@ -89,7 +89,7 @@ function isOfRunningScript(error: unknown): boolean {
   return error instanceof Error && /user_script:|Error running script/.test(error.message)
 }
 
-/** The connection had ended, and the client library had not noticed yet when it was asked whether it is ready. */
+/** The connection had ended, but the client library had not noticed this yet when it reported that it was ready. */
 function isUnsent(error: unknown): boolean {
   return error instanceof Error && error.message.includes('enableOfflineQueue options is false')
 }

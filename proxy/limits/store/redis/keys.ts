@@ -6,7 +6,7 @@ import { calendarUnits } from '../../algorithms/calendar/calendar.ts'
 import { algorithmOf, takesUnits, usualAlgorithm, withPlan } from '../../algorithms/registry.ts'
 import type { PlanOwner } from '../../plans/plan-store.ts'
 
-/** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
+/** The number of the format of keys and values. Each format gets its own, so that old and new gateways do not mix them up. */
 const FORMAT = '1'
 
 /**
@@ -24,18 +24,18 @@ export type RedisPolicy = {
   readonly keySuffix: string
   /** The end of the key of a client's plan. */
   readonly planKeySuffix: string
-  /** Whether charges come with units, or the name of a request in flight. */
+  /** Whether charges come with units, or with the name of a request in flight. */
   readonly takesUnits: boolean
   /** The arguments for `PolicyArguments`. */
   readonly described: readonly string[]
-  /** The arguments for scripts of plain fixed windows; undefined if the policy needs more than that script has. */
+  /** The arguments for scripts of plain fixed windows; undefined if the policy needs more than these scripts do. */
   readonly plain: readonly string[] | undefined
-  /** The plans for `PolicyArguments` if a client's plan is read with its counter; else undefined. */
+  /** The plans for `PolicyArguments` if a client's plan is read with its counter; otherwise undefined. */
   readonly plans: string | undefined
 }
 
 /**
- * @param keyPrefix of `keyPrefixOf`
+ * @param keyPrefix from `keyPrefixOf`
  * @param wallNow the time of day, in milliseconds since 1970
  */
 export function describePolicy(policy: Policy, keyPrefix: string, wallNow = Date.now): RedisPolicy {
@@ -78,7 +78,7 @@ export function describePolicy(policy: Policy, keyPrefix: string, wallNow = Date
  * Makes a function that calls `describePolicy` once for each policy.
  *
  * @param wallNow the time of day, in milliseconds since 1970
- * @param described called with each that is new
+ * @param described called with each new description
  */
 export function createDescriber(
   keyPrefix: string,
@@ -96,7 +96,7 @@ export function createDescriber(
   }
 }
 
-/** The window of the plans in milliseconds, if it is another one, and name and quota of each, with a space around each of these. */
+/** Returns the window of the plans in milliseconds, if it differs from the policy's, and `name=quota` of each plan between spaces. */
 function plansText(policy: Policy): string | undefined {
   if (!policy.plans || !readsStoredPlan(policy)) return undefined
   const quotas = Object.entries(policy.plans.quotas)
@@ -107,8 +107,8 @@ function plansText(policy: Policy): string | undefined {
 }
 
 /**
- * The key of the plan that was set for a client: `sluice:1:{<partition key>}:plan:<key>`, in the hash slot of its counters. `<key>` is that
- * of `planKeyName`, such as `header:x-api-key`.
+ * The key of the plan that was set for a client: `sluice:1:{<partition key>}:plan:<key>`, in the hash slot of its counters. `<key>` comes
+ * from `planKeyName`, such as `header:x-api-key`.
  */
 export function planKeyOf(keyPrefix: string, { partitionKey, keyName }: PlanOwner): string {
   return `${keyPrefix}:{${partitionKey}}:plan:${keyName}`
@@ -125,7 +125,7 @@ export function planOwnerOf(keyPrefix: string, key: string): PlanOwner | undefin
 
 const PLAN_MARK = '}:plan:'
 
-/** Matches the ends of counters (`keyEnd`), which follow the mark if a rule is named `plan`, and no name that `planKeyName` returns. */
+/** Matches the ends of counter keys (`keyEnd`), which follow the mark if a rule is named `plan`. Matches no result of `planKeyName`. */
 const endsCounter = new RegExp(`^(?:\\d+|in-flight|${calendarUnits.join('|')})(?::|$)`)
 
 /** @param description of a policy with `plans` */
@@ -134,15 +134,15 @@ export function planKeyUnder({ keyStart, planKeySuffix }: RedisPolicy, partition
 }
 
 /**
- * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<what its algorithm says>`, in a namespace
+ * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<keyEnd of its algorithm>`, in a namespace
  * `sluice:<namespace>:1:…`. The braces make all counters of one client share a hash slot. The quota is not part of the key, so
- * a changed one takes effect at once; a changed window or algorithm starts new counters.
+ * a changed quota takes effect at once; a changed window or algorithm starts new counters.
  */
 export function keyOf({ keyStart, keySuffix }: RedisPolicy, partitionKey: string): string {
   return keyStart + partitionKey + keySuffix
 }
 
-/** The second key of a counter, in the same hash slot, with the number of units that were leased lately. */
+/** The second key of a counter, in the same hash slot, which holds the number of recently leased units. */
 export function leasedKeyOf(policy: RedisPolicy, partitionKey: string): string {
   return `${keyOf(policy, partitionKey)}:leased`
 }

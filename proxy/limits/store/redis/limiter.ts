@@ -23,15 +23,15 @@ import { createAddOnce, type AddOnce } from './settling/add-once.ts'
 import { createSettling, type Settling } from './settling/settling.ts'
 
 /**
- * Redis decides this many in less than half a millisecond, during which its other clients wait.
+ * The maximum number of charges in a command. Redis decides this many in less than half a millisecond, during which its other clients wait.
  *
  * @internal exported for `bench/capacity`
  */
 export const CHARGES_IN_COMMAND = 256
 
 /**
- * Maximum unanswered commands: enough that Redis is never idle for want of one. Requests that wait for an answer share a command, which
- * is cheaper. With one, requests would wait half a round trip where the network is slow.
+ * The maximum number of unanswered commands: enough that Redis is never idle for lack of one. Requests that wait for an answer share a
+ * command, which is cheaper. With a maximum of one, requests would wait half a round trip on a slow network.
  *
  * @internal exported for `bench/capacity`
  */
@@ -40,22 +40,22 @@ export const MAX_UNANSWERED = 3
 const ADD_TIMEOUT_MS = 1000
 
 /**
- * Milliseconds for which a refusal is cached in a cluster, or where others hold leases: it can be due to units that are about to be given
- * back.
+ * Milliseconds for which a refusal is cached in a cluster, or if other processes hold leases: the refusal can be due to units that are
+ * about to be given back.
  */
 const UNSETTLED_FOR_MS = 250
 
-/** Called with what Redis answers. Nodes are named as in `RedisNodes`. */
+/** Called with the answers of Redis. Nodes are named as in `RedisNodes`. */
 export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' | 'reserved'> & {
   /** Called when these nodes have answered. */
   answered(durationMs: number, nodes: ReadonlySet<string>): void
-  /** Called as in `DecisionHooks`, with the nodes that have not answered, or failed. */
+  /** Called as in `DecisionHooks`, with the nodes that have not answered or have failed. */
   failed(reason: string, nodes: ReadonlySet<string>): void
-  /** Redis has let a request through that is now in flight (1), or such a request is over (-1). */
+  /** Called when Redis has allowed a request that is now in flight (1), and when such a request has ended (-1). */
   inFlight?(charge: Charge, change: 1 | -1): void
   /**
-   * Redis has counted a charge that was counted in this process while Redis was late. Returns whether the latter will not be
-   * added to Redis.
+   * Called when Redis has counted a charge that was also counted in this process while Redis was late. Returns whether the local
+   * count will not be added to Redis.
    */
   countedTwice?(charge: Charge): boolean
   /** Called as in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
@@ -74,13 +74,13 @@ export type RedisLimiterOptions = {
   readonly wallNow?: (() => number) | undefined
   readonly hooks: RedisHooks
   readonly nodes?: RedisNodes
-  /** Whether there is any use in asking a node about what no request waits for. */
+  /** Whether a node may get commands that no request waits for. */
   readonly isAvailable?: (node: string) => boolean
 }
 
 /**
  * Counts in Redis. The requests of one turn of the event loop, or those that arrive while a few commands are unanswered, are sent in
- * one command, which decides each of them atomically with all its charges. In a cluster each node gets commands of its own. A
+ * one command, which decides each of them atomically with all its charges. In a cluster, each node gets its own commands. A
  * request with counters on several nodes is asked about by itself.
  */
 export class RedisLimiter {
@@ -97,7 +97,7 @@ export class RedisLimiter {
   readonly #inFlight: InFlightRequests
   readonly #settling: Settling
   readonly #probes: Probes
-  /** Policies whose counters may include a request that another node refused, until it is given back. */
+  /** Policies whose counters may include a request that another node refused, until the request is given back. */
   readonly #unsettled = new WeakSet<Policy>()
 
   constructor(options: RedisLimiterOptions) {
@@ -151,14 +151,14 @@ export class RedisLimiter {
     } else if (units !== costUnits) this.#settling.settle(reservation, units - costUnits)
   }
 
-  /** Counts a request in flight that was let through without Redis, as soon as Redis answers. */
+  /** Counts a request in flight that was allowed without Redis, as soon as Redis answers. */
   addInFlight(charge: Charge): Reservation {
     const name = this.#inFlight.nextName()
     this.#inFlight.add(name, charge)
     return { charge, units: 1, isLocal: false, ticket: name }
   }
 
-  /** Tells this node of all requests in flight there. */
+  /** Renews all requests in flight on this node. */
   renewInFlight(node: string): Promise<void> {
     return this.#inFlight.renew(({ partitionKey }) => this.#nodes.ofClient(partitionKey) === node)
   }
@@ -173,7 +173,7 @@ export class RedisLimiter {
     return this.#probes.findRefusal(node)
   }
 
-  /** Decides without Redis all pending requests that this node is asked about, or all there are. */
+  /** Decides pending requests without Redis: all that wait for this node or, without a node, all pending requests. */
   giveUp(node?: string): void {
     this.#batching.giveUp(node === undefined ? undefined : (batch) => this.#asked.failing(batch).has(node))
   }
@@ -213,7 +213,7 @@ export class RedisLimiter {
     }
   }
 
-  /** @param requests one, in a cluster, for which no node alone was found */
+  /** @param requests a single request, in a cluster, that no node can decide alone */
   #askAcrossSlots(
     requests: readonly (readonly Charge[])[],
     isAwaited: () => boolean,
@@ -247,8 +247,9 @@ export class RedisLimiter {
   }
 
   /**
-   * A request is counted once. If it was counted in this process as well, that is not added to Redis any more; if it has been
-   * added, or the cost is not known yet, Redis's own is given back. So it is where the request was refused.
+   * Makes sure that a request is counted once. If it was counted in this process as well, the local count is no longer added to
+   * Redis. If that count has been added already, or if the cost is not known yet, Redis's own count is given back. It is also given
+   * back if the request was refused.
    */
   #answeredLate(late: LateAnswer): void {
     const { charge, meanwhile } = late

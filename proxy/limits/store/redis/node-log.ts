@@ -1,6 +1,6 @@
 import type { Log } from '../../../../shared/log.ts'
 
-/** How long changes of further nodes are collected before one line reports them. */
+/** How long events of further nodes are collected before one line reports them. */
 const COLLECT_MS = 1000
 
 type Level = 'info' | 'warn'
@@ -16,8 +16,8 @@ type Line = {
 }
 
 /**
- * Logs events of a cluster's nodes. If one happens to many nodes within a second, there is one line of each message for the first of
- * them, and others with the number of the rest, however often it happens to each. The last line about a node tells its current state.
+ * Logs events of a cluster's nodes. If an event happens to many nodes within a second, one line reports the first node and further lines
+ * report the number of the others, no matter how often the event happens to each. The last line about a node reports its current state.
  */
 export class NodeLog {
   readonly #log: Log
@@ -46,7 +46,7 @@ export class NodeLog {
     this.#timer ??= setTimeout(() => this.flush(), COLLECT_MS).unref()
   }
 
-  /** Writes the lines that are collected, and ends the timer. */
+  /** Writes the collected lines, and stops the timer. */
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined

@@ -3,11 +3,11 @@ import { slotOf } from './deciding/cluster-nodes.ts'
 import type { RedisClient } from './run-script.ts'
 
 /**
- * The servers that counters are on: the masters of a cluster by `host:port`, or one server, whose name is empty. Empty is also the
- * name in a cluster for slots of which no master is known, as before the first connection.
+ * The servers that hold counters: the masters of a cluster, named `host:port`, or one server, whose name is empty. In a cluster, the
+ * empty name is also used for slots whose master is not known, as before the first connection.
  */
 export type RedisNodes = {
-  /** The names of those that have counters. */
+  /** The names of the nodes that have counters. */
   readonly names: () => ReadonlySet<string>
   readonly ofClient: (partitionKey: string) => string
   readonly ofKey: (key: string) => string
@@ -17,11 +17,11 @@ export type RedisNodes = {
   /** Whether counters are on this node. */
   has(node: string): boolean
   /**
-   * A key on this node that begins with a text without braces; undefined if none was found. It looks for a few milliseconds at most:
-   * the fewer slots a node has, the more calls it takes.
+   * Returns a key on this node that begins with `start`, a text without braces; undefined if no key was found. A call searches for a few
+   * milliseconds at most, so the fewer slots a node has, the more calls are needed.
    */
   findKey(node: string, start: string): string | undefined
-  /** Calls back when slots may have another master. Returns how to stop that. */
+  /** Calls `listener` when slots may have another master. Returns a function that stops this. */
   onMoved(listener: () => void): () => void
 }
 
@@ -32,10 +32,10 @@ const only: ReadonlySet<string> = new Set([onlyNode])
 
 const slots = Array.from({ length: 16_384 }, (_, slot) => slot)
 
-/** Hash tags that are tried in a call. All slots are found with 110,000. */
+/** The number of hash tags that a call tries. 110,000 tags find all slots. */
 const TAGS_TRIED = 4_096
 
-/** The nodes of a cluster, as its slots are at the time of each call; otherwise the only server. */
+/** Returns the nodes of a cluster, according to its slots at the time of each call; otherwise the only server. */
 export function createRedisNodes(redis: RedisClient): RedisNodes {
   if (!('nodes' in redis))
     return {
@@ -52,7 +52,7 @@ export function createRedisNodes(redis: RedisClient): RedisNodes {
   const tags = new Map<number, string>()
   let tried = 0
   const ofSlot = (slot: number): string => redis.slots[slot]?.[0] ?? onlyNode
-  // Only the text in braces is hashed, and no key begins with other braces than those of its client.
+  // Only the text in the first braces is hashed, and the first braces of a key are those of its client.
   const slotOfClient = (partitionKey: string): number => slotOf(`{${partitionKey}}`)
   const ofKey = (key: string): string => ofSlot(slotOf(key))
 

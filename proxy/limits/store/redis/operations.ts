@@ -21,15 +21,15 @@ import { resetLeasedScript } from './scripts/lease.ts'
 import { readScript } from './scripts/read.ts'
 
 /**
- * How long an operator's question to Redis may take, who can wait longer than a request.
+ * Returns how long Redis may take to answer an operator, who can wait longer than a request.
  *
- * @param storeTimeoutMs for a request
+ * @param storeTimeoutMs the timeout for a request
  */
 export function operatorTimeoutMs(storeTimeoutMs: number): number {
   return Math.max(500, storeTimeoutMs)
 }
 
-/** Counters in one command: a few hundred microseconds of Redis's time. */
+/** The maximum number of counters in one command, which takes a few hundred microseconds of Redis's time. */
 const COUNTERS_IN_COMMAND = 256
 
 export type RedisOperationsOptions = {
@@ -92,7 +92,7 @@ export class RedisOperations implements Omit<CounterAdmin, 'forget'> {
     }
   }
 
-  /** Counters are deleted before other processes forget what they have cached, as otherwise they would cache it again. */
+  /** Deletes counters before other processes forget what they have cached, because they would cache it again otherwise. */
   async #deleteAndAnnounce(charges: readonly Charge[]): Promise<void> {
     await Promise.all(inCommands(charges.filter(isCounted)).map((part) => this.#resetPart(part)))
     await this.#options.resetFeed.announce(charges)
@@ -136,18 +136,18 @@ export class RedisOperations implements Omit<CounterAdmin, 'forget'> {
   }
 
   /**
-   * @param used as `readScript` replies: not a number where the key does not hold a counter
+   * @param used from the reply of `readScript`: not a number if the key does not hold a counter
    * @param resetUs microseconds
    */
   #stateOf(charge: Charge, used: unknown, resetUs: unknown): CounterState {
     // Decisions about a broken counter are made locally too.
     if (typeof used !== 'number') return this.#readLocally(charge)
     const state = toState(charge.policy, 'store', toReading(used, Number(resetUs) / 1000))
-    // Where Redis has lost its counter, the client is still refused.
+    // Even if Redis has lost its counter, the client is still refused.
     return (state.used ?? 0) < charge.policy.quota ? (this.#knownOverLimit(charge) ?? state) : state
   }
 
-  /** The charge with the plan of its client; without Redis that has none. */
+  /** Returns the charge with the plan of its client, or without a plan if Redis does not answer. */
   async #withPlanOf(charge: Charge): Promise<Charge> {
     const { policy, partitionKey } = charge
     if (!readsStoredPlan(policy)) return charge
@@ -164,7 +164,7 @@ export class RedisOperations implements Omit<CounterAdmin, 'forget'> {
     return { policy, source: 'none', used: undefined, resetMs: undefined }
   }
 
-  /** A client that this process refuses without asking Redis. */
+  /** Returns the state of a client that this process refuses without asking Redis; undefined for any other client. */
   #knownOverLimit(charge: Charge): CounterState | undefined {
     const { policy } = charge
     const resetMs = this.#options.overLimit.findOverLimit(charge)
@@ -185,7 +185,7 @@ function isCounted({ policy }: Charge): boolean {
   return !countsInFlight(policy)
 }
 
-/** Splits charges into commands: the counters of each are of one client, and so on one node. */
+/** Splits charges into commands. The counters of each command belong to one client, so they are on one node. */
 function inCommands(charges: readonly Charge[]): Charge[][] {
   const commands: Charge[][] = []
   for (const part of Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()) {

@@ -5,7 +5,7 @@ import { errorCodeOf, reasonOf } from './errors.ts'
 import { planKeyOf, planOwnerOf } from './keys.ts'
 import type { RedisClient, RedisNode } from './run-script.ts'
 
-/** Keys that one step of a listing reads, and the steps of one: some milliseconds of Redis's time in all. */
+/** The number of keys that one step of a listing reads, and the maximum number of steps: some milliseconds of Redis's time in total. */
 const KEYS_IN_STEP = 1000
 const MAX_STEPS = 100
 
@@ -13,9 +13,9 @@ export type RedisPlansOptions = {
   readonly redis: RedisClient
   /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
-  /** Whether there is any use in asking for a key. */
+  /** Whether the server of a key is expected to answer. */
   readonly isAnswering: (key: string) => boolean
-  /** Whether there is any use in asking all nodes. */
+  /** Whether all nodes are expected to answer. */
   readonly areAllAnswering: () => boolean
   /** Milliseconds for each answer. */
   readonly timeoutMs: number
@@ -26,8 +26,8 @@ export type RedisPlansOptions = {
 export class RedisPlans implements PlanStore {
   readonly #options: RedisPlansOptions
   /**
-   * Matches the keys of all plans, and the counters of a rule that is named `plan`. Braces and brackets of a pattern stand for themselves in
-   * none of these.
+   * Matches the keys of all plans, and the counters of a rule that is named `plan`. Neither braces nor the characters of the key prefix are
+   * special in a pattern.
    */
   readonly #pattern: string
 
@@ -88,7 +88,7 @@ export class RedisPlans implements PlanStore {
     return { plans, isAll: isAll && found.size <= limit }
   }
 
-  /** @returns whether there are no others on this node */
+  /** @returns whether all plans on this node were found */
   async #listNode(node: RedisNode, limit: number, found: Map<string, PlanOwner>): Promise<boolean> {
     const { keyPrefix, timeoutMs } = this.#options
     let cursor = '0'
@@ -106,7 +106,7 @@ export class RedisPlans implements PlanStore {
     return false
   }
 
-  /** Resolves to undefined if the key holds something else. */
+  /** Resolves to undefined if the key holds something other than a text. */
   async #readText(key: string): Promise<string | null | undefined> {
     try {
       return await this.#options.redis.get(key)

@@ -13,10 +13,10 @@ export type RedisNode = Redis
 export type RedisScript = { readonly source: string; readonly sha1: string }
 
 /**
- * Runs a script by its digest, and by its text where Redis does not have it: after a restart, a failover or a
+ * Runs a script by its digest, or by its text if Redis does not have the script: after a restart, a failover or a
  * `SCRIPT FLUSH`. A script that was not found has not been executed, so sending it again counts nothing twice.
  *
- * @param maySendText asked before the text is sent: nobody may be waiting any more
+ * @param maySendText called before the text is sent; false if no request is waiting any more
  */
 export async function runScript(
   redis: RedisClient,
@@ -34,11 +34,11 @@ export async function runScript(
 }
 
 /**
- * Gives each server the scripts as soon as it is connected, ahead of the requests: where the first one had to send them, it
- * took two round trips, which on a slow network is longer than anybody waits.
+ * Sends the scripts to each server as soon as it is connected, ahead of the requests. If the first request had to send them,
+ * it would take two round trips, which on a slow network is longer than a request may wait.
  *
- * @param scripts those to load at each connection; they do nothing without keys, but with two empty arguments
- * @returns loads one more at once, on the connections there are
+ * @param scripts the scripts to load at each connection; without keys and with two empty arguments, they do nothing
+ * @returns a function that loads one more script at once, on all current connections
  */
 export function loadWhenConnected(
   redis: RedisClient,
@@ -67,8 +67,8 @@ export function script(source: string): RedisScript {
 const undeclared = new WeakMap<RedisScript, RedisScript>()
 
 /**
- * The same script, which takes the number of its keys and the keys as arguments, so that they may be in different slots of a node; it
- * finds `KEYS.areSpread` set. Redis refuses keys of slots that the node does not serve.
+ * Returns the same script, but with the number of its keys and the keys as arguments, so that they may be in different slots of a node.
+ * The script finds `KEYS.areSpread` set. Redis refuses keys of slots that the node does not serve.
  */
 export function withUndeclaredKeys(declared: RedisScript): RedisScript {
   const known = undeclared.get(declared)
@@ -86,8 +86,8 @@ ${declared.source}`)
 }
 
 /**
- * Sends the commands that `send` calls for with one write to each server. A write for each command would cost more than all
- * else about it.
+ * Sends the commands that `send` issues with one write to each server. A write for each command would cost more than
+ * everything else about the command.
  */
 export function inOneWrite<Result>(redis: RedisClient, send: () => Result): Result {
   const servers = 'nodes' in redis ? redis.nodes('master') : [redis]

@@ -9,12 +9,12 @@ import type { RedisClient, RedisScript } from '../run-script.ts'
 import { decideScript } from '../scripts/decide.ts'
 
 /**
- * Timeout of the check for a proxy that distributes keys. It is made once at each connection, in several round trips: if a slow start of
- * Redis ended it, counters would be shared through such a proxy from then on.
+ * Timeout of the check for a proxy that distributes keys. The check runs once for each connection, in several round trips: if a slow start
+ * of Redis ended it, counters would be shared through such a proxy from then on.
  */
 const SHARDING_TIMEOUT_MS = 10_000
 
-/** Test requests, which tell whether Redis can decide. None of the methods rejects. */
+/** Sends test requests, which show whether Redis can decide. No method rejects. */
 export class Probes {
   readonly #redis: RedisClient
   readonly #nodes: RedisNodes
@@ -24,7 +24,7 @@ export class Probes {
   readonly #sharding: ShardingCheck
 
   /**
-   * @param options.keyPrefix of `keyPrefixOf`
+   * @param options.keyPrefix from `keyPrefixOf`
    * @param options.readUsed the algorithms of the policies that have been counted; called at each probe
    * @param options.timeoutMs for each answer
    */
@@ -55,8 +55,8 @@ export class Probes {
   }
 
   /**
-   * The error of a node if it refuses a command that decisions need, or why counters cannot be shared there; undefined also
-   * if it does not answer.
+   * Returns the error of a node if it refuses a command that decisions need, or the reason why counters cannot be shared there;
+   * otherwise undefined, even if the node does not answer.
    */
   async findRefusal(node: string): Promise<Refusal | undefined> {
     const redis = this.#redis
@@ -72,8 +72,8 @@ export class Probes {
   }
 
   /**
-   * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
-   * know, it would be sent again, after later commands.
+   * Whether Redis runs the script without an error, in time. The script is sent as text: if Redis did not know its digest,
+   * the script would be sent again, after later commands.
    */
   async runs(script: RedisScript, keyCount: number, args: string[], limitMs: number): Promise<boolean> {
     if (this.#redis.status !== 'ready') return false
@@ -87,18 +87,18 @@ export class Probes {
     }
   }
 
-  /** Looks for the master where this error shows that a replica has answered. */
+  /** Looks for the master if this error shows that a replica has answered. */
   followMaster(reason: string): void {
     if (isOfReplica(reason)) leaveReplica(this.#redis, reason)
   }
 
-  /** The counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
+  /** The start of keys for the counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
   #keyAt(node: string): string | undefined {
     return this.#nodes.findKey(node, `${this.#keyPrefix}:probe`)
   }
 }
 
-/** Key and arguments with which `decideScript` decides a test request for one unit of a million a second. */
+/** Returns key and arguments with which `decideScript` decides a test request: one unit, of a quota of a million per second. */
 function testRequest(key: string, { name, takesUnits }: Algorithm): string[] {
   const policy = [name, 'enforce', '1000000', '1000', takesUnits ? 'units' : 'one']
   const charge = takesUnits ? ['1', '1'] : ['1']

@@ -4,7 +4,7 @@ import type { RedisCommand } from '../../../algorithms/redis-counts.ts'
 import { errorCodeOf, lacksRight, reasonOf } from '../errors.ts'
 import { script, type RedisClient } from '../run-script.ts'
 
-/** The features of an algorithm that are counted in Redis. */
+/** An algorithm that counts in Redis, and its features that policies use. */
 export type AlgorithmUse = {
   readonly algorithm: Algorithm
   readonly isReserved: boolean
@@ -27,16 +27,16 @@ export function commandsNeeded(used: readonly AlgorithmUse[], isCluster: boolean
 
 const readPlans: readonly RedisCommand[] = [['GET'], ['MGET']]
 
-/** `command` is undefined if it is not about one: not even a script may run, or the address cannot be shared. */
+/** `command` is undefined if the refusal is not about a command: no script may run at all, or counters cannot be shared at the address. */
 export type Refusal = { readonly command: string | undefined; readonly reply: string }
 
 /**
- * Tries whether the user may run these commands. Redis before 7.2 does not name the one that it refuses inside a script.
+ * Checks whether the user may run these commands. Redis before 7.2 does not name the command that it refuses inside a script.
  *
  * KEYS   a key that nothing else uses
- * ARGV   for each command its name, how many arguments it is tried with after the key, and these. Each is tried on the same
- *        string, on which commands for lists and sets fail with WRONGTYPE, which they could not without the right. The string is
- *        made with an expiry, so that nothing stays whatever is refused
+ * ARGV   for each command its name, the number of arguments after the key to try it with, and these arguments. Each command is
+ *        tried on the same string, on which commands for lists and sets fail with WRONGTYPE, which requires the right to them. The
+ *        string has an expiry, so that nothing stays no matter which command is refused
  * reply  1, or the refused command and the error of Redis
  */
 const rightsScript = script(`
@@ -63,10 +63,10 @@ return 1
 `)
 
 /**
- * The error with which Redis refuses one of the commands.
+ * Finds the error with which Redis refuses one of the commands.
  *
- * @param key begins a key that nothing else uses; in a cluster its node is asked
- * @returns undefined if nothing is refused, or without an answer in time
+ * @param key the start of a key that nothing else uses; in a cluster, its node is asked
+ * @returns undefined if no command is refused, or if Redis does not answer in time
  */
 export async function findRefusalAt(
   redis: RedisClient,
@@ -88,7 +88,7 @@ export async function findRefusalAt(
   return within(timeoutMs, find()).catch(() => undefined)
 }
 
-/** Rejects where scripts may not be run by their digest, as they are for requests: Redis says so before it looks for one. */
+/** Rejects if scripts may not be run by their digest, as they are for requests. Redis checks this before it looks for the script. */
 async function tryDigest(redis: RedisClient, key: string): Promise<void> {
   try {
     await redis.evalsha(unknownDigest, 1, key)

@@ -8,10 +8,10 @@ export type ShardingCheck = {
   find(): Promise<string | undefined>
 }
 
-/** Keys that are tried: if two servers have a tenth and nine tenths of them, all of these are on one of them once in thirty cases. */
+/** The number of keys to try. If one of two servers has nine tenths of all keys, all these keys are on it in one of thirty cases. */
 const KEYS_TRIED = 32
 
-/** The keys are deleted as they are looked for: this is for those that nobody looks for any more. */
+/** The keys are deleted when they are looked up. The expiry is for keys that are never looked up. */
 const KEPT_MS = 60_000
 
 const SHARDED =
@@ -19,13 +19,13 @@ const SHARDED =
   'set REDIS_URL to one Redis, or to a cluster as redis+cluster://'
 
 /**
- * Finds out whether a proxy such as predixy or twemproxy is in front of several servers. It sends a script where its first
- * key leads, with all other keys, and each of them counts there instead of on its own server: no command fails, and
- * clients get a multiple of their quota. So keys are written by one script, and deleted one by one: a proxy leads those
- * commands elsewhere, and they find nothing.
+ * Finds out whether a proxy such as predixy or twemproxy is in front of several servers. Such a proxy sends a script with all
+ * its keys to the server of the first key, where each key counts instead of on its own server: no command fails, and clients
+ * get a multiple of their quota. So keys are written by one script and deleted one by one: a proxy sends these commands to
+ * other servers, which do not find the keys.
  *
- * A key may also be missing for other reasons, such as eviction or a failover: it counts only if the same keys are
- * missing a second time. The last result holds where Redis does not answer.
+ * A key may also be missing for other reasons, such as eviction or a failover. So the result counts only if the same keys are
+ * missing a second time. If Redis does not answer, the last result holds.
  *
  * @param options.timeoutMs for the whole check
  */
@@ -59,11 +59,11 @@ export function createShardingCheck(options: {
   }
 }
 
-/** The keys that single-key commands do not find, after one script has written all of them. */
+/** Returns which keys single-key commands do not find, after one script has written all of them. */
 async function findMissing(redis: RedisClient, keys: readonly string[]): Promise<string> {
   await redis.eval(setScript.source, keys.length, ...keys, KEPT_MS)
   const deleted = await Promise.all(keys.map((key) => redis.del(key)))
-  // Where the first one is missing as well, they are gone, and not elsewhere.
+  // If the first key is missing as well, the keys are gone, rather than on other servers.
   return deleted[0] === 1 ? deleted.flatMap((count, i) => (count === 0 ? [i] : [])).join() : ''
 }
 
@@ -72,7 +72,7 @@ for _, key in ipairs(KEYS) do redis.call('SET', key, 0, 'PX', ARGV[1]) end
 return #KEYS
 `)
 
-/** A reason for the log, with the setting that helps if it is a cluster configured as a single server. */
+/** Returns a reason for the log, with the setting that helps if a cluster is configured as a single server. */
 export function withAdvice(reason: string, redis: Pick<RedisClient, 'isCluster'>): string {
   return !redis.isCluster && isOfCluster(reason)
     ? `${reason} (a cluster: REDIS_URL has to begin with redis+cluster://)`

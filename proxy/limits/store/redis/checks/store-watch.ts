@@ -5,7 +5,7 @@ import { runScript, script, type RedisClient, type RedisNode } from '../run-scri
 
 const CHECK_INTERVAL_MS = 10_000
 
-/** After this long without a gateway it does not matter any more whether counters were lost meanwhile. */
+/** After this long without a gateway, it no longer matters whether counters were lost meanwhile. */
 const MARK_KEPT_MS = 86_400_000
 
 const MAY_EVICT =
@@ -17,22 +17,22 @@ type StoreWatchOptions = {
   readonly redis: RedisClient
   /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
-  /** Whether there is any use in asking. */
+  /** Whether Redis is expected to answer. */
   readonly isAnswering: () => boolean
   readonly log: Pick<Log, 'warn'>
   readonly telemetry: Pick<Telemetry, 'storeEvicted'>
 }
 
 /**
- * Logs problems that nobody would notice otherwise, as Redis continues to answer: that it evicts keys, and that it has lost them
- * all. Looks at each new connection, and every ten seconds until `close`. If the user lacks the right to `INFO`, evictions are
- * not noticed; without `GET` and `SET`, lost counters are not.
+ * Logs problems that would go unnoticed otherwise, because Redis continues to answer: that it evicts keys, and that it has lost
+ * all keys. Checks at each new connection, and every ten seconds until `close`. If the user lacks the right to `INFO`, evictions
+ * are not noticed; without `GET` and `SET`, lost counters are not.
  */
 export class StoreWatch {
   readonly #options: StoreWatchOptions
   readonly #timer: NodeJS.Timeout
   readonly #evictions = new Map<RedisNode, number>()
-  /** The value of the mark at the last look. */
+  /** The value of the mark at the last check. */
   #mark: string | undefined
   /** The policies that the last warning named; '' if no server evicts keys. */
   #warnedPolicies = ''
@@ -62,8 +62,8 @@ export class StoreWatch {
   readonly #onTime = (): void => void this.check()
 
   /**
-   * Tells lost counters by a key, `<prefix>:mark`, which the first gateway sets to a random text and all of them keep: another text
-   * means that the first is lost.
+   * Detects lost counters by a key, `<prefix>:mark`, which the first gateway sets to a random text and all gateways keep: another text
+   * means that the first one is lost.
    */
   async #checkMark(): Promise<void> {
     const { redis, keyPrefix, log } = this.#options
@@ -120,8 +120,8 @@ function fieldOf(info: string, name: string): string | undefined {
 
 /**
  * KEYS   the mark
- * ARGV   the text to set if the key does not exist, and for how many milliseconds it is kept from now on
- * reply  the text that is there
+ * ARGV   the text to set if the key does not exist, and the milliseconds for which the key is kept from now on
+ * reply  the text of the key
  */
 const markScript = script(`
 local found = redis.call('GET', KEYS[1])

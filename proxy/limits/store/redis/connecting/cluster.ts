@@ -7,10 +7,10 @@ import { withHost } from './redirections.ts'
 import { createRenewal } from './renewal.ts'
 import type { RedisAddress } from './url.ts'
 
-/** Callback of a cluster for a node, `host:port`, that cannot be reached. */
+/** Callbacks of a cluster for nodes, `host:port`, that cannot be reached. */
 export type ClusterProblems = {
   readonly logProblem: (problem: Error, node?: string) => void
-  /** The node is connected again. */
+  /** Called when the node is connected again. */
   readonly solvedAt: (node: string) => void
 }
 
@@ -20,11 +20,11 @@ const RELEARN_EVERY_MS = 300
 const NOT_ASKED = "Stream isn't writeable and enableOfflineQueue options is false"
 
 /**
- * Connects to all nodes of a cluster, replicas too, so that one that takes over is asked at once.
+ * Connects to all nodes of a cluster, including replicas, so that a replica that takes over is asked at once.
  *
- * A node whose connection is lost is dropped, not reconnected to: its slots may have gone elsewhere, and only others can
- * say where. They are asked by the next command for one of its slots, and without one a moment later, which also finds
- * a node that has merely restarted. When the last node is dropped, the hosts of the address are looked up anew.
+ * A node whose connection is lost is dropped, not reconnected to: its slots may have moved, and only other nodes know where. The
+ * next command for one of its slots asks them. Without such a command, they are asked a moment later, which also finds a node
+ * that has merely restarted. When the last node is dropped, the hosts of the address are resolved again.
  */
 export function connectCluster(
   address: RedisAddress,
@@ -37,40 +37,40 @@ export function connectCluster(
     redisOptions: {
       ...commonOptions(),
       ...loginOptions(address, readCredentials()),
-      // A master that became a replica: drop its connection, and ask the others who serves its slots.
+      // If a master became a replica, drop its connection, and ask the other nodes which node serves its slots.
       reconnectOnError(this: RedisOptions, error: Error): 1 | false {
         error.message = withHost(error.message, this.host)
         return isOfReplica(error) || renewal.isNeeded(this, error) ? 1 : false
       },
     },
     enableOfflineQueue: false,
-    // Names stay names until a connection is opened: each time they may lead elsewhere, and certificates are for them.
+    // Names are resolved only when a connection is opened: they may lead elsewhere each time, and certificates are issued for names.
     dnsLookup: (host, found) => found(null, host),
     clusterRetryStrategy: (attempt, reason) => {
-      // The reason of a failed attempt is not always an event too.
+      // The reason for a failed attempt is not always emitted as an event.
       if (reason) problems.logProblem(reason)
       return Math.max(retryDelayMs(attempt), leaving.delayMs())
     },
-    // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
+    // A redirected command has not been executed and may be redirected again, but not often: the default is 16 times.
     maxRedirections: 3,
-    // A slot that is moving, asked about several keys: see askAcrossSlots, which then asks about one at a time.
+    // TRYAGAIN: a command had several keys of a moving slot. askAcrossSlots then asks about one key at a time.
     retryDelayOnTryAgain: 1,
-    // 0 is never: the command may have been executed before its connection was lost.
+    // 0 means never: the command may have been executed before its connection was lost.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    // Nodes are asked one after another, and the first may hang without anybody having noticed.
+    // Nodes are asked one after another, and the first node may hang without having been noticed.
     slotsRefreshTimeout: 500,
   })
-  // `error` says that no node could be asked, `node error` why.
+  // `error` says that no node could be asked, and `node error` says why.
   cluster.on('error', () => undefined)
   cluster.on('node error', (error: Error, node: string) => {
     if (error.message !== 'Connection is closed.' && error.message !== NOT_ASKED)
       problems.logProblem(error, node)
   })
-  // The library connects to a node when the first command is sent there, and fails the commands after it until then.
+  // The library connects to a node only when the first command is sent there, and fails further commands until it is connected.
   cluster.on('+node', (node: Redis) => {
     readyWithoutInfo(node)
-    // Made with the options of the start, and not connected yet.
+    // The node was made with the options of the start, and is not connected yet.
     renewal.apply(node.options)
     renewal.applyToDuplicates(node)
     skipUnlessReady(node, () => cluster.nodes().some(({ status }) => status === 'ready'))
@@ -81,14 +81,14 @@ export function connectCluster(
   return cluster
 }
 
-/** Asks the others who serves the slots of a node that was dropped, until every master is connected. */
+/** Asks the other nodes which node serves the slots of a node that was dropped, until every master is connected. */
 function relearnSlots(cluster: Cluster): void {
   let timer: NodeJS.Timeout | undefined
   const relearnSoon = (): void => {
     timer ??= setTimeout(() => {
       timer = undefined
       if (cluster.status !== 'ready') return
-      // A node that hangs is dropped, and added again by the answer of nodes that have not noticed: check after that.
+      // A node that hangs is dropped, and then added again by the answer of nodes that have not noticed. So check after the answer.
       cluster.refreshSlotsCache(() => {
         if (cluster.nodes('master').some(({ status }) => status !== 'ready')) relearnSoon()
       })
@@ -98,8 +98,8 @@ function relearnSlots(cluster: Cluster): void {
 }
 
 /**
- * The library asks the nodes for the slots in random order, each over a connection made for it. A node that hangs would take
- * up `slotsRefreshTimeout` each time. One that is not connected is therefore asked only where no other is connected.
+ * The library asks the nodes for the slots in random order, each over a new connection. A node that hangs would take up
+ * `slotsRefreshTimeout` each time. Therefore, a node that is not connected is asked only if no other node is connected.
  */
 function skipUnlessReady(node: Redis, isOtherReady: () => boolean): void {
   const duplicate = node.duplicate.bind(node)
@@ -114,11 +114,11 @@ function skipUnlessReady(node: Redis, isOtherReady: () => boolean): void {
 type Asked = (error: Error | null | undefined, reply: unknown) => void
 
 /**
- * Fills in hosts in the reply to CLUSTER SLOTS: an empty or missing one means the host that was asked. A node that no other has met does
- * not know its address, and with `cluster-preferred-endpoint-type unknown-endpoint` nodes do not tell it. The library leaves such nodes
- * out.
+ * Fills in hosts in the reply to CLUSTER SLOTS: an empty or missing host means the host that was asked. A node that no other node has met
+ * does not know its address, and with `cluster-preferred-endpoint-type unknown-endpoint`, nodes do not report theirs. The library leaves
+ * such nodes out.
  *
- * @param connection asks by `cluster` with a callback
+ * @param connection a connection on which the library calls `cluster` with a callback
  */
 function fillHosts(connection: Redis): void {
   const ask = connection.cluster.bind(connection) as (subcommand: string, callback: Asked) => unknown

@@ -20,8 +20,8 @@ import { describeRedis, type RedisAddress } from './url.ts'
 export type RedisConnection = {
   readonly client: RedisClient
   /**
-   * Resolves when Redis can be asked, or after `timeoutMs` without that: to be awaited before the first request is
-   * served, which would else be counted locally only because it came too soon.
+   * Resolves when Redis can be asked, or after `timeoutMs`. Await this before serving the first request, which would
+   * otherwise be counted locally only because it came too soon.
    */
   connected(timeoutMs: number): Promise<void>
   /** Ends the connection at once; commands in flight fail. */
@@ -29,11 +29,11 @@ export type RedisConnection = {
 }
 
 /**
- * Connects to Redis and keeps connecting for as long as it is away; nothing waits for it. The log gets one line when
- * the connection is there and one for each new reason why it is not. Each option that differs from the library's
+ * Connects to Redis, and keeps trying for as long as Redis is unavailable; nothing waits for it. Logs one line when the
+ * connection is established, and one for each new reason why it is not. Each option that differs from the library's
  * default is explained here and in docs/redis.md.
  *
- * @param readCredentials asked before each connection; by default they are those of the address
+ * @param readCredentials called before each connection; by default, it returns the credentials of the address
  */
 export function connectRedis(
   address: RedisAddress,
@@ -52,7 +52,7 @@ export function connectRedis(
   client.on('ready', () => {
     leaving.connected()
     clearTimeout(settling)
-    // Each connection to a replica looks like one to a master until it is asked to count.
+    // A connection to a replica looks like one to a master until it is asked to count.
     if (leaving.isRecent()) settling = setTimeout(problems.solved, SETTLED_AFTER_MS).unref()
     else problems.solved()
   })
@@ -61,7 +61,7 @@ export function connectRedis(
     leaving.left()
     problems.logReplica(reason)
   })
-  // The library ends for good where Sentinel announces a new master while it is being asked for the old one.
+  // The library's client ends permanently if Sentinel announces a new master while it is being asked for the old one.
   client.on('end', () => {
     if (isClosed) return
     timer = setTimeout(() => void client.connect().catch(() => undefined), retryDelayMs(1))
@@ -85,7 +85,7 @@ function connectServer(
   leaving: Leaving,
 ): Redis {
   const sentinels = createSentinelReasons()
-  // Once: a file with new ones may be written at any time.
+  // Read once, because a file with new credentials may be written at any time.
   const credentials = readCredentials()
   const server: Redis = new Redis({
     ...(address.topology === 'standalone'
@@ -103,13 +103,13 @@ function connectServer(
     ...commonOptions(),
     ...loginOptions(address, credentials),
     db: address.database,
-    // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
+    // Nothing is queued for a dead connection: a request would wait, and be counted long after it was answered.
     enableOfflineQueue: false,
     retryStrategy: (attempt) => {
       renew()
       return Math.max(retryDelayMs(attempt), leaving.delayMs())
     },
-    // A master that became a replica refuses writes: connect again, to the new one. 2 would also send the command again.
+    // A master that became a replica refuses writes: connect again, to the new master. 2 would also send the command again.
     reconnectOnError(error: Error): 1 | false {
       const isDemoted = isOfReplica(error)
       if (!isDemoted && !renewal.isNeeded(server.options, error)) return false
@@ -133,10 +133,10 @@ function connectServer(
 }
 
 /**
- * A server that takes no more clients replies so and closes the connection. The reply is lost where the first command is written
- * meanwhile, so that only the closed connection shows.
+ * A server that accepts no more clients replies with an error and closes the connection. If the first command is written meanwhile, the
+ * reply is lost, and only the closed connection shows.
  *
- * @param status of the client when its connection failed
+ * @param status the status of the client when its connection failed
  */
 function explainClosed(problem: Error, status: string): Error {
   if (status !== 'connect' || !/^(?:read|write) (?:EPIPE|ECONNRESET)$/.test(problem.message)) return problem
@@ -154,8 +154,8 @@ function sentinelOptions(address: RedisAddress) {
     name: address.masterName ?? '',
     // Follow a failover when the sentinels announce it, not only when the old master hangs up.
     failoverDetector: true,
-    // By the sentinel that named the master. Each of the others tells it in its own time, up to seconds later,
-    // and each time a sound connection would be given up.
+    // Only the sentinel that named the master is listened to. Each of the others announces a failover in its own time,
+    // up to seconds later, and each time a sound connection would be given up.
     sentinelMaxConnections: 1,
     sentinelCommandTimeout: 500,
     enableTLSForSentinelMode: address.tls,
@@ -170,7 +170,7 @@ function untilReady(client: RedisClient, timeoutMs: number): Promise<void> {
       resolve()
     }
     const timer = setTimeout(finish, timeoutMs)
-    // A cluster has no event for it: it calls itself ready before its nodes are connected.
+    // A cluster has no event for this: its status is `ready` before its nodes are connected.
     const look = setInterval(() => {
       if (isReady(client)) finish()
     }, 5)
@@ -182,5 +182,5 @@ function isReady(client: RedisClient): boolean {
   return client instanceof Redis || client.nodes('master').every(({ status }) => status === 'ready')
 }
 
-/** How long a connection is kept after one that led to a replica until the log calls it one to Redis. */
+/** How long a connection must last, if an earlier one led to a replica, before it is logged as connected. */
 const SETTLED_AFTER_MS = 1000

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../run-script.ts'
 
-/** Emitted by a client of Redis where a reply shows that its connection leads to a replica; with the error of Redis. */
+/** Emitted by a Redis client, with the error of Redis, when a reply shows that its connection leads to a replica. */
 const AT_REPLICA = 'sluice:at-replica'
 
 /**
@@ -15,8 +15,8 @@ export function leaveReplica(redis: RedisClient, reason: string): void {
 const left = new WeakSet<RedisClient>()
 
 /**
- * Whether the connection is not being given up already. Each time that ioredis is told to, its socket gets another listener and another
- * timer, and each command in flight an error reply.
+ * Returns false if the connection is being given up already. Each time that ioredis is told to disconnect, its socket gets another listener
+ * and another timer, and each command in flight gets an error reply.
  */
 export function isFirstToLeave(redis: RedisClient): boolean {
   if (left.has(redis)) return false
@@ -30,22 +30,22 @@ export function onReplica(redis: RedisClient, report: (reason: string) => void):
   redis.on(AT_REPLICA, report)
 }
 
-/** How fast connections follow one another where each leads to a replica. */
+/** How fast connections follow one another if each leads to a replica. */
 export type Leaving = {
-  /** A reply shows that this connection leads to a replica. Counts once for each connection. */
+  /** Called when a reply shows that this connection leads to a replica. Counts once for each connection. */
   left(): void
-  /** Called when there is another connection. */
+  /** Called when a new connection is established. */
   connected(): void
-  /** Whether one was left so recently that this one probably leads to the same server. */
+  /** Whether a connection was left so recently that the current one probably leads to the same server. */
   isRecent(): boolean
-  /** Milliseconds to wait at least before the next connection is made. */
+  /** Returns the minimum time to wait before the next connection is made, in milliseconds. */
   delayMs(): number
 }
 
 /** Milliseconds before the first reconnection, which after a failover mostly leads to the new master. */
 const FIRST_DELAY_MS = 50
 const MAX_DELAY_MS = 800
-/** After this long without a replica, counting begins anew. */
+/** After this long without a replica, counting starts again. */
 const FORGOTTEN_AFTER_MS = 10_000
 
 /** @param now milliseconds of a monotonic clock */

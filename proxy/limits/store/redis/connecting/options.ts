@@ -4,7 +4,7 @@ import type { RedisAddress } from './url.ts'
 export type RedisCredentials = {
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** PEM of those to trust instead of the usual authorities. */
+  /** PEM of the authorities to trust instead of the usual ones. */
   readonly ca?: Buffer | undefined
   /** PEM of the client certificate for Redis and Sentinel, and its key. */
   readonly cert?: Buffer | undefined
@@ -14,7 +14,7 @@ export type RedisCredentials = {
   readonly sentinelPassword?: string | undefined
 }
 
-/** The credentials as they are now. Asked before each connection, so that renewed ones are used. */
+/** Returns the current credentials. Called before each connection, so that renewed credentials are used. */
 export type ReadCredentials = () => RedisCredentials
 
 /** Milliseconds before the next attempt to connect, 400 at most. Attempts never end. */
@@ -22,13 +22,13 @@ export function retryDelayMs(attempt: number): number {
   return Math.min(50 * 2 ** Math.min(attempt - 1, 10), 400)
 }
 
-/** The options of a connection to a server that are the credentials. Undefined ones replace those before. */
+/** Returns the credentials as options of a connection to a server. Undefined options replace earlier ones. */
 export function loginOptions({ tls }: RedisAddress, credentials: RedisCredentials) {
   const { username, password } = credentials
   return { username, password, ...(tls ? { tls: tlsOptions(credentials) } : {}) }
 }
 
-/** The same of a connection to a sentinel, in the options of the connection that asks it. */
+/** Returns the credentials for a sentinel, as options of the client that asks it. */
 export function sentinelLoginOptions({ tls }: RedisAddress, credentials: RedisCredentials) {
   const { sentinelUsername, sentinelPassword } = credentials
   return { sentinelUsername, sentinelPassword, ...(tls ? { sentinelTLS: tlsOptions(credentials) } : {}) }
@@ -46,10 +46,10 @@ export function commonOptions() {
     autoResendUnfulfilledCommands: false,
     // Commands in flight when a connection is lost fail at once, instead of after 20 attempts to reconnect.
     maxRetriesPerRequest: 0,
-    // A connection whose answers are overdue for so long is dead, even if TCP keeps it open. It also bounds the commands pending on
-    // a server that hangs: only probes are sent there, and none of them is older than this.
+    // A connection whose answers are overdue for this long is dead, even if TCP keeps it open. This also bounds the commands pending
+    // on a server that hangs: only probes are sent there, and no probe is older than this.
     socketTimeout: 2000,
-    // How long the other side has to hang up as well, once we have: a server that hangs does not, and the next one waits.
+    // How long the server has to close the connection after we have. A server that hangs does not, and the next connection waits.
     disconnectTimeout: 250,
     // Together with the delay of the next attempt, this is how long a new master may stay unnoticed behind an old one
     // that swallows packets.
@@ -58,7 +58,7 @@ export function commonOptions() {
     keepAlive: 10_000,
     // How long to wait before asking again whether a server has loaded its data.
     maxLoadingRetryTime: 500,
-    // Nothing of RESP3 is used here, and older servers and proxies in between know RESP2.
+    // No feature of RESP3 is used here, and older servers and proxies in between know only RESP2.
     protocol: 2 as const,
     // Shown by CLIENT LIST. The library's own introduction costs two commands that older servers reject.
     connectionName: 'sluice',

@@ -3,8 +3,8 @@ import { reasonOf } from '../errors.ts'
 import type { ClusterProblems } from './cluster.ts'
 
 /**
- * Maximum reasons that are logged in one outage, more than there are kinds of failures: beyond it, the reasons contain something that
- * changes each time.
+ * Maximum number of reasons that are logged in one outage. It is more than there are kinds of failures: beyond it, the reasons contain
+ * something that changes each time.
  */
 const MAX_REASONS = 20
 
@@ -13,7 +13,7 @@ export type ProblemLog = ClusterProblems & {
   readonly logReplica: (reason: string) => void
 }
 
-/** Logs one line for each new reason why there is no connection, up to 20 in an outage, and one when there is. */
+/** Logs one line for each new reason why there is no connection, up to 20 in an outage, and one line when there is a connection. */
 export function createProblemLog(redis: string, log: Pick<Log, 'info' | 'warn'>): ProblemLog {
   /** By kind of reason, the node that it was first seen at; undefined without a cluster. */
   const logged = new Map<string, string | undefined>()
@@ -39,7 +39,7 @@ export function createProblemLog(redis: string, log: Pick<Log, 'info' | 'warn'>)
   }
 }
 
-/** The reason without the address of the node, as many nodes of a cluster that are away have only one reason. */
+/** Returns the reason without the address of the node, because many unavailable nodes of a cluster share one reason. */
 function kindOf(reason: string, node: string | undefined): string {
   if (node === undefined) return reason
   const host = node.slice(0, node.lastIndexOf(':'))

@@ -4,9 +4,9 @@ import type { RedisNode } from '../run-script.ts'
 type InfoCallback = (error: Error | null, info?: string) => void
 
 /**
- * Before a connection is ready the library asks with `INFO` whether the server has loaded its data, and whether it is the
- * master that Sentinel named. If `INFO` is renamed or the user may not send it, the connection counts as ready without that:
- * a server that is still loading, or is a replica, says so in reply to the first command.
+ * Before a connection is ready, the library asks with `INFO` whether the server has loaded its data, and whether it is the
+ * master that Sentinel named. If `INFO` is renamed or the user may not send it, the connection counts as ready without this
+ * check: a server that is still loading, or is a replica, says so in reply to the first command.
  */
 export function readyWithoutInfo(server: RedisNode): void {
   const info = server.info.bind(server) as (...sections: string[]) => Promise<string>

@@ -12,21 +12,21 @@ import type { RedisAddress } from './url.ts'
 
 /**
  * Credentials that are renewed while the process runs. The library makes each connection with the options that its client has
- * at that time, so they are put there before it does. Redis keeps a connection whose login is not valid any more.
+ * at that time, so the credentials are put there before. Redis keeps a connection whose login is no longer valid.
  */
 export type Renewal = {
-  /** Puts the credentials as they are now into the options of a client, for its next connection. */
+  /** Puts the current credentials into the options of a client, for its next connection. */
   apply(options: RedisOptions): void
-  /** Does so for the clients that the library makes like this one, such as those that ask for the slots of a cluster. */
+  /** Does the same for clients that the library duplicates from this one, such as those that ask for the slots of a cluster. */
   applyToDuplicates(client: Redis): void
   /**
-   * Whether an error of Redis says that the connection is not logged in, or has no right to a command although there are
-   * other credentials by now: then the caller must open a new connection.
+   * Whether the caller must open a new connection, because an error of Redis says that this one is not logged in, or that it has
+   * no right to a command and there are other credentials by now.
    */
   isNeeded(options: RedisOptions, error: unknown): boolean
 }
 
-/** @param readCredentials called for each connection: reads the current ones */
+/** @param readCredentials called for each connection; returns the current credentials */
 export function createRenewal(address: RedisAddress, readCredentials: ReadCredentials): Renewal {
   const read = (): RedisOptions => {
     const credentials = readCredentials()
@@ -49,7 +49,10 @@ export function createRenewal(address: RedisAddress, readCredentials: ReadCreden
   }
 }
 
-/** Returns when to reconnect to the sentinel that announces failovers, on a client of its own. The library calls it on its options. */
+/**
+ * Makes the reconnect strategy for the sentinel that announces failovers, which has its own client. The library calls the strategy on the
+ * options of that client. It renews the credentials in these options, and returns the milliseconds to wait.
+ */
 export function renewSentinelLogin(address: RedisAddress, readCredentials: ReadCredentials) {
   return function (this: RedisOptions, attempt: number): number {
     const credentials = readCredentials()

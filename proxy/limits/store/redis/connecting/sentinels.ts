@@ -1,13 +1,13 @@
 import { SentinelConnector, type Redis, type RedisOptions, type SentinelConnectionOptions } from 'ioredis'
 
-/** Why sentinels have not named the master. */
+/** Collects the reasons why sentinels have not named the master. */
 export type SentinelReasons = {
   /** The connector with which the library asks the sentinels. */
   readonly Connector: new (options: unknown) => SentinelConnector
-  /** Listens to a client that does. */
+  /** Listens to a client that uses this connector. */
   listen(server: Redis): void
   /**
-   * The error to log for an error of this client; undefined if it adds nothing. The library reports "All sentinels are
+   * Returns the error to log for an error of this client; undefined if it adds nothing. The library reports "All sentinels are
    * unreachable" even after one of them has named the master, and reports a refused connection merely as closed.
    */
   explain(problem: Error): Error | undefined
@@ -17,11 +17,11 @@ type Place = { readonly host?: string | undefined; readonly port?: number | unde
 /** A private field of the library. */
 type Dialling = { connectToSentinel(sentinel: Place, options?: RedisOptions): Redis }
 
-/** Makes the connector of one client, and what it has learned of its sentinels. */
+/** Makes the connector of one client, and the record of its sentinels' problems. */
 export function createSentinelReasons(): SentinelReasons {
-  /** By host and port, why each sentinel could not be asked since one last named the master. */
+  /** By host and port, the reason why each sentinel could not be asked, since a sentinel last named the master. */
   const reasons = new Map<string, string>()
-  /** The outcome of the last connection to each. */
+  /** By host and port, the error of the last connection to each sentinel. */
   const problems = new Map<string, string>()
 
   class ReportingConnector extends SentinelConnector {
@@ -49,7 +49,7 @@ export function createSentinelReasons(): SentinelReasons {
           reason === CLOSED ? (problems.get(place) ?? reason) : (WORDS.get(reason) ?? reason),
         )
       })
-      // The master has been named, and connected to or tried.
+      // A sentinel has named the master, and the client has connected to it, or tried to.
       server.on('connect', () => reasons.clear())
       server.on('close', () => reasons.clear())
     },

@@ -9,7 +9,7 @@ export type RedisUrlOptions = {
   readonly sentinelPassword: string | undefined
 }
 
-/** Address and login of Redis, as `REDIS_URL` has them. */
+/** Address and login of Redis, as in `REDIS_URL`. */
 export type RedisAddress = {
   readonly topology: 'standalone' | 'sentinel' | 'cluster'
   readonly tls: boolean

@@ -4,11 +4,11 @@ import { isMoving, isOfOneCounter } from '../errors.ts'
 import { nodesOf, onlyNode, type RedisNodes } from '../nodes.ts'
 import type { RedisNode } from '../run-script.ts'
 
-/** Records which nodes of a cluster batches were sent to, to tell one that does not answer from the others. */
+/** Records to which nodes of a cluster batches were sent, to distinguish a node that does not answer from the others. */
 export type AskedNodes = {
   /**
-   * Remembers that a part of a request waits for its node, until `reply` is settled. The node counts as failing if `reply` rejects, unless
-   * slots have moved, or if it says, as `RemoteCounters.ask` describes, that the part could not be decided, unless only its key is broken.
+   * Records that a part of a request waits for its node, until `reply` is settled. The node counts as failing if `reply` rejects, unless
+   * slots have moved; or if the values of `reply` say that the part could not be decided, unless only its key is broken.
    */
   follow<Reply extends readonly unknown[]>(
     batch: Requests,
@@ -17,7 +17,7 @@ export type AskedNodes = {
   ): Promise<Reply>
   /** The nodes of a batch that was answered. */
   answering(batch: AskedBatch<RedisNode>): ReadonlySet<string>
-  /** The nodes of a batch that have not answered, or with an error. */
+  /** The nodes of a batch that have not answered, or have answered with an error. */
   failing(batch: AskedBatch<RedisNode>): ReadonlySet<string>
 }
 
@@ -32,7 +32,7 @@ type Followed = {
 
 const only: ReadonlySet<string> = new Set([onlyNode])
 
-/** The records of a batch are kept for as long as the batch. */
+/** Keeps the records of a batch for as long as the batch exists. */
 export function createAskedNodes(nodes: RedisNodes): AskedNodes {
   const followed = new WeakMap<Requests, Followed>()
 
@@ -69,7 +69,7 @@ export function createAskedNodes(nodes: RedisNodes): AskedNodes {
     answering: nodesAsked,
     failing(batch) {
       const { unanswered, rejecting, undecided } = followed.get(batch.requests) ?? nothingFollowed
-      // A node that rejects ends the request: others may not have had the time to answer.
+      // A node that rejects ends the request: other nodes may not have had the time to answer.
       const failed = new Set(rejecting.size > 0 ? rejecting : unanswered.values()).union(undecided)
       return failed.size > 0 ? failed : nodesAsked(batch)
     },

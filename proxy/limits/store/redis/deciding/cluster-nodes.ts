@@ -3,15 +3,15 @@ import { errorCodeOf } from '../errors.ts'
 import { inOneWrite, type RedisCluster, type RedisNode } from '../run-script.ts'
 
 /**
- * Knows which node of a cluster decides a request: that of its counters, if one has them all.
+ * Finds the node of a cluster that decides a request: the node that has all its counters, if there is one.
  *
- * Requests of one node share a command, whose keys are arguments, as keys that a command declares must be in one slot. The node tells for
- * each request whether it has the counters: if a slot has moved or is moving, the request is asked by itself, as the library follows
- * redirections of one slot.
+ * Requests for one node share a command. Its keys are arguments, because keys that a command declares must be in one slot. The node reports
+ * for each request whether it has the counters. If a slot has moved or is moving, the request is asked by itself, because the library
+ * follows redirections of one slot.
  */
 export function createClusterLanes(cluster: RedisCluster, keyOfCharge: (charge: Charge) => string) {
   const nodes = new Map<string, RedisNode>()
-  /** An engine that lets scripts use declared keys only gets a command for each request. */
+  /** False if the engine lets scripts use only declared keys. It then gets a command for each request. */
   let areKeysFree = true
 
   function nodeOfSlot(slot: number): RedisNode | undefined {
@@ -48,7 +48,7 @@ export function createClusterLanes(cluster: RedisCluster, keyOfCharge: (charge: 
   }
 }
 
-/** The hash slot of a key: CRC16 of the text in its first braces, or of all of it. */
+/** The hash slot of a key: CRC16 of the text in its first braces, or of the whole key. */
 export function slotOf(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)

@@ -10,17 +10,17 @@ import { isMoving } from '../errors.ts'
 export type ClusterNodes = {
   /**
    * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, with the time of
-   * counting before the tickets of sliding windows.
+   * counting before the tickets, if the clock was read.
    */
   readonly askNode: (charges: readonly Charge[]) => Promise<readonly unknown[]>
   /**
-   * Takes the counted units back from the charge's counter: in the window that had `leftMs` to go, or as `countedAt`, or
-   * where it has a ticket as that says.
+   * Takes the counted units back from the charge's counter, as its ticket says. Without a ticket, they are taken from the window
+   * that had `leftMs` left, or from the time `countedAt`.
    */
   readonly giveBack: (counted: Counted) => Promise<unknown>
   /** The name of the plan that was set for the client; empty without one. */
   readonly readPlan: (charge: Charge) => Promise<string>
-  /** Called before charges are asked in parts: for a moment their counters may hold too much. */
+  /** Called before charges are decided in parts: for a moment, their counters may hold too much. */
   readonly split: (charges: readonly Charge[]) => void
 }
 
@@ -33,14 +33,14 @@ export type Counted = {
 
 /**
  * Asks a cluster about one request. Counters of one partition key share a hash slot, so a request whose rules count by
- * the same key, as most do, is one command and atomic. If its rules count by different keys (an address here,
- * a header there) their counters may be on different nodes, and no command can decide about both: each part is decided
- * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
- * left than there is, and be refused; more than the quota never passes. If a part cannot be decided, the request is
- * decided without the store, and what the others have counted is given back as well.
+ * the same key, as most do, is one command and atomic. If its rules count by different keys (an address here, a header
+ * there), their counters may be on different nodes, and no command can decide about all of them. Each part is then decided
+ * by itself, and if one refuses, the counts of the others are given back. Until then, a client may find less quota left
+ * than there is, and be refused; more than the quota never passes. If a part cannot be decided, the request is decided
+ * without the store, and the counts of the other parts are given back as well.
  *
- * While a slot moves to another node, no node takes a command about several of its counters unless it has them all. Then
- * each charge is such a part.
+ * While a slot moves to another node, a node accepts a command about several of its counters only if it has all of them.
+ * If no node does, each charge is such a part.
  */
 export async function askAcrossSlots(
   charges: readonly Charge[],
@@ -84,7 +84,7 @@ export async function askAcrossSlots(
     reply.push(0, ...charges.flatMap((charge) => (tickets.has(charge) ? [tickets.get(charge)] : [])))
   if (plans.size > 0)
     reply.push(charges.filter((charge) => plans.has(charge)).map((charge) => plans.get(charge)))
-  // One that fails leaves a count too high by one, which is the side to err on.
+  // A refund that fails leaves a count too high, which is the side to err on.
   await Promise.allSettled(givenBack)
   return reply
 }
@@ -110,18 +110,18 @@ async function askPart(part: readonly Charge[], nodes: ClusterNodes): Promise<re
   }
 }
 
-/** Asks for the plan first, as it may be on another node than the counter. */
+/** Asks for the plan first, because it may be on another node than the counter. */
 async function askInTwo(charge: Charge, { askNode, readPlan }: ClusterNodes): Promise<readonly unknown[]> {
   const plan = await readPlan(charge)
   const chosen = withStoredPlan(charge, plan)
-  // None of them: it is known now, too.
+  // The client has none of the policy's plans. With an empty name, the plan is not read again.
   const asked = chosen === charge ? { ...charge, policy: { ...charge.policy, plan: '' } } : chosen
   const reply = await askNode([asked])
   return [...reply, ...(reply.length === 2 ? [0] : []), [plan]]
 }
 
 /**
- * Resolves to the answers to all questions, or rejects with the first error: what the others count, sooner or later, is then given back.
+ * Resolves to all answers, or rejects with the first error. Units that other parts count, sooner or later, are then given back.
  */
 async function allOrNone(
   asked: readonly Promise<readonly Answer[]>[],
@@ -147,7 +147,7 @@ function giveAllBack(answer: Answer, { giveBack }: ClusterNodes): Promise<unknow
   })
 }
 
-/** What a node has counted for the charge at this index; undefined if nothing. */
+/** Returns the count that a node has made for the charge at this index; undefined if nothing was counted. */
 function countedAt({ part, reply }: Answer, at: number): Counted | undefined {
   const asked = part[at]
   const charge = asked && withStoredPlan(asked, planAt({ part, reply }, at))

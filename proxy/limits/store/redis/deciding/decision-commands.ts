@@ -24,10 +24,10 @@ export type CommandContext = {
 }
 
 /**
- * Sends one command that decides requests, and resolves to its reply, which is that of `RemoteCounters.ask`.
+ * Sends one command that decides requests, and resolves to its reply in the form of `RemoteCounters.ask`.
  *
- * @param isAwaited asked before the text of a script is sent that Redis does not have
- * @param node of a cluster, with the counters of all these requests; else the command is sent where its first key is
+ * @param isAwaited called before the text of a script is sent that Redis does not have
+ * @param node the node of a cluster that has the counters of all these requests; without it, the command goes to the node of its first key
  */
 export async function sendDecision(
   { redis, describe, useScript, nextName }: CommandContext,
@@ -44,7 +44,7 @@ export async function sendDecision(
   return readReply(reply)
 }
 
-/** Takes back what a charge has counted. Rejects if Redis does not confirm it: then it may stay counted. */
+/** Takes back the counted units of a charge. Rejects if Redis does not confirm this; the units may then stay counted. */
 export function takeBack(
   { redis, describe }: CommandContext,
   { charge, leftMs, countedAt, ticket }: Counted,

@@ -4,7 +4,7 @@ import { reasonOf } from '../errors.ts'
 /** A change is read after half of this on average, and a round trip: well within a second. */
 const POLL_MS = 250
 
-/** Reads four times a second what other processes have changed in Redis. */
+/** Reads, four times a second, the changes that other processes have made in Redis. */
 export type Poll = {
   /** Reads at once, or waits for the reading in progress. Resolves even if that fails. */
   catchUp(): Promise<void>
@@ -16,9 +16,9 @@ export type Poll = {
  * same in every topology; see docs/decisions/operators-interface.md.
  *
  * @param options.look reads the changes; never called again before it has ended
- * @param options.isAnswering whether there is any use in asking
+ * @param options.isAnswering whether Redis is expected to answer
  * @param options.key the key that is read, for the log
- * @param options.failed the message to log where Redis replies with an error
+ * @param options.failed the message to log if Redis replies with an error
  */
 export function createPoll(options: {
   readonly look: () => Promise<void>

@@ -7,18 +7,18 @@ import { createPoll, type Poll } from './poll.ts'
 const RESETS_KEPT = 1000
 const RESETS_KEPT_MS = 3_600_000
 
-/** Maximum policies that an entry names; one for more names none, which means all. This bounds the size of the list. */
+/** Maximum number of policies that an entry names. With more, it names no policy, which means all. This bounds the size of the list. */
 const POLICIES_NAMED = 50
 
 type ResetFeedOptions = {
   readonly redis: RedisClient
   /** The prefix of keys in Redis (`keyPrefixOf`): gateways of the same namespace share resets. */
   readonly keyPrefix: string
-  /** Whether there is any use in asking for this key. */
+  /** Whether the server of this key is expected to answer. */
   readonly isAnswering: (key: string) => boolean
   /**
-   * Called with a reset by another process; without a policy's name it is of all policies. `isNew`: it was made since the last
-   * look, else perhaps earlier.
+   * Called with a reset by another process, under the policy of this name or, without a name, under all policies. `isNew`: the
+   * reset was made since the last poll; otherwise, it may be older.
    */
   readonly onReset: (partitionKey: string, policyName: string | undefined, isNew: boolean) => void
   /** Called if there may have been resets that can no longer be read. */
@@ -30,19 +30,19 @@ type ResetFeedOptions = {
 
 /**
  * The last client resets of all replicas and workers, in a list in Redis, newest first. From its construction until `close` it polls
- * the newest entry four times a second, and reads the list if that has changed.
+ * the newest entry four times a second, and reads the list if that entry has changed.
  */
 export class ResetFeed {
   /** The key of the list. */
   readonly key: string
   readonly #options: ResetFeedOptions
   readonly #poll: Poll
-  /** The newest entry that has been read: '' where there was none, undefined before the first look. */
+  /** The newest entry that has been read: '' if there was no entry, undefined before the first poll. */
   #newest: string | undefined
   #readAtMs: number
   /**
-   * Ids of this process's own entries that it has not read back, oldest first: it has acted on them already. No more than the list
-   * keeps: an older one is not in it.
+   * Ids of this process's own entries that it has not read back, oldest first: it has acted on them already. There are no more than the
+   * list keeps, because older entries are not in the list.
    */
   readonly #own = new Set<string>()
 
@@ -107,7 +107,7 @@ export class ResetFeed {
   }
 }
 
-/** The entries before the newest that has been read; all of them, and not `isNew`, where that is not in the list. */
+/** Returns the entries before the newest one that has been read. If that one is not in the list, returns all entries, not as `isNew`. */
 function unreadOf(
   texts: readonly string[],
   newest: string | undefined,
@@ -116,7 +116,7 @@ function unreadOf(
   return known === -1 ? { unread: texts, isNew: false } : { unread: texts.slice(0, known), isNew: true }
 }
 
-/** An entry for each client: the policies under which it was reset, or none for all. */
+/** Returns an entry for each client, with the policies under which it was reset, or without policies for all of them. */
 function entriesOf(charges: readonly Charge[]): Entry[] {
   return Array.from(
     Map.groupBy(charges, ({ partitionKey }) => partitionKey),
@@ -132,8 +132,9 @@ function entriesOf(charges: readonly Charge[]): Entry[] {
 type Entry = { readonly id: string; readonly client: string; readonly policies: readonly string[] }
 
 /**
- * KEYS the list; ARGV the index of the last entry kept, for how many milliseconds, and the entries to add. The list
- * is shortened and given its expiry before, too: where the user lacks the right to that, nothing is added that would stay.
+ * KEYS the list; ARGV the index of the last entry to keep, the milliseconds for which the list is kept, and the entries to add. The
+ * list is also shortened and given its expiry before the entries are added: if the user lacks the right to this, nothing is added
+ * that would stay.
  */
 const announceScript = script(`
 redis.call('LTRIM', KEYS[1], 0, ARGV[1])

@@ -9,14 +9,14 @@ import { policiesLua } from './policy-arguments.ts'
 export const ADDS_ONCE = '-- Adds requests admitted elsewhere, once.'
 
 /**
- * Adds requests admitted without the counters to them, once, however often it is sent.
+ * Adds requests that were admitted without the counters to the counters: only once, no matter how often the script is sent.
  *
- * KEYS   a mark that records that it was done; then the counters
+ * KEYS   a mark that records that the requests were added; then the counters
  * ARGV   how long the mark is kept, in milliseconds; the policies, as `PolicyArguments` says; then for each counter the number of
- *        its policy, how many values follow, and these, as `addedValues` of its algorithm makes them
- * reply  1 where it was added now, 0 where it had been added before
+ *        its policy, the number of values that follow, and the values, from `addedValues` of its algorithm
+ * reply  1 if the requests were added now, 0 if they had been added before
  *
- * Where the user lacks a right, the counter in question is restored or deleted, so that none stays without an expiry, and the
+ * If the user lacks a right, the counter in question is restored or deleted, so that no counter stays without an expiry, and the
  * script fails.
  */
 export const addOnceScript = byAlgorithms(

@@ -5,7 +5,7 @@ import { script, type RedisScript } from '../run-script.ts'
 
 type LuaPart = Exclude<keyof AlgorithmLua, 'common'>
 
-/** Defines what `AlgorithmLua` describes: how the algorithms' Lua calls Redis and reads its clock. */
+/** Defines the functions that `AlgorithmLua` describes, with which the algorithms' Lua calls Redis and reads its clock. */
 const toolsLua = `
 local call = redis.pcall
 -- The error of the first command of \`must\` that the user has no right to.
@@ -28,7 +28,7 @@ end
 `
 
 /**
- * The beginning of a script: the table `algorithms`, by name, with the functions of these parts of each, and what they use.
+ * Returns the beginning of a script: the table `algorithms`, by name, with these parts' functions of each, and the functions that they use.
  *
  * @param chosen all algorithms that the script's policies may have
  */
@@ -56,8 +56,8 @@ ${blocks.join('\n')}
 }
 
 /**
- * Scripts that have the Lua of some algorithms only, made once for each choice: a script with one algorithm is a fraction of that
- * with all, and starts faster.
+ * Makes scripts with the Lua of only some algorithms, once for each selection. A script with one algorithm is a fraction of the script
+ * with all algorithms, and starts faster.
  *
  * @param make returns the script's text
  */

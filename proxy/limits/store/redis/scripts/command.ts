@@ -18,9 +18,9 @@ export type DecisionCommand = {
 }
 
 /**
- * The command that decides these requests: the one for plain fixed windows if all their charges are such, as mostly.
+ * Returns the command that decides these requests. Mostly, all their charges are plain fixed windows, which have a command of their own.
  *
- * @param nextName for each request in flight, as `InFlightRequests` has it
+ * @param nextName returns the name of each request in flight, as in `InFlightRequests`
  */
 export function commandOf(
   requests: readonly (readonly Charge[])[],
@@ -53,7 +53,7 @@ function plainCommandOf(
   return { keys, readReply: (reply) => inMilliseconds(reply, keys.length), ...plain.toCommand() }
 }
 
-/** The command for requests that are one unit of one fixed window each, some with the plans of clients. */
+/** Returns the command for requests that each take one unit of one fixed window, some with the plans of clients. */
 function singleByPlansCommandOf(
   requests: readonly (readonly Charge[])[],
   describe: (policy: Policy) => RedisPolicy,
@@ -127,7 +127,7 @@ function anyCommandOf(
   }
 }
 
-/** The times of a reply of `decideScript` in milliseconds. */
+/** Converts the times in a reply of `decideScript` to milliseconds. */
 function inMilliseconds(reply: unknown[], charges: number): readonly unknown[] {
   for (let at = 1; at < 2 * charges; at += 2) reply[at] = Number(reply[at]) / 1000
   return reply

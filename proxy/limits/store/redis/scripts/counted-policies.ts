@@ -14,7 +14,7 @@ import { settleScript } from './settle.ts'
  * that runs it, and from then on at each new connection.
  */
 export class CountedPolicies {
-  /** A policy in the form that the scripts take, made once. */
+  /** Returns a policy in the form that the scripts take, made once. */
   readonly describe: (policy: Policy) => RedisPolicy
   readonly #isCluster: boolean
   readonly #load: (script: RedisScript) => void
@@ -22,13 +22,13 @@ export class CountedPolicies {
   readonly #reserves = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** The algorithms of policies that read the plans of clients. */
   readonly #planned = new Set<Algorithm>()
-  /** Scripts that have decided requests: some have the numbers of policies written in them. */
+  /** Scripts that have decided requests. Some have the numbers of policies written in them. */
   readonly #used = new Set([decideScript(new Set([usualAlgorithm])), decideSingleScript, decidePlainScript])
-  /** Units have been taken ahead under some policy. */
+  /** Whether some policy has `lease`. */
   #isLeasing = false
 
   /**
-   * @param options.keyPrefix of `keyPrefixOf`
+   * @param options.keyPrefix from `keyPrefixOf`
    * @param options.wallNow the time of day, in milliseconds since 1970
    */
   constructor(options: {
@@ -52,7 +52,7 @@ export class CountedPolicies {
     }))
   }
 
-  /** Call before each command that decides requests: Redis gets a new script ahead of the command. */
+  /** Call this before each command that decides requests, so that Redis gets a new script ahead of the command. */
   use(script: RedisScript): void {
     if (this.#used.has(script)) return
     this.#used.add(script)

@@ -5,8 +5,8 @@ import { planTextsLua, quotaOfPlanLua } from './plans-lua.ts'
 import { createWrittenScripts } from './written-scripts.ts'
 
 /**
- * The script has the place of a plan as a fraction of its quota, of so many parts: quota and place are found together then. There are
- * more parts than characters in the plans of a policy, and the product of this and `MAX_QUOTA` is an exact number.
+ * The script stores the place of a plan as the fraction of its quota, in this many parts, so that quota and place are found together.
+ * There are more parts than characters in the plans of a policy, and the product of `PLACES` and `MAX_QUOTA` is an exact number.
  */
 const PLACES = 2 ** 14
 /** The place that stands for a plan which the policy does not have. */
@@ -17,7 +17,7 @@ const REFUSED = `(quota % 1 - 1) * ${PLACES}`
 
 /**
  * Counts at `key` with a `quota` that has the place of the plan as its fraction, and replies for the request `i`; `unread` is the error of
- * its plan. It needs `full`: by counter without room the replied time, and no table before the first of these.
+ * its plan. It needs `full`, a table of the replied times by counter without room, which does not exist before the first such counter.
  */
 const countAndReplyLua = `
     if unread then
@@ -40,13 +40,13 @@ ${countLua}
 `
 
 /**
- * Decides as `decideByPlansScript` does, for less of Redis's time, where each request is one unit of one fixed window.
+ * Decides as `decideByPlansScript` does, in less of Redis's time, if each request takes one unit of one fixed window.
  *
- * KEYS   the counter of each request; after these, for each request under a policy that reads plans the key of its client's plan
- * ARGV   for each row of requests of the same policy how many they are, and the policy's quota, its window in milliseconds, and its plans
- *        as `describePolicy` has them, empty for one without
- * reply  for each request the remaining quota, or -1 if the quota is exceeded, times `PLACES`, to which the place of the plan is added, and
- *        the milliseconds until the window ends; in place of the first an error text, where nothing was counted
+ * KEYS   the counter of each request; then for each request under a policy that reads plans, the key of its client's plan
+ * ARGV   for each row of requests under the same policy: the number of requests, and the policy's quota, its window in milliseconds, and
+ *        its plans as in `describePolicy`, empty for a policy without plans
+ * reply  for each request the remaining quota, or -1 if the quota is exceeded, times `PLACES`, plus the place of the plan; and the
+ *        milliseconds until the window ends. If nothing was counted, an error text replaces the first value
  */
 const anyScript = script(`
 local call, type, reply, i = redis.pcall, type, {}, 0
@@ -86,10 +86,10 @@ return reply
 `)
 
 /**
- * The same for requests that are all of one policy, with its numbers written in the script. To read them in arguments took a quarter of
- * the instructions for a request alone.
+ * Does the same for requests that are all under one policy, with its numbers written in the script. Reading the numbers from arguments
+ * took a quarter of the instructions for a single request.
  *
- * KEYS   the counter of each request, then for each the key of its client's plan
+ * KEYS   the counter of each request; then for each request, the key of its client's plan
  */
 const scriptOf = createWrittenScripts(
   (quotaAndWindowMs, plans) => `
@@ -113,7 +113,7 @@ return reply
   anyScript,
 )
 
-/** Fields of a table: by the text of a plan its quota, with its place. */
+/** Returns the fields of a Lua table that has the quota of each plan, with its place, by the plan's name. */
 function quotasLua(plans: string): string {
   const quotas = plans.matchAll(/ ([\w.-]+)=(\d+)/g)
   // Lua counts from 1.
@@ -123,7 +123,7 @@ function quotasLua(plans: string): string {
   ).join(', ')
 }
 
-/** The script for requests of the policy that is described so, and no others. */
+/** Returns the script for requests that are all under the policy with this description. */
 function ownScriptOf(plain: readonly string[], plans: string): RedisScript {
   return scriptOf(plain.slice(0, 2).join(', '), plans)
 }
@@ -152,8 +152,8 @@ export function singleByPlans(policies: readonly RedisPolicy[]): {
 }
 
 /**
- * Takes the places of plans out of its reply, which holds the remaining quotas alone then. Returns them, request by request, as `nameAt`
- * reads them.
+ * Takes the places of plans out of the reply, which then holds only the remaining quotas. Returns the places, request by request, in the
+ * form that `nameAt` takes.
  */
 export function takePlaces(reply: unknown[]): number[] {
   const places: number[] = []

@@ -3,9 +3,9 @@ import type { RedisPolicy } from '../keys.ts'
 import { createWrittenScripts } from './written-scripts.ts'
 
 /**
- * Counts one unit at `key`, of a window of `windowMs` and `quota`. It sets `remaining`, -1 if the unit does not fit, and `left`, the
- * milliseconds that are left of the window; or `failure`, an error text, and nothing is counted then. It is no function: to make one
- * and to call it took a tenth of the script's time.
+ * Counts one unit at `key`, in a window of `windowMs` with `quota`. It sets `remaining`, -1 if the unit does not fit, and `left`, the
+ * milliseconds that are left of the window; or `failure`, an error text, if nothing was counted. It is not a function, because making
+ * one and calling it took a tenth of the script's time.
  */
 export const countLua = `
     local remaining, left, failure = -1, -1, nil
@@ -43,13 +43,13 @@ ${countLua}
 `
 
 /**
- * Decides as `decideScript` does, for about two thirds of Redis's time, where each request is one unit of one fixed window and none
- * is ever given back. Such a command needs no table of algorithms and none of their functions: making these took longer than
+ * Decides as `decideScript` does, in about two thirds of Redis's time, if each request takes one unit of one fixed window and no unit
+ * is ever given back. Such a command needs neither a table of algorithms nor their functions: making these took longer than
  * counting.
  *
  * KEYS   the counter of each request
- * ARGV   for each row of requests of the same policy: how many they are, and the policy's quota, and its window in milliseconds
- * reply  as that of `decideScript`, without tickets
+ * ARGV   for each row of requests under the same policy: the number of requests, and the policy's quota and its window in milliseconds
+ * reply  the reply of `decideScript`, without tickets
  */
 export const decideSingleScript = script(`
 local call, type, reply, i = redis.pcall, type, {}, 0
@@ -64,11 +64,11 @@ return reply
 `)
 
 /**
- * The same for requests that are all of one policy, with its quota and its window written in the script: to read three arguments, and
- * numbers from them, took a fifth of Redis's time for a decision alone in its command.
+ * Does the same for requests that are all under one policy, with its quota and its window written in the script. Reading three arguments
+ * and converting them to numbers took a fifth of Redis's time for a single decision in a command.
  *
  * KEYS   the counter of each request
- * reply  as that of `decideSingleScript`
+ * reply  the reply of `decideSingleScript`
  */
 const scriptOf = createWrittenScripts(
   (quotaAndWindowMs) => `
@@ -83,8 +83,8 @@ return reply
 )
 
 /**
- * `decide(first, size, quotas, windows, enforces)` decides the request of so many charges that count at `KEYS[first]` and after it, and puts
- * them into `reply`.
+ * `decide(first, size, quotas, windows, enforces)` decides a request with `size` charges, whose counters begin at `KEYS[first]`, and puts
+ * its values into `reply`.
  */
 const decideChargesLua = `
 local call, type, reply = redis.pcall, type, {}
@@ -130,11 +130,11 @@ end
 `
 
 /**
- * The same for requests of several charges.
+ * Does the same for requests with several charges.
  *
  * KEYS   the counter of each charge, request by request
- * ARGV   for each row of requests of the same policies: how many they are, how many charges each has, and for each of these its policy's
- *        quota, its window in milliseconds, and 1 where it is enforced, else 0
+ * ARGV   for each row of requests under the same policies: the number of requests, the number of charges of each, and for each charge its
+ *        policy's quota, its window in milliseconds, and 1 if the policy is enforced, otherwise 0
  */
 export const decidePlainScript = script(`
 ${decideChargesLua}
@@ -155,7 +155,7 @@ end
 return reply
 `)
 
-/** The same for requests that are all of the same policies, with their numbers written in the script. */
+/** Does the same for requests that are all under the same policies, with the policies' numbers written in the script. */
 const scriptOfCharges = createWrittenScripts(
   (size, quotas, windows, enforces) => `
 ${decideChargesLua}
@@ -166,11 +166,11 @@ return reply
   decidePlainScript,
 )
 
-/** The script for requests whose charges are all plain, and its arguments. */
+/** Selects the script for requests whose charges are all plain, and makes its arguments. */
 export class PlainArguments {
   readonly #rows: Row[] = []
 
-  /** Adds a request of these policies, after those before. */
+  /** Appends a request under these policies. */
   add(policies: readonly RedisPolicy[]): void {
     const last = this.#rows.at(-1)
     if (last && isSame(policies, last.policies)) last.requests += 1

@@ -6,19 +6,18 @@ import { policiesLua } from './policy-arguments.ts'
 import type { RedisScript } from '../run-script.ts'
 
 /**
- * Decides any number of requests, each of one or several charges, each request atomically.
+ * Decides any number of requests, each with one or several charges. Each request is decided atomically.
  *
  * KEYS   the counter of each charge, request by request
- * ARGV   the policies, as `PolicyArguments` says; then for each request the number of its charges, and for each of these the
- *        number of its policy and, where that takes units, the units to reserve, or the name of the request in flight
- * reply  for each charge the remaining quota, or, if the charge exceeds it, -1 minus the remaining quota; and the microseconds until more is
- *        left; in place of the first charge's remainder the error text, where Redis has refused to touch one of the request's counters.
- *        After all these, where the clock was read, the time by which it was counted, in microseconds; and for each charge
- *        that takes units its ticket, empty where nothing was counted
+ * ARGV   the policies, as `PolicyArguments` says; then for each request the number of its charges, and for each charge the
+ *        number of its policy and, if the policy takes units, the units to reserve, or the name of the request in flight
+ * reply  for each charge the remaining quota or, if the charge exceeds it, -1 minus the remaining quota; and the microseconds until more
+ *        units are available. If Redis refused to touch one of the request's counters, the error text replaces the remaining quota of
+ *        each of its charges. If the clock was read, the time of counting follows, in microseconds; and for each charge that takes
+ *        units its ticket, empty if nothing was counted
  *
- * Nothing else runs in between, so nobody ever sees a count that is about to be taken back. One broken counter is no reason to
- * fail the other requests. If the user lacks a right, the request fails: what it has counted is taken back, and no counter
- * stays without an expiry.
+ * Nothing else runs in between, so no client ever sees a count that is about to be taken back. A broken counter does not fail the
+ * other requests. If the user lacks a right, the request fails: its counts are taken back, and no counter stays without an expiry.
  */
 const decideLua = (chosen: readonly Algorithm[], plan?: typeof planLua): string =>
   `${algorithmsLua('decide', chosen)}
@@ -93,7 +92,7 @@ const decideByPlansWith = byAlgorithms((chosen) => decideLua(chosen, planLua))
 const all = decideWith(new Set(algorithms))
 
 /**
- * The script for policies of these algorithms: there is one for each alone, and one for all together.
+ * Returns the script for policies of these algorithms: there is one for each single algorithm, and one for all algorithms together.
  *
  * @param used never empty
  */
@@ -102,7 +101,7 @@ export function decideScript(used: ReadonlySet<Algorithm>): RedisScript {
 }
 
 /**
- * Makes the script for policies that read the plans of clients. KEYS and ARGV are those of `planLua`; the places of the plans are at the
+ * Returns the script for policies that read the plans of clients. KEYS and ARGV are those of `planLua`; the places of the plans are at the
  * end of the reply.
  */
 export function decideByPlansScript(used: ReadonlySet<Algorithm>): RedisScript {

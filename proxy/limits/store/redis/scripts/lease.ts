@@ -7,8 +7,8 @@ import { policiesLua } from './policy-arguments.ts'
 const lending = algorithms.filter(lendsUnits)
 
 /**
- * Lua for the recently leased units of a counter, which a second key holds for a reset: a text of three numbers, a second of Redis's
- * clock, the units leased in it, and those leased in the second before. It certainly covers the last `MAX_LEASE_AGE_MS`.
+ * Lua for the recently leased units of a counter, which a second key holds for a reset. Its text has three numbers: a second of Redis's
+ * clock, the units leased in that second, and the units leased in the second before. They cover at least the last `MAX_LEASE_AGE_MS`.
  */
 const leasedLua = `
 local function readSecond()
@@ -39,11 +39,11 @@ end
 /**
  * Takes units ahead.
  *
- * KEYS   for each lease the counter, and the key of the units that were leased last
- * ARGV   the policies, as `PolicyArguments` says; then for each lease the number of its policy, how many units, their maximum share of
- *        the remaining quota (10: a tenth), and the least that is worth it
- * reply  for each lease the units, or an error text where the counter could not be counted up; after these, the units that are left; the
- * microseconds until the window ends; the ticket; and the time by Redis's clock in microseconds
+ * KEYS   for each lease the counter, and the key of its recently leased units
+ * ARGV   the policies, as `PolicyArguments` says; then for each lease the number of its policy, the units wanted, their maximum share of
+ *        the remaining quota (10: a tenth), and the minimum number of units
+ * reply  for each lease the units taken, or an error text if the counter could not be incremented; the units left after these; the
+ *        microseconds until the window ends; the ticket; and the time on Redis's clock in microseconds
  */
 export const takeLeasesScript = script(`${algorithmsLua(['read', 'decide'], lending)}
 ${policiesLua()}
@@ -83,12 +83,12 @@ return reply
 `)
 
 /**
- * Gives back units that were leased and not used. It does nothing where the lease is so old that a reset need not have left it counted.
+ * Gives back units that were leased and not used. Does nothing if the lease is so old that a reset may not have left its units counted.
  *
  * KEYS   the counter of each lease
  * ARGV   the policies, as `PolicyArguments` says; then for each lease the number of its policy, its ticket, the time at which it was taken,
  *        and the units to give back
- * reply  how many there were
+ * reply  the number of leases
  */
 export const giveBackLeasesScript = script(`${algorithmsLua('settle', lending)}
 ${policiesLua()}
@@ -102,11 +102,11 @@ return #KEYS
 `)
 
 /**
- * Resets counters. Units that were leased lately stay counted, as they may be used after this, but never more than were counted.
+ * Resets counters. Recently leased units stay counted, because they may be used later, but never more units than were counted.
  *
- * KEYS   for each counter its key, and the key of the units that were leased last
+ * KEYS   for each counter its key, and the key of its recently leased units
  * ARGV   the policies, as `PolicyArguments` says; then for each counter the number of its policy
- * reply  how many there were
+ * reply  the number of counters
  */
 export const resetLeasedScript = script(`${algorithmsLua(['read', 'add'], lending)}
 ${policiesLua()}

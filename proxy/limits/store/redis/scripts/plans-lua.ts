@@ -1,8 +1,8 @@
 import { UNKNOWN_PLAN } from '../../../plans/plan-store.ts'
 
 /**
- * Reads the plans at the keys after the first `chargeCount` into `texts`, in their order: false without one, and where the key holds
- * something else; a table with `err` where it cannot be read. It needs `call`.
+ * Reads the plans at the keys after the first `chargeCount` into `texts`, in their order: false if there is no plan or if the key holds
+ * something else; a table with `err` if the key cannot be read. It needs `call`.
  */
 export const planTextsLua = `
 local texts = {}
@@ -26,8 +26,9 @@ end
 `
 
 /**
- * Looks for the plan `name` in `plans`: sets `place`, where the space before its name is, and `own`, its quota; or neither. The name may
- * be any text that somebody wrote: without an equals sign, it stands between a space and one only as a whole name.
+ * Looks for the plan `name` in `plans`. Sets `place`, the position of the space before its name, and `own`, its quota, which stays nil if
+ * there is no such plan. The name may be any text: without an equals sign, it is found between a space and an equals sign only as a
+ * whole name.
  */
 export const quotaOfPlanLua = `
           local last
@@ -36,16 +37,16 @@ export const quotaOfPlanLua = `
 `
 
 /**
- * What `decideScript` has besides where policies read the plan that was set for a client: a charge under one of them is counted with the
- * quota of the plan. A plan that the policy does not have changes nothing; a key that holds something else is no plan.
+ * The additions to `decideScript` for policies that read the plan set for a client: a charge under such a policy is counted with the
+ * quota of the plan. A plan that the policy does not have changes nothing; a key that holds something else is not a plan.
  *
- * Gateways ask about each request of a client under such a policy, even after a refusal just now, as the next one may have another
- * plan. So of the requests in a command that are refused by one counter, the first alone looks at it.
+ * Gateways ask about each request of a client under such a policy, even right after a refusal, because the client may have another plan
+ * by then. So if one counter refuses several requests in a command, only the first of them accesses the counter.
  *
  * KEYS   after the counters, for each charge under such a policy the key of its client's plan
- * ARGV   after each policy its plans as `describePolicy` has them, empty for one without; after all, the number of charges
- * reply  at its end for each such charge the place of the plan's name in these, as `nameAt` reads it: 0 without one, -1 for one that the
- *        policy does not have
+ * ARGV   after each policy its plans as in `describePolicy`, empty for a policy without plans; after all policies, the number of charges
+ * reply  at its end for each such charge the place of the plan's name in the policy's plans, for `nameAt`: 0 without a plan, -1 for a plan
+ *        that the policy does not have
  */
 export const planLua = {
   chargeCount: 'chargeCount',

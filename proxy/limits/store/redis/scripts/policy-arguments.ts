@@ -2,20 +2,20 @@ import type { Algorithm } from '../../../algorithms/algorithm.ts'
 import type { RedisPolicy } from '../keys.ts'
 
 /**
- * The policies of a command, each described once however many of its counters are asked about.
+ * The policies of a command. Each is described once, no matter how many of its counters the command uses.
  *
- * ARGV   how many policies there are; for each policy its algorithm, `enforce` where it refuses requests, else `shadow`, its quota,
- *        its window in milliseconds, with what its algorithm adds to that, and `units` where charges come with what to reserve, for
- *        how many milliseconds they may wait where they may, else `one`
+ * ARGV   the number of policies; for each policy its algorithm; `enforce` if it refuses requests, otherwise `shadow`; its quota; its
+ *        window in milliseconds, followed by the text that its algorithm adds; and the milliseconds for which requests may wait, `units`
+ *        if they may not wait but charges come with the units to reserve, otherwise `one`
  */
 export class PolicyArguments {
   readonly #numbers = new Map<RedisPolicy, string>()
-  /** The arguments of each, and its plans. */
+  /** The arguments of each policy, and its plans. */
   readonly #described: { readonly policy: readonly string[]; readonly plans: string }[] = []
   /** The algorithms of these policies. */
   readonly algorithms = new Set<Algorithm>()
 
-  /** How the other arguments name the policy: by its number, from 1. */
+  /** Returns the number, from 1, by which the other arguments refer to the policy. */
   numberOf(policy: RedisPolicy): string {
     const known = this.#numbers.get(policy)
     if (known !== undefined) return known
@@ -31,7 +31,7 @@ export class PolicyArguments {
     return [String(this.#described.length), ...this.#described.flatMap(({ policy }) => policy)]
   }
 
-  /** The same for scripts that read the plans of clients: after each policy its plans, empty for one without. */
+  /** The arguments for scripts that read the plans of clients. Each policy is followed by its plans, empty if it has no plans. */
   toArgumentsWithPlans(): string[] {
     return [
       String(this.#described.length),
@@ -41,11 +41,11 @@ export class PolicyArguments {
 }
 
 /**
- * Reads them: `policies`, by their numbers, and `nextArgument()`, which returns the arguments after them, one by one. It needs
- * `algorithmsLua`.
+ * Returns Lua that reads these arguments. It defines `policies`, by their numbers, and `nextArgument()`, which returns the arguments after
+ * the policies, one by one. It needs `algorithmsLua`.
  *
- * @param first the place of the first of them, from 1
- * @param planLua reads the plans of `policy`, in `plans`, where there are plans after each
+ * @param first the index of the first of these arguments, from 1
+ * @param planLua Lua that reads the plans of `policy`, if plans follow each policy
  */
 export function policiesLua(first = 1, planLua = ''): string {
   return `

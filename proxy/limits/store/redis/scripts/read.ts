@@ -7,8 +7,8 @@ import { script } from '../run-script.ts'
  *
  * KEYS   the counters
  * ARGV   the policies, as `PolicyArguments` says; then for each counter the number of its policy
- * reply  for each counter the units that count, or an error text if the key is not a counter; and the microseconds until more is left, 0
- *        where nothing counts
+ * reply  for each counter the used units, or an error text if the key is not a counter; and the microseconds until more units are
+ *        available, 0 if nothing counts
  */
 export const readScript = script(`${algorithmsLua('read')}
 ${policiesLua()}

@@ -4,12 +4,12 @@ import { policiesLua } from './policy-arguments.ts'
 import { script } from '../run-script.ts'
 
 /**
- * Settles reservations: refunds units to where they were taken from, or charges missing ones.
+ * Settles reservations: refunds units to where they were taken from, or charges missing units.
  *
  * KEYS   the counter of each reservation
  * ARGV   the policies, as `PolicyArguments` says; then for each reservation the number of its policy, its ticket, and the units
- *        to give back, or below 0 to add
- * reply  how many there were
+ *        to give back; negative units are added
+ * reply  the number of reservations
  */
 export const settleScript = script(`${algorithmsLua('settle')}
 ${policiesLua()}
@@ -26,7 +26,7 @@ return #KEYS
  *
  * KEYS   the counter of each request
  * ARGV   the policies, as `PolicyArguments` says; then for each request the number of its policy, and its ticket
- * reply  how many there were
+ * reply  the number of requests
  */
 export const renewScript = script(`${algorithmsLua(
   'renew',

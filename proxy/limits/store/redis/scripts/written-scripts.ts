@@ -4,11 +4,11 @@ import { script, type RedisScript } from '../run-script.ts'
 const MAX_SCRIPTS = 100
 
 /**
- * Scripts that have values of policies written in them, which Redis would else read from the arguments of each command. They are kept for
- * good, here and in Redis, so only so many are made.
+ * Makes scripts with the values of policies written in them, which Redis would otherwise read from the arguments of each command. The
+ * scripts are kept permanently, here and in Redis, so their number is limited.
  *
- * @param write makes the Lua with these values
- * @param otherwise takes the values as arguments: for all that come when there are as many scripts as may be
+ * @param write returns the Lua with these values
+ * @param otherwise takes the values as arguments; used once the maximum number of scripts exists
  */
 export function createWrittenScripts<Values extends readonly string[]>(
   write: (...values: Values) => string,

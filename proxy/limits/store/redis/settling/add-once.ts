@@ -6,13 +6,13 @@ import { addOnceScript } from '../scripts/add-once.ts'
 import { PolicyArguments } from '../scripts/policy-arguments.ts'
 
 /**
- * Adds requests that were admitted locally. Resolves to whether Redis confirmed it; sent again with the same id, they
- * are added only once.
+ * Adds requests that were admitted locally. Resolves to whether Redis has confirmed this. If they are sent again with the
+ * same id, they are added only once.
  */
 export type AddOnce = (id: string, charges: readonly PendingCharge[]) => Promise<boolean>
 
 /**
- * @param options.now milliseconds of the clock that the charges' instants are of
+ * @param options.now milliseconds of the clock on which the charges' instants are
  * @param options.runs whether Redis runs the script without an error, in time
  */
 export function createAddOnce(options: {
@@ -24,7 +24,7 @@ export function createAddOnce(options: {
 }): AddOnce {
   const { redis, keyPrefix, describe, now, runs } = options
 
-  /** @param mark the key that records that it was done; the same whenever it is sent again */
+  /** @param mark the key that records that the requests were added; the same whenever they are sent again */
   function addPart(mark: string, charges: readonly PendingCharge[], nowMs: number): Promise<boolean> {
     if (charges.length === 0) return Promise.resolve(true)
     const policies = new PolicyArguments()

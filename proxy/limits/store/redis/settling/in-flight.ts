@@ -5,14 +5,14 @@ import { PolicyArguments } from '../scripts/policy-arguments.ts'
 import { renewScript } from '../scripts/settle.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
 
-/** Three renewals can fail before Redis takes a request that is still in flight to be over. */
+/** Three renewals can fail before Redis considers a request over that is still in flight. */
 const RENEW_EVERY_MS = 4_000
 const RENEWED_AT_ONCE = 256
 
 /**
- * The requests of this process that are in flight under a limit of concurrency. Redis counts each for 15 seconds, so that
- * those of a process that has died do not count for longer. A living process renews its own in time, and adds again those
- * that Redis has lost.
+ * The requests of this process that are in flight under a concurrency limit. Redis counts each for 15 seconds, so that the
+ * requests of a process that has died do not count for longer. A running process renews its requests in time, and adds
+ * requests again that Redis has lost.
  */
 export class InFlightRequests {
   readonly #redis: RedisClient
@@ -24,7 +24,7 @@ export class InFlightRequests {
   readonly #charges = new Map<string, Charge>()
   #timer: NodeJS.Timeout | undefined
 
-  /** @param options.isAnswering whether there is any use in asking */
+  /** @param options.isAnswering whether the server of a charge's counter is expected to answer */
   constructor(options: {
     readonly redis: RedisClient
     readonly describe: (charge: Charge) => RedisPolicy
@@ -35,7 +35,7 @@ export class InFlightRequests {
     this.#isAnswering = options.isAnswering
   }
 
-  /** A name for a request in flight that no other process has given. */
+  /** Returns a name for a request in flight that no other process uses. */
   nextName(): string {
     return `${this.#namePrefix}${(++this.#lastName).toString(36)}`
   }
@@ -46,12 +46,12 @@ export class InFlightRequests {
     this.#renewLater()
   }
 
-  /** The request is over. Returns whether it was in flight. */
+  /** Removes a request that has ended. Returns whether it was in flight. */
   remove(name: string): boolean {
     return this.#charges.delete(name)
   }
 
-  /** Renews the requests of these charges now. A renewal that fails is retried before the requests count as over, and rejects nothing. */
+  /** Renews the requests of these charges now. Never rejects: a renewal that fails is retried before the requests count as over. */
   async renew(isAsked: (charge: Charge) => boolean): Promise<void> {
     const names = [...this.#charges.keys()]
     try {

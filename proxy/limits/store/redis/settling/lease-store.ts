@@ -5,15 +5,15 @@ import { inOneWrite, runScript, type RedisClient, type RedisScript } from '../ru
 import { giveBackLeasesScript, takeLeasesScript } from '../scripts/lease.ts'
 import { PolicyArguments } from '../scripts/policy-arguments.ts'
 
-/** Redis takes or gives back this many in some two milliseconds. */
+/** The maximum number of leases in a command. Redis takes or gives back this many in about two milliseconds. */
 const LEASES_IN_COMMAND = 128
 
 /** Values for each lease in the reply of `takeLeasesScript`. */
 const REPLIED = 5
 
 /**
- * Takes units ahead from the counters in Redis, and gives them back, those of a turn of the event loop in one command. In a cluster each
- * is a command of its own, as a command reaches one node only.
+ * Takes units ahead from the counters in Redis, and gives them back. All leases of a turn of the event loop share a command. In a cluster,
+ * each lease is a command of its own, because a command reaches only one node.
  */
 export class RedisLeaseStore implements LeaseStore {
   readonly isAnswering: LeaseStore['isAnswering']
@@ -58,7 +58,7 @@ export class RedisLeaseStore implements LeaseStore {
     if (this.#wanted.length + this.#unused.length === 1) setImmediate(() => this.flush())
   }
 
-  /** Calls back with parts that fit into a command each. */
+  /** Calls `send` with parts that each fit into one command. */
   #inParts<Item>(items: readonly Item[], send: (part: readonly Item[]) => void): void {
     const size = this.#redis.isCluster ? 1 : LEASES_IN_COMMAND
     inOneWrite(this.#redis, () => {

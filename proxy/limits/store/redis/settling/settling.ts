@@ -6,18 +6,18 @@ import { settleScript } from '../scripts/settle.ts'
 
 export type Settling = {
   /**
-   * Gives back units of a reservation, or, below 0, adds them. Sent once, with all others of this turn of the event loop;
-   * if it does not reach Redis, the reserved units stay counted until their window ends.
+   * Gives back units of a reservation; negative units are added. A settlement is sent once, with all others of this turn of
+   * the event loop. If it does not reach Redis, the reserved units stay counted until their window ends.
    */
   settle(reservation: Reservation, units: number): void
 }
 
-/** Redis settles this many in less than half a millisecond. */
+/** The maximum number of settlements in a command. Redis settles this many in less than half a millisecond. */
 const SETTLED_IN_COMMAND = 256
 
 /**
- * Sends settlements to Redis. In a cluster each reservation is a command of its own, as a command reaches one
- * node only.
+ * Sends settlements to Redis. In a cluster, each reservation is a command of its own, because a command reaches only
+ * one node.
  */
 export function createSettling(options: {
   readonly redis: RedisClient
