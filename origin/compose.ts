@@ -17,7 +17,7 @@ export type Origin = Running & {
   /** Listens on the port. Rejects with the system's error if it cannot. */
   listen(): Promise<AddressInfo>
   /**
-   * Call after `listen`. Returns what to print at the first start, else undefined.
+   * Call after `listen`. Returns the text to print at the first start, otherwise undefined.
    *
    * @param keysCommand the command that creates more keys, without its arguments
    * @throws SettingsError if the database of keys cannot be written
@@ -28,12 +28,12 @@ export type Origin = Running & {
 const serverOptions: ServerOptions = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 10_000,
-  // Includes the body: no route has one.
+  // Includes the body, which no route expects.
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
-  // Longer than a proxy keeps idle connections, so that none is closed while a request is being sent on it.
+  // Longer than a proxy keeps idle connections, so that no connection is closed while the proxy sends a request on it.
   keepAliveTimeout: 75_000,
-  // The routes check `Host`, so that errors have the same form as all others.
+  // The routes check `Host`, so that the error has the same format as all others.
   requireHostHeader: false,
 }
 
@@ -96,12 +96,12 @@ function listen(
 /** Stops accepting connections, lets requests in flight finish within the grace period, then closes the rest. */
 function drain(server: Server, connections: ReadonlySet<Socket>): Promise<void> {
   return new Promise((resolve) => {
-    // RFC 9112 section 9.6: responses say `Connection: close`.
+    // Makes responses say `Connection: close` (RFC 9112 section 9.6).
     server.prependListener('request', (_, response: ServerResponse) => {
       response.shouldKeepAlive = false
     })
     const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
-    // Closes idle connections too. Before Node 26, a connection without a request so far is not idle.
+    // Also closes idle connections. Before Node 26, a connection that has not sent a request yet does not count as idle.
     server.close(() => {
       clearTimeout(cutOff)
       resolve()

@@ -5,7 +5,7 @@ import type { KeyStore } from './key-store.ts'
  *
  * @param baseUrl where clients reach the service, without a final slash
  * @param keysCommand the command that creates more keys, without its arguments
- * @returns text to print for the operator, with the key, which cannot be shown again; undefined if there are keys
+ * @returns text to print for the operator, with the key, which cannot be shown again; undefined if a key exists
  */
 export function makeFirstKey(keys: KeyStore, baseUrl: string, keysCommand: string): string | undefined {
   const first = keys.createFirstKey('Default', 'production')

@@ -53,7 +53,7 @@ export function openKeyDatabase(path: string): KeyDatabase {
     makeDirectory(dirname(file))
     makePrivateFile(file)
     database = new DatabaseSync(file)
-    // FULL: a key that was shown survives a power cut.
+    // With FULL, a key that was shown survives a power cut.
     database.exec(
       `PRAGMA busy_timeout = ${busyTimeoutMs}; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON`,
     )
@@ -130,7 +130,9 @@ function schemaVersion(database: KeyDatabase): number {
   return Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
 }
 
-/** Creates a directory and its parents. `mkdirSync` with `recursive` never returns where none can be created, such as in `/proc`. */
+/**
+ * Creates a directory and its parents. `mkdirSync` with `recursive` never returns where directories cannot be created, such as in `/proc`.
+ */
 function makeDirectory(path: string): void {
   if (existsSync(path)) return
   makeDirectory(dirname(path))
@@ -141,7 +143,7 @@ function makeDirectory(path: string): void {
   }
 }
 
-/** SQLite creates its other files with the same mode. */
+/** Creates the file with mode 600. SQLite creates its other files with the same mode. */
 function makePrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600))

@@ -30,11 +30,11 @@ export type NewKey = KeyRecord & { readonly key: string }
 
 /** The keys and their environments. Each method is one transaction, durable when it returns. */
 export type KeyStore = {
-  /** The environment of a valid key; sees revocations by other processes at once. One indexed read. */
+  /** Returns the environment of a valid key, with one indexed read. Revocations by other processes take effect at once. */
   findEnvironment(key: string): Environment | undefined
   /** Creates a key, and the project and its environment of that type if they are missing. */
   createKey(projectName: string, type: EnvironmentType): NewKey
-  /** Creates a key only if there has never been one; of several processes, one creates it. */
+  /** Creates a key only if there has never been one. If several processes try at once, one of them creates it. */
   createFirstKey(projectName: string, type: EnvironmentType): NewKey | undefined
   /** Lists every key, including revoked ones, oldest first. */
   listKeys(): KeyRecord[]

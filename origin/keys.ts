@@ -89,7 +89,7 @@ function printJson(value: object): void {
   console.log(JSON.stringify(value))
 }
 
-/** Columns as wide as their widest cell. */
+/** Formats a table. Each column is as wide as its widest cell. */
 function formatTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))

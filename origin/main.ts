@@ -8,7 +8,7 @@ import { closeOnSignal } from '../shared/shutdown.ts'
 import { composeOrigin } from './compose.ts'
 import { loadOriginSettings } from './settings.ts'
 
-// The command that fits how this was started: by npm, or in an image, which has no npm scripts.
+// Use the npm script if npm started this process. An image has no npm scripts.
 const keysCommand =
   process.env['npm_lifecycle_event'] === undefined ? 'node origin/keys.ts' : 'npm run keys --'
 
@@ -25,7 +25,7 @@ try {
   closeOnSignal(origin, log)
   log.info(address, 'listening')
   handleUncaughtExceptions(log, () => undefined)
-  // Not awaited, so that a stop in the meantime is orderly.
+  // Not awaited, so that a signal in the meantime still stops the process gracefully.
   timeToTellFirstKey(process)
     .then(() => process.stdout.write(origin.makeFirstKey(keysCommand) ?? ''))
     .catch(exitOnStartError)

@@ -1,5 +1,5 @@
 /**
- * Normalizes the name of a project (Unicode NFC, trimmed), so that names that look the same are the same.
+ * Normalizes the name of a project (Unicode NFC, trimmed), so that names that look the same are equal.
  *
  * @returns undefined unless it has 1 to 100 printable characters. Control and format characters, which can disguise a name,
  *   are not allowed.

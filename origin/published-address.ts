@@ -1,15 +1,15 @@
 import { text } from '../shared/settings/kinds.ts'
 import type { Kind } from '../shared/settings/table.ts'
 
-/** `8080`, `127.0.0.1:8080`, `[::1]:8080`, `8080-8090`, as the left part of an entry of `ports` in a compose file. */
+/** The left part of an entry of `ports` in a compose file: `8080`, `127.0.0.1:8080`, `[::1]:8080`, `8080-8090`. */
 const written = /^(?:(.*):)?(\d{1,5})(?:-\d{1,5})?$/
 const everyAddress: ReadonlySet<string> = new Set(['', '0.0.0.0', '::', '127.0.0.1', '::1'])
 
 const asWritten = text('PORT or ADDRESS:PORT', () => true)
 
 /**
- * The base URL of the address that compose publishes, for somebody on the same machine. Undefined if no URL can be made of it: compose
- * itself refuses invalid values, and the service must not.
+ * The base URL of the address that compose publishes, for clients on the same machine. Undefined if the value cannot be converted to a URL:
+ * compose itself refuses invalid values, and the service must start with them.
  */
 export const publishedAddress: Kind<string | undefined> = {
   ...asWritten,

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { ErrorReply } from '../shared/error-replies.ts'
 
-/** Sends a JSON response, which caches must not store, as it depends on the key and on the time. */
+/** Sends a JSON response. Caches must not store it, because it depends on the key and on the time. */
 export function sendJson(
   response: ServerResponse,
   status: number,

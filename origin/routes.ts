@@ -17,7 +17,7 @@ type Route = (request: IncomingMessage, response: ServerResponse) => void
 
 export const allowedMethods = 'GET, HEAD, OPTIONS'
 const allow = { allow: allowedMethods }
-// RFC 9110 section 11.6.1: a 401 has a challenge.
+// RFC 9110 section 11.6.1 requires a challenge in a 401.
 const challenge = { 'www-authenticate': 'ApiKey header="x-api-key"' }
 const healthy = Buffer.from('{"status":"ok"}')
 
@@ -73,7 +73,7 @@ function pathOf(target: string): string | undefined {
   return /^https?:\/\//i.test(target) && URL.canParse(target) ? new URL(target).pathname : undefined
 }
 
-/** The request id of the gateway, to find the request in both logs. */
+/** Returns the request id that the gateway has set, which identifies the request in both logs. */
 function readRequestId({ headers }: IncomingMessage): string | undefined {
   const given = headers['x-request-id']
   return typeof given === 'string' && /^[A-Za-z0-9._:/=+-]{1,128}$/.test(given) ? given : undefined

@@ -2,14 +2,14 @@ import { cpSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { rolldown, type Plugin } from 'rolldown'
 
-// Makes `dist/`, which the npm package and the image start: the gateway without types, since Node does not take types out of
-// installed packages, and the files that are served as they are. Its modules are put into a few files, from which a start takes
-// half the CPU, and less memory (docs/decisions/memory-at-rest.md).
+// Makes `dist/`, which the npm package and the image run: the gateway without types, because Node does not strip types in installed
+// packages, and the files that are served unchanged. Its modules are bundled into a few files, from which the gateway starts with half the
+// CPU time and less memory (docs/decisions/memory-at-rest.md).
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 
-/** What Node is started with, threads are made of, or users import. Each is a file of its own, in the place of its source. */
+/** The modules that Node runs, that threads run, or that users import. Each becomes a file of its own, at the path of its source. */
 const entries = [
   'proxy/main',
   'proxy/healthcheck',
@@ -20,13 +20,13 @@ const entries = [
   'proxy/testing/testcontainers/sluice-container',
 ]
 
-/** The one package that becomes part of these files: what it loads otherwise is mostly its messages in 63 languages. */
+/** The only package that is bundled: unbundled, it would load mostly its messages in 63 languages. */
 const bundledPackage = 'zod'
 
-/** In the code of a module, the way from its file in `dist/` to `dist/` itself, until it is known which file that is. */
+/** Placeholder, in the code of a module, for the relative path from its file in `dist/` to `dist/`, until that file is known. */
 const toDist = '__TO_DIST__'
 
-/** What a module finds beside its source, such as the code of a thread, it finds in the same place of `dist/`. */
+/** Resolves the files that a module finds beside its source, such as the code of a thread, to the same path in `dist/`. */
 const ownPlace: Plugin = {
   name: 'own place',
   transform(code, id) {
@@ -37,7 +37,7 @@ const ownPlace: Plugin = {
   },
 }
 
-/** V8 keeps a source in two bytes a character if one of them is not in Latin-1. */
+/** Escapes characters beyond Latin-1: a single one makes V8 keep the whole source in two bytes per character. */
 function escapeBeyondLatin1(code: string): string {
   return code.replaceAll(/[^\0-\xff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

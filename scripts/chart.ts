@@ -8,7 +8,7 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '..')
 const chart = join(root, 'deploy/helm/sluice')
 
-/** Renders the chart with a file of values, or none; rejects with what it says of values that it refuses. */
+/** Renders the chart, optionally with a file of values. Rejects with the chart's error message if it refuses the values. */
 export type Renderer = (values?: string) => Promise<string>
 
 /**
@@ -19,7 +19,7 @@ export type Renderer = (values?: string) => Promise<string>
 export async function withRenderer<Result>(use: (render: Renderer) => Promise<Result>): Promise<Result> {
   const folder = await mkdtemp(join(tmpdir(), 'helm-template-'))
   const program = join(folder, 'helm-template')
-  // Debian's packages are not modules, and Go comes without a compiler of C.
+  // Debian's packages are not Go modules, and Debian's Go does not include a C compiler.
   const go = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOFLAGS: '', CGO_ENABLED: '0' }
   const env = { ...process.env, ...go }
   try {
@@ -35,7 +35,7 @@ export async function withRenderer<Result>(use: (render: Renderer) => Promise<Re
   }
 }
 
-/** The file of values with this name in `deploy/helm/values`. */
+/** Returns the path of the file with this name in `deploy/helm/values`. */
 export function valuesFile(name: string): string {
   return join(root, `deploy/helm/values/${name}.yaml`)
 }

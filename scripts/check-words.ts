@@ -1,6 +1,6 @@
 import { findInRepository, wordings } from './plain-words.ts'
 
-// Run by `npm run lint`: lists each wording of scripts/plain-words.ts in docs, comments, messages and test titles.
+// Run by `npm run lint`: lists each occurrence of a wording of scripts/plain-words.ts in docs, comments, messages and test titles.
 
 const findings = findInRepository()
 for (const { path, line, text, wording } of findings)

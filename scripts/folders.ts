@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { cruise } from 'dependency-cruiser'
 
-/** The folders of the gateway and their imports, as a Mermaid diagram; each folder of `proxy/` is one box. */
+/** Draws the folders of the gateway and their imports as a Mermaid diagram, with one box for each folder of `proxy/`. */
 export async function renderFolders(): Promise<string> {
   const { output } = await cruise(['proxy'], {
     baseDir: join(import.meta.dirname, '..'),
@@ -15,7 +15,7 @@ export async function renderFolders(): Promise<string> {
   return `\`\`\`mermaid\n${sortEdges(output.trim())}\n\`\`\``
 }
 
-/** dependency-cruiser draws edges in the order of the imports, which may change without the picture changing. */
+/** Sorts the edges: dependency-cruiser draws them in the order of the imports, which may change while the graph stays the same. */
 function sortEdges(diagram: string): string {
   const lines = diagram.split('\n')
   const isEdge = (line: string): boolean => line.includes('-->')

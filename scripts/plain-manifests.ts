@@ -7,7 +7,9 @@ import { valuesFile, withRenderer } from './chart.ts'
 const root = join(import.meta.dirname, '..')
 const names = ['one-replica', 'three-replicas']
 
-/** The files generated from the chart, and for it: the manifests for use without Helm, and the alert rules inside it, by path. */
+/**
+ * Renders the files that are generated from the chart and for it, by path: the manifests for use without Helm, and the chart's alert rules.
+ */
 export async function renderManifests(): Promise<Map<string, string>> {
   return withRenderer(async (render) => {
     const alerts = readFileSync(join(root, 'ops/prometheus/alerts.yml'), 'utf8')
@@ -26,7 +28,7 @@ export async function renderManifests(): Promise<Map<string, string>> {
   })
 }
 
-/** Leaves out everything about Helm. */
+/** Removes everything that refers to Helm. */
 function plain(document: Document): string {
   for (const label of ['app.kubernetes.io/managed-by', 'helm.sh/chart'])
     document.deleteIn(['metadata', 'labels', label])

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A wording that readers have to read twice, and how to write it instead. */
+/** A wording that readers must read twice, and its replacement. */
 export type Wording = {
   readonly name: string
   readonly pattern: RegExp
@@ -83,7 +83,7 @@ export const wordings: readonly Wording[] = [
   },
 ]
 
-/** Literal texts of others, and terms that the wordings above would take for theirs. */
+/** Text that matches a wording above but is correct: quotations and terms. */
 const exceptions = [
   '(which is 0)',
   // A log line of earlier versions, which test/long/two-versions.test.ts waits for.
@@ -103,10 +103,10 @@ export function findWordings(text: string): Finding[] {
   })
 }
 
-/** The wordings themselves. */
+/** Files that contain the wordings themselves. */
 const excluded = new Set(['scripts/plain-words.ts', 'test/repo/plain-words.test.ts'])
 
-/** Finds the wordings in all files of this repository that people read, those not committed yet included. */
+/** Finds the wordings in all files of this repository that people read, including files not committed yet. */
 export function findInRepository(): (Finding & { readonly path: string })[] {
   const root = join(import.meta.dirname, '..')
   const kinds = ['*.md', '*.ts', '*.js', '*.css', '*.html', '*.yaml']

@@ -14,8 +14,8 @@ import { fileNames, variableName, type SettingsTable } from '../shared/settings/
 const root = join(import.meta.dirname, '..')
 
 /**
- * The generated files, by path: from the settings the whole JSON Schema, the types of `sluice.yaml` for TypeScript
- * and the tables of the reference, from the imports the picture of the folders.
+ * Renders the generated files, by path. The JSON Schema, the TypeScript types of `sluice.yaml` and the tables of the reference come from
+ * the settings; the diagram of the folders comes from the imports.
  */
 export async function renderGenerated(): Promise<Map<string, string>> {
   const reference = join(root, 'docs/configuration.md')
@@ -32,12 +32,12 @@ export async function renderGenerated(): Promise<Map<string, string>> {
   ])
 }
 
-/** Draft 7 is what the YAML language server of the editors knows best. */
+/** Draft 7, because the YAML language server that editors use supports it best. */
 function renderJsonSchema(): object {
   return z.toJSONSchema(configFileSchema, { io: 'input', target: 'draft-07' })
 }
 
-/** The contents of `sluice.yaml`, for authors in TypeScript. */
+/** Renders the TypeScript types of the contents of `sluice.yaml`. */
 function renderTypes(): Promise<string> {
   return compile(renderJsonSchema(), 'SluiceYaml', {
     additionalProperties: false,

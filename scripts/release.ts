@@ -1,5 +1,5 @@
 /**
- * Why a tag cannot be released, one sentence each; empty if it can be.
+ * Returns the reasons why a tag cannot be released, one sentence each; empty if it can be released.
  *
  * @param tag such as `v1.2.3` or `v1.3.0-rc.1`
  * @param version of package.json

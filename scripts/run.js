@@ -1,10 +1,10 @@
 /*
- * Runs an entry of this repository: `node scripts/run.js proxy/main.ts`, in this very process. The npm scripts do so because the
- * entries are TypeScript, of which an old Node can only say that it has a syntax error: this file is one that it can read.
+ * Runs an entry of this repository in this process: `node scripts/run.js proxy/main.ts`. The npm scripts use it because the entries are
+ * TypeScript, for which an old Node only reports a syntax error. An old Node can read this file.
  *
- * In package.json they are written `exec node …`, so that no shell stands between npm and this process, to die of a signal
- * without passing it on. Not `exec node … || node …`: npm puts the arguments behind the last command, which would not run.
- * Windows' shell has no `exec`: there it is exec.cmd, in the root folder, where that shell looks first.
+ * The scripts in package.json are written as `exec node …`, so that there is no shell between npm and this process that would die of a
+ * signal without forwarding it. `exec node … || node …` would not work, because npm appends the arguments to the last command, which would
+ * not run. Windows' shell has no `exec`; it runs exec.cmd in the root folder, which it searches first.
  */
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -19,17 +19,17 @@ if (Number.parseInt(version, 10) < oldestMajor) {
       'unless it leaves out development dependencies or install scripts',
   )
 } else {
-  // What Node makes of the sources is kept for the next start: without it every process holds the compiler that takes the
-  // types out, some 25 MB, for as long as it runs. Not in the directory that Node would choose, which is one for all users
-  // of a machine. If it cannot be written, the start is as it would be without.
+  // Cache the compiled sources for the next start. Without the cache, every process keeps the compiler that strips types in memory, some 25
+  // MB. Node's default directory is not used, because all users of a machine share it. If the directory cannot be written, the gateway
+  // starts without a cache.
   if (!module.getCompileCacheDir()) {
     const directory = fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
     module.enableCompileCache(directory)
-    // For the processes that this one starts.
+    // For child processes.
     process.env.NODE_COMPILE_CACHE = directory
   }
   const url = new URL(`../${entry}`, import.meta.url)
-  // The entry finds its arguments, and workers find the entry, as if it had been run without this file.
+  // The entry finds its arguments, and workers find the entry, as if Node had run the entry itself.
   process.argv = [process.argv[0], fileURLToPath(url), ...rest]
   import(url.href).catch((error) => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/^Cannot find package/.test(error.message)) throw error

@@ -27,11 +27,11 @@ import { gatewayOptions } from '../shared/v8-gc.ts'
 type Address = { readonly host: string | undefined; readonly port: number }
 
 /**
- * How long this process stays when all is over. A terminal signals the whole group, npm too, which passes on what it got;
- * where that comes as this process ends, it is killed by it, as if nothing had stopped in order.
+ * How long this process stays after its children have exited. A terminal signals the whole process group, including npm, which forwards the
+ * signal. If the forwarded signal arrived while this process exits, it would kill the process, as if the shutdown had failed.
  */
 const lateSignalMs = 250
-/** The port of an origin whose port is not chosen yet: not one of the gateway's. */
+/** Stands for the port of an origin whose port is not chosen yet. The gateway never uses it. */
 const PORT_TO_COME = 1
 
 const running = new Set<ChildProcess>()
@@ -46,7 +46,7 @@ refuseArguments(
 )
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal))
-// The gateway reads its certificate again, or says that it ignores the signal.
+// The gateway reads its certificate again, or logs that it ignores the signal.
 onHangup(() => gatewayProcess?.kill('SIGHUP'))
 
 const ofClients = { host: 'HOST', port: 'PORT' }
@@ -75,8 +75,8 @@ try {
       ORIGIN_PORT: String(originAddress.port),
       ORIGIN_PUBLIC_URL: origin.originPublicUrl ?? baseUrlOf({ scheme, ...gatewayAddress }),
     }
-    // First the origin, as whoever asks the gateway is to find it. It tells the first key once, when this tells it to: by then what
-    // it tells must work, and nothing may be about to fail.
+    // Start the origin first, so that it is up when the gateway accepts requests. The origin prints the first key only once, when this
+    // process tells it to. By then, the printed command must work, and both processes must have started.
     const originProcess = start('origin/main.ts', originEnv, 'ipc')
     if (await comesUp(originAddress, originProcess)) {
       gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
@@ -87,10 +87,10 @@ try {
   exitOnStartError(error)
 }
 
-/** @throws SettingsError with every problem of both, each once */
+/** @throws SettingsError with every problem of both, without duplicates */
 function loadSettings(): { gateway: GatewaySettings; origin: OriginSettings } {
   const origin = load(() => loadOriginSettings(process.env))
-  // Without a backend that somebody names it is the origin, wherever that listens, and not the default.
+  // If no setting names a backend, the backend is the origin at its actual address, not the default URL.
   const originPort = origin.settings?.originPort
   const usesOrigin = originPort !== undefined && !namesBackend()
   const UPSTREAM_URL = baseUrlOf({ host: origin.settings?.originHost, port: originPort || PORT_TO_COME })
@@ -116,7 +116,7 @@ function load<Settings>(read: () => { settings: Settings }): Loaded<Settings> {
   }
 }
 
-/** In the environment or the settings file, whatever else is wrong there. */
+/** Whether the environment or the settings file names a backend, no matter what else is wrong there. */
 function namesBackend(): boolean {
   const { env } = readPrefixedVariables(process.env)
   const file = readConfigFile(env['CONFIG_FILE'] || undefined, process.cwd())
@@ -126,7 +126,7 @@ function namesBackend(): boolean {
   )
 }
 
-/** Whoever names a backend has one. The default, and the origin's own address, mean the origin. */
+/** Whether the settings name a backend other than the origin. The default URL and the origin's own address mean the origin. */
 function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boolean {
   if (!namesBackend()) return false
   const origins = [String(gatewayTable.upstreamUrl.initial), originUrl]
@@ -134,8 +134,8 @@ function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boo
 }
 
 /**
- * Any free port in place of 0: each process has to be told of the other's before that listens. It is below those that the system gives
- * to outgoing connections (from 32768 on Linux), which would take it meanwhile.
+ * Replaces port 0 by a free port, because each process must know the port of the other before that one listens. The port is below the range
+ * for outgoing connections (from 32768 on Linux), one of which could take it in the meantime.
  */
 function choosePort({ host, port }: Address, settings: ListenSettings, attempts = 20): Promise<Address> {
   if (port !== 0) return Promise.resolve({ host, port })
@@ -167,7 +167,8 @@ function start(script: string, env: NodeJS.ProcessEnv, channel: 'ipc' | 'none' =
   if (stopping) child.kill()
   child.once('exit', (code, signal) => {
     running.delete(child)
-    // Killed by a signal: as a shell tells it. One that is to stop may have had no time to learn to stop in order.
+    // If a signal killed the child, use the exit status that a shell would report. While stopping, it counts as 0: the child may not have
+    // installed its signal handler yet.
     const killed = signal === null || stopping ? 0 : 128 + constants.signals[signal]
     status ||= code ?? killed
     process.exitCode = status
@@ -177,19 +178,19 @@ function start(script: string, env: NodeJS.ProcessEnv, channel: 'ipc' | 'none' =
   return child
 }
 
-/** Both processes take a signal that arrives twice, from a terminal and from here, as one. */
+/** Forwards a signal to both processes. If it arrives twice, from a terminal and from here, they count it as one. */
 function stop(signal: NodeJS.Signals): void {
   stopping = true
   for (const child of running) child.kill(signal)
 }
 
-/** Before anything is started, so that nothing says that it listens and is ended at once. */
+/** Called before anything is started, so that no process logs that it listens and is then stopped at once. */
 async function refuseTaken(address: Address, remedy: string): Promise<void> {
   if (address.port === 0 || !(await isListening(address))) return
   throw new StartError(`cannot listen: port ${address.port} is in use by another process, ${remedy}`)
 }
 
-/** Waits until the process takes connections. No: it has ended before, or is to. */
+/** Waits until the process accepts connections. Returns false if it has exited before, or is being stopped. */
 async function comesUp(address: Address, child: ChildProcess): Promise<boolean> {
   while (running.has(child) && !(await isListening(address))) await sleep(50)
   return running.has(child) && !stopping

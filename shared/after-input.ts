@@ -1,6 +1,6 @@
 /**
- * Calls back once all data that has arrived by now has been read. After a pause of the process its due timers run before its sockets are
- * read: an answer that is merely unread must not count as late.
+ * Calls back once the process has read all data that has arrived by now. After a pause, the event loop runs due timers before it reads
+ * sockets, and an answer that has arrived but is still unread must not count as late.
  */
 export function afterInput(callback: () => void): void {
   setImmediate(callback)

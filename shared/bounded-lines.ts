@@ -2,11 +2,11 @@ const linesPerSpan = 100
 const spanMs = 1_000
 
 /**
- * Bounds log lines that clients can cause, and where each is about another client: a flood of them then costs little, and does not hide
- * other lines. `paceLines` writes fewer, for lines that all say the same.
+ * Bounds log lines that clients can cause and that each name a different client, so that a flood of them costs little and does not hide
+ * other lines. For lines that all say the same, use `paceLines`, which writes fewer.
  *
  * @param logLeftOut called at the end of a second with the number of its lines that were left out, if there were any
- * @returns whether to write a line: up to 100 in a second
+ * @returns a function that returns whether to write a line; at most 100 lines a second are written
  */
 export function boundLines(logLeftOut: (leftOut: number) => void): () => boolean {
   let span: NodeJS.Timeout | undefined

@@ -6,7 +6,7 @@ import { STATUS_CODES } from './node-http.ts'
  */
 export type ErrorReply = {
   readonly status: number
-  /** The status's reason phrase, for where a response is written by hand. */
+  /** The reason phrase of the status, for code that writes the response as text. */
   readonly reason: string
   readonly text: string
   /** The body as sent, made once. */

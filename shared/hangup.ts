@@ -5,8 +5,8 @@ import { isatty } from 'node:tty'
 export const hangupIgnored = 'SIGHUP ignored: the settings are read at startup only; restart to change them'
 
 /**
- * Prevents SIGHUP from ending the process, which is the default: operators send it for a reload. The kernel also sends it when
- * the terminal of the process is closed; then the process stops as with SIGTERM.
+ * Prevents SIGHUP from ending the process, which is the default, because operators send it for a reload. The kernel also sends SIGHUP when
+ * the terminal of the process is closed; then the process stops as it does for SIGTERM.
  *
  * @param onReload called for every SIGHUP that an operator has sent
  */

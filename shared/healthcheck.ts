@@ -1,10 +1,10 @@
 import { get } from './node-http.ts'
 
 /**
- * Checks a container's health: sets the exit status to 0 if the path answers 200 within two seconds, else to 1, and prints the result for
- * `docker inspect`.
+ * Checks a container's health: sets the exit status to 0 if the path answers 200 within two seconds, otherwise to 1, and prints the result
+ * for `docker inspect`.
  *
- * @param host as the server listens on it: to connect to the address of all interfaces is to connect to this machine
+ * @param host the address that the server listens on; connecting to the address of all interfaces connects to this machine
  */
 export function checkHealth(host: string, port: number, path: string): void {
   const finish = (exitCode: number, found: string): void => {
@@ -13,7 +13,7 @@ export function checkHealth(host: string, port: number, path: string): void {
   }
   get({ host, port, path, signal: AbortSignal.timeout(2_000) }, ({ statusCode = 0 }) => {
     finish(statusCode === 200 ? 0 : 1, `status ${statusCode}`)
-    // The rest of the answer, and the connection, are of no interest.
+    // Exit without reading the rest of the answer or closing the connection.
     process.exit()
   }).once('error', ({ message }) => finish(1, message))
 }

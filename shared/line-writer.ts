@@ -7,7 +7,7 @@ export type LineWriter = {
 
 /** Maximum bytes buffered while standard output is not read. Further lines are dropped. */
 const WAITING_MAX_BYTES = 8 * 1024 * 1024
-/** A pipe takes this much whole or not at all (PIPE_BUF), so that the lines of two workers never get mixed. */
+/** Writes to a pipe of up to this size are atomic (PIPE_BUF), so that the lines of two workers never get mixed. */
 const CHUNK_MAX_BYTES = 4096
 const RETRY_MS = 10
 /** How long the exit of the process may wait for a slow reader. */
@@ -19,12 +19,12 @@ export function createStdoutWriter(onDropped: (lines: number) => void): LineWrit
 }
 
 /**
- * Writes lines to standard output, in order, those of one turn of the event loop together. If a pipe or socket is full
- * because its reader is slow or hangs, lines are buffered, up to a bound, and the caller is not blocked. Lines still buffered
- * when the process exits are written then. If the reader has exited, lines are discarded.
+ * Writes lines to standard output in order, and the lines of one turn of the event loop together. If a pipe or socket is full because its
+ * reader is slow or hangs, lines are buffered, up to a bound, and the caller is not blocked. Lines still buffered when the process exits
+ * are written then. If the reader has exited, lines are discarded.
  *
- * pino's own destination cannot do all of this: synchronous, a reader that hangs blocks the process; asynchronous, the last
- * lines are out of order, lines of two workers get mixed, and at exit it waits in an endless loop for a reader that has exited
+ * pino's own destination cannot do all of this. If it is synchronous, a reader that hangs blocks the process. If it is asynchronous, the
+ * last lines are out of order, lines of two workers get mixed, and at exit it waits in an endless loop for a reader that has exited
  * (`flushSync` of sonic-boom 4).
  */
 class StdoutWriter implements LineWriter {
@@ -108,7 +108,7 @@ class StdoutWriter implements LineWriter {
     this.#onDropped(lines)
   }
 
-  /** The process exits: waits a moment for a slow reader. */
+  /** Writes the remaining lines when the process exits. Waits a moment for a slow reader. */
   #finish(): void {
     const clock = new Int32Array(new SharedArrayBuffer(4))
     for (let waitedMs = 0; waitedMs < EXIT_WAIT_MS; waitedMs += RETRY_MS) {
@@ -119,7 +119,7 @@ class StdoutWriter implements LineWriter {
   }
 }
 
-/** Number of bytes written; 0 if there is no room now, as in a full pipe or on a full disk. */
+/** Returns the number of bytes written: 0 if nothing can be written now, for example to a full pipe or a full disk. */
 function tryWrite(fd: number, chunk: Buffer): number | 'gone' {
   try {
     return writeSync(fd, chunk)

@@ -5,14 +5,14 @@ import { createStdoutWriter } from './line-writer.ts'
 
 export type Log = Logger
 
-/** Loaded only for a terminal: every start without one is shorter by it. */
+/** Loaded only for a terminal, to make every other start faster. */
 const pretty = process.stdout.isTTY ? await import('pino-pretty') : undefined
 
 /**
- * The process's log: one JSON object a line on standard output, readable lines when that is a terminal. It never holds
- * the process up and never ends it: see `createStdoutWriter`.
+ * Creates the log of the process: one JSON object per line on standard output, or readable lines if that is a terminal. Writing never
+ * blocks the process and never ends it: see `createStdoutWriter`.
  *
- * @param name which process writes: `gateway` or `origin`
+ * @param name the process that writes: `gateway` or `origin`
  * @param level one of pino's levels, or `silent`
  */
 export function createLog(name: string, level: string): Log {
@@ -37,13 +37,13 @@ function readable(stdout: DestinationStream, prettyFactory: typeof PrettyFactory
   return { write: (line) => stdout.write(format(line)) }
 }
 
-/** Maximum characters of a text of an exception, which may quote input of a client. */
+/** Maximum length of each text of an exception, in characters. The text may quote input of a client. */
 const MAX_TEXT = 4096
-/** Members of an exception besides its message and its stack, such as `code` and `address`. */
+/** Maximum number of members of an exception besides its type, message and stack, such as `code` and `address`. */
 const MAX_MEMBERS = 16
 
 /**
- * Converts an exception for a log line: its type, its message and stack with those of its causes, and its other members.
+ * Converts an exception for a log line: its type, its message and stack, including those of its causes, and its other members.
  *
  * @internal exported for its test
  */

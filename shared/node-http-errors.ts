@@ -6,11 +6,11 @@ import { errors, type ErrorReply } from './error-replies.ts'
 const LINGER_MS = 1_000
 
 /**
- * Gives the errors that Node's server answers by itself the format of all others: by default it answers a request that it cannot parse
- * and an unknown `Expect` without a body, and closes the connection of a CONNECT without any response. The server needs
+ * Gives the errors that Node's server answers by itself the same format as all other errors. By default, the server answers a request that
+ * it cannot parse and an unknown `Expect` without a body, and closes the connection of a CONNECT without any response. The server needs
  * `requireHostHeader: false`; its handler checks `namesOneHost`.
  *
- * @param allow the methods that a CONNECT is told of
+ * @param allow the value of `Allow` in the response to CONNECT
  */
 export function answerNodeErrors(server: Server, allow: string): void {
   server.on('checkExpectation', (_request, response: ServerResponse) => {
@@ -24,14 +24,17 @@ export function answerNodeErrors(server: Server, allow: string): void {
     else endWith(socket, replyTo(error))
   })
   server.on('connect', (_request, socket) => {
-    // Node has taken its own listener off.
+    // Node has removed its own listener.
     socket.on('error', () => undefined)
     if (isResponding(socket)) socket.destroy()
     else endWith(socket, errors.methodNotAllowed, `allow: ${allow}\r\n`)
   })
 }
 
-/** @returns whether a response has begun on a connection and not ended: the bytes of an error would be part of its content */
+/**
+ * @returns a function that returns whether a response has begun on a connection and not ended. The bytes of an error reply would then
+ *   become part of its content.
+ */
 function watchResponses(server: Server): (socket: Duplex) => boolean {
   const pending = new WeakMap<Duplex, Set<ServerResponse>>()
   server.on('request', ({ socket }, response: ServerResponse) => {
@@ -46,7 +49,7 @@ function watchResponses(server: Server): (socket: Duplex) => boolean {
   }
 }
 
-/** RFC 9112 section 3.2: exactly one `Host`, which only HTTP/1.0 may leave out. */
+/** Whether a request has exactly one `Host`, as RFC 9112 section 3.2 requires. Only HTTP/1.0 may leave it out. */
 export function namesOneHost({ headersDistinct, httpVersion }: IncomingMessage): boolean {
   const hosts = headersDistinct['host']?.length ?? 0
   return hosts === 1 || (hosts === 0 && httpVersion === '1.0')

@@ -1,13 +1,13 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 
 /**
- * Runs a module in a thread that ends with it, so that this process serves requests meanwhile. The exit of the process does not wait for
- * the thread.
+ * Runs a module in a thread of its own, so that this process serves requests meanwhile. The exit of the process does not wait for the
+ * thread.
  *
- * @param module posts one message, the answer
- * @param options.task what it does, for errors: `reading the list`
- * @param options.maxMs milliseconds after which it is terminated
- * @returns rejects with an exception of the thread, and if it exits without an answer, or takes more time or memory than it may
+ * @param module the module to run, which posts one message: the answer
+ * @param options.task the work of the thread, for error messages: `reading the list`
+ * @param options.maxMs milliseconds after which the thread is terminated
+ * @returns the answer. Rejects if the thread throws, exits without an answer, or exceeds its limit of time or memory.
  */
 export function runInThread<Answer>(
   module: URL,
@@ -22,7 +22,7 @@ export function runInThread<Answer>(
   return new Promise<Answer>((resolve, reject) => {
     const worker = new Worker(module, {
       workerData: input,
-      // Modules preloaded into this process by an option are not for that thread.
+      // The thread needs none of the modules that an option preloads into this process.
       execArgv: [],
       resourceLimits,
     })

@@ -1,22 +1,22 @@
 import type { Log } from './log.ts'
 
-/** Something made at the composition root, and how to end it. */
+/** An object made at the composition root that must be closed. */
 export type Running = {
-  /** Shuts down gracefully: requests in flight finish within the grace period. Resolves when all is closed. */
+  /** Shuts down gracefully: requests in flight finish within the grace period. Resolves when everything is closed. */
   close(): Promise<void>
 }
 
 /**
- * Milliseconds within which signals count as one: a Ctrl+C can arrive twice, from the terminal, which signals the whole process group,
+ * Milliseconds within which two signals count as one. A Ctrl+C can arrive twice: from the terminal, which signals the whole process group,
  * and from `npm`, which forwards the signal.
  */
 const SAME_SIGNAL_MS = 1000
-/** Milliseconds to wait for the process to exit by itself after everything is closed; a handle that keeps it running is a leak. */
+/** Milliseconds to wait for the process to exit by itself after everything is closed. A handle that keeps it running is a leak. */
 const LINGER_MS = 1000
 
 /**
- * Closes `running` on SIGTERM or SIGINT, and exits with status 0. A second signal, a second or more later, exits at once with status 1,
- * for an operator in a hurry, without waiting for the grace period.
+ * Closes `running` on SIGTERM or SIGINT, and exits with status 0. A second signal, at least a second later, exits at once with status 1,
+ * without waiting for the grace period.
  */
 export function closeOnSignal(running: Running, log: Log): void {
   let stopping = false

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { showValue } from './settings/problems.ts'
 import { SettingsError } from './settings/settings-error.ts'
 
-/** System errors that are due to a wrong setting or the machine, not to a bug. */
+/** System errors that a wrong setting or the machine causes, not a bug. */
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: 'is in use by another process',
   EACCES: 'needs more privileges than this user has',
@@ -29,8 +29,8 @@ export function exitOnStartError(error: unknown): never {
 export type ListenSettings = { readonly host: string; readonly port: string }
 
 /**
- * Names the setting to change and, if a host cannot be listened on, its value: somebody may not know that it is set, as conda and some
- * shells set `HOST`. Returns an error that no setting has caused unchanged.
+ * Names the setting to change. If the host cannot be listened on, also shows its value: the operator may not know that it is set, as conda
+ * and some shells set `HOST`. Returns any error that no setting has caused unchanged.
  */
 export function nameListenSetting(error: Error, settings: ListenSettings, host: string | undefined): Error {
   const code = 'code' in error ? String(error.code) : ''
@@ -50,7 +50,7 @@ function describeListenError(error: unknown): string | undefined {
   const code = String(error.code)
   const reason = reasons[code]
   const address = 'address' in error && isIP(String(error.address)) > 0 ? [String(error.address)] : []
-  // An error about the address alone may name no port.
+  // An error about the address may not name a port.
   const port = 'port' in error ? [`port ${String(error.port)}`] : []
   const where = [...address, ...port].join(' ')
   return reason === undefined || where === '' ? undefined : `cannot listen: ${where} ${reason}`

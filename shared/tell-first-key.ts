@@ -1,5 +1,6 @@
 /**
- * The message that `npm start` sends to the origin when the gateway before it accepts requests: the line with the first key works now.
+ * The message that `npm start` sends to the origin once the gateway in front of it accepts requests, so that the command printed with the
+ * first key works.
  */
 export const tellFirstKey = 'tell the first key'
 
@@ -15,7 +16,7 @@ export function timeToTellFirstKey(process: NodeJS.Process): Promise<void> {
       resolve()
     }
     process.on('message', heard)
-    // If the parent is gone, nobody reads the line: the channel must not keep this process alive.
+    // The channel must not keep this process alive: if the parent has exited, nobody reads the line.
     process.channel?.unref()
   })
 }

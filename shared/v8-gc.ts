@@ -2,15 +2,15 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Options of Node for a gateway process, which takes them at start only: V8's helpers, which mark and copy while JavaScript
- * runs, use one thread instead of four, so that they do not starve the main thread (docs/decisions/connection-churn.md).
+ * Node's options for a gateway process, which can only be set at start. V8's helpers, which mark and copy while JavaScript runs, use one
+ * thread instead of four, so that they do not starve the main thread (docs/decisions/connection-churn.md).
  */
 export const gatewayOptions: readonly string[] = ['--v8-pool-size=1']
 
 /**
- * Replaces this process by one with `gatewayOptions`, which has the same process id, if it was started without them: by
- * `sluice run`, or as `node proxy/main.ts`. Takes some 30 ms. Returns where it has them, and where Node cannot do that: on
- * Windows, and in a process that its parent talks to, whose channel would be lost.
+ * If this process was started without `gatewayOptions` (by `sluice run`, or as `node proxy/main.ts`), replaces it with one that has them,
+ * under the same process id. This takes some 30 ms. Returns if the process has the options, or if it cannot be replaced: on Windows, and if
+ * it has an IPC channel to its parent, which would be lost.
  */
 export function restartWithGatewayOptions(): void {
   const given = `${process.execArgv.join(' ')} ${process.env['NODE_OPTIONS'] ?? ''}`
@@ -19,7 +19,7 @@ export function restartWithGatewayOptions(): void {
   if (node) process.execve?.(node, [node, ...process.execArgv, ...gatewayOptions, ...command])
 }
 
-/** Node's modules that a gateway loads, without those that they load themselves. */
+/** The modules of Node that a gateway loads directly. */
 const nodeModules = [
   'cluster',
   'dns',
@@ -37,11 +37,11 @@ const nodeModules = [
 ]
 
 /**
- * Sets the flag of V8 that a gateway runs with, however it was started: buffers count as part of the heap. Otherwise V8 marks the
- * whole heap for every 64 MiB of them, some ten times a second while large bodies pass (docs/decisions/large-bodies.md).
+ * Makes V8 count buffers as part of the heap, no matter how the gateway was started. Otherwise V8 marks the whole heap for every 64 MiB of
+ * buffers, some ten times a second while large bodies pass (docs/decisions/large-bodies.md).
  *
- * Loads Node's own modules before: their code is in the executable, compiled without the flag. With it Node would compile them again at
- * each start, which takes 40 ms.
+ * Loads Node's own modules first. Their code is in the executable, compiled without the flag; with the flag set, Node would compile them
+ * again at each start, which takes 40 ms.
  */
 export function setGatewayFlags(): void {
   for (const name of nodeModules) process.getBuiltinModule(name)
@@ -55,9 +55,9 @@ type Collect = (
 let collect: Collect | undefined
 
 /**
- * Collects all garbage and gives free pages back to the system, which V8 does for itself only when memory runs out: it
- * keeps a heap that has grown, and garbage that dies young gives it no reason to look at the old. Stops the process for
- * 20 ms after a start, for about a tenth of a second after thousands of connections.
+ * Collects all garbage and returns free pages to the system. V8 does so by itself only when memory runs out: it keeps a heap that has
+ * grown, and garbage that dies young gives it no reason to collect the old generation. Stops the process for 20 ms after a start, and for
+ * about 100 ms after thousands of connections.
  */
 export function collectGarbage(): void {
   collect ??= exposeCollector()
@@ -65,9 +65,9 @@ export function collectGarbage(): void {
 }
 
 /**
- * Does the same, and makes the C library return freed memory to the system: freed buffers of 64 KiB lie between ones that stay, and glibc
- * by itself returns only free memory at the end of the heap. Takes a few milliseconds more, up to 50. If Node cannot call the C library
- * (before version 26.1), or that has no such function, only V8's memory is returned.
+ * Does what `collectGarbage` does, and makes the C library return freed memory to the system: glibc by itself returns only free memory at
+ * the end of the heap, and freed buffers of 64 KiB lie between buffers still in use. Takes a few milliseconds more, up to 50. If Node
+ * cannot call the C library (before version 26.1), or the library has no `malloc_trim`, only V8's memory is returned.
  */
 export function returnMemory(): void {
   collectGarbage()
@@ -86,7 +86,7 @@ type Ffi = {
 
 function findTrim(): () => void {
   const emitWarning = process.emitWarning.bind(process)
-  // Loading it warns on standard error that it is experimental.
+  // Loading `node:ffi` prints a warning that it is experimental.
   process.emitWarning = () => undefined
   try {
     const ffi = process.getBuiltinModule('node:ffi') as unknown as Ffi | undefined
@@ -99,15 +99,15 @@ function findTrim(): () => void {
   }
 }
 
-/** Collects the garbage among recently allocated objects. Stops the process for as long as it takes to copy the rest of that. */
+/** Collects the garbage among recently allocated objects. Stops the process while V8 copies the objects that survive. */
 export function collectYoungGarbage(): void {
   collect ??= exposeCollector()
   collect({ type: 'minor' })
 }
 
 /**
- * V8 exposes its collector to code compiled under this flag. It is taken back, as code in Node's compile cache is only
- * good for the flags that it was made under.
+ * V8 exposes its collector to code compiled under this flag. The flag is unset again, because Node's compile cache is only valid under the
+ * flags that it was made with.
  */
 function exposeCollector(): Collect {
   setFlagsFromString('--expose-gc')

@@ -1,6 +1,6 @@
 import { afterInput } from './after-input.ts'
 
-/** Rejects with `no answer in … ms` if the answer takes longer. Then a later answer, or error, is ignored. */
+/** Rejects with `no answer in … ms` if the answer takes longer, and ignores an answer or error that arrives afterwards. */
 export async function within<Answer>(timeoutMs: number, answer: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
@@ -15,7 +15,7 @@ export async function within<Answer>(timeoutMs: number, answer: Promise<Answer>)
   }
 }
 
-/** Resolves when the work has ended, or after `limitMs` while it goes on. Rejects if the work rejects before. */
+/** Resolves when the work has ended, or after `limitMs` if it has not. Rejects if the work rejects before that. */
 export async function endedWithin(limitMs: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {

@@ -1,7 +1,6 @@
-// Renders a chart where Helm cannot be had: with Go's templates, the functions of Sprig and the YAML of Kubernetes, which are
-// what Helm renders with, and Helm's own functions and objects as far as the chart uses them. It knows no subcharts, hooks or
-// cluster, and does not look at values.schema.json. The engine of Helm 3.9.4 made the same of this chart, byte by byte.
-//
+// Renders a chart where Helm is not available. Like Helm, it uses Go's templates, the functions of Sprig and the YAML of Kubernetes; it
+// also has the functions and objects of Helm that the chart uses. It supports no subcharts, hooks or cluster, and ignores
+// values.schema.json. For this chart, the engine of Helm 3.9.4 produced the same output, byte for byte.
 //	main CHART RELEASE NAMESPACE [VALUES]
 package main
 
@@ -23,7 +22,7 @@ type object = map[string]interface{}
 
 type files struct{ root string }
 
-// Get is empty where there is no such file, as in Helm.
+// Get returns the content of a file, or an empty text if there is no such file, as in Helm.
 func (f files) Get(name string) string {
 	text, _ := os.ReadFile(filepath.Join(f.root, name))
 	return string(text)
@@ -104,7 +103,7 @@ func readObject(path string) (object, error) {
 	return result, yaml.Unmarshal(text, &result)
 }
 
-// merge puts the given values over the defaults: objects are merged, null removes, all else replaces.
+// merge overrides the defaults with the given values: objects are merged, null removes a value, and any other value replaces it.
 func merge(defaults, given object) {
 	for name, value := range given {
 		inner, isObject := value.(object)
@@ -121,7 +120,7 @@ func merge(defaults, given object) {
 
 func functions(templates *template.Template) template.FuncMap {
 	result := sprig.TxtFuncMap()
-	// Helm has none of these, so that a template cannot read the environment.
+	// Helm removes these functions, so that a template cannot read the environment.
 	delete(result, "env")
 	delete(result, "expandenv")
 	result["include"] = func(name string, context interface{}) (string, error) {

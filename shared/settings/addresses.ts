@@ -3,7 +3,7 @@ import { showValue } from './problems.ts'
 import { text } from './kinds.ts'
 import type { Kind } from './table.ts'
 
-/** An address to listen on, or the name of one. IPv6 goes without brackets. */
+/** An IP address or a host name to listen on. IPv6 addresses have no brackets. */
 export const listenHost = text(
   'an IP address or a host name, without a port and without brackets',
   (host) => isIP(host) > 0 || /^[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?$/.test(host),
@@ -14,7 +14,7 @@ const writtenBaseUrl = text(
   isBaseUrl,
 )
 
-/** A base URL, http or https, whose path, if any, is a prefix. Read without a final slash. */
+/** A base URL, http or https. Its path, if any, is a prefix. A final slash is removed. */
 export const baseUrl: Kind<string> = {
   ...writtenBaseUrl,
   schema: writtenBaseUrl.schema.transform((url) => url.replace(/\/+$/, '')),
@@ -26,7 +26,7 @@ const writtenUpstreamUrl = text(
   (url) => isBaseUrl(url.replace(/^h2c:/, 'http:')),
 )
 
-/** The same, and `h2c`: HTTP/2 without TLS. */
+/** A base URL of a backend: also `h2c`, which is HTTP/2 without TLS. */
 export const upstreamBaseUrl: Kind<string> = {
   ...writtenUpstreamUrl,
   schema: writtenUpstreamUrl.schema.transform((url) => url.replace(/\/+$/, '')),
@@ -41,15 +41,15 @@ function isBaseUrl(text: string): boolean {
   return pathname === path && port !== '0'
 }
 
-/** A URL without what may be secret in it: user and password, which end at the last `@`, and the query. */
+/** Shows a URL without the parts that may be secret: user and password, which end at the last `@`, and the query. */
 export function showUrl(url: unknown): string {
   return typeof url === 'string' ? showValue(withoutLogin(url).replace(/\?.*$/s, '?***')) : showValue(url)
 }
 
 /**
- * The same without the path too, for URLs that are secrets as a whole. What may be something else than a host is hidden as well: a text
- * without a scheme and a path, and all of a URL with an `@` after its first slash, where a login or a path may continue. To URL parsers
- * a backslash is a slash.
+ * Shows a URL as `showUrl` does, and without its path too, for URLs that are secrets as a whole. Also hides text that may not be a host: a
+ * text with neither scheme nor path, and all of a URL with an `@` after its first slash, where a login or a path may continue. URL parsers
+ * read a backslash as a slash.
  */
 export function showOrigin(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)

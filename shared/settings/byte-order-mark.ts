@@ -1,4 +1,4 @@
-/** Text without the byte order mark that editors and shells of Windows begin a file of UTF-8 with. */
+/** Removes the byte order mark with which editors and shells on Windows begin a UTF-8 file. */
 export function withoutMark(text: string): string {
   return text.startsWith('\u{feff}') ? text.slice(1) : text
 }

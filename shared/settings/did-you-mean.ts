@@ -1,9 +1,13 @@
-/** Words whose lengths differ by more are not compared: a directory of `sluice.yaml` may have thousands of files. */
+/**
+ * Maximum number of typing mistakes. Words whose lengths differ by more are not compared, because the directory of `sluice.yaml` may have
+ * thousands of files.
+ */
 const MAX_DISTANCE = 3
 
 /**
- * The known word that a mistyped one was probably meant to be: equal but for case, `-` and `_`, or within a typing
- * mistake or two, three in a long word: the singular of a plural in `ies` is as far. For lists at start.
+ * Returns the known word that a mistyped word probably stands for. The two are equal except for case, `-` and `_`, or differ by one or two
+ * typing mistakes, in long words by three, as a plural in `ies` differs from its singular by three. Made for use at the start of the
+ * process.
  */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   const plainWord = plain(word)
@@ -22,7 +26,7 @@ function plain(word: string): string {
   return word.toLowerCase().replace(/[-_]/g, '').slice(0, 40)
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours between two words (optimal string alignment). */
+/** The number of insertions, deletions, replacements and swaps of neighbours between two words (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)]
   const at = (i: number, j: number): number => rows[i]?.[j] ?? Infinity

@@ -9,7 +9,7 @@ export function text(needs: string, accepts: (text: string) => boolean): Kind<st
 /**
  * Makes the message about a value that is not text. YAML reads `1` and `true` without quotes as a number and a boolean.
  *
- * @param accepts whether the text would be right
+ * @param accepts whether the value would be valid in quotes
  */
 export function needsText(
   needs: string,
@@ -24,7 +24,7 @@ export function needsText(
 /**
  * Makes the message about a wrong value.
  *
- * @param read reads a text as a variable has it; a text that it reads is one that was put in quotes in the file
+ * @param read parses the text of a variable. If it can parse the value, the value was put in quotes in the file.
  */
 export function needsUnquoted(
   needs: string,
@@ -36,7 +36,7 @@ export function needsUnquoted(
       : `needs ${needs}`
 }
 
-/** The path of a file. A NUL can be in no path. */
+/** The path of a file. No path can contain NUL. */
 export const filePath = text('the path of a file', (path) => path !== '' && !path.includes('\0'))
 
 /** Accepts one of a few words. */
@@ -55,7 +55,7 @@ const booleans = new Map<string, boolean>([
   ['false', false],
 ])
 
-/** A variable's text as a boolean where it is one; else as it is. */
+/** Converts a variable's text to a boolean if it is one; otherwise returns it unchanged. */
 export function flagFromText(text: string): unknown {
   return booleans.get(text) ?? text
 }
@@ -75,14 +75,14 @@ export const flagInAnyCase: Kind<boolean> = {
   fromText: (text) => booleans.get(text.toLowerCase()) ?? text,
 }
 
-/** A whole number, bounds included. */
+/** A whole number within bounds, inclusive. */
 export function wholeNumber(min: number, max: number): Kind<number> {
   const needs = `a whole number from ${min} to ${max}`
   const error = needsUnquoted(needs, numberFromText)
   return { needs, schema: z.int({ error }).min(min, { error }).max(max, { error }), fromText: numberFromText }
 }
 
-/** Converts a variable's text to a number if it is a plainly written whole one; else returns it unchanged. */
+/** Converts a variable's text to a number if it is a whole number in plain digits; otherwise returns it unchanged. */
 export function numberFromText(text: string): unknown {
   return /^-?(0|[1-9]\d*)$/.test(text) ? Number(text) : text
 }
@@ -97,7 +97,7 @@ export const fraction: Kind<number> = {
   fromText: (text) => (/^\d{1,3}(\.\d{1,18})?$/.test(text) ? Number(text) : text),
 }
 
-/** A port to listen on; 0 takes any free one. */
+/** A port to listen on; 0 picks a free one. */
 export const port = wholeNumber(0, 65_535)
 
 const unitsMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -107,8 +107,8 @@ type Unit = keyof typeof unitsMs
 /**
  * A duration, read as milliseconds: a whole number and a unit.
  *
- * @param min the shortest allowed, itself written as a duration
- * @param max the longest allowed
+ * @param min the minimum, written as a duration
+ * @param max the maximum, written as a duration
  */
 export function duration(
   min: string,
@@ -127,13 +127,13 @@ export function duration(
   return { needs, schema }
 }
 
-/** The window of a rule, or how long a ban or an override lasts. */
+/** The window of a rule, or the duration of a ban or an override. */
 export const longDuration = duration('1s', '365d', ['s', 'm', 'h', 'd'])
 
 const unitWords =
   /^(\d{1,12})?\s*(?:(ms|millis|milliseconds?)|(s|secs?|seconds?)|(m|mins?|minutes?)|(h|hrs?|hours?)|(d|days?)|(w|weeks?))\.?$/i
 
-/** A hint for durations such as `15 minutes`, `1 hour` or `day`: how it is written here. */
+/** A hint for durations such as `15 minutes`, `1 hour` or `day`, which suggests the form that is accepted. */
 function hintFor(text: string, units: readonly Unit[]): string {
   const found = unitWords.exec(text.trim())
   if (!found) return ''
@@ -154,8 +154,8 @@ const unitsBytes = { k: 1024, m: 1024 ** 2, g: 1024 ** 3 } as const
 /**
  * A size, read as bytes: a whole number, alone or with `k`, `m` or `g` (powers of 1024).
  *
- * @param min the least allowed, itself written as a size
- * @param max the most allowed; any where unset
+ * @param min the minimum, written as a size
+ * @param max the maximum, written as a size; without it, any size is allowed
  */
 export function size(min = '0k', max?: string): Kind<number> {
   const range = max === undefined ? '' : ` from ${min} to ${max}`

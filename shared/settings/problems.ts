@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 
-/** The place of a value, as a message begins: `PORT` or `sluice.yaml:4: port`. */
+/** The place of a value, with which a message begins: `PORT` or `sluice.yaml:4: port`. */
 export type Place = {
   readonly label: string
-  /** Line of the file, from 1; 0 for the environment. Problems are told in this order. */
+  /** Line of the file, from 1; 0 for the environment. Problems are reported in this order. */
   readonly line: number
 }
 
@@ -15,7 +15,7 @@ export type Source = {
   readonly placeOf: (path: readonly PropertyKey[]) => Place
   /** Shows the value that was given under a name, the first of the path. */
   readonly show: (name: string, value: unknown, path: readonly PropertyKey[]) => string
-  /** Describes a field that the schema does not know, the last of the path, and names the sibling fields that were probably meant. */
+  /** Describes an unknown field, the last of the path, and suggests the sibling fields that were probably meant. */
   readonly problemOfUnknown: (
     path: readonly PropertyKey[],
   ) => Problem & { readonly suggested?: readonly string[] }
@@ -36,7 +36,7 @@ export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source):
       ? issue.keys.map((key) => ({ beside: issue.path, ...source.problemOfUnknown([...issue.path, key]) }))
       : [],
   )
-  // A mistyped name is one mistake, not two: the field that was meant is not missing.
+  // Report a mistyped name as one mistake: the field that was meant does not count as missing, too.
   const mistyped = new Set(
     unknown.flatMap(({ beside, suggested = [] }) => suggested.map((field) => [...beside, field].join('\n'))),
   )
@@ -53,7 +53,7 @@ export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source):
 
 const missing = 'missing'
 
-/** Whether a value is of another type than a form, or than each of its forms. */
+/** Whether the type of a value differs from a form, or from each form of a union. */
 function isOther(form: readonly z.core.$ZodIssue[]): boolean {
   return form.some(
     (issue) =>
@@ -62,11 +62,11 @@ function isOther(form: readonly z.core.$ZodIssue[]): boolean {
   )
 }
 
-/** Returns, for a value that fits none of several forms, the issues within the form that it plainly is. */
+/** For a value that matches no form of a union, returns the issues of the form that was intended. */
 function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const intended = issue.errors.find((form) => !isOther(form))
-  // It was meant to have none of them: all of them would be right.
+  // No form was intended, so name all of them.
   if (!intended && issue.message.startsWith('needs ')) return [issue]
   const told = issue.errors.find((form) => form.some(({ message }) => message.startsWith('needs ')))
   return (intended ?? told ?? issue.errors[0] ?? []).flatMap((inner) =>
@@ -83,7 +83,7 @@ function gotAt(path: readonly PropertyKey[], source: Source): string {
   return `got ${source.show(String(path[0]), value, path)}`
 }
 
-/** A value on one line, strings in quotes and safe to print on a terminal. */
+/** Shows a value on one line. Strings are in quotes and safe to print on a terminal. */
 export function showValue(value: unknown): string {
   if (value === null || value === undefined) return 'nothing'
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
@@ -97,10 +97,7 @@ export function shorten(text: string): string {
   return text.length > 120 ? `${text.slice(0, 120)}…` : text
 }
 
-/**
- * A text on one line, without characters that would move a terminal's cursor or change the writing direction: they are escaped, as
- * strings in JSON have them.
- */
+/** Puts a text on one line. Escapes, in JSON's notation, characters that would move a terminal's cursor or change the writing direction. */
 export function printable(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) =>
     Array.from({ length: character.length }, (_, unit) => escaped(character.charCodeAt(unit))).join(''),

@@ -1,10 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Reads a file that may be a pipe or /dev/stdin, and is then read once, at the start: in pieces, as those have no size that could be
- * checked first. A pipe is waited for until somebody has written to it.
+ * Reads a file that may be a pipe or /dev/stdin, which is read only once, at the start. The size of a pipe cannot be checked first, so the
+ * file is read in pieces. Blocks until somebody has written to the pipe.
  *
- * @throws the system's error, or one that says that the file is larger than `maxBytes`
+ * @throws the system's error, or an Error if the file is larger than `maxBytes`
  */
 export function readBounded(path: string, maxBytes: number): Buffer {
   const buffer = Buffer.alloc(maxBytes + 1)

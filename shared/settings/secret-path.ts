@@ -2,15 +2,15 @@ import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { showValue } from './problems.ts'
 
-/** Stands in messages for a value that is a secret, or may be one. */
+/** Replaces, in messages, a value that is or may be a secret. */
 export const NOT_SHOWN = 'a value that is not shown'
 
 /**
- * The path of a file with a secret, for a message. In place of the path people paste the secret itself: it is shown only where there is
- * such a file, or at least the folder that the path names.
+ * Shows the path of a file that holds a secret. People sometimes paste the secret itself instead of a path, so the text is shown only if
+ * the file exists, or at least the folder that it names.
  *
  * @param path as written
- * @param folder that a relative path is from
+ * @param folder the folder that relative paths start from
  */
 export function showSecretPath(path: string, folder: string): string {
   const named = dirname(path)

@@ -3,21 +3,24 @@ import { problemAt, problemsOf, showValue, type Place, type Problem, type Source
 import { SettingsError } from './settings-error.ts'
 import { fileNames, variableName, type Setting, type SettingsOf, type SettingsTable } from './table.ts'
 
-/** Throws a `SettingsError` if there are problems: those of the environment first, a file's in its order. */
+/**
+ * Throws a `SettingsError` if there are problems. It lists the problems of the environment first, then those of the file in the order of
+ * its lines.
+ */
 export function throwProblems(problems: readonly Problem[]): void {
   if (problems.length === 0) return
   const inOrder = problems.toSorted((a, b) => a.line - b.line).map(({ text }) => text)
   throw new SettingsError([...new Set(inOrder)])
 }
 
-/** A source and its valid values: a value with a problem is left out. */
+/** A source and its valid values. Values with a problem are left out. */
 export type Reading<Values = Record<string, unknown>> = {
   readonly source: Source
   readonly values: Readonly<Partial<Values>>
   readonly problems: readonly Problem[]
 }
 
-/** Reads a source by the schema of its top-level names. */
+/** Reads a source with the schema of its top-level names. */
 export function readSource<Schema extends z.ZodObject>(
   schema: Schema,
   source: Source,
@@ -35,13 +38,13 @@ export type ReadSettings<Table extends SettingsTable> = {
   /** Every setting without a problem, including defaults. */
   readonly values: Partial<SettingsOf<Table>>
   readonly problems: readonly Problem[]
-  /** Where a setting was given, else the variable that would set it. */
+  /** Returns where a setting was given, or else the variable that would set it. */
   readonly placeOf: (property: keyof Table & string) => Place
 }
 
 /**
- * Reads a settings table from the environment, which wins, and from a file. An empty variable is an unset one. An invalid value
- * in the file is a problem even if a variable overrides it.
+ * Reads a settings table from the environment and from a file. The environment overrides the file. An empty variable counts as unset. An
+ * invalid value in the file is a problem even if a variable overrides it.
  */
 export function readSettings<Table extends SettingsTable>(
   table: Table,

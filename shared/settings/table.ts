@@ -2,13 +2,13 @@ import type { z } from 'zod'
 
 /** One kind of value in a variable or in a file: how to read it and how messages describe it. */
 export type Kind<Value> = {
-  /** The right form, as a message has it after "needs": `a whole number from 0 to 65535`. */
+  /** The correct form, which follows "needs" in a message: `a whole number from 0 to 65535`. */
   readonly needs: string
-  /** Reads the value in the form that a file holds. Its issues say `needs …`. */
+  /** Reads a value as written in a file. Its issues say `needs …`. */
   readonly schema: z.ZodType<Value>
-  /** Turns a variable's text into the form that a file holds; without it, the text is that form. */
+  /** Converts a variable's text to the form of a file; without it, both have the same form. */
   readonly fromText?: (text: string) => unknown
-  /** Shows a value that may hold a secret; without it, a value is shown as given. */
+  /** Shows a value that may hold a secret; without it, values are shown as given. */
   readonly show?: (value: unknown) => string
 }
 
@@ -69,13 +69,13 @@ export function variableName(property: string): string {
     .toUpperCase()
 }
 
-/** The names in a file, the short one first; none for a setting of the environment alone. */
+/** The names in a file, the short one first; empty for a setting that only the environment can set. */
 export function fileNames(property: string, { environmentOnly, shortName }: Setting<unknown>): string[] {
   if (environmentOnly) return []
   return shortName === undefined ? [fileName(property)] : [shortName, fileName(property)]
 }
 
-/** The fields of a file that holds these settings: each optional, with what an editor shows of it. */
+/** The fields of a file that holds these settings. Each is optional and has the description that editors show. */
 export function fileFields(table: SettingsTable): Record<string, z.ZodType> {
   const fields: Record<string, z.ZodType> = {}
   for (const [property, setting] of Object.entries(table)) {
