@@ -1,20 +1,20 @@
 import { totalmem } from 'node:os'
 
-/** Bounds that are the same for every gateway. They were chosen so that nobody needs another value: see docs/decisions/settings.md. */
+/** Bounds that are the same for every gateway. They are chosen so that nobody needs another value: see docs/decisions/settings.md. */
 export type Bounds = {
-  /** Maximum headers of a request, and again of its trailers. */
+  /** Maximum number of headers of a request, and the same number of trailers. */
   readonly maxHeaderCount: number
-  /** Bytes of a request target (path and query). */
+  /** Maximum bytes of a request target (path and query). */
   readonly maxTargetBytes: number
-  /** Concurrent requests on one HTTP/2 connection of a client. */
+  /** Maximum concurrent requests on one HTTP/2 connection of a client. */
   readonly maxStreams: number
-  /** Bytes of a response to buffer for a client that is slower than the backend. */
+  /** Maximum bytes of a response to buffer for a client that is slower than the backend. */
   readonly responseBufferBytes: number
-  /** Bytes of unread responses of all clients together. */
+  /** Maximum bytes of unread responses, for all clients together. */
   readonly maxUnreadBytes: number
-  /** Age of a connection to the backend; new connections resolve its name again. */
+  /** Maximum age of a connection to the backend. New connections resolve its name again. */
   readonly upstreamMaxAgeMs: number
-  /** Requests on one connection to the backend. */
+  /** Maximum number of requests on one connection to the backend. */
   readonly upstreamMaxRequests: number
   /** Time to buffer spans before a batch is exported. */
   readonly spanDelayMs: number
@@ -22,7 +22,7 @@ export type Bounds = {
 
 const MiB = 1024 * 1024
 
-/** @param memoryBytes for all workers */
+/** @param memoryBytes memory for all workers together */
 export function boundsFor(
   { maxHeaderBytes, workers }: { readonly maxHeaderBytes: number; readonly workers: number },
   memoryBytes = memoryLimit(),
@@ -32,7 +32,7 @@ export function boundsFor(
     maxTargetBytes: maxHeaderBytes / 2,
     maxStreams: 100,
     responseBufferBytes: 256 * 1024,
-    // Where there is little memory, less than the usual part of it.
+    // If there is little memory, use less than the usual 192 MiB.
     maxUnreadBytes: Math.max(8 * MiB, Math.min(192 * MiB, Math.floor(memoryBytes / 4 / workers))),
     upstreamMaxAgeMs: 30_000,
     upstreamMaxRequests: 10_000,
@@ -40,7 +40,7 @@ export function boundsFor(
   }
 }
 
-/** The memory of the container, or of the machine if that is not limited. */
+/** The memory of the container, or of the machine if the container's is not limited. */
 function memoryLimit(): number {
   const ofContainer = process.constrainedMemory()
   return ofContainer > 0 ? Math.min(ofContainer, totalmem()) : totalmem()

@@ -16,7 +16,7 @@ import {
 } from '../policy.ts'
 import { partName, singleParts, type PartitionPart } from '../policy/partition.ts'
 
-/** The fields of a rule about its quota and its way of counting. */
+/** The fields of a rule that determine its quota and how it counts. */
 type Counting = {
   readonly match: readonly RoutePattern[]
   readonly requests?: number | undefined
@@ -55,7 +55,7 @@ const namesWithBurst = algorithms
   .map(({ name }) => name)
   .join(' or ')
 
-/** The algorithm that a rule counts by, as written. */
+/** Returns the algorithm by which a rule, as written, counts. */
 export function algorithmOfRule(rule: Pick<Counting, 'algorithm' | 'concurrency' | 'window'>): Algorithm {
   const byField =
     algorithms.find(({ rule: { ownField } }) => ownField && rule[ownField] !== undefined) ??
@@ -123,7 +123,7 @@ function hasOnly(match: readonly RoutePattern[], names: ReadonlySet<string>): bo
   )
 }
 
-/** A key in the body of requests that have none. */
+/** Reports a key that reads the body of requests without a body. */
 function keyWithoutBody({ match, key }: Counting): string | undefined {
   const part = singleParts(key).find(({ kind }) => kind === 'body')
   return part && hasOnly(match, methodsWithoutBody)
@@ -131,7 +131,7 @@ function keyWithoutBody({ match, key }: Counting): string | undefined {
     : undefined
 }
 
-/** Bodies that a rule reads although its requests have none, or its responses, as with HEAD. */
+/** Reports a cost that reads the body of requests or responses without a body, such as responses to HEAD. */
 function costWithoutBody({ match, cost }: Counting): string | undefined {
   const onlyHas = (names: ReadonlySet<string>): boolean => hasOnly(match, names)
   if (typeof cost?.reserve === 'object' && onlyHas(methodsWithoutBody))
@@ -158,7 +158,7 @@ function mistakeInStatuses(ranges: readonly StatusRange[] = []): string | undefi
   return twice && `names ${rangeName(twice)} twice`
 }
 
-/** The units that a rule states to reserve. Units in a request never exceed the quota. */
+/** The units that a rule reserves by itself. Units stated in a request never exceed the quota. */
 function statedReserve({ reserve }: Cost): number {
   return typeof reserve === 'number' ? reserve : (reserve.otherwise ?? 0)
 }

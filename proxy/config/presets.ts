@@ -23,7 +23,7 @@ export const presetNames = [
 
 export type PresetName = (typeof presetNames)[number]
 
-/** A rule of a preset, as in a settings file, and where its figure comes from. */
+/** A rule of a preset, as in a settings file, and the source of its figure. */
 export type PresetRule = Readonly<Record<string, unknown>> & {
   readonly name: string
   readonly source: string
@@ -46,7 +46,7 @@ export function readPreset(name: PresetName): Preset {
   return { name, description, rules: limits, text }
 }
 
-/** The message about an unknown name. */
+/** Returns the message about an unknown preset. */
 export function unknownPreset(name: string): string {
   const near = nearestWord(name, presetNames)
   return near === undefined
@@ -72,8 +72,8 @@ export const preset = z.union([
 ])
 
 /**
- * Returns the rules that a file's presets add, as written: those whose name the file's own rules do not have. They lack `source`. An
- * unknown preset adds nothing: the schema reports it.
+ * Returns the rules that a file's presets add, as written and without `source`. A rule of the file replaces a preset's rule of the same
+ * name. An unknown preset adds nothing; the schema reports it.
  */
 export function rulesOfPresets({ preset, limits }: Readonly<Record<string, unknown>>): object[] {
   const written: readonly unknown[] = Array.isArray(preset) ? preset : [preset]
@@ -86,7 +86,7 @@ export function rulesOfPresets({ preset, limits }: Readonly<Record<string, unkno
     .map((rule) => Object.fromEntries(Object.entries(rule).filter(([field]) => field !== 'source')))
 }
 
-/** A settings file with the rules of its presets after its own. Messages about them carry the line of `preset`. */
+/** Appends the rules of its presets to a settings file. Messages about them carry the line of `preset`. */
 export function withPresets(mapping: YamlMapping): YamlMapping {
   const { value, lineOf, lineOfName } = mapping
   const own: unknown = value['limits'] ?? []

@@ -22,7 +22,7 @@ import { webhookKey } from '../telemetry/webhooks/signature.ts'
 import { readAuthority } from '../request/authority.ts'
 import { addressOf } from '../limits/store/redis/connecting/url.ts'
 
-/** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */
+/** The base URL of the backend. Its `pathname` is `/`, or a prefix without a final slash. */
 export const upstreamUrl: Kind<URL> = {
   ...upstreamBaseUrl,
   schema: upstreamBaseUrl.schema.transform((url) => new URL(url)),
@@ -32,14 +32,14 @@ const needsAccessLog = 'true, false (in the environment also 1 or 0) or refused'
 
 const accessLogError = { error: needsUnquoted(needsAccessLog, flagFromText) }
 
-/** Which requests have a log line. */
+/** Which requests get a log line. */
 export const accessLog: Kind<boolean | 'refused'> = {
   ...flag,
   needs: needsAccessLog,
   schema: z.union([z.boolean(accessLogError), z.literal('refused', accessLogError)]),
 }
 
-/** The `Host` that the backend gets. */
+/** The `Host` header that the backend gets. */
 export const upstreamHost: Kind<string> = text(
   'keep, upstream, or a host with or without a port, such as app.example.com',
   (host) => readAuthority(host) !== undefined && !host.endsWith(':'),
@@ -64,7 +64,7 @@ export function hasPassword(redisUrl: string): boolean {
 const host = String.raw`([\w.-]+|\[[\da-f:.]+\])(:\d+)?`
 const showable = new RegExp(String.raw`^([a-z+]+://(\*\*\*@)?)?${host}(,${host})*(/[\w.-]*)*$`, 'i')
 
-/** Shows only what cannot be a password: in text that is not a URL, the password can be anywhere. */
+/** Shows only text that cannot be a password. In text that is not a URL, the password can be anywhere. */
 function showRedisUrl(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)
   const withoutLogin = url.replace(/^([a-z+]+:\/\/)?.*@/is, '$1***@')
@@ -73,7 +73,10 @@ function showRedisUrl(url: unknown): string {
     : 'a value that is not shown, as it may hold a password'
 }
 
-/** Part of the keys in Redis. It has no braces, which a cluster reads, and is not a number, which a format is. */
+/**
+ * Part of the keys in Redis. It has no braces, which a cluster would read as a hash tag, and is not a number, which would look like a
+ * format version.
+ */
 export const namespace = text(
   '1 to 32 letters, digits, dots, dashes and underscores, beginning with a letter',
   (name) => /^[A-Za-z][A-Za-z0-9._-]{0,31}$/.test(name),
@@ -85,7 +88,7 @@ export const adminToken: Kind<string> = {
   show: () => 'a value that is not shown',
 }
 
-/** A secret as Standard Webhooks writes it. */
+/** A secret in the format of Standard Webhooks. */
 export const webhookSecret: Kind<string> = {
   ...text(
     'whsec_ and 24 to 64 random bytes in base64, as `echo whsec_$(openssl rand -base64 32)` makes one',
@@ -98,7 +101,8 @@ const needsDeviceSecret =
   'a secret of 32 to 256 visible ASCII characters without commas, as `openssl rand -base64 32` makes one, or two, the new one first'
 
 /**
- * Secrets that make and check device cookies, the newest first: in the environment separated by commas, in a file by commas or line ends.
+ * Secrets that make and check device cookies, the newest first. In the environment they are separated by commas, in a file by commas or
+ * line ends.
  */
 export const deviceSecrets: Kind<string[]> = {
   needs: needsDeviceSecret,
@@ -115,7 +119,7 @@ export const deviceSecrets: Kind<string[]> = {
   show: () => 'a value that is not shown',
 }
 
-/** Only `1` disables rate limiting, any other value is false: a typing mistake must neither disable it nor prevent the start. */
+/** Only `1` disables rate limiting. Any other value is false, because a typing mistake must neither disable it nor prevent the start. */
 export const disabledByOne: Kind<boolean> = {
   needs: '1 or 0',
   schema: z.string().transform((text) => text === '1'),
@@ -126,7 +130,7 @@ const aProxy = text(
   (entry) => namedNetworks.has(entry) || isAddressRange(entry) || isHostName(entry),
 )
 
-/** A list of addresses, CIDRs, networks with a name and hosts; comma-separated in the environment. */
+/** A list of addresses, CIDRs, names of networks and host names; comma-separated in the environment. */
 export const trustedProxies: Kind<string[]> = {
   needs: `a list, each entry ${aProxy.needs}`,
   schema: z
@@ -146,7 +150,7 @@ function isAddressRange(range: string): boolean {
 
 const limitHeaderFormat = oneOf(['ietf', 'x-ratelimit'])
 
-/** A list of formats, perhaps empty; in the environment separated by commas, or `none`. */
+/** A list of formats, which may be empty; in the environment comma-separated, or `none`. */
 export const limitHeaderFormats: Kind<('ietf' | 'x-ratelimit')[]> = {
   needs: `a list, each entry ${limitHeaderFormat.needs} (in the environment also none)`,
   schema: z

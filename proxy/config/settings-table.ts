@@ -36,8 +36,8 @@ const upstream = { shortName: 'upstream' }
 const environment = { environmentOnly: true }
 
 /**
- * Every setting of the gateway except the limits: kind, default, meaning. The environment variable, the field of
- * sluice.yaml, the type, the validation, the JSON Schema and the reference in docs/configuration.md are generated from this line.
+ * Every setting of the gateway except the limits: kind, default, meaning. The environment variable, the field of sluice.yaml, the type, the
+ * validation, the JSON Schema and the reference in docs/configuration.md are generated from its line.
  */
 export const gatewayTable = {
   host: setting(listenHost, undefined, 'Address to listen on for clients; all interfaces if unset'),

@@ -41,11 +41,11 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly rules: readonly Rule[]
     /** Clients that no rule applies to. */
     readonly allowList: readonly ListEntry[]
-    /** Clients whose requests are refused before any rule, even with rate limiting off. */
+    /** Clients whose requests are refused before any rule, even if rate limiting is disabled. */
     readonly denyList: readonly ListEntry[]
-    /** The source of CrowdSec's decisions; undefined without them. */
+    /** The source of CrowdSec's decisions; undefined if CrowdSec is not used. */
     readonly crowdsec: CrowdsecSettings | undefined
-    /** The origins whose scripts can read local replies; undefined for none. */
+    /** The origins whose scripts can read local replies; undefined if no origin can. */
     readonly cors: z.output<typeof cors> | undefined
     /** The response to refused requests. */
     readonly refusals: Refusals
@@ -59,17 +59,17 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly requestHeaders: readonly string[]
     /** Backends by host and path; undefined if everything goes to `upstreamUrl`. */
     readonly routes: readonly UpstreamRoute[] | undefined
-    /** `upstreamUrl` was set, rather than left at its default. */
+    /** Whether `upstreamUrl` was set, rather than left at its default. */
     readonly isUpstreamGiven: boolean
-    /** Requests that no route matches go to `upstreamUrl`. See `usesFallback`. */
+    /** Whether requests that no route matches go to `upstreamUrl`. See `usesFallback`. */
     readonly hasFallback: boolean
-    /** The files that secrets are from, by the variables that name them, such as `REDIS_URL_FILE`. */
+    /** The files from which secrets were read, by the variables that name them, such as `REDIS_URL_FILE`. */
     readonly secretFiles: ReadonlyMap<string, string>
     /** The folder of relative paths in `redisUrl`. */
     readonly redisFolder: string
-    /** By property, the name in the file of each setting that it may have. */
+    /** The names in the file, by property, of the settings that a file may have. */
     readonly namesInFile: ReadonlyMap<keyof typeof gatewayTable, string>
-    /** The file that the limits are from; undefined for the built-in table. */
+    /** The file that defines the limits; undefined for the built-in table. */
     readonly limitsFile: string | undefined
   }
 
@@ -85,8 +85,8 @@ const noRefusals: Refusals = { everyRule: undefined, ofRules: new Map() }
 /**
  * Reads the gateway's settings from the environment and the settings file; the environment takes precedence.
  *
- * @param cwd where `sluice.yaml` is looked for, and which relative paths in variables are from
- * @param pathsFrom which relative paths in the file are from, by default its own folder
+ * @param cwd the folder that is searched for `sluice.yaml`, and from which relative paths in variables start
+ * @param pathsFrom the folder from which relative paths in the file start; by default the file's own folder
  * @returns the settings, with absolute file paths, and warnings to log
  * @throws SettingsError with every problem
  */
@@ -100,7 +100,7 @@ export function loadGatewaySettings(
   const { path, name, file, problems } = readFile(env, cwd)
   const read = readSettings(gatewayTable, env, file)
   const folder = pathsFrom ?? dirname(path ?? resolve(cwd, defaultName))
-  // Settings from the file have a line there.
+  // Only settings from the file have a line.
   const folderOf: FolderOf = (property) => (read.placeOf(property).line > 0 ? folder : cwd)
   const { refusals, routes, jwt, keySet, problems: unread } = readNamedFiles(file, folder)
   const mistakes = [
@@ -140,7 +140,7 @@ export function loadGatewaySettings(
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }
 }
 
-/** Reads the files that the settings file names: bodies of refusals, certificate authorities of routes, keys of tokens. */
+/** Reads the files that the settings file names: bodies of refusals, CA certificates of routes, keys of tokens. */
 function readNamedFiles(file: FileReading | undefined, folder: string) {
   if (!file)
     return { refusals: noRefusals, routes: undefined, jwt: undefined, keySet: undefined, problems: [] }
@@ -166,7 +166,7 @@ function settingsOfFile(values: FileReading['values'] | undefined, folder: strin
 
 type PathProperty = 'tlsCertFile' | 'tlsKeyFile' | 'upstreamCaFile'
 
-/** The settings that are file paths, made absolute. */
+/** Returns the settings that are file paths as absolute paths. */
 function absolutePaths(values: SettingsOf<typeof gatewayTable>, folderOf: FolderOf) {
   const absolute = (property: PathProperty) => {
     const path = values[property]

@@ -10,10 +10,13 @@ import type { gatewayTable } from '../settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
-/** Returns the folder of a setting's relative path: that of the settings file, or the working directory for a variable. */
+/**
+ * Returns the folder from which a setting's relative path starts: the folder of the settings file or, for a variable, the working
+ * directory.
+ */
 export type FolderOf = (property: keyof typeof gatewayTable) => string
 
-/** Tries certificate and key for HTTPS the way they will be used. Both are needed, or neither. */
+/** Checks the certificate and the key for HTTPS by loading them as the server will. Both must be set, or neither. */
 export function checkTlsPair({ values, placeOf }: Read, folderOf: FolderOf): Problem[] {
   if (!('tlsCertFile' in values && 'tlsKeyFile' in values)) return []
   const pathOf = (property: 'tlsCertFile' | 'tlsKeyFile'): NamedFile => ({
@@ -25,14 +28,14 @@ export function checkTlsPair({ values, placeOf }: Read, folderOf: FolderOf): Pro
 }
 
 type NamedFile = {
-  /** The name as written; undefined without one. */
+  /** The name as written; undefined if it is not set. */
   readonly name: string | undefined
-  /** The folder of relative paths. */
+  /** The folder that relative paths start from. */
   readonly folder: string
   fail(text: string): Problem
 }
 
-/** The mistakes in a certificate and its key. Both are needed, or neither. */
+/** Finds the mistakes in a certificate and its key. Both must be set, or neither. */
 export function mistakesInPair(cert: NamedFile, key: NamedFile): Problem[] {
   if (cert.name === undefined && key.name === undefined) return []
   if (cert.name === undefined) return [cert.fail('missing, needs a certificate file for the TLS key')]
@@ -75,7 +78,7 @@ export function mistakeInAuthorities(file: string, folder: string): string | und
     : `got ${showName(file)}, needs a readable PEM certificate (${error})`
 }
 
-/** The path of a certificate, unless PEM was pasted in place of it, which may have the key. */
+/** Shows the path of a certificate, unless PEM was pasted in its place, which may include the key. */
 function showName(path: string): string {
   return path.includes('-----BEGIN') ? NOT_SHOWN : showValue(path)
 }

@@ -4,7 +4,7 @@ import { createAddressSet } from '../../request/addresses/address-set.ts'
 import { missesNat64, parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
 import { NOT_BEHIND_NAT64 } from '../../request/addresses/lists/list-problems.ts'
 
-/** The lists of a file, as far as they are valid. */
+/** The valid lists of a file. */
 export type WrittenLists = {
   readonly allowList?: readonly ListEntry[] | undefined
   readonly denyList?: readonly ListEntry[] | undefined
@@ -13,7 +13,7 @@ export type WrittenLists = {
 
 type PlaceOf = (path: readonly PropertyKey[]) => Place
 
-/** Finds entries of an `allowList` that `denyList` has too: their clients are refused before any rule, and never allowed. */
+/** Finds entries of an `allowList` that are also in `denyList`, which applies first: their clients are refused before any rule. */
 export function findDeniedAllowances(lists: WrittenLists, placeOf: PlaceOf): Problem[] {
   const { denyList = [], allowList = [], limits = [] } = lists
   if (denyList.length === 0) return []
@@ -37,8 +37,8 @@ export function findDeniedAllowances(lists: WrittenLists, placeOf: PlaceOf): Pro
 }
 
 /**
- * Finds overrides that never apply: all their clients are on a list that comes first, or have an earlier override. A network within that
- * of an earlier override is not found.
+ * Finds overrides that never apply, because all their clients are on a list that applies first, or have an earlier override. Does not find
+ * a network inside the network of an earlier override.
  */
 export function findIdleOverrides(lists: WrittenLists, placeOf: PlaceOf): Problem[] {
   const { denyList = [], allowList = [], limits = [] } = lists
@@ -61,7 +61,7 @@ export function findIdleOverrides(lists: WrittenLists, placeOf: PlaceOf): Proble
   })
 }
 
-/** Warns of entries that everybody is on. */
+/** Warns of entries that include every client. */
 export function warnOfEverybody(lists: WrittenLists, placeOf: PlaceOf): string[] {
   const { allowList = [], denyList = [], limits = [] } = lists
   const warn = (entries: readonly ListEntry[], path: readonly PropertyKey[], what: string): string[] =>
@@ -79,7 +79,7 @@ export function warnOfEverybody(lists: WrittenLists, placeOf: PlaceOf): string[]
   ]
 }
 
-/** Warns of networks in the prefix of NAT64 that are not those of IPv4 clients. Those in files are checked when these are read. */
+/** Warns of networks in the NAT64 prefix that are not those of IPv4 clients. Networks in files are checked when the files are read. */
 export function warnOfNat64(lists: WrittenLists, placeOf: PlaceOf): string[] {
   const { allowList = [], denyList = [], limits = [] } = lists
   const warn = (entries: readonly ListEntry[], path: readonly PropertyKey[]): string[] =>
@@ -114,7 +114,7 @@ function missedIn(entry: ListEntry): string[] {
   })
 }
 
-/** Whether a list has all clients of an entry. */
+/** Returns a function that tests whether the list contains all clients of an entry. */
 function compile(entries: readonly ListEntry[]): (entry: ListEntry) => boolean {
   const addresses = createAddressSet(entries.flatMap(rangesOf))
   const headers = new Set(entries.flatMap(headerOf))

@@ -14,7 +14,7 @@ export function warnOfCosts(rules: readonly Rule[], placeOf: PlaceOfRule): strin
   })
 }
 
-/** Responses that the gateway reads must not be compressed: one path is no reason to send a whole site uncompressed. */
+/** Warns of rules that make a whole site uncompressed: the gateway requests uncompressed responses in order to read their bodies. */
 function warnOfUncompressed({ policy, match }: Rule): string[] {
   if (!readsResponseBody(policy) || !match.some(({ path }) => path === '/*')) return []
   return [

@@ -7,10 +7,9 @@ import type { PlaceOfRule } from './table.ts'
 const missing = 'an auth request carries neither the body of the request nor the response'
 
 /**
- * Finds rules that need what an auth request does not have: the response, by which they count, the body of the request, or a way to
- * the backend.
+ * Finds rules that cannot decide about auth requests, because they need the response, the body of the request, or a backend to forward to.
  *
- * @param decisionsPort undefined if nothing is decided for other proxies
+ * @param decisionsPort undefined if the gateway does not answer auth requests
  */
 export function findUndecidable(
   rules: readonly Rule[] = [],
@@ -39,7 +38,7 @@ export function findUndecidable(
   })
 }
 
-/** Warns of rules that count by the body: requests of other proxies count by address under them. */
+/** Warns of rules that count by the body. Auth requests carry no body, so they count by address. */
 export function warnOfBodyKeys(
   rules: readonly Rule[],
   decisionsPort: number | undefined,

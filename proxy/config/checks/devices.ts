@@ -2,13 +2,13 @@ import { problemAt, type Place, type Problem } from '../../../shared/settings/pr
 import type { Rule, StatusRange } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
 
-/** Finds rules with `device` without `DEVICE_SECRET`: anybody could forge the cookies. */
+/** Finds rules with `device` if `DEVICE_SECRET` is not set, because anybody could forge their cookies. */
 export function findWithoutSecret(
   rules: readonly Rule[] = [],
   values: { readonly deviceSecret?: readonly string[] | undefined },
   placeOf: PlaceOfRule,
 ): Problem[] {
-  // One that is wrong by itself is reported as such.
+  // An invalid secret is reported elsewhere.
   if (values.deviceSecret !== undefined || !('deviceSecret' in values)) return []
   const index = rules.findIndex(({ policy }) => policy.device !== undefined)
   if (index === -1) return []
@@ -17,8 +17,8 @@ export function findWithoutSecret(
 }
 
 /**
- * Warns of rules that know devices by the responses to other requests than sign-ins: one that works and names an account, as a
- * search with a further field, makes its client a known device of that account.
+ * Warns of rules that also recognize devices by responses to requests other than sign-ins. Any such request that succeeds and names an
+ * account, such as a search with an added field, makes its client a known device of that account.
  */
 export function warnOfSharedPaths(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   return [...rules.entries()].flatMap(([index, { policy, match }]) => {
@@ -33,7 +33,7 @@ export function warnOfSharedPaths(rules: readonly Rule[], placeOf: PlaceOfRule):
 
 const usualStatuses = [200, 201, 204, 302, 303]
 
-/** Whether services answer other forms with a status of the range. A rule may name one that no service sends. */
+/** Whether services answer other forms with a status in the range. A rule may name a status that only its sign-in sends. */
 function isUsual({ first, last }: StatusRange): boolean {
   return usualStatuses.some((status) => first <= status && status <= last)
 }

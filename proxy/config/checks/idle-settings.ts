@@ -30,7 +30,7 @@ export function warnOfIdleSettings({ values, placeOf }: Read): string[] {
   ]
 }
 
-/** Warns where tokens could be verified, and no rule counts by them. */
+/** Warns if `jwt` is set, but no rule reads tokens. */
 export function warnOfIdleTokens(rules: readonly Rule[], { label }: Place): string[] {
   const isUsed = rules.some(
     (rule) =>
@@ -43,7 +43,7 @@ export function warnOfIdleTokens(rules: readonly Rule[], { label }: Place): stri
     : [`${label}: has no effect, as no rule has jwt:CLAIM in its key or plan, or jwt in when or unless`]
 }
 
-/** Warns of rules that take units ahead where there is nothing to take them from. */
+/** Warns of rules that lease units if there is no Redis to lease them from. */
 export function warnOfIdleLeases(
   rules: readonly Rule[],
   redisUrl: string | undefined,
@@ -59,7 +59,7 @@ export function warnOfIdleLeases(
   )
 }
 
-/** Warns where a time zone was given, and no rule has a window of the calendar. */
+/** Warns if a time zone is set, but no rule has a calendar window. */
 export function warnOfIdleTimezone(rules: readonly Rule[], { values, placeOf }: Read): string[] {
   const { label } = placeOf('timezone')
   return values.timezone === 'UTC' || rules.some(({ policy }) => policy.calendar)
@@ -68,8 +68,8 @@ export function warnOfIdleTimezone(rules: readonly Rule[], { values, placeOf }: 
 }
 
 /**
- * Warns of rules that never refuse anybody: another one counts the same requests of the same clients in the same windows, and
- * allows no more.
+ * Warns of rules that never refuse a request, because another rule counts the same requests of the same clients in the same windows and has
+ * the same or a lower quota.
  */
 export function warnOfIdleRules(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   const strictest = new Map<string, { readonly index: number; readonly policy: Policy }>()
@@ -88,7 +88,7 @@ export function warnOfIdleRules(rules: readonly Rule[], placeOf: PlaceOfRule): s
   })
 }
 
-/** The same for rules that differ in name and number only; undefined for rules that are not compared. */
+/** Returns a text that is equal for rules that differ only in name and quota; undefined for rules that are not compared. */
 function samenessOf({ policy, ...rule }: Rule): string | undefined {
   if (policy.mode === 'shadow' || rule.overrides || rule.refusal) return undefined
   return JSON.stringify([{ ...policy, name: '', quota: 0 }, rule])

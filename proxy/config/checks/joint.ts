@@ -67,7 +67,7 @@ function checkProxyProtocol({ values, placeOf }: Read): Problem[] {
   ]
 }
 
-/** Nobody is believed without it, so that every client of the proxy would share one limit. */
+/** The header is believed from trusted proxies only. Without any, all clients of the proxy would share one limit. */
 function checkClientAddressHeader({ values, placeOf }: Read): Problem[] {
   const { clientAddressHeader, trustedProxies } = values
   if (clientAddressHeader === undefined || clientAddressHeader === 'x-forwarded-for') return []

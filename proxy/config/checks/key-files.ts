@@ -14,10 +14,10 @@ export type ReadKeys = {
 }
 
 /**
- * Reads the file of a key set or a secret, once, as it may be replaced at any time. Key sets at URLs are checked later, as they may become
- * available later.
+ * Reads the file of a key set or a secret, only once, because it may be replaced at any time. Key sets at URLs are checked later, because
+ * their servers may not be available yet.
  *
- * @param folder that of the settings file, which a relative path is from
+ * @param folder the folder of the settings file, from which relative paths start
  */
 export function readKeys(
   jwt: TokenSettings | undefined,
@@ -42,7 +42,7 @@ export function readKeys(
   }
 }
 
-/** Warns of keys in a file that no token is tried with. */
+/** Warns of keys in a file that are never used to verify a token. */
 export function warnOfUntriedKeys(keySet: string, { label }: Place): string[] {
   return findUntriedKeys(keySet).map((reason) => `${label}: ${reason}`)
 }

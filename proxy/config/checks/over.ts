@@ -9,7 +9,7 @@ import type { PlaceOfRule } from './table.ts'
  * Finds rules whose `over` names a route that does not exist, or that cannot take any request.
  *
  * @param written the routes as written, of any type
- * @param routes the same, if all of them are valid
+ * @param routes the routes as read; empty unless all of them are valid
  */
 export function findUnroutable(
   rules: readonly Rule[] = [],
@@ -56,7 +56,7 @@ export function warnOfIdleRoutes(
   )
 }
 
-/** Warns of delays within which hardly any turn comes. */
+/** Warns of delays that are shorter than the time between two turns. */
 export function warnOfShortDelays(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   return [...rules.entries()].flatMap(([index, { policy }]) => {
     const delayMs = maxDelayMs(policy)

@@ -6,14 +6,14 @@ import type { gatewayTable } from '../settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
-/** Finds a backend that is the gateway itself: it would forward to itself until it has no connection left. */
+/** Finds a backend that is the gateway itself, which would forward to itself until it has no connection left. */
 export function checkUpstream(read: Read): Problem[] {
   const { upstreamUrl } = read.values
   if (!upstreamUrl || !isOwnAddress(read, upstreamUrl)) return []
   return [problemAt(read.placeOf('upstreamUrl'), needsBackend(upstreamUrl))]
 }
 
-/** The same for the backends of routes. */
+/** Does what `checkUpstream` does, for the backends of routes. */
 export function findOwnAddresses(
   routes: readonly Pick<UpstreamRoute, 'upstream'>[] | undefined,
   read: Read,
@@ -41,7 +41,7 @@ export function isEveryAddress(host: string | undefined): boolean {
   return host === undefined || host === '0.0.0.0' || host === '::'
 }
 
-/** Whether only this machine reaches the host: `localhost`, or an address of loopback. */
+/** Whether only this machine can reach the host: `localhost`, or a loopback address. */
 export function isLocal(host: string): boolean {
   return host.toLowerCase() === 'localhost' || isLoopback(host)
 }

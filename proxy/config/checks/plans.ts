@@ -1,7 +1,7 @@
 import type { Rule } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
 
-/** Warns of plans that clients do better without: whoever leaves out the token that names the plan has more. */
+/** Warns of plans with a lower quota than the rule: a client gets more by leaving out the token that names the plan. */
 export function warnOfLowPlans(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   return [...rules.entries()].flatMap(([index, { policy }]) =>
     Object.entries(policy.plans?.claim === undefined ? {} : policy.plans.quotas)

@@ -21,7 +21,7 @@ type Read = ReadSettings<typeof gatewayTable>
 /**
  * Finds problems of settings, and of parts of the file, in combination. Settings that are wrong by themselves are skipped.
  *
- * @param folder from which relative paths in the file are
+ * @param folder the folder that relative paths in the file start from
  */
 export function findProblems(
   read: Read,

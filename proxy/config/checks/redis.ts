@@ -4,7 +4,10 @@ import { addressOf } from '../../limits/store/redis/connecting/url.ts'
 import type { gatewayTable } from '../settings-table.ts'
 import { mistakeInAuthorities, mistakesInPair, type FolderOf } from './certificates.ts'
 
-/** Finds mistakes in the options of `REDIS_URL`. One without effect is a mistake: the operator believes that it secures the connection. */
+/**
+ * Finds mistakes in the options of `REDIS_URL`. An option without effect is a mistake, because the operator believes that it secures the
+ * connection.
+ */
 export function checkRedis(
   { values, placeOf }: ReadSettings<typeof gatewayTable>,
   folderOf: FolderOf,

@@ -25,9 +25,9 @@ export type PlaceOfRule = (
 ) => Place
 
 /**
- * Finds names that several rules have, even if these rules have other mistakes.
+ * Finds names that several rules share, even if those rules have other mistakes.
  *
- * @param limits the table as written, of any type; also that of routes
+ * @param limits the table of rules or routes as written, of any type
  */
 export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule, kind = 'rule'): Problem[] {
   const firstIndexes = new Map<string, number>()
@@ -49,10 +49,10 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule, kind = 
 }
 
 /**
- * Finds rules that read the header in which trusted proxies name their client: it is believed from them only, which a
- * rule by its value would undo.
+ * Finds rules that read the header in which trusted proxies name their client. The header is believed from trusted proxies only, but a rule
+ * that reads it would believe every client.
  *
- * @param header in lower case
+ * @param header name of the header, in lower case
  */
 export function findAddressKeys(
   rules: readonly Rule[] = [],
@@ -69,7 +69,7 @@ export function findAddressKeys(
   ])
 }
 
-/** Finds rules that read tokens where nothing says how these are verified. */
+/** Finds rules that read tokens if the file does not state how to verify them. */
 export function findUnverifiable(
   rules: readonly Rule[] = [],
   hasTokens: boolean,
@@ -97,9 +97,9 @@ export function findUnverifiable(
 }
 
 /**
- * Warns of rules with a header (`Host` included), a cookie or a query parameter in their key or their conditions: they do not limit
- * a client that leaves it out or changes it. There is no warning if rules by address alone, or for all clients together, count all
- * requests of such a rule, or those that the backend answers 401, as it does without a key or with an invented one.
+ * Warns of rules with a header (including `Host`), a cookie or a query parameter in their key or their conditions, because they do not
+ * limit a client that leaves it out or changes it. Does not warn if rules by address alone, or for all clients together, count all requests
+ * of such a rule, or at least those that the backend answers with 401, as it does for a missing or an invented key.
  */
 export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   const closing = rules.filter(countsEverybody).map(({ policy, hosts, match, except, when, unless }) => ({
@@ -140,19 +140,19 @@ export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
   })
 }
 
-/** How a client can avoid a rule; undefined if it cannot, as the rule counts by nothing that it could choose. */
+/** Describes how a client can avoid a rule; undefined if it cannot, because it can choose no part of the key. */
 function wayAround({ policy, hosts }: Rule): string | undefined {
   const hasFewHosts = hosts !== undefined && !hosts.some((host) => host.startsWith('*'))
   const isLast = (part: SinglePart): boolean =>
     policy.partition.some((other) => other === part || (other.kind === 'first' && other.of.at(-1) === part))
   const isChosen = (part: SinglePart): boolean => {
     if (part.kind === 'host') return !hasFewHosts
-    // Clients cannot choose the claims of a token, but they can leave it out.
+    // Clients cannot choose the claims of a token, but they can leave out the token.
     return part.kind === 'jwt' ? isLast(part) : nouns[part.kind] !== undefined
   }
   const chosen = singleParts(policy.partition).find(isChosen)
   if (!chosen) return undefined
-  // Without it the request counts by address.
+  // A request without the part counts by address.
   const isOptional = isLast(chosen) && chosen.kind !== 'body'
   const ways = [...(isOptional ? ['leaving out'] : []), ...(chosen.kind === 'jwt' ? [] : ['changing'])]
   return `${ways.join(' or ')} the ${nouns[chosen.kind]}`
@@ -175,7 +175,7 @@ function mayBeAbsent(condition: RuleCondition): boolean {
   return condition.kind === 'jwt' && condition.anyOf.some(({ kind }) => kind === 'absent')
 }
 
-/** The names of things that clients choose, or can leave out; undefined for those that they cannot. */
+/** Nouns for the parts of a request that clients can choose or leave out; undefined for all other parts. */
 const nouns: Readonly<Record<SinglePart['kind'] | RuleCondition['kind'], string | undefined>> = {
   header: 'header',
   host: 'header',
@@ -203,8 +203,8 @@ function countsEverybody({ policy }: Rule): boolean {
 const ofEverybody: ReadonlySet<PartitionPart['kind']> = new Set(['ip', 'network', 'country', 'asn', 'global'])
 
 /**
- * Whether the wide list contains the hosts of the narrow one. Undefined means every host. Names below a name with `*.` before it are not
- * looked for.
+ * Whether the wide list contains the hosts of the narrow list. Undefined means every host. Compares names literally: `*.example.com` does
+ * not cover `www.example.com`.
  */
 function coversHosts(wide: Rule['hosts'], narrow: Rule['hosts']): boolean {
   return wide === undefined || (narrow?.every((host) => wide.includes(host)) ?? false)

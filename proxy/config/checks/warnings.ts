@@ -25,12 +25,12 @@ import { warnOfChosenKeys } from './table.ts'
 
 type Values = SettingsOf<typeof gatewayTable>
 
-/** Valid settings, and where they are from. */
+/** Valid settings and their sources. */
 export type Loaded = {
   readonly env: NodeJS.ProcessEnv
-  /** The folder in which the file is looked for. */
+  /** The folder that is searched for the file. */
   readonly cwd: string
-  /** The path of the file; undefined without one. */
+  /** The path of the file; undefined without a file. */
   readonly path: string | undefined
   /** The path as it was given, for messages. */
   readonly name: string
@@ -41,7 +41,7 @@ export type Loaded = {
   readonly written: readonly Rule[] | undefined
   /** The current rules. */
   readonly rules: readonly Rule[]
-  /** The text of the key set in a file that verifies tokens; undefined without such a file. */
+  /** The text of the file with the key set that verifies tokens; undefined without such a file. */
   readonly keySet: string | undefined
 }
 
@@ -95,7 +95,7 @@ function warnOfDisabling(text: string | undefined): string[] {
   return [`RATE_LIMITING_DISABLED: got ${showValue(text)}, only 1 turns rate limiting off: it stays on`]
 }
 
-/** A file without limits is probably a mistake: most people write one to have limits of their own. */
+/** A file without limits is probably a mistake: most people write a file to set their own limits. */
 function warnOfBuiltInTable(name: string, { source }: FileReading): string {
   const what = Object.keys(source.given).length === 0 ? 'is empty' : 'has no limits'
   return `${name}: ${what}, the built-in table of limits applies`

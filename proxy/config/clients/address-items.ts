@@ -3,7 +3,7 @@ import type { ListFile } from '../../policy.ts'
 import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 import { namedNetworks } from '../../request/addresses/trusted-proxies.ts'
 
-/** Addresses and CIDRs, and the files with more of them. */
+/** Addresses and CIDRs, and files with further ones. */
 export type AddressItems = { readonly ranges: readonly string[]; readonly files: readonly ListFile[] }
 
 const names = [...namedNetworks.keys()].toSorted().join(', ')
@@ -12,7 +12,7 @@ const needsPath = 'needs the path of a file'
 
 export const listPath = z.string(needsPath).min(1, needsPath)
 
-/** A file, as written. Its location is known with the folder of the settings file. */
+/** A file, as written. Its location is resolved later, from the folder of the settings file. */
 export function listFile(file: string): ListFile {
   return { file, location: file }
 }
@@ -31,7 +31,7 @@ const fileItem = z
 
 const item = z.union([text, fileItem], needsItem)
 
-/** Accepts one address, CIDR, name of networks or file, or a list of them. */
+/** Accepts an address, a CIDR, a name of networks or a file, or a list of them. */
 export const addressItems = z
   .union([z.array(item).min(1, 'needs at least one entry'), item.transform((only) => [only])])
   .transform((items): AddressItems => ({

@@ -8,10 +8,10 @@ import {
   writtenByGateway,
 } from '../../http/fields/removed-headers.ts'
 
-/** Proxies name their client in these, too. */
+/** Headers that the gateway writes, but in which proxies name their client, too. */
 const addressHeaders: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-real-ip'])
 
-/** Headers that cannot name a client: they mean something else, are hop-by-hop, or Node keeps only the first of several lines. */
+/** Headers that cannot name a client, because they mean something else, are hop-by-hop, or Node keeps only the first of several lines. */
 const otherHeaders = new Set([
   ...neverForwarded,
   ...hopByHop,
@@ -41,8 +41,8 @@ const written = text(
 )
 
 /**
- * The header that trusted proxies name their client in, read in lower case. Of `X-Forwarded-For` the chain is read, any
- * other holds one address. `Forwarded` is not read.
+ * The header in which trusted proxies name their client, converted to lower case. `X-Forwarded-For` is read as a chain; any other header
+ * holds one address. `Forwarded` is not supported.
  */
 export const clientAddressHeader: Kind<string> = {
   ...written,

@@ -7,7 +7,7 @@ import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 
 const needsRange = 'needs an IP address or a CIDR, such as 203.0.113.7 or 10.0.0.0/8'
 const needsEntry = 'needs ip, file or header, one of the three'
-// A text in place of a hash may be the secret itself, so the message does not quote it.
+// The message does not quote the value: a text that is not a hash may be the secret itself.
 const needsHash =
   'got a value that is not shown, needs sha256: and 64 hex digits, which "printf %s SECRET | sha256sum" prints'
 const needsHeader = 'header needs one name with its hash, such as { x-probe-token: "sha256:9f86d0…" }'
@@ -27,7 +27,7 @@ const sha256 = z
   .refine((text) => !emptyHash.test(text), 'the hash is that of an empty text, which no header has')
   .transform((text) => text.slice('sha256:'.length).toLowerCase())
 
-/** Classifies headers that clients send, and that no other part of the gateway reads, sets or removes. */
+/** Recognizes headers that clients send and that no other part of the gateway reads, sets or removes. */
 const classify = createRequestClassifier([], true)
 
 const secretHeader = z

@@ -34,7 +34,7 @@ export function locateCrowdsecKey(
   return crowdsec && { ...crowdsec, keyFile: resolve(folder, crowdsec.keyFile) }
 }
 
-/** Finds a key that is missing. Whether CrowdSec takes it shows later, as its API may not be there yet. */
+/** Finds a missing key. Does not check whether CrowdSec accepts the key, because its API may not be available yet. */
 export function checkCrowdsecKey(
   crowdsec: CrowdsecSettings | undefined,
   placeOf: (path: readonly PropertyKey[]) => Place,

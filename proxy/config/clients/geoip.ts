@@ -49,7 +49,7 @@ export function locateGeo(files: GeoFiles | undefined, folder: string): GeoFiles
   return Object.fromEntries(located)
 }
 
-/** Finds files that are missing, damaged, or of something else. */
+/** Finds files that are missing, damaged, or not databases of the right kind. */
 export function findUnusableGeo(
   files: GeoFiles | undefined,
   placeOf: (path: readonly PropertyKey[]) => Place,
@@ -98,7 +98,7 @@ export function findWithoutGeo(
   })
 }
 
-/** Warns of databases that no rule asks. */
+/** Warns of databases that no rule uses. */
 export function warnOfIdleGeo(
   rules: readonly Rule[],
   files: GeoFiles,

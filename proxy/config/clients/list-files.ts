@@ -16,7 +16,7 @@ type Lists = {
   readonly rules?: readonly Rule[] | undefined
 }
 
-/** The files of all lists, each once. */
+/** Returns the files of all lists, without duplicates. */
 export function listFilesOf({ allowList = [], denyList = [], rules = [] }: Lists): ListFile[] {
   const entries = [...denyList, ...allowList, ...rules.flatMap(entriesOf)]
   const byLocation = new Map<string, ListFile>()
@@ -25,7 +25,7 @@ export function listFilesOf({ allowList = [], denyList = [], rules = [] }: Lists
   return [...byLocation.values()]
 }
 
-/** The entries, with the absolute paths of their files. */
+/** Returns the entries with the absolute paths of their files. */
 export function locateLists(entries: readonly ListEntry[], folder: string): readonly ListEntry[] {
   return entries.map((entry) => {
     if (filesOf(entry).length === 0) return entry
@@ -62,7 +62,7 @@ function addressesOf(condition: RuleCondition): readonly ListEntry[] {
   return condition.kind === 'ip' ? condition.anyOf : []
 }
 
-/** Finds lists that are not there. Their lines are checked when they are read, which takes longer. */
+/** Finds list files that are missing or cannot be read. Their lines are checked when they are read, which takes longer. */
 export function findMissingLists(
   { allowList = [], denyList = [], rules = [] }: Lists,
   placeOf: (path: readonly PropertyKey[]) => Place,
@@ -95,7 +95,7 @@ function filesOf(entry: ListEntry): readonly ListFile[] {
   return entry.kind === 'ip' ? (entry.files ?? []) : []
 }
 
-/** A pipe could be read only once. */
+/** Returns why a file cannot be read; undefined if it can. Refuses pipes, which could be read only once. */
 function whyUnreadable(path: string): string | undefined {
   try {
     if (!statSync(path).isFile()) return 'it is not a regular file'

@@ -3,14 +3,16 @@ import { partitionKeysOf } from '../../limits/keys/partition-key.ts'
 import type { ListEntry, Policy } from '../../policy.ts'
 import { partName } from '../../policy/partition.ts'
 
-/** An account that an override names: `body:email`, and the value there. */
+/** An account that an override names: a part such as `body:email`, and its value. */
 type AccountEntry = { readonly kind: 'account'; readonly part: string; readonly value: string }
 
 export type OverrideClient = ListEntry | AccountEntry
 
 type Key = Pick<Policy, 'partition'>
 
-/** The clients of an override as requests have them, and its accounts by the partition keys that they have under the rule. */
+/**
+ * Splits the clients of an override into addresses and headers, and accounts. Accounts are returned as their partition keys under the rule.
+ */
 export function clientsUnder(
   policy: Policy,
   written: readonly OverrideClient[],
@@ -47,7 +49,7 @@ function partsOf([only, ...others]: Key['partition']) {
   return only.kind === 'first' ? only.of : [only]
 }
 
-/** Returns every key under which a request could count that names the account. */
+/** Returns every partition key under which a request that names the account could count. */
 function keysOf({ partition }: Key, { part: name, value }: AccountEntry): readonly string[] {
   const part = partsOf(partition).find((each) => partName(each) === name)
   if (part?.kind !== 'body') return []

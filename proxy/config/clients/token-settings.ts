@@ -39,7 +39,7 @@ export const tokenSettings = z
     return z.NEVER
   })
 
-/** `fetch` takes no URL with a login, and tells the whole URL in its error. */
+/** `fetch` rejects a URL with a login, and its error quotes the whole URL. */
 function hasNoLogin(text: string): boolean {
   const url = URL.parse(text)
   return !url?.username && !url?.password

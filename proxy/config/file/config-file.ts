@@ -5,7 +5,7 @@ import { reasonOf, showValue, type Problem } from '../../../shared/settings/prob
 import { readBounded } from '../../../shared/settings/read-bounded.ts'
 
 export const defaultName = 'sluice.yaml'
-/** The directory that is searched after the working directory: a file for the gateway's image is mounted there. */
+/** The directory that is searched after the working directory. With the gateway's image, the file is mounted there. */
 const systemDirectory = '/etc/sluice'
 const maxBytes = 1024 * 1024
 
@@ -20,8 +20,8 @@ export type ConfigFile =
   | { readonly problem: Problem }
 
 /**
- * Returns the settings file to read: the one that CONFIG_FILE names, else `sluice.yaml` in the working directory if it exists, else the
- * one in `/etc/sluice`. If neither exists, returns where it is expected: in `/etc/sluice` if that exists.
+ * Returns the settings file to read: the one that CONFIG_FILE names, else `sluice.yaml` in the working directory if it exists, else the one
+ * in `/etc/sluice`. If neither exists, returns the path where the file is expected, which is in `/etc/sluice` if that directory exists.
  *
  * @param given the value of CONFIG_FILE, undefined if it is unset
  * @returns the path as it was given, for messages; relative to `cwd` or absolute
@@ -31,18 +31,21 @@ export function locateConfigFile(given: string | undefined, cwd: string, system 
   return isThere(join(cwd, defaultName)) || !isThere(system) ? defaultName : join(system, defaultName)
 }
 
-/** A dangling symlink is a failed mount, not a missing file: it is there, and reading it an error. */
+/**
+ * Whether a file or a symbolic link exists. A dangling symbolic link is a failed mount, not a missing file: it exists, and reading it
+ * fails.
+ */
 function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined
   } catch {
-    // A file that stat cannot inspect exists: reading it reports why it cannot be read.
+    // Treat a file that `lstat` cannot inspect as existing: reading it then reports the reason.
     return true
   }
 }
 
 /**
- * Reads the settings file that `locateConfigFile` finds. The one that CONFIG_FILE names must exist.
+ * Reads the settings file that `locateConfigFile` finds. A file that CONFIG_FILE names must exist.
  *
  * @param given the value of CONFIG_FILE, undefined if it is unset
  * @param cwd the directory that a relative path is resolved against

@@ -95,8 +95,8 @@ function mayBeSecret(value: unknown): boolean {
 }
 
 /**
- * The subject of a path, for messages: `port`, `refusal.status`, `rule "login", window`, `rule "login", ban.for`; a rule without a
- * valid name has its number.
+ * Returns the subject of a path, for messages: `port`, `refusal.status`, `rule "login", window`, `rule "login", ban.for`. A rule without a
+ * valid name is referred to by its number.
  */
 function subjectOf(
   given: Readonly<Record<string, unknown>>,
@@ -110,7 +110,7 @@ function subjectOf(
   return within === undefined ? rule : `${rule}, ${within}`
 }
 
-/** Their members are no fields, but names of headers. */
+/** Mappings whose members are not fields, but names of headers and the like. */
 const mappingsOfHeaders: ReadonlySet<PropertyKey> = new Set([
   'headers',
   'requestHeaders',
@@ -120,7 +120,7 @@ const mappingsOfHeaders: ReadonlySet<PropertyKey> = new Set([
   'clients',
 ])
 
-/** The fields of a path up to the first entry of a list or header, which the line tells. Undefined without a field. */
+/** Joins the fields of a path, up to the first entry of a list or header, which the line number identifies. Undefined without a field. */
 function dotted(path: readonly PropertyKey[]): string | undefined {
   const end = path.findIndex(
     (step, at) => typeof step === 'number' || (at > 0 && mappingsOfHeaders.has(path[at - 1] ?? '')),
@@ -128,7 +128,7 @@ function dotted(path: readonly PropertyKey[]): string | undefined {
   return path.slice(0, end === -1 ? undefined : end).join('.') || undefined
 }
 
-/** The name of a rule or a route, in quotes; undefined if it has no valid one. */
+/** The name of a rule or a route, in quotes; undefined without a valid name. */
 function nameOf(entries: unknown, index: number): string | undefined {
   const name = writtenName(Array.isArray(entries) ? entries[index] : undefined)
   return name !== undefined && ruleName.test(name) ? `"${name}"` : undefined
@@ -153,12 +153,12 @@ const fieldsOfRule = Object.keys(ruleFields)
 const fieldsOfRefusal = Object.keys(refusalFields)
 const exampleOfRule = 'limits: [{ name: login, match: POST /login, requests: 30, window: 15m }]'
 
-/** The fields that an unknown name probably stands for, and the end of the message that says so. */
+/** The fields that an unknown name probably stands for, and the hint that ends the message. */
 type Suggestion = { readonly fields: readonly string[]; readonly hint: string }
 
 const didYouMean = (field: string): Suggestion => ({ fields: [field], hint: `did you mean ${field}?` })
 
-/** Names that other gateways and libraries have for the fields here, without case, `-` and `_`. */
+/** Names that other gateways and libraries use for these fields, in lower case, without `-` and `_`. */
 const otherNamesInRule = namesOfOthers([
   [
     { fields: ['match'], hint: 'write method and path as match: POST /login' },

@@ -15,7 +15,7 @@ import { limits } from '../rules/limits.ts'
 import { gatewayTable } from '../settings-table.ts'
 import { webhooks } from '../webhooks/webhooks.ts'
 
-/** `sluice.yaml`, as written: the fields of the settings table and the limits. */
+/** `sluice.yaml`, as written: the fields of the settings table, and the fields that only a file has. */
 export const configFileSchema = z
   .strictObject({
     ...fileFields(gatewayTable),
@@ -58,7 +58,7 @@ export const configFileSchema = z
 /** The file, and its valid values. */
 export type FileReading = Reading<z.output<typeof configFileSchema>>
 
-/** Returns the places of the rules' fields. */
+/** Returns a function that returns the place of a rule's field. */
 export function placeOfRule({ source }: FileReading): PlaceOfRule {
   return (index, field) => source.placeOf(['limits', index, field])
 }

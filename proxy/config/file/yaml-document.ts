@@ -23,7 +23,7 @@ import {
   type Blame,
 } from './yaml-errors.ts'
 
-/** Why a text is not a valid YAML mapping, and its line, from 1. */
+/** A reason why a text is not a valid YAML mapping, and the line of the mistake, from 1. */
 export type YamlMistake = { readonly line: number; readonly text: string }
 
 /** A mapping read from YAML, with the lines of its values. */
@@ -31,9 +31,9 @@ export type YamlMapping = {
   /** Plain values; empty if there are mistakes. */
   readonly value: Readonly<Record<string, unknown>>
   readonly mistakes: readonly YamlMistake[]
-  /** The line of a value; if it is missing, of the mapping that lacks it. */
+  /** Returns the line of a value; for a missing value, the line of the mapping that lacks it. */
   readonly lineOf: (path: readonly PropertyKey[]) => number
-  /** The line of a field's name. */
+  /** Returns the line of a field's name. */
   readonly lineOfName: (path: readonly PropertyKey[]) => number
 }
 
@@ -43,9 +43,9 @@ const maxDepth = 32
 const maxAliasesOfAnchor = 100_000
 
 /**
- * Parses a text that is one YAML document and a mapping; a text of comments is an empty mapping. Never throws.
+ * Parses a text that must be one YAML document with a mapping. A text of comments alone is an empty mapping. Never throws.
  *
- * @param env of which values can name variables
+ * @param env the variables that values can refer to
  */
 export function readYamlMapping(text: string, env: NodeJS.ProcessEnv = {}): YamlMapping {
   const lines = new LineCounter()
@@ -96,7 +96,7 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-/** The parser resolves aliases only when values are made, and its error then has no line. */
+/** Finds unknown aliases. The parser resolves aliases only when it makes values, and its error then has no line. */
 function blameForAliases(document: Document.Parsed): Blame | undefined {
   const anchors = new Set<string>()
   let blame: Blame | undefined
@@ -114,7 +114,7 @@ function blameForAliases(document: Document.Parsed): Blame | undefined {
   return blame
 }
 
-/** The first name of a field that cannot be one. */
+/** Finds the first text that cannot be the name of a field. */
 function blameForNames(document: Document.Parsed): Blame | undefined {
   let blame: Blame | undefined
   visit(document, {
@@ -129,9 +129,9 @@ function blameForNames(document: Document.Parsed): Blame | undefined {
 }
 
 function mistakeInName({ source, type }: Scalar): string | undefined {
-  // The check of settings leaves it out of mappings with names of any kind, such as `plans`.
+  // The schema would drop it silently from mappings with arbitrary names, such as `plans`.
   if (source === '__proto__') return '`__proto__` cannot be used as a name'
-  // By this name YAML 1.1 copies a mapping.
+  // In YAML 1.1, this name copies a mapping.
   if (source === '<<')
     return 'merge keys (<<) are not supported: write the fields, or an alias for the value of each'
   // An address such as `fd00::`.
@@ -146,7 +146,7 @@ function blameForContents({ contents }: Document.Parsed): Blame | undefined {
   return { offset: contents.range[0], text }
 }
 
-/** Returns the offsets of the value at a path and of its field's name; of a missing value, those of its parent. */
+/** Returns the offsets of the value at a path and of its field's name; for a missing value, those of its parent. */
 function find(document: Document.Parsed, path: readonly PropertyKey[]): { value: number; name: number } {
   let node: unknown = document.contents
   let found = { value: 0, name: 0 }

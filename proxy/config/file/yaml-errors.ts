@@ -10,10 +10,9 @@ export const colonNeedsQuotes = 'not YAML: a value with a colon at its end or be
 export const noSpace = 'not YAML: needs a space after the colon'
 
 /**
- * Describes the parser's errors in a text: the mistakes that caused them, each with what to write, and none that only follows from
- * another.
+ * Describes the mistakes that caused the parser's errors, each with a correction. Leaves out errors that only follow from another.
  *
- * @param lineAt the line of an offset, from 1
+ * @param lineAt returns the line of an offset, from 1
  */
 export function findMistakesOfForm(
   errors: readonly YAMLError[],
@@ -27,7 +26,7 @@ export function findMistakesOfForm(
   return firstOfLine(errors, lineAt).map((error) => blameFor(error, text, isSpread))
 }
 
-/** Codes of errors after which the parser has lost the structure: the slip is in the line. */
+/** Codes of errors after which the parser has lost the structure. The mistake that caused them is in the same line. */
 const structural: ReadonlySet<ErrorCode> = new Set([
   'BLOCK_AS_IMPLICIT_KEY',
   'MISSING_CHAR',
@@ -40,7 +39,7 @@ function lineOf(text: string, offset: number): string {
   return text.slice(start).split('\n', 1).join()
 }
 
-/** The slip of the hand that a line plainly has. */
+/** Returns the message about an obvious typing mistake in a line. */
 function slipIn(line: string): string | undefined {
   if (hasNoSpace(line)) return noSpace
   if (/^\s*-[a-z]\w*:/i.test(line)) return 'not YAML: needs a space after the dash'
@@ -49,12 +48,14 @@ function slipIn(line: string): string | undefined {
   return undefined
 }
 
-/** Whether a line is a field without the space before its value, which is one of ASCII. */
+/** Whether a line is a field without an ASCII space before its value. */
 export function hasNoSpace(line: string): boolean {
   return /^ *(?:- +)*[a-z]\w*:[^ \t\r\n]/i.test(line)
 }
 
-/** Each of these is a mistake of its own; errors after any other are mostly its consequence, as the parser has lost the structure. */
+/**
+ * Errors that are independent mistakes. After any other error, the parser has lost the structure, and further errors mostly follow from it.
+ */
 const localErrors: ReadonlySet<string> = new Set(['DUPLICATE_KEY', 'BAD_ALIAS', 'BLOCK_AS_IMPLICIT_KEY'])
 
 /** Returns the first error on each line, up to the first that loses the structure. */
@@ -62,7 +63,7 @@ function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => n
   const tooDeep = errors.find(({ code }) => code === 'RESOURCE_EXHAUSTION')
   if (tooDeep) return [tooDeep]
   const inOrder = errors.toSorted((a, b) => a.pos[0] - b.pos[0])
-  // A mapping as a key over several lines is a line that is indented too far, or not far enough.
+  // If a mapping spans several lines as a key, a line is indented too far or not far enough.
   const isSpread = errors.some(({ code }) => code === 'MULTILINE_IMPLICIT_KEY')
   const lost = inOrder.findIndex(
     ({ code }) => !localErrors.has(code) || (isSpread && code === 'BLOCK_AS_IMPLICIT_KEY'),
@@ -73,7 +74,7 @@ function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => n
   )
 }
 
-/** @param isSpread whether a key spans lines, so that it is not a value without its quotes */
+/** @param isSpread whether a key spans several lines, which missing quotes would not explain */
 function blameFor({ code, message, pos: [offset] }: YAMLError, text: string, isSpread: boolean): Blame {
   const slip = structural.has(code) ? slipIn(lineOf(text, offset)) : undefined
   if (slip !== undefined) return { offset, text: slip }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Steps } from '../../../shared/steps.ts'
 
-/** `isDeepStrictEqual` in steps, for lists and plain objects of any size and depth. Any other value in them is compared in one step. */
+/** Does what `isDeepStrictEqual` does in steps, for lists and plain objects of any size and depth. Compares any other value in one step. */
 export function* isEqual(one: unknown, other: unknown): Steps<boolean> {
   if (Object.is(one, other)) return true
   yield

@@ -51,7 +51,7 @@ export type TableChange = {
 
 /**
  * @param running the current settings
- * @param atStart those that cannot be changed without a restart, as they were read at the start
+ * @param atStart the settings as they were read at the start, for those that cannot change without a restart
  */
 export function* compareTables(
   running: GatewaySettings,
@@ -64,7 +64,7 @@ export function* compareTables(
     new Map(all.map((rule) => [rule.policy.name, rule]))
   const routesByName = ({ routes = [] }: GatewaySettings): ReadonlyMap<string, UpstreamRoute> =>
     new Map(routes.map((route) => [route.name, route]))
-  // Another upstream is not used before a restart, whether given or left at its default.
+  // A different upstream, given or default, is not used before a restart.
   const { isUpstreamGiven } = running.upstreamUrl.href === next.upstreamUrl.href ? next : running
   const hasFallback = usesFallback(isUpstreamGiven, next.routes)
   const settings = { ...running, ...table, rules, isUpstreamGiven, hasFallback }
@@ -93,7 +93,7 @@ function* compareNamed<Entry>(
   return { added, changed, removed: [...before.keys()].filter((name) => !after.has(name)) }
 }
 
-/** The settings of the environment alone stay as they are. */
+/** Finds settings that differ and need a restart. Settings that only the environment can set cannot change. */
 function* findFixedChanges(atStart: GatewaySettings, next: GatewaySettings): Steps<readonly string[]> {
   const changes: string[] = []
   const names: Iterable<readonly [keyof GatewaySettings, string]> = [
@@ -109,7 +109,7 @@ function* findFixedChanges(atStart: GatewaySettings, next: GatewaySettings): Ste
   return changes
 }
 
-/** The value of a setting. The login at Redis is left out if it is from a file: each new connection reads it there. */
+/** Returns the value of a setting. Leaves out the login at Redis if it comes from a file, which each new connection reads again. */
 function valueOf(settings: GatewaySettings, field: keyof GatewaySettings): unknown {
   const { redisUrl, secretFiles } = settings
   if (field !== 'redisUrl' || redisUrl === undefined || !secretFiles.has('REDIS_URL_FILE'))

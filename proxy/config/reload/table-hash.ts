@@ -3,14 +3,14 @@ import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import type { GatewaySettings } from '../settings.ts'
 
 /**
- * A short SHA-256 of the current table of limits, files that it names included: the same on all replicas that have the same
- * table, whatever its file is called and however it is written.
+ * Returns a short SHA-256 of the current table of limits, including the files that it names. It is equal on all replicas with the same
+ * table, no matter how the settings file is named and written.
  */
 export function hashTable(settings: GatewaySettings): string {
   return doAtOnce(hashTableInSteps(settings))
 }
 
-/** The same in steps, so that requests are served meanwhile. */
+/** Does what `hashTable` does in steps, so that requests are served meanwhile. */
 export function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
   const { rateLimitingDisabled, rules, allowList, denyList, cors, refusals, jwt, rateLimitHeaders, routes } =
     settings
@@ -26,7 +26,7 @@ export function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
     ...(routes && { routes }),
     ...(geoip && { geoip }),
     ...(requestHeaders.length > 0 && { requestHeaders }),
-    // Replicas with other secrets do not know each other's devices.
+    // Replicas with different secrets do not recognize each other's devices.
     ...(deviceSecret && { deviceSecrets: deviceSecret.map((secret) => hash('sha256', secret).slice(0, 12)) }),
   }
   const whole = createHash('sha256')
@@ -37,7 +37,7 @@ export function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
   return whole.digest('hex').slice(0, 12)
 }
 
-/** Writes JSON, of lists one item at a time. */
+/** Writes JSON in pieces: lists one item at a time. */
 function* writeJson(table: Readonly<Record<string, unknown>>): Generator<string> {
   let mark = '{'
   for (const [name, value] of Object.entries(table)) {
@@ -57,8 +57,8 @@ function* writeItems(items: readonly unknown[]): Generator<string> {
 }
 
 /**
- * A replacer for JSON: workers count the revisions of their policies (`reviseRules`); the revisions are not part of the table, nor is
- * the folder on this machine that a file of addresses is in. Plans of these names are part of it.
+ * A replacer for JSON that leaves out values that are not part of the table: the revisions of policies, which workers count
+ * (`reviseRules`), and the paths of address files on this machine. Plans with these names are part of the table.
  */
 function withoutState(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
   const isState =

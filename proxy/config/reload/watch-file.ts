@@ -2,19 +2,19 @@ import { statSync, type BigIntStats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 
 /**
- * Milliseconds between two checks. A change is applied when the file has been the same at two in a row: it may still be being written.
+ * Milliseconds between two checks. A change is applied once two checks in a row find the same file, because a writer may not have finished.
  */
 const CHECK_INTERVAL_MS = 500
 
 /**
- * Notices when a file has other content: it was written in place, replaced by a rename, or reached through a symbolic link that was
- * changed. It is checked twice a second, as change notifications do not come through all mounts; see docs/decisions/reload.md. A file
- * that becomes missing or empty is not a change.
+ * Notices when the content of a file changes: the file is written in place or replaced by a rename, or a symbolic link to it changes.
+ * Checks the file twice a second, because change notifications do not work on all mounts; see docs/decisions/reload.md. A file that becomes
+ * missing or empty does not count as a change.
  *
- * @param seen what `signatureOf` has said of it before it was read
+ * @param seen the result of `signatureOf` from before the file was read
  * @param changed called once for each change, and when a file that was missing appears
- * @param gone called each time the file has become missing or empty; `changed` is called when it is back
- * @returns how to stop
+ * @param gone called each time the file has become missing or empty; `changed` is called when it reappears
+ * @returns a function that stops watching
  */
 export function watchFile(path: string, seen: string, changed: () => void, gone?: () => void): () => void {
   /** The state of the file that was last reported. */
@@ -46,7 +46,10 @@ const absent = 'absent'
 /** The message about a file that has become missing or empty. */
 export const IS_GONE = 'the file is missing or empty'
 
-/** Tells a file from any that has taken its place and from itself when it was changed. Follows links. Never throws. */
+/**
+ * Returns a text that differs for every file that takes the place of this one, and for every change of its content. Follows links. Never
+ * throws.
+ */
 export function signatureOf(path: string): string {
   try {
     return describe(statSync(path, { bigint: true }))
@@ -55,7 +58,7 @@ export function signatureOf(path: string): string {
   }
 }
 
-/** Returns the metadata of a file; no usual tool changes the content and keeps all of it. */
+/** Returns the metadata of a file. No usual tool changes the content without changing some of it. */
 function describe(found: BigIntStats | undefined): string {
   if (!found || found.size === 0n) return absent
   const { dev, ino, size, mtimeNs, ctimeNs } = found

@@ -5,7 +5,7 @@ const needsOrigin =
 
 const origin = z.string(needsOrigin).refine(isOrigin, needsOrigin)
 
-/** `cors`, as written: the pages that may read local replies. */
+/** `cors`, as written: the origins whose pages may read local replies. */
 export const cors = z.strictObject(
   {
     origins: z
@@ -28,6 +28,6 @@ function isOrigin(text: string): boolean {
   if (text === '*') return true
   if (text.includes('*')) return false
   if (/^https?:/.test(text)) return URL.canParse(text) && new URL(text).origin === text
-  // Of applications and extensions, such as capacitor://localhost.
+  // Origins of applications and browser extensions, such as capacitor://localhost.
   return /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]{1,253}(:[1-9][0-9]{0,4})?$/.test(text)
 }

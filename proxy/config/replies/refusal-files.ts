@@ -11,15 +11,15 @@ import type { RefusalSource, Rule } from '../../policy.ts'
 import { withoutMarkBytes } from '../../../shared/settings/byte-order-mark.ts'
 import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 
-/** A refusal is sent whole to each client that is over a limit. */
+/** Maximum size of a file, in KiB. The whole file is sent to each client that is over a limit. */
 const MAX_KIB = 64
 
 type Written = { readonly refusal?: RefusalSource | undefined; readonly limits?: readonly Rule[] | undefined }
 
 /**
- * Reads the responses to refused requests, with their files.
+ * Reads the responses to refused requests, including their files.
  *
- * @param folder that of the settings file, which relative paths are from
+ * @param folder the folder of the settings file, from which relative paths start
  */
 export function readRefusals(
   { refusal, limits = [] }: Written,

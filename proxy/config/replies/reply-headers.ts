@@ -4,7 +4,7 @@ import { token } from '../../http/message/token.ts'
 
 const MAX_NAME_LENGTH = 64
 
-/** Headers that frame a response, are hop-by-hop, or that the gateway sets in local replies itself. */
+/** Headers that frame a response, that are hop-by-hop, or that the gateway itself sets in local replies. */
 const ownHeaders = new Set([
   ...hopByHop,
   'cache-control',
@@ -31,7 +31,7 @@ export function addReplyHeaderIssues(
 /**
  * Finds names of headers that cannot be set.
  *
- * @param problemOf the mistake in a name, given in lower case, which may occur twice
+ * @param problemOf returns the mistake in a name, which it gets in lower case; `isRepeated` if the name occurred before
  */
 export function addHeaderIssues(
   headers: Readonly<Record<string, string>>,

@@ -4,13 +4,13 @@ import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import { mistakeInAuthorities } from '../checks/certificates.ts'
 
-/** A route with the name of the file in place of its contents. */
+/** A route with the name of its file of CA certificates instead of the content. */
 export type WrittenRoute = Omit<UpstreamRoute, 'authorities'> & { readonly upstreamCaFile?: string }
 
 /**
- * Reads the files of CA certificates that routes name, so that a reload takes changed ones.
+ * Reads the files of CA certificates that routes name, so that a reload applies changed files.
  *
- * @param folder that of the settings file, which relative paths are from
+ * @param folder the folder of the settings file, from which relative paths start
  */
 export function readRouteAuthorities(
   routes: readonly WrittenRoute[] | undefined,

@@ -7,7 +7,7 @@ import { parseAddress } from '../../request/addresses/ip-address.ts'
 const needs = 'a host name such as app.example.com, or *.example.com for all names below it'
 const name = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*$/
 
-/** A host that a rule is for, in the spelling of `comparableHost`; `*.` before a name is all names below it. */
+/** A host to which a rule applies, in the spelling of `comparableHost`. `*.` before a name stands for all names below it. */
 export const hostPattern = z.string(`needs ${needs}`).transform((text, context): string => {
   const [, wildcard = '', rest = ''] = /^(\*\.)?(.*)$/s.exec(text.toLowerCase()) ?? []
   const isAddress = wildcard === '' && parseAddress(rest.replace(/^\[(.*)\]$/, '$1')) !== undefined

@@ -11,7 +11,7 @@ const needsHeaders = 'needs a mapping of names of headers to values'
 const needsValue = 'needs visible ASCII characters and spaces, at most 1024, in quotes if it is a number'
 const headerName = /^[a-z0-9-]{1,64}$/
 
-/** Headers that are hop-by-hop, describe the body, are conditions of the client, or that the gateway sets itself. */
+/** Headers that are hop-by-hop, describe the body, state conditions of the client, or are set by the gateway itself. */
 const ownHeaders = new Set([
   ...neverForwarded,
   ...hopByHop,

@@ -50,7 +50,7 @@ export const routeFields = {
   }),
   upstream: z
     .union([one(server), servers])
-    // Only where each is a URL.
+    // These checks run only if each entry is a URL.
     .pipe(
       z
         .array(z.string())
@@ -125,10 +125,13 @@ const route = z
     }),
   )
 
-/** Empty for a text that is not a URL: it has a message of its own. */
+/** Returns the host of a URL; empty for a text that is not a URL, which is reported elsewhere. */
 const hostOf = (url: string): string[] => (URL.canParse(url) ? [new URL(url).host] : [])
 
-/** A prefix in which a slash is escaped could not be taken off: it is read in two ways. */
+/**
+ * Whether a pattern begins with a literal prefix that can be removed. An escaped slash in it can be read in two ways, so such a prefix
+ * cannot be removed.
+ */
 function hasPrefix(path: string): boolean {
   const prefix = literalPrefix(path)
   return prefix !== '' && !/%2f/i.test(prefix)

@@ -1,4 +1,4 @@
-/** The built-in limits table, for when no file has one, in the form that a file has. */
+/** The built-in limits table, in the form of a file. It applies if no file has limits. */
 export const defaultLimits = [
   { name: 'login', match: 'POST /login', requests: 30, window: '15m' },
   { name: 'signup', match: 'POST /signup', requests: 30, window: '60m' },

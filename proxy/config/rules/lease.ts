@@ -3,7 +3,7 @@ import { MAX_QUOTA, type Cost, type OverPolicy } from '../../policy.ts'
 
 const needsLease = `needs auto, or a whole number from 2 to ${MAX_QUOTA}`
 
-/** `lease` of a rule: how many units are taken ahead at a time. */
+/** `lease` of a rule: how many units the gateway takes in advance at a time. */
 export const lease = z
   .union(
     [z.literal('auto', needsLease), z.int(needsLease).min(2, needsLease).max(MAX_QUOTA, needsLease)],
@@ -23,7 +23,7 @@ type Written = {
   readonly plans?: Readonly<Record<string, number>> | undefined
 }
 
-/** Finds a `lease` of more units than some client has, or of fewer than a request costs. */
+/** Finds a `lease` of more units than the lowest quota of a client, or of fewer units than a request costs. */
 export function findLeaseMistakes(rule: Written): { field: 'lease'; message: string }[] {
   const { lease: units, requests = Infinity, cost, overrides = [], plans = {}, over } = rule
   if (units !== undefined && over && 'delayMs' in over)

@@ -27,7 +27,7 @@ import { needsWindow, ruleWindow } from './window.ts'
 /** A valid name of a rule or route. */
 export const ruleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
-/** The error of the schema of such a name. */
+/** The schema's error for a name that is not valid. */
 export const needsName = {
   error: needsText(
     '1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit',

@@ -1,10 +1,10 @@
 import { partName, type PartitionPart, type PrefixLengths, type SinglePart } from '../../policy/partition.ts'
 
-/** Minimum prefix lengths: a larger network does not have one owner; for all clients together there is `global`. */
+/** Minimum prefix lengths. A larger network does not have a single owner; to count all clients together, use `global`. */
 const MIN_IPV4 = 8
 const MIN_IPV6 = 16
 
-/** Whether a part of a key seems to be a network, such as `ip/24/48`. */
+/** Whether a part of a key is meant as a network, such as `ip/24/48`. */
 export function meansNetwork(text: string): boolean {
   return text.startsWith('ip/')
 }
@@ -12,7 +12,7 @@ export function meansNetwork(text: string): boolean {
 /**
  * Reads `ip/24/48`, the prefix lengths for IPv4 and IPv6.
  *
- * @returns the message about it, if it is malformed
+ * @returns the prefix lengths, or the error message if the text is malformed
  */
 export function readNetworkKey(text: string): PrefixLengths | string {
   const [, first, second] = /^ip\/([1-9]\d{0,2})\/([1-9]\d{0,2})$/.exec(text) ?? []
@@ -28,7 +28,7 @@ export function readNetworkKey(text: string): PrefixLengths | string {
   return { ipv4, ipv6 }
 }
 
-/** Whether a key has several networks of the same address: the smallest one would decide alone. */
+/** Whether a key has several networks of the same address, of which the smallest alone would decide. */
 export function repeatsNetwork(parts: readonly PartitionPart[]): boolean {
   return new Set(parts.filter(isNetwork).map(partName)).size > 1
 }

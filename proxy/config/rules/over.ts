@@ -24,7 +24,7 @@ const mapping = z
   .strictObject(overFields, needsOver)
   .refine(({ route, delay }) => (route === undefined) !== (delay === undefined), {
     error: 'needs either route or delay',
-    // A mistyped name is one mistake.
+    // Report a mistyped name as one mistake.
     when: ({ issues }) => issues.length === 0,
   })
   .refine(({ delay, waiting }) => waiting === undefined || delay !== undefined, {
@@ -35,7 +35,7 @@ const mapping = z
     delay === undefined ? { route } : { delayMs: delay, waiting },
   )
 
-/** Accepts what happens to requests over the limit of a rule. Undefined if they are refused. */
+/** `over` of a rule, as written: how to handle requests over the limit. Undefined if they are refused. */
 export const over = z.union(
   [
     z

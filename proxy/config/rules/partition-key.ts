@@ -18,23 +18,23 @@ import { meansNetwork, readNetworkKey } from './network-key.ts'
 
 const needs = `${plainParts.join(', ')}, ip/24/48, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME or jwt:CLAIM, such as header:x-api-key`
 
-// The backend does not get them. `__proto__` is a name that Node's parsed headers cannot hold.
+// Headers that the backend does not get. Node's parsed headers cannot hold the name `__proto__`.
 const unseenFields = new Set([...hopByHop, ...forwardProxyHeaders, answeredHere, '__proto__'])
 
-// Headers that the gateway sets: the backend does not get what the client sent.
+// Headers that the gateway sets: the backend does not get the client's value.
 const decidedFields = new Set([...writtenByGateway, 'x-forwarded-port'])
 
 const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
 
 const anyName = /^(header|cookie|query|path|body|jwt):(.+?)( as integer)?$/s
 
-/** How the names of parts are written, by their kind. */
+/** The syntax of the names of parts, by kind. */
 export const partNames: Readonly<Record<string, RegExp>> = {
   header: token,
   cookie: token,
   query: /^[!$'()*,.:@_~0-9A-Za-z-]+$/,
   path: /^[A-Za-z_][\w-]*$/,
-  // Letters and digits alone are compared.
+  // Each name needs a letter or a digit, because names are compared by these alone.
   body: /^[\w$@-]*[\p{L}\p{N}][\p{L}\p{N}_$@-]*(?:\.[\w$@-]*[\p{L}\p{N}][\p{L}\p{N}_$@-]*){0,7}$/u,
   jwt: /^[\x21-\x7e]{1,128}$/,
 }
@@ -44,9 +44,9 @@ function isPlain(text: string): text is (typeof plainParts)[number] {
 }
 
 /**
- * A part of a rule's key: `ip`, `host`, `global`, or a kind and a name, such as `header:x-api-key`. The name of a header may
- * be in any case. ` as integer` after it says that the backend takes the value for a number. A `path` part does not know its
- * patterns yet (`withPatterns`).
+ * A part of a rule's key: `ip`, `host`, `global`, or a kind and a name, such as `header:x-api-key`. The name of a header may be in any
+ * case. ` as integer` after the name says that the backend reads the value as a number. A `path` part does not have its patterns yet
+ * (`withPatterns`).
  */
 const singlePart = z
   .string(`needs ${needs}`)
@@ -88,8 +88,8 @@ const firstOfParts = z
   })
 
 /**
- * A rule's key: a part, `{ first: [...] }`, which uses each key that the client sends, or else a part that every request has; or
- * a list of such entries.
+ * A rule's key: a part; `{ first: [...] }`, which uses each of its keys that the client sends, or else its last part; or a list of such
+ * entries.
  */
 export const partitionParts = z.union([
   singlePart.transform((part): PartitionPart[] => [part]),
@@ -101,7 +101,7 @@ function mistakeOf(kind: string, name: string): string | undefined {
   return kind === 'header' ? mistakeInHeader(name) : undefined
 }
 
-/** @param name of a header that a rule reads, in lower case */
+/** @param name name of a header that a rule reads, in lower case */
 export function mistakeInHeader(name: string): string | undefined {
   if (unseenFields.has(name)) return 'needs a header that is forwarded, not a hop-by-hop header'
   if (decidedFields.has(name))
@@ -115,7 +115,7 @@ export function repeatsPart(parts: readonly PartitionPart[]): boolean {
   return new Set(all.map((part) => partName(part).toLowerCase())).size < all.length
 }
 
-/** Whether a list has `global` and something else, which could not mean anything. */
+/** Whether a list combines `global` with other parts, which has no meaning. */
 export function mixesGlobal(parts: readonly PartitionPart[]): boolean {
   return parts.length > 1 && parts.some(({ kind }) => kind === 'global')
 }

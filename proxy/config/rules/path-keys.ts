@@ -3,7 +3,7 @@ import type { RoutePattern } from '../../policy.ts'
 import { partName, singleParts, type PartitionPart, type SinglePart } from '../../policy/partition.ts'
 import { toSegments } from './pattern-cover.ts'
 
-/** Tells the parts of a key that name a segment of the path which paths the rule has. */
+/** Adds the rule's paths to the parts of a key that name a segment of the path. */
 export function withPatterns(
   parts: readonly PartitionPart[],
   match: readonly RoutePattern[],
@@ -15,7 +15,7 @@ export function withPatterns(
   )
 }
 
-/** Mistakes in the parts of a key that name a segment: every path must have exactly one segment of that name. */
+/** Finds mistakes in the parts of a key that name a segment: every path must have exactly one segment of that name. */
 export function mistakeInPathKeys(
   parts: readonly PartitionPart[],
   match: readonly RoutePattern[],
@@ -56,7 +56,7 @@ function othersIn(name: string, { path }: RoutePattern): string {
   return names.length === 0 ? 'no :name' : names.map((other) => `:${other}`).join(', ')
 }
 
-/** Whether a path can match both, of whatever methods. */
+/** Whether a path can match both patterns, regardless of their methods. */
 function overlap(one: RoutePattern, other: RoutePattern): boolean {
   const [left, right] = [toSegments(one).segments, toSegments(other).segments]
   for (let i = 0; ; i++) {

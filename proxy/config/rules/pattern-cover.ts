@@ -7,16 +7,15 @@ export type SegmentedPattern = {
   readonly segments: readonly string[]
 }
 
-/** Splits a pattern into segments as paths are compared: in lower case, without empty ones. */
+/** Splits a pattern into segments in the form in which paths are compared: in lower case, without empty segments. */
 export function toSegments({ methods, path }: RoutePattern): SegmentedPattern {
   const segments = path.toLowerCase().split('/')
   return { methods, segments: segments.filter((segment) => segment !== '') }
 }
 
 /**
- * Whether other patterns match every request that a pattern matches: `/a/*` covers `/a` and everything below it, GET covers
- * HEAD. Different methods may be covered by different patterns. A path that only several patterns together cover is not
- * found.
+ * Whether other patterns match every request that a pattern matches: `/a/*` covers `/a` and everything below it, GET covers HEAD. Different
+ * patterns may cover different methods. Does not find a path that only several patterns together cover.
  */
 export function isCovered(pattern: SegmentedPattern, others: readonly SegmentedPattern[]): boolean {
   const covering = others.filter(({ segments }) => coversPath(segments, pattern.segments))

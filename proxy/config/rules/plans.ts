@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Kind } from '../../../shared/settings/table.ts'
 import { OTHER_PLANS, type Plans } from '../../policy/plans.ts'
 
-/** Maximum plans of a rule, which become labels of a metric. */
+/** Maximum number of plans of a rule. Plans become labels of a metric. */
 const MAX_PLANS = 100
 const needsPlans = `needs a mapping of 1 to ${MAX_PLANS} plans to their number of requests, such as { free: 100, pro: 10000 }`
 const planName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/

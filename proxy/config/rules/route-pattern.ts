@@ -4,12 +4,12 @@ import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import type { RoutePattern } from '../../policy.ts'
 
 const example = 'METHOD PATH, such as "POST /login", "GET,HEAD /users/:id" or "* /api/*"'
-// CONNECT has no path, and the parser of requests refuses methods that Node.js does not know.
+// CONNECT has no path, and the request parser refuses methods that Node.js does not know.
 const knownMethods = METHODS.filter((method) => method !== 'CONNECT')
 
 /**
- * `METHOD[,METHOD] PATH` as written in the limits table. Rules see escapes decoded and slashes merged, so a
- * pattern has one spelling: another is an error that shows it.
+ * `METHOD[,METHOD] PATH` as written in the limits table. Rules see paths with escapes decoded and slashes merged, so a pattern has only one
+ * valid spelling. The error about any other spelling shows it.
  */
 export const routePattern = z
   .string(`needs ${example}`)
@@ -53,7 +53,7 @@ function mistakeInMethods(methods: string): string | undefined {
   return undefined
 }
 
-// Spellings that cannot occur in the plain form of a path, or have no meaning in a pattern, each with the right spelling.
+// Spellings that cannot occur in the plain form of a path, or that have no meaning in a pattern, each with the correction.
 const mistakes: readonly (readonly [RegExp, string])[] = [
   [/^(?!\/)/, 'a path that begins with /'],
   [/\/\//, 'a path without //: rules match paths with repeated slashes merged'],
@@ -78,7 +78,7 @@ function mistakeInPath(path: string): string | undefined {
   return canonical === path ? undefined : `the path in its plain form: ${canonical}`
 }
 
-/** RFC 3986: escapes only for characters that a path must not contain, with upper-case hex. */
+/** Escapes only characters that a path must not contain, with upper-case hex digits (RFC 3986). */
 function canonicalSpelling(path: string): string {
   return path
     .toWellFormed()

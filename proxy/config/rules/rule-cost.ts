@@ -31,7 +31,7 @@ export const statusRange = z
     return { first, last: first + 99 }
   })
 
-/** The range as `statusRange` reads it. */
+/** Returns the range in the form that `statusRange` accepts. */
 export function rangeName({ first, last }: StatusRange): string {
   return first === last ? String(first) : `${first / 100}xx`
 }
@@ -41,7 +41,7 @@ const units = wholeNumber(1, MAX_QUOTA).schema
 
 const needsSource = 'needs header:NAME or json:PATH, such as json:usage.total_tokens'
 
-// They tell of the connection to the backend, and not of a response (RFC 9110 section 7.6.1).
+// Headers that describe the connection to the backend, not a response (RFC 9110 section 7.6.1).
 const connectionFields = new Set([...hopByHop, ...forwardProxyHeaders])
 
 const costHeader = new RegExp(`^header:([${tokenCharacters}]+)$`)
@@ -64,7 +64,7 @@ const needsEntry = 'needs at least one entry'
 
 const needsSum = 'needs a list of header:NAME and json:PATH'
 
-/** The first of several places that the response has. */
+/** Accepts a list of places, of which the first that the response has counts. */
 const firstSource = z
   .array(singleSource, needsSource)
   .min(1, needsEntry)
@@ -108,7 +108,7 @@ const member = z
 
 const needsReserve = `needs ${needsUnits}, json:PATH, or a mapping with json and else`
 
-/** Units to reserve: a number, or where the request states it. */
+/** Units to reserve: a number, or the place where the request states it. */
 const reserve = z.union(
   [
     units,
@@ -180,7 +180,7 @@ const settledCost = z
     ...(written.else === 'estimate' && { otherwise: 'estimate' }),
   }))
 
-/** The cost of a request: a number of units, or where the response states it. */
+/** The cost of a request: a number of units, or the place where the response states it. */
 export const cost = z.union([units.transform((reserve): Cost => ({ reserve })), settledCost], {
   error: ({ input }) =>
     typeof input === 'string' && typeof numberFromText(input) === 'number'

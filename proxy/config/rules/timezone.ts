@@ -5,7 +5,7 @@ import type { Policy, Rule } from '../../policy.ts'
 
 const needs = 'a time zone such as Europe/Berlin or UTC'
 
-/** A time zone by its name in the IANA's database. */
+/** A time zone by its name in the IANA database. */
 export const timezone: Kind<string> = {
   needs,
   schema: z
@@ -14,7 +14,7 @@ export const timezone: Kind<string> = {
 }
 
 function isTimezone(name: string): boolean {
-  // The default, for which Node need not load its data of languages: 6 MB of memory.
+  // The default. Without this check, Node would load its locale data: 6 MB of memory.
   if (name === 'UTC') return true
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })
@@ -24,7 +24,7 @@ function isTimezone(name: string): boolean {
   }
 }
 
-/** `Berlin`, `Europe/Berln`, `europe-berlin`: the zone that is probably meant. */
+/** Suggests the zone that is probably meant, for texts such as `Berlin`, `Europe/Berln` and `europe-berlin`. */
 function hintFor(written: string): string {
   const names = Intl.supportedValuesOf('timeZone')
   const plain = (name: string): string => name.toLowerCase().replace(/[\s_-]+/g, '_')
@@ -33,7 +33,7 @@ function hintFor(written: string): string {
   return near === undefined ? '' : `, did you mean ${near}?`
 }
 
-/** Gives rules with calendar windows and without a time zone of their own that of the table. */
+/** Sets the table's time zone in rules that have a calendar window but no time zone of their own. */
 export function withTimezone(rules: readonly Rule[], timezone: string): readonly Rule[] {
   const withZone = (policy: Policy): Policy =>
     policy.calendar && policy.calendar.timezone === undefined

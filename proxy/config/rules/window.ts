@@ -8,7 +8,7 @@ export const needsWindow = `${longDuration.needs}; or ${units} for a window of t
 
 const error = ({ input }: { readonly input?: unknown }): string => `needs ${needsWindow}${hintFor(input)}`
 
-/** `window` of a rule: milliseconds, or a unit of the calendar. */
+/** `window` of a rule, read as milliseconds or a calendar unit. */
 export const ruleWindow = z.union([
   z.enum(calendarUnits, { error }),
   z
@@ -25,7 +25,7 @@ const calendarWords = new Map<RegExp, (typeof calendarUnits)[number]>([
   [/^((calendar|each|every|per|1)[ _-]*)?(months?|monthly|mon?)$/i, 'month'],
 ])
 
-/** `1 hour`, `1w`: a length; `monthly`, `1 month`: a unit. */
+/** Suggests a duration for texts such as `1 hour` and `1w`, and a calendar unit for `monthly` and `1 month`. */
 function hintFor(input: unknown): string {
   const length = longDuration.schema.safeParse(input).error?.issues[0]?.message ?? ''
   const [, hint] = /(, did you mean .*)$/.exec(length) ?? []

@@ -3,20 +3,20 @@ import { readConfigFile } from '../file/config-file.ts'
 /** The default address of the admin listener. */
 export const defaultAdminAddress = { host: '127.0.0.1', port: 9090 }
 
-/** A setting of the table that a line gives as a plain value. */
+/** A line that sets the host or the port to a plain value. */
 const plainSetting = /^(adminHost|adminPort)[ \t]*:[ \t]+([\w.:-]+)[ \t]*(?:#.*)?\r?$/gm
 const commentLine = /^[ \t]*#.*$/gm
-/** The value that service links set for a service named `sluice-admin`: not a port. */
+/** The URL that service links set in `SLUICE_ADMIN_PORT` for a service named `sluice-admin`. It is not a port. */
 const linkUrl = /^\w+:\/\//
 
 /**
- * Returns the admin listener's address with these settings, for a health check. That is run every few seconds for as long as the gateway
- * runs, so it skips the table of limits and its checks. A mistake in the file does not fail it: the gateway still runs with the previous
- * version.
+ * Returns the admin listener's address under these settings, for a health check. A health check runs every few seconds as long as the
+ * gateway runs, so it skips the table of limits and its checks. It does not fail because of a mistake in the file, as the gateway still
+ * runs with the previous version.
  *
  * @param env the environment of the gateway
- * @param cwd the folder that a relative path of the file is resolved against
- * @returns undefined if the file gives the address in another form than `adminPort: 9091`
+ * @param cwd the folder against which a relative path of the file is resolved
+ * @returns undefined if the file sets the address in another form than `adminPort: 9091`
  */
 export function readAdminAddress(
   env: NodeJS.ProcessEnv,

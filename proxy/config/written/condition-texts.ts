@@ -1,11 +1,11 @@
 import { isPair, isScalar, visit, type Document } from 'yaml'
 
-/** Kinds of conditions on what a client sends, which is text. A claim of a token is a number or a boolean where the token has one. */
+/** Kinds of conditions on values that are always text. A claim, in contrast, can be a number or a boolean. */
 const ofText: ReadonlySet<unknown> = new Set(['header', 'cookie', 'query', 'userAgent'])
 
 /**
- * Gives conditions the text that the file has: `1.10`, `0x1f`, `True` and a number of twenty digits are written otherwise once YAML has
- * read them as a number or a boolean, and no client would send that.
+ * Restores the text of conditions as written in the file. YAML reads `1.10`, `0x1f`, `True` and a number of twenty digits as a number or a
+ * boolean, whose text differs from the text that a client sends.
  */
 export function keepWrittenTexts(document: Document): void {
   visit(document, {

@@ -3,14 +3,16 @@ import { isScalar, parseDocument, visit, type Document } from 'yaml'
 /** A mistake in a value, and the offset in the text where the value is. */
 type Mistake = { readonly offset: number; readonly text: string }
 
-/** `${NAME}` or `${NAME:-default}`, or a `${` that begins neither; with another `$` before it, it is text. */
+/** Matches `${NAME}` and `${NAME:-default}`, and a `${` that begins neither. After another `$`, each of them is plain text. */
 const reference = /\$?\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^}$]|\$(?!\{))*))?\})?/g
 
 /**
- * Puts the values of variables where a document names them: in values, not in the names of fields. They never change its
- * structure. A value without quotes is read as if it stood there, so that `port: ${PORT}` is a number; one in quotes is text.
+ * Replaces references to variables in a document: in values, not in the names of fields. The values of variables never change the
+ * document's structure. Without quotes, the result is read as if written in the file, so that `port: ${PORT}` is a number; in quotes, it is
+ * text.
  *
- * @returns each variable that is unset or empty and has no default, and each value with a `${` that begins no variable
+ * @returns a mistake for each variable that is unset or empty and has no default, and for each value with a `${` that does not begin a
+ *   variable
  */
 export function putEnvironment(document: Document, env: NodeJS.ProcessEnv): Mistake[] {
   const mistakes: Mistake[] = []

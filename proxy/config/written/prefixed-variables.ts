@@ -7,20 +7,20 @@ import { isUnsupportedVariable } from './unsupported-settings.ts'
 
 const prefix = 'SLUICE_'
 
-/** The variables of the environment that the gateway reads, without the prefix. */
+/** The environment variables that the gateway reads, without the prefix. */
 const variables: ReadonlySet<string> = new Set([
   ...Object.keys(gatewayTable).map(variableName),
   ...secretVariables.map((name) => `${name}_FILE`),
   'CONFIG_FILE',
 ])
 
-/** Variables that the compose files of this repository read, possibly in a shell that also runs the gateway. */
+/** Variables that this repository's compose files read, possibly in a shell that also runs the gateway. */
 const ofComposeFiles: ReadonlySet<string> = new Set([
   'SLUICE_CONFIG',
   'SLUICE_GATEWAY_IMAGE',
   'SLUICE_ORIGIN_IMAGE',
 ])
-/** The folder is SLUICE_CONFIG; who names a file means CONFIG_FILE. */
+/** SLUICE_CONFIG names a folder. If its value looks like a file, CONFIG_FILE was meant. */
 const fileEnding = /\.(ya?ml|json)$/i
 
 /**
@@ -31,10 +31,10 @@ const ofServiceLinks = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/
 const linkUrl = /^(tcp|udp|sctp):\/\//
 
 /**
- * Reads the variables that begin with `SLUICE_`: `SLUICE_PORT` replaces `PORT`, and wins if both are set. One that names no setting is a
- * problem, except those of service links and of compose files.
+ * Reads the variables that begin with `SLUICE_`: `SLUICE_PORT` stands for `PORT`, and wins if both are set. A variable that names no
+ * setting is a problem, except variables of service links and of compose files.
  *
- * @returns the environment with their values under the names without the prefix, which these are in `prefixed`
+ * @returns the environment with their values under the names without the prefix; `prefixed` lists those names
  */
 export function readPrefixedVariables(given: NodeJS.ProcessEnv): {
   readonly env: NodeJS.ProcessEnv
@@ -58,7 +58,7 @@ export function readPrefixedVariables(given: NodeJS.ProcessEnv): {
     const hint = near === undefined ? '' : `, did you mean ${prefix}${near}?`
     problems.push({ line: 0, text: `${name}: unknown setting${hint}` })
   }
-  // A secret is given once: a variable with the prefix is in place of a file that one without it names, and the other way around.
+  // A secret is given only once: a secret with the prefix overrides a `_FILE` variable without the prefix, and the other way around.
   for (const secret of secretVariables) {
     const file = `${secret}_FILE`
     if (prefixed.has(secret) && !prefixed.has(file)) Reflect.deleteProperty(env, file)
@@ -67,7 +67,7 @@ export function readPrefixedVariables(given: NodeJS.ProcessEnv): {
   return { env, prefixed, problems }
 }
 
-/** A message about a variable of the environment, with the name under which it was given. */
+/** Adds the prefix to a message about an environment variable that was given with it. */
 export function nameAsGiven(text: string, prefixed: ReadonlySet<string>): string {
   const [, variable] = /^([A-Z][A-Z0-9_]*): /.exec(text) ?? []
   return variable !== undefined && prefixed.has(variable) ? `${prefix}${text}` : text

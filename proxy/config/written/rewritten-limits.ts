@@ -4,10 +4,10 @@ import { defaultLimits } from '../rules/default-limits.ts'
 import { rulesOfPresets } from '../presets.ts'
 
 /**
- * Rewrites the limits table with other numbers of requests, and keeps its comments.
+ * Rewrites the limits table with other numbers of requests. Keeps its comments.
  *
- * @param limitsFile the valid settings file that has the table; undefined for the built-in one
- * @param requests by the names of the rules
+ * @param limitsFile the valid settings file with the table; undefined for the built-in table
+ * @param requests numbers of requests, by the names of the rules
  * @returns YAML of the field `limits` alone
  */
 export function rewriteLimits(limitsFile: string | undefined, requests: ReadonlyMap<string, number>): string {
@@ -25,7 +25,7 @@ export function rewriteLimits(limitsFile: string | undefined, requests: Readonly
     const number = isMap(rule) ? requests.get(String(rule.get('name'))) : undefined
     if (isMap(rule) && number !== undefined) rule.set('requests', number)
   }
-  // The other fields are not part of the pasted text.
+  // The result is meant for pasting, so it contains no other fields.
   if (isMap(written.contents)) {
     for (const name of written.contents.items.map(({ key }) => String(key)))
       if (name !== 'limits') written.delete(name)

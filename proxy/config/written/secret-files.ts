@@ -3,7 +3,7 @@ import { reasonOf, type Problem } from '../../../shared/settings/problems.ts'
 import { readBounded } from '../../../shared/settings/read-bounded.ts'
 import { showSecretPath } from '../../../shared/settings/secret-path.ts'
 
-/** Variables whose value is a secret, or may hold one. */
+/** Variables whose value is or may contain a secret. */
 export const secretVariables: readonly string[] = [
   'ADMIN_TOKEN',
   'REDIS_URL',
@@ -11,10 +11,10 @@ export const secretVariables: readonly string[] = [
   'DEVICE_SECRET',
 ]
 
-/** Longer than any of them can be. */
+/** Maximum size of a file, larger than any secret. */
 const MAX_BYTES = 16 * 1024
 
-/** The files that secrets are read from, by the variables that name them. */
+/** The files from which secrets are read, by the variables that name them. */
 export function secretFiles(env: NodeJS.ProcessEnv, cwd: string): ReadonlyMap<string, string> {
   return new Map(
     secretVariables.flatMap((variable) => {
@@ -25,19 +25,19 @@ export function secretFiles(env: NodeJS.ProcessEnv, cwd: string): ReadonlyMap<st
 }
 
 /**
- * The text of a file that holds a secret, without the line end after it.
+ * Reads a file that holds a secret, without its final line end.
  *
- * @throws Error where it cannot be read, or is no UTF-8
+ * @throws Error if the file cannot be read or is not UTF-8
  */
 export function readSecretFile(path: string): string {
   return new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, MAX_BYTES)).replace(/\r?\n$/, '')
 }
 
 /**
- * Reads the secrets in files, as containers have them, that `ADMIN_TOKEN_FILE` and similar variables name.
+ * Reads secrets from the files that `ADMIN_TOKEN_FILE` and similar variables name, as is usual in containers.
  *
  * @param cwd the directory that relative paths are resolved against
- * @returns the environment with their values, without the line end after them
+ * @returns the environment with the secrets, without their final line ends
  */
 export function readSecretFiles(
   given: NodeJS.ProcessEnv,

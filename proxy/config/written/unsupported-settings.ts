@@ -4,8 +4,9 @@ import { variableName } from '../../../shared/settings/table.ts'
 const nameFile = (options: string): string => `name the file in redisUrl: rediss://HOST?${options}`
 
 /**
- * Settings of other gateways, by their field in the file, and what to do instead. They are mistakes, in the environment too, where any
- * other unknown name without the prefix `SLUICE_` is ignored: an operator who sets one would believe a connection to be safer than it is.
+ * Settings that the gateway does not have, by their field in the file, each with an alternative. Setting one is a mistake even in the
+ * environment, where other unknown names without the prefix `SLUICE_` are ignored, because the operator would believe that a connection is
+ * safer than it is.
  *
  * @internal exported for its test
  */
@@ -24,18 +25,18 @@ const fields = new Map([
   ['REDIS_SENTINEL_PASSWORD_FILE', 'redisSentinelPassword'],
 ])
 
-/** Whether this variable has a message of its own. */
+/** Whether the variable belongs to an unsupported setting. */
 export function isUnsupportedVariable(variable: string): boolean {
   return fields.has(variable)
 }
 
-/** The message about an unsupported field; undefined for any other. */
+/** Returns the message about an unsupported field; undefined for any other field. */
 export function problemOfUnsupported(field: string): string | undefined {
   const instead = unsupportedSettings.get(field)
   return instead === undefined ? undefined : `not a setting, ${instead}`
 }
 
-/** Finds unsupported variables: operators who set one believe that it has an effect. */
+/** Finds unsupported variables, because operators who set one believe that it has an effect. */
 export function findUnsupported(env: NodeJS.ProcessEnv): Problem[] {
   return [...fields].flatMap(([variable, field]) =>
     env[variable] ? [problemAt({ line: 0, label: variable }, problemOfUnsupported(field) ?? '')] : [],

@@ -6,7 +6,10 @@ import { parseAddressRange, type AddressRange } from '../../../request/addresses
 
 type Mistake = { readonly path: readonly ['when' | 'unless', number]; readonly message: string }
 
-/** Finds conditions that repeat or contradict others of the rule, so that it would apply to no request, or as it would without them. */
+/**
+ * Finds conditions that repeat or contradict others of the rule: with them, the rule would apply to no request, or to the same requests as
+ * without them.
+ */
 export function findConditionMistakes({
   hosts,
   when = [],
@@ -49,13 +52,13 @@ function isSame(one: RuleCondition, other: RuleCondition): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** Whether both are about the same part of a request. */
+/** Whether both conditions test the same part of a request. */
 function isAlike(one: RuleCondition, other: RuleCondition): boolean {
   const nameOf = (each: RuleCondition): string => ('name' in each ? each.name : '')
   return one.kind === other.kind && nameOf(one) === nameOf(other)
 }
 
-/** Whether the second holds wherever the first does. */
+/** Whether the second condition holds for every request that meets the first. */
 function implies(one: RuleCondition, other: RuleCondition): boolean {
   if (!isAlike(one, other)) return false
   if (one.kind === 'ip' && other.kind === 'ip') {
@@ -69,7 +72,7 @@ function implies(one: RuleCondition, other: RuleCondition): boolean {
   return tests.length > 0 && tests.every((test) => others.some((each) => testImplies(test, each)))
 }
 
-/** Whether no request meets both. */
+/** Whether no request can meet both conditions. */
 function excludes(one: RuleCondition, other: RuleCondition): boolean {
   if (!isAlike(one, other)) return false
   if (one.kind === 'ip' && other.kind === 'ip') {
@@ -81,7 +84,7 @@ function excludes(one: RuleCondition, other: RuleCondition): boolean {
   if (one.kind === 'host' && other.kind === 'host')
     return !one.anyOf.some((host) => other.anyOf.some((each) => hasHost(each, host) || hasHost(host, each)))
   if (isGeo(one) && isGeo(other)) return !one.anyOf.some((value) => other.anyOf.includes(value))
-  // Of a list in a claim several values can hold.
+  // A claim can be a list, of which several values can match.
   if (one.kind === 'jwt' && !hasAbsence(one) && !hasAbsence(other)) return false
   const others = testsOf(other)
   return testsOf(one).every((test) => others.every((each) => testsExclude(test, each)))
@@ -108,7 +111,7 @@ function testImplies(one: TextTest, other: TextTest): boolean {
   return one.kind === 'prefix' && other.kind === 'contains' && holds(other, one.text)
 }
 
-/** Whether no text passes both tests, in any letter case, as some backend may compare. */
+/** Whether no text passes both tests, ignoring letter case, as some backends do. */
 function testsExclude(one: TextTest, other: TextTest): boolean {
   if (one.kind === 'absent' || other.kind === 'absent') return one.kind !== other.kind
   if (!('text' in one) || !('text' in other)) return false
@@ -134,7 +137,7 @@ function hasHost(wide: string, host: string): boolean {
   return wide === host || (wide.startsWith('*') && host.endsWith(wide.slice(1)))
 }
 
-/** Returns the ranges of the entries; undefined if one is not an address in the table itself: a file may change. */
+/** Returns the ranges of the entries; undefined if one is not an address in the table itself, because a file may change. */
 function rangesOf(entries: readonly ListEntry[]): readonly AddressRange[] | undefined {
   const texts = entries.map((entry) => (entry.kind === 'ip' && !entry.files ? entry.ranges : undefined))
   if (texts.includes(undefined)) return undefined

@@ -4,7 +4,7 @@ import { UNKNOWN } from '../../../request/addresses/geo/geo.ts'
 const needsCountry = 'needs a country as two letters (ISO 3166-1), such as DE, or unknown'
 const needsAsn = 'needs an autonomous system such as AS64496, or unknown'
 
-/** Returns the code of ISO 3166-1 that databases use for another code of the country. */
+/** Returns the ISO 3166-1 code that databases use for a country, if `code` is an alternative code of it. */
 function officialCountry(code: string): string | undefined {
   const { region } = new Intl.Locale(`und-${code}`)
   return region === code ? undefined : region

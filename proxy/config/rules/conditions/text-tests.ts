@@ -6,7 +6,7 @@ import type { TextTest } from '../../../policy/conditions.ts'
 const needs = 'needs absent, present, a value, { prefix: TEXT }, { contains: TEXT }, or a list of them'
 const needsText = 'needs a text of 1 to 256 characters'
 
-/** Other words for the two, which people write. */
+/** Other words that people write for `absent` and `present`. */
 const otherWords = new Map([
   ['missing', 'absent'],
   ['none', 'absent'],
@@ -50,7 +50,7 @@ const form = z
 
 const test = z.union([word, number, boolean, form], needs)
 
-/** Accepts what a text is compared with: a test or a list of them, of which any may hold. */
+/** Accepts a test of a text, or a list of tests, one of which must hold. */
 export const textTests = z
   .union([test.transform((only) => [only]), z.array(test, needs).min(1, 'needs at least one entry')], needs)
   .refine(
