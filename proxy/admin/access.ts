@@ -15,14 +15,14 @@ export type AdminRefusal = {
 export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | undefined>
 
 /**
- * With a token: a request that presents it (RFC 6750, section 2.1) may pass. The digests are compared, in constant time, so that
- * neither the token nor its length can be found out by timing. Whoever sends many wrong ones is told to wait; the right one always passes.
+ * With a token, a request that presents it (RFC 6750, section 2.1) may pass. Digests are compared in constant time, so that timing reveals
+ * neither the token nor its length. A client that sends many wrong tokens is told to wait; the right token always passes.
  *
- * Without a token the listener is on a loopback address, and any process on this machine may pass. That includes a
- * browser, which would let any web page in: by a name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or
- * by a plain cross-site request. So the `Host` must be a loopback name, an `Origin` must be that very host, and what the
- * browser itself says of where a request comes from (`Sec-Fetch-Site`) must not be another one. With a token there is no
- * such danger: a page does not know it, and browsers do not add it by themselves.
+ * Without a token, the listener is on a loopback address, and any process on this machine may pass. Browsers are such processes and would
+ * let any web page in: through a host name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or by a plain cross-site request.
+ * So `Host` must be a loopback name, `Origin`, if present, must be that same host, and `Sec-Fetch-Site`, in which the browser states where
+ * a request comes from, must not name another site. With a token, there is no such danger: a page does not know the token, and browsers do
+ * not add it by themselves.
  */
 export function createAdminAccess(token: string | undefined): AdminAccess {
   if (token === undefined) {
@@ -38,7 +38,7 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
   }
   return async (request) => {
     const given = /^Bearer +([^ ]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-    // No token was sent, so this is not a guess.
+    // A request without a token is not a guess.
     if (given === undefined) return unauthorized
     if (timingSafeEqual(digest(given), expected)) return undefined
     const waitS = await recordWrong(addresses.readPeer(request.socket.remoteAddress)?.client.prefix ?? '')

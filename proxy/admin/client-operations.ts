@@ -21,20 +21,20 @@ import type { Replicas } from './replicas/report.ts'
 
 /** The state of a client under a policy. */
 export type ClientState = CounterState & {
-  /** The quota; the client may have one of its own. */
+  /** The quota of the client, which an override may set. */
   readonly quota: number
   readonly bannedForMs?: number
-  /** How long the quota is its own, set at run time. */
+  /** How long an override that was set at run time still applies. */
   readonly overriddenForMs?: number
-  /** A name that an operator has given it. */
+  /** A name that an operator has given to the client. */
   readonly label?: string
-  /** The plan that was set for the client, if it is one of the rule's. */
+  /** The plan that was set for the client, if the rule has this plan. */
   readonly plan?: string
 }
 
-/** Operations on clients for an operator, independent of the kind of gateway. None of these rejects. */
+/** Operations on clients for an operator, independent of the kind of gateway. No operation rejects. */
 export type ClientOperations = {
-  /** Reads the states in the order of the charges; counts nothing. */
+  /** Reads the states in the order of the charges. Counts nothing. */
   inspect(charges: readonly Charge[]): Promise<readonly ClientState[]>
   /** Bans and overrides. */
   readonly entries: EntryOperations
@@ -43,7 +43,7 @@ export type ClientOperations = {
   readonly plans: PlanStore
   /** Lists the limited clients of this gateway, in the order of `byRefusals`. */
   listLimited(policyName: string | undefined, limit: number): Promise<readonly ThrottledClient[]>
-  /** The reports of all replicas; undefined without Redis, or if it does not answer. */
+  /** Reads the reports of all replicas; undefined without Redis, or if Redis does not answer. */
   readReplicas(): Promise<Replicas | undefined>
   /**
    * Explains what the gateway would do with a request now, up to its counters. Resolves to undefined if no process answers. Counts
@@ -52,17 +52,17 @@ export type ClientOperations = {
   explain(asked: AskedHead): Promise<Explanation | undefined>
 }
 
-/** A request line with headers, one character a byte, the valid address that their connection comes from, and perhaps a body. */
+/** A request head with one character per byte, the valid address of its peer, and optionally a body. */
 export type AskedHead = { readonly head: string; readonly ip: string; readonly body?: string | undefined }
 
-/** Operations in a process that has counters or asks Redis. Each reset is logged and counted in a metric. */
+/** Creates the operations in a process that has counters or uses Redis. Each reset is logged and counted in a metric. */
 export function createClientOperations(options: {
   readonly counters: Pick<CounterAdmin, 'inspect' | 'reset' | 'plans'>
   readonly clientTable: Pick<ClientTable, 'entries' | 'operations' | 'readPolicies'>
   readonly limited: Pick<ThrottledClients, 'list'>
   readonly replicas?: Pick<ReplicaExchange, 'read'> | undefined
   readonly onReset: () => void
-  /** Whether log lines may have an address, or a hash that may be of one. */
+  /** Whether log lines may contain an address, or a hash of a value that may be an address. */
   readonly logAddresses: boolean
   readonly log: Log
 }): Omit<ClientOperations, 'explain'> {
@@ -99,7 +99,7 @@ export function createClientOperations(options: {
       const [first] = charges
       const policies = new Set(charges.map(({ policy }) => policy.name))
       const what = first && policies.size === 1 ? { policy: first.policy.name } : { policies: policies.size }
-      // All charges are of one client; only a rule that counts by something else has another key for it.
+      // All charges belong to one client. Only rules that count by different parts have different keys for it.
       const client = first && clientOf(first.partitionKey, [first.policy])
       log.info({ ...client, ...what, outcome }, 'client reset by an operator')
       if (outcome === 'done') onReset()
@@ -158,7 +158,7 @@ function loggedPlans(
   }
 }
 
-/** Adds the labels that operators have set at run time to those of the table of limits. */
+/** Adds the labels that operators have set at run time. They override the labels of the table of limits. */
 export function withLabels(
   clients: readonly ThrottledClient[],
   entries: ClientTable['entries'],

@@ -8,14 +8,14 @@ type Visit = {
   readonly socket: Socket
   readonly address: string | undefined
   readonly openedMs: number
-  /** Whether a request on it has sent the token. */
+  /** Whether a request on the connection has sent the token. */
   operator: boolean
-  /** Requests in flight with the token. */
+  /** Number of requests with the token in flight. */
   serving: number
   idleSinceMs: number
 }
 
-/** Longer than the usual time between two scrapes, so that Prometheus keeps its connection. */
+/** Longer than the usual interval between two scrapes, so that Prometheus keeps its connection. */
 const operatorKeepAliveMs = 75_000
 
 const visits = new WeakMap<Socket, Visit>()
@@ -23,16 +23,16 @@ const addresses = createAddressReader([])
 const now = (): number => performance.now()
 
 /**
- * Limits the connections to the admin listener so that clients without the token cannot block it: at the limit, each
- * new connection replaces one without an operator's request in flight, also while a head or body is arriving. Otherwise
- * anybody who can reach the port could make the orchestrator restart the gateway, as `/livez` would not be answered.
+ * Limits the connections to the admin listener so that clients without the token cannot block it. At the limit, each new connection
+ * replaces one that has no operator's request in flight, even while a head or body is arriving on it. Otherwise anybody who can reach the
+ * port could make the orchestrator restart the gateway, because `/livez` would not be answered.
  */
 export function limitConnections(server: Server, capacity: number): void {
   const open = new Set<Visit>()
   const makeRoom = createEviction<Visit>({
     open,
     capacity,
-    // Operators' connections are closed last: each counts as the only one of its client.
+    // Operators' connections are closed last, because each counts as the only one of its client.
     clientOf: ({ operator, address }) => (operator ? undefined : address),
     idleSince: ({ serving, idleSinceMs }) => (serving > 0 ? undefined : idleSinceMs),
     openedAt: ({ openedMs }) => openedMs,
@@ -57,9 +57,10 @@ export function limitConnections(server: Server, capacity: number): void {
 }
 
 /**
- * Call for the request of an operator, who may keep the connection for longer than others.
+ * Call this for each request of an operator, who may keep an idle connection for longer than other clients.
  *
- * @param proven by the token. Without a token anybody on this machine is an operator, and must not hold connections either
+ * @param proven whether the client has presented the token. Without a token, every process on this machine counts as an operator, and must
+ *   not hold connections either
  */
 export function serveOperator(
   { socket }: IncomingMessage,
@@ -76,7 +77,7 @@ export function serveOperator(
   response.once('close', () => {
     if (proven) visit.serving--
     visit.idleSinceMs = now()
-    // Node has just set that of the others.
+    // Node has just set the timeout for all other clients.
     socket.setTimeout(operatorKeepAliveMs)
   })
 }

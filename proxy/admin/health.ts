@@ -9,9 +9,9 @@ export type HealthReport = {
   readonly status: 'starting' | 'ready' | 'stopping'
   readonly store: StoreState
   readonly upstream: UpstreamState
-  /** How many servers of the backends are used, and how many are not; missing before a worker has reported. */
+  /** The number of servers of the backends in each state; missing before a worker has reported. */
   readonly servers?: ServerCounts
-  /** The nodes of a Redis cluster whose circuit breakers are open, for operators only; missing without any. */
+  /** The nodes of a Redis cluster whose circuit breakers are open, for operators only; missing if there are none. */
   readonly unavailableStoreNodes?: readonly string[]
   /** Some of the servers, for operators only. */
   readonly listedServers?: readonly ServerReport[]
@@ -23,15 +23,14 @@ export type Health = {
   /** Call first at shutdown, so that load balancers use other gateways while requests in flight finish. */
   beginStopping(): void
   read(): HealthReport
-  /** The same with the servers of the backends: it takes longer where there are many. */
+  /** Reads the health including the servers of the backends, which takes longer if there are many servers. */
   report(): HealthReport
 }
 
 /**
- * A process is ready from `markReady` to `beginStopping`. The states of the store and of the backend are reported but do
- * not change readiness: each rule says what to do without the store, and if an outage of the only backend made gateways
- * unready, clients would get no response at all instead of a 502, from all replicas at once. Nothing is probed, so that
- * health checks cause no work.
+ * A process is ready from `markReady` to `beginStopping`. The states of the store and of the backend are reported, but do not change
+ * readiness. Each rule says what to do without the store. If an outage of the only backend made gateways unready, all replicas would be
+ * unready at once, and clients would get no response at all instead of a 502. A read probes nothing, so health checks cause no work.
  */
 export function createHealth(states: {
   readonly storeState: () => StoreState
@@ -65,12 +64,12 @@ export function createHealth(states: {
 }
 
 /**
- * Combines the workers' health, for the primary process: ready while one worker is; the store or the backend is
- * unavailable if it is for any worker, and a node of Redis if any worker names it. Of the servers it has the report of the worker with
- * the fewest in use.
+ * Combines the health of the workers, for the primary process. The gateway is ready while one worker is ready. The store, the backend or a
+ * node of Redis is unavailable if any worker reports it as unavailable. The servers are those in the report of the worker with the most
+ * servers out of use.
  *
- * @param own the primary's own status: once it is stopping, the workers' statuses are ignored
- * @param reports of the workers that answered
+ * @param own the status of the primary process; once it is stopping, the workers' statuses are ignored
+ * @param reports reports of the workers that answered
  */
 export function combineHealth(own: HealthReport['status'], reports: readonly HealthReport[]): HealthReport {
   const oneIsReady = reports.some((report) => report.status === 'ready')

@@ -1,13 +1,16 @@
 import { GrowingBuffer } from '../http/message/growing-buffer.ts'
 
-/** Far longer than any request of an operator. */
+/** Maximum size of a body, far larger than any request of an operator. */
 export const MAX_BODY_BYTES = 16 * 1024
 
-/** A body of JSON that arrives in pieces. They are copied: of single bytes, each would take a hundred in addition. */
+/**
+ * A JSON body that arrives in pieces. The pieces are copied into one buffer: if each is a single byte, separate buffers would take a
+ * hundred bytes more per piece.
+ */
 export class JsonBody {
   readonly #bytes = new GrowingBuffer()
 
-  /** @returns whether it is not too long yet */
+  /** @returns false if the body is too long */
   take(piece: Buffer): boolean {
     if (this.#bytes.length + piece.length > MAX_BODY_BYTES) return false
     this.#bytes.append(piece)

@@ -3,10 +3,11 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { JsonBody, MAX_BODY_BYTES } from './json-body.ts'
 
 /**
- * Reads a request's JSON. It must be declared as such: a web page can send other types across sites without asking
- * (the CORS protocol's simple requests), this one not, so no page can make an operator's browser send a body that is accepted here.
+ * Reads the JSON body of a request. The request must declare the type `application/json`. A web page can send the types of the CORS
+ * protocol's simple requests to other sites without a preflight, but not this type. So no page can make an operator's browser send a body
+ * that is accepted here.
  *
- * @returns the value, or the error to answer with. After `bodyTooLarge` the caller must close the connection
+ * @returns the value, or the error to answer with. After `bodyTooLarge`, the caller must close the connection
  */
 export async function readJson(
   request: IncomingMessage,
@@ -16,7 +17,7 @@ export async function readJson(
   if (!/^application\/json[\t ]*(?:;|$)/i.test(type)) return { error: errors.notJson }
   const body = new JsonBody()
   try {
-    // Left as it is when this returns: destroyed, it could not be answered any more.
+    // Do not destroy the request on return: a destroyed request can no longer be answered.
     for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)
       if (!body.take(piece)) return { error: errors.bodyTooLarge }
     return { value: body.read() }

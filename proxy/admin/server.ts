@@ -14,37 +14,37 @@ import type { LiveEvents } from './page/live-events.ts'
 import { isKnown, pageFields, readPageFiles, type PageFile } from './page/page-files.ts'
 
 export type AdminDeps = {
-  /** `ADMIN_TOKEN`. Without one only local requests are answered, so the listener must be on a loopback address. */
+  /** `ADMIN_TOKEN`. Without a token, only local requests are answered, so the listener must be on a loopback address. */
   readonly token: string | undefined
   readonly readHealth: () => HealthReport | Promise<HealthReport>
   readonly readMetrics: () => Promise<string>
   readonly apiRoutes: ReadonlyMap<string, ApiRoute>
-  /** Events for `/api/events`, which does not exist without them. */
+  /** Events for `/api/events`; without them, the path does not exist. */
   readonly liveEvents?: LiveEvents
   readonly log: Log
 }
 
-/** Options of the admin server: operators' tools are few, close by and quick. */
+/** Options of the admin server. Its clients are operators' tools, which are few, near and fast. */
 export const adminServerOptions: ServerOptions = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5_000,
   requestTimeout: 10_000,
-  // For probes and for clients without a valid token. Operators have longer.
+  // Applies to probes and to clients without a valid token. Operators' connections are kept for longer.
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 2_000,
-  // The handler checks `Host`, so that errors have the same form as all others.
+  // The handler checks `Host`, so that the error has the same format as all others.
   requireHostHeader: false,
 }
 
 type Reply = {
   readonly status: number
   readonly contentType: string
-  /** The body; undefined with a status that has none. */
+  /** The body; undefined if the status has no body. */
   readonly body: string | Buffer | undefined
   readonly fields?: Readonly<Record<string, string>>
 }
 
-/** A path that sends its response by itself; `begin` returns false if an error must be sent in its place. */
+/** An answer that sends its response by itself. `begin` returns false if an error must be sent instead. */
 type Stream = { readonly begin: (request: IncomingMessage, response: ServerResponse) => boolean }
 
 type Answer = (
@@ -55,8 +55,8 @@ type Answer = (
 type Routes = ReadonlyMap<string, Readonly<Partial<Record<string, Answer>>>>
 
 /**
- * Answers on the admin listener: `/livez`, `/readyz` and the files of the page to everybody, `/metrics` and `/api/…` to who may see them.
- * An exception is that request's 500, logged. The server itself is made by the composition root, with
+ * Creates the handler of the admin listener. It answers `/livez`, `/readyz` and the files of the page to everybody, `/metrics` and `/api/…`
+ * only to clients with access. An exception is logged and answered with a 500. The composition root makes the server itself, with
  * `adminServerOptions` and `limitConnections`.
  */
 export function createAdminHandler(deps: AdminDeps): RequestListener {
@@ -73,7 +73,7 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
 
     const route = routes.get(path)
     if (!route) return errorReply(errors.notFound)
-    // Closing is cheaper than reading what nobody wants.
+    // Closing the connection is cheaper than reading an unwanted body.
     const close: Record<string, string> = hasBody(request) ? { Connection: 'close' } : {}
     if (hasBody(request) && !route['POST']) return errorReply(errors.bodyTooLarge, close)
 
@@ -144,7 +144,7 @@ function allowedMethods(route: object): string {
     .join(', ')
 }
 
-/** The addresses of the servers are for operators only. */
+/** Leaves out the addresses of the servers, which only operators may see. */
 function readiness({ status, store, upstream, servers }: HealthReport): Reply {
   return json(status === 'ready' ? 200 : 503, { status, store, upstream, servers })
 }
@@ -187,6 +187,6 @@ function send(response: ServerResponse, { status, contentType, body, fields }: R
     'X-Content-Type-Options': 'nosniff',
     ...fields,
   })
-  // Node leaves the body of an answer to HEAD away by itself.
+  // Node omits the body of a response to HEAD.
   response.end(body)
 }

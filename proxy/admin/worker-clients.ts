@@ -10,7 +10,7 @@ import { policiesOf, type Policy, type Rule } from '../policy.ts'
 import type { AskedHead, ClientOperations, ClientState } from './client-operations.ts'
 import type { Replicas } from './replicas/report.ts'
 
-/** A question about clients as it goes from the primary process to a worker. Policies go by name. */
+/** A question about clients from the primary process to a worker. Policies are referred to by name. */
 export type ClientsQuestion =
   | {
       readonly of: 'inspect' | 'reset'
@@ -26,7 +26,7 @@ export type ClientsQuestion =
   | { readonly of: 'set-plan'; readonly owner: PlanOwner; readonly plan: string | undefined }
   | { readonly of: 'plans'; readonly limit: number }
 
-/** `override` says which of the rule's overrides has the client, `plan` which of its plans. */
+/** `override` and `plan` say which of the rule's overrides and plans the client has. */
 type NamedCharge = {
   readonly policy: string
   readonly partitionKey: string
@@ -35,7 +35,7 @@ type NamedCharge = {
 }
 
 export type ClientsAnswer =
-  /** By charge; null for one of a rule that the worker does not have. */
+  /** One state per charge; null if the worker does not have the rule. */
   | { readonly of: 'inspect'; readonly states: readonly (Omit<ClientState, 'policy'> | null)[] }
   | { readonly of: 'reset'; readonly outcome: ResetOutcome }
   | { readonly of: 'list'; readonly clients: readonly ThrottledClient[] }
@@ -91,8 +91,8 @@ function findCharge(
 export type AskWorkers = (question: ClientsQuestion, recipients: 'all' | 'one') => Promise<ClientsAnswer[]>
 
 /**
- * Operations in the primary process of workers that count in Redis: one worker reads the state of a client from Redis. Without Redis,
- * each worker counts by itself: the state is that of the worker with the most requests of the client.
+ * Creates the operations in a primary process whose workers count in Redis. A worker reads the state of a client from Redis. If Redis is
+ * unavailable, each worker counts by itself, and the state of the worker with the most requests of the client is returned.
  */
 export function createWorkersOperations(ask: AskWorkers): ClientOperations {
   return {
@@ -149,7 +149,7 @@ export function createWorkersOperations(ask: AskWorkers): ClientOperations {
   }
 }
 
-/** The workers' lists as one: a client's refusals are the sum of theirs. */
+/** Merges the lists of all workers. The refusals of a client are the sum over the workers. */
 async function listOfWorkers(
   ask: AskWorkers,
   policyName: string | undefined,
@@ -173,7 +173,7 @@ function nameCharge({ policy, partitionKey }: Charge): NamedCharge {
 
 const weights = { store: 2, local: 1, none: 0 } as const
 
-/** Orders states so that the worker that refuses the client comes first: others may not know yet that it is over the limit. */
+/** Orders states so that a worker that refuses the client comes first. Other workers may not know yet that the client is over the limit. */
 function byWeight(a: Omit<ClientState, 'policy'>, b: Omit<ClientState, 'policy'>): number {
   const overLimit = Number((b.used ?? 0) >= b.quota) - Number((a.used ?? 0) >= a.quota)
   return overLimit || weights[b.source] - weights[a.source] || (b.used ?? 0) - (a.used ?? 0)

@@ -4,7 +4,7 @@ import { sumCounters, type MetricSnapshot } from '../telemetry/metrics/prometheu
 import type { HealthReport } from './health.ts'
 import type { AskWorkers, ClientsAnswer, ClientsQuestion } from './worker-clients.ts'
 
-/** Questions of the primary process to a worker. */
+/** The reports that the primary process can request from a worker. */
 type Reports = {
   readonly metrics: MetricSnapshot
   readonly health: HealthReport
@@ -23,8 +23,8 @@ type Answer = { readonly report: 'answer'; readonly id: number } & (
 /**
  * Answers the primary process in a worker.
  *
- * @param send a message to the primary process; must not throw when that is gone
- * @param listen to all messages of the primary process
+ * @param send sends a message to the primary process; must not throw if that has exited
+ * @param listen listens to all messages of the primary process
  */
 export function answerReports(options: {
   readonly send: (message: object) => void
@@ -49,11 +49,11 @@ export function answerReports(options: {
 
 /** Asks the workers, in the primary process. */
 export type WorkerReports = {
-  /** Call for each worker right after the fork. */
+  /** Call this for each worker right after the fork. */
   add(worker: Worker): void
   /**
-   * Reads a snapshot for each worker, and one with the counters of workers that have exited, so that the sum never decreases. The
-   * snapshot of a worker that does not answer in time is its last one.
+   * Reads a snapshot for each worker, and one with the counters of workers that have exited, so that the sum never decreases. For a worker
+   * that does not answer in time, returns its last snapshot.
    */
   readMetrics(): Promise<MetricSnapshot[]>
   /** Reads the health of the workers that answered in time. */
@@ -63,23 +63,23 @@ export type WorkerReports = {
   readonly askClients: AskWorkers
 }
 
-/** @param timeoutMs for an answer */
+/** @param timeoutMs milliseconds to wait for an answer */
 export function createWorkerReports(timeoutMs: number): WorkerReports {
   return new AskedWorkers(timeoutMs)
 }
 
 /**
- * prom-client's own collection from workers is not used: one worker that ends or hangs while it is asked makes it fail
- * after five seconds, it keeps such a request for ever, and with a worker that is replaced its counters run backwards.
+ * Replaces prom-client's own collection from workers. That fails after five seconds if a worker exits or hangs during a request, keeps such
+ * a request forever, and its counters decrease when a worker is replaced.
  */
 class AskedWorkers implements WorkerReports {
   readonly #timeoutMs: number
   readonly #workers = new Set<Worker>()
-  /** Questions that are not answered yet, by their ids. */
+  /** Unanswered questions, by their ids. */
   readonly #open = new Map<number, OpenQuestion>()
   /** The last snapshot of each worker. */
   readonly #snapshots = new Map<Worker, MetricSnapshot>()
-  /** The sum of the last snapshots of workers that have ended. */
+  /** The sum of the last snapshots of workers that have exited. */
   #ended: Promise<MetricSnapshot> = Promise.resolve([])
   #lastId = 0
 
@@ -141,7 +141,7 @@ class AskedWorkers implements WorkerReports {
     for (const question of this.#open.values()) question.leaves(worker)
   }
 
-  /** Resolves with the answers that come in time. */
+  /** Resolves with the answers that arrive in time. */
   #ask(asked: Asked, recipients: Iterable<Worker> = this.#workers): Promise<Answer[]> {
     return new Promise((resolve) => {
       const id = ++this.#lastId
@@ -165,7 +165,7 @@ class AskedWorkers implements WorkerReports {
       })
       if (waitingFor.size === 0) settle()
       const question: Question = { report: 'ask', id, ...asked }
-      // A worker about to end has a closed channel already.
+      // The channel of a worker that is about to exit may be closed already.
       for (const worker of [...waitingFor]) worker.send(question, (error) => error && leaves(worker))
     })
   }

@@ -13,9 +13,7 @@ import {
 } from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
-/**
- * The API for bans; the formats are in docs/operations.md. As in the rest of the API a client is named in the body only.
- */
+/** The API for bans. docs/operations.md describes the formats. As in the rest of the API, only the body names a client. */
 export function createBanRoutes(options: EntryRoutesOptions): ApiRoutes {
   const bans = new BanApi(options)
   return new Map<ApiPath, ApiRoute>([
@@ -61,7 +59,7 @@ class BanApi {
     }
   }
 
-  /** The bans whose client the list names so, including those under removed rules. */
+  /** Returns the bans that the list shows under this name of a client, including bans under removed rules. */
   #bansShownAs({ client, policy: name }: About, listed: readonly TimedEntry<Ban>[]): readonly Ban[] {
     const key = listedKeyOf(client, this.#options.addresses)
     return listed
@@ -69,7 +67,7 @@ class BanApi {
       .filter((entry) => entry.partitionKey === key && (name === undefined || entry.policy === name))
   }
 
-  /** Bans under each rule: of rules that ban also those that the process that is asked may not have heard of yet. */
+  /** Returns the client's bans under single rules. For rules with `ban`, includes bans that this process may not know of yet. */
   #bansUnderRules(client: unknown, listed: readonly TimedEntry<Ban>[]): readonly Ban[] {
     const { policies, addresses } = this.#options
     const charges = chargesOfClient(client, undefined, policies, addresses)

@@ -19,7 +19,7 @@ import { describeReplicas } from '../replicas/report.ts'
 
 export type ClientRoutesOptions = {
   readonly limitsEnabled: boolean
-  /** The current rules: none with limiting switched off. */
+  /** The current rules; empty if rate limiting is disabled. */
   readonly rules: readonly Rule[]
   /** How clients are counted by their addresses. */
   readonly addresses: AddressReader
@@ -27,8 +27,8 @@ export type ClientRoutesOptions = {
 }
 
 /**
- * The API for limits and clients; the formats are in docs/operations.md. A client is named in the body, never in the
- * path or the query: those end up in logs and histories, and a client's name may be a secret.
+ * The API for limits and clients. docs/operations.md describes the formats. A client is named in the body, never in the path or the query,
+ * because these end up in logs and histories, and a client's name may be a secret.
  */
 export function createClientRoutes(options: ClientRoutesOptions): ApiRoutes {
   const api = new ClientApi(options)
@@ -44,7 +44,7 @@ export function createClientRoutes(options: ClientRoutesOptions): ApiRoutes {
 class ClientApi {
   readonly #options: ClientRoutesOptions
   readonly #policies: readonly Policy[]
-  /** Described when somebody asks: of ten thousand rules it takes time, and the table has just taken effect. */
+  /** Made on the first request: describing ten thousand rules takes time, which would delay requests when a new table takes effect. */
   #limits: object | undefined
 
   constructor(options: ClientRoutesOptions) {
@@ -105,12 +105,12 @@ class ClientApi {
   }
 }
 
-/** Each once: a client whose value has several readings has as many counters under a rule. */
+/** Without duplicates. A client whose value has several readings has one counter per reading under a rule. */
 function rulesOf(charges: readonly Pick<Charge, 'policy'>[]): readonly string[] {
   return [...new Set(charges.map(({ policy }) => policy.name))]
 }
 
-/** The charges that the client would make, with its numbers of requests where an override of the table names it. */
+/** Applies the overrides of the table that name the client to its charges. */
 function withFileOverrides(
   charges: readonly Charge[],
   rules: readonly Rule[],
@@ -118,7 +118,7 @@ function withFileOverrides(
 ): readonly Charge[] {
   const withOverrides = rules
     .filter(({ overrides = [] }) => overrides.length > 0)
-    // Counters of a client that is exempt are still told.
+    // Also report counters of exempt clients.
     .map((rule) => ({ ...rule, allowList: [] }))
   if (withOverrides.length === 0) return charges
   const lists = compileClientLists({ allowList: [], denyList: [], rules: withOverrides })
@@ -131,13 +131,13 @@ function withFileOverrides(
   return compileAccountOverrides(withOverrides)?.apply(named) ?? named
 }
 
-/** Lists the clients that this gateway knows, and those that other replicas report. */
+/** Lists the limited clients that this gateway knows, and those that other replicas report. */
 async function listEverywhere(
   clients: ClientOperations,
   policyName: string | undefined,
   limit: number,
 ): Promise<{ scope: 'all' | 'replica'; limited: readonly ThrottledClient[] }> {
-  // One after the other: the local state is then no older than that of the other processes.
+  // Read one after the other, so that the local state is no older than that of the other processes.
   const replicas = await clients.readReplicas()
   const own = await clients.listLimited(policyName, limit)
   if (!replicas) return { scope: 'replica', limited: own }

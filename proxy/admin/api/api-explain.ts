@@ -12,10 +12,10 @@ import { describeState } from './client-state.ts'
 import { withBody, type Asked } from './read-body.ts'
 
 /**
- * The API that explains what the gateway would do with a request now; the format is in docs/operations.md. Nothing is counted.
+ * The API that explains what the gateway would do with a request now. docs/operations.md describes the format. Counts nothing.
  *
- * @param options.rules the current rules: none with limiting switched off
- * @param options.upstreamHost the host of a request that names none
+ * @param options.rules the current rules; empty if rate limiting is disabled
+ * @param options.upstreamHost the host for a request that does not name one
  */
 export function createExplainRoutes(options: {
   readonly rules: readonly Rule[]
@@ -25,7 +25,7 @@ export function createExplainRoutes(options: {
   const { rules, upstreamHost, clients } = options
   const policies = policiesOf(rules)
 
-  /** The keys by which a rule counts the request, each with its counter. A table that was just changed may have the rule no more. */
+  /** Returns a charge for each key by which a rule counts the request. A table that has just changed may no longer have the rule. */
   function chargesOf({ name, override, plan, keys, units }: ExplainedRule): Charge[] {
     const written = override === undefined ? undefined : override - 1
     const found = policies.find((each) => each.name === name && each.override === written)
@@ -84,14 +84,14 @@ function refuses(state: ClientState, charge: Charge | undefined): boolean {
   return refusesOver(policy) && isOver(state, charge)
 }
 
-/** Whether it would be sent to another route now. */
+/** Whether a request with this charge would be sent to another route now. */
 function routes(state: ClientState, charge: Charge | undefined): boolean {
   return charge !== undefined && overRouteOf(charge.policy) !== undefined && isOver(state, charge)
 }
 
 function isOver({ quota, used = 0, resetMs = 0 }: ClientState, { policy, units = 1 }: Charge): boolean {
   if (used + units <= quota) return false
-  // It waits, behind those that wait already, unless that takes too long.
+  // The request waits after all requests that are already waiting, unless that takes too long.
   const unitsAfterReset = units - (quota - used) - 1
   const delayMs = maxDelayMs(policy)
   return delayMs === 0 || resetMs + (unitsAfterReset * policy.windowMs) / quota > delayMs

@@ -17,8 +17,8 @@ import {
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /**
- * The API for overrides that are set at run time; the formats are in docs/operations.md. As in the rest of the API a client is
- * named in the body only.
+ * The API for overrides that are set at run time. docs/operations.md describes the formats. As in the rest of the API, only the body names
+ * a client.
  */
 export function createOverrideRoutes(options: EntryRoutesOptions): ApiRoutes {
   const overrides = new OverrideApi(options)
@@ -67,7 +67,7 @@ class OverrideApi {
     return isError(removed) ? removed : { removed: removed.length > 0 }
   }
 
-  /** Finds entries of a rule that is no longer in the table by the names that the list has. */
+  /** Returns the entries to remove. If the rule is no longer in the table, finds them by the names that the list shows. */
   async #entriesOf(about: About): Promise<readonly NamedEntry[] | ErrorReply> {
     const charges = this.#chargesOf(about)
     if (!isError(charges))
@@ -83,7 +83,7 @@ class OverrideApi {
     return shown.length > 0 ? shown : charges
   }
 
-  /** At least one: a client whose value has several readings has as many keys. */
+  /** Returns at least one charge. A client whose value has several readings has one key per reading. */
   #chargesOf(fields: About): readonly Charge[] | ErrorReply {
     const { policies, addresses } = this.#options
     const policy = policyOf(fields, policies)
@@ -94,7 +94,7 @@ class OverrideApi {
 
 function isQuota(value: number, policy: Policy): boolean {
   const { cost } = policy
-  // No request could pass with less.
+  // With a lower quota, no request could pass.
   const min = typeof cost?.reserve === 'number' ? cost.reserve : 1
   return value >= min && value <= algorithmOf(policy).rule.maxQuota
 }

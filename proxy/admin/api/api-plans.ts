@@ -19,8 +19,8 @@ export type PlanRoutesOptions = {
 }
 
 /**
- * The API for plans that were set for clients; the formats are in docs/operations.md. A plan is that of a client, under all rules with
- * `plan: store` that count by the same key: the same value of another key is another client.
+ * The API for plans that were set for clients. docs/operations.md describes the formats. A plan belongs to a client under all rules with
+ * `plan: store` that count by the same key. The same value of a different key is a different client.
  */
 export function createPlanRoutes(options: PlanRoutesOptions): ApiRoutes {
   const api = new PlanApi(options)
@@ -30,12 +30,12 @@ export function createPlanRoutes(options: PlanRoutesOptions): ApiRoutes {
   ])
 }
 
-/** A client under the key of some rules, and those rules. */
+/** A client under a key, and the rules that count by this key. */
 type Owned = { readonly owner: PlanOwner; readonly policies: readonly string[] }
 
 class PlanApi {
   readonly #options: PlanRoutesOptions
-  /** The policies whose plan is set for clients. */
+  /** The policies with `plan: store`. */
   readonly #reading: readonly Policy[]
 
   constructor(options: PlanRoutesOptions) {
@@ -57,13 +57,13 @@ class PlanApi {
     }
   }
 
-  /** Sets, removes or tells the plan of a client. */
+  /** Sets, removes or returns the plan of a client. */
   async plan({ client, policy, plan: name }: Asked<'planned'>): Promise<object> {
     const charges = this.#readCharges({ client, policy })
     if (isError(charges)) return charges
     if (typeof name === 'string' && !charges.some((charge) => hasPlan(charge, name))) return errors.noSuchPlan
     const byKey = Map.groupBy(charges, ({ policy: each }) => planKeyName(each))
-    // A hash says for whom, and not by which key.
+    // A hash identifies the client, but not the key that it is counted by.
     if (typeof name === 'string' && isId(client) && byKey.size > 1) return errors.planKeyUnclear
     const owned = [...byKey].flatMap(([keyName, part]) => ownersOf(keyName, part))
     const changed = name === undefined ? false : await this.#set(owned, name ?? undefined)
@@ -81,7 +81,7 @@ class PlanApi {
     return chargesOfClient(about.client, policy, this.#reading, addresses)
   }
 
-  /** Returns whether that has changed anything. @param plan undefined removes it */
+  /** Returns whether a plan has changed. @param plan undefined removes the plan */
   async #set(owned: readonly Owned[], plan: string | undefined): Promise<boolean | ErrorReply> {
     let changed = false
     for (const { owner } of owned) {

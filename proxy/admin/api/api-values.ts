@@ -1,4 +1,4 @@
-/** Converts to the seconds of a reply, rounded up to the millisecond. */
+/** Converts milliseconds to seconds for a reply, rounded up to the millisecond. */
 export function toSeconds(durationMs: number): number {
   return Math.ceil(durationMs) / 1000
 }

@@ -3,12 +3,12 @@ import type { HealthReport } from '../health.ts'
 import type { apiOperations } from './description/operations.ts'
 
 /**
- * Answers with a value that becomes the JSON body of a 200; nothing becomes `null`. One of `errors` becomes that error.
- * `body` is the JSON of the request, for all methods but `GET`.
+ * Answers a request. The returned value becomes the JSON body of a 200; undefined becomes `null`; one of `errors` becomes that error.
+ * `body` is the JSON of the request, for all methods except `GET`.
  */
 export type ApiAnswer = (query: URLSearchParams, body: unknown) => unknown
 
-/** Method to answer. Methods are upper-case; `GET` answers HEAD too. */
+/** Maps methods to answers. Methods are upper-case; `GET` also answers HEAD. */
 export type ApiRoute = Readonly<Partial<Record<string, ApiAnswer>>>
 
 /** A path of the API: one that `/api/openapi.json` describes. */
@@ -23,13 +23,13 @@ export type Status = HealthReport & {
   readonly uptimeSeconds: number
   /** False with `RATE_LIMITING_DISABLED=1`. */
   readonly limitsEnabled: boolean
-  /** Rules in the limits table; 0 with limiting switched off. */
+  /** Number of rules in the limits table; 0 if rate limiting is disabled. */
   readonly rules: number
-  /** A short SHA-256 of the table of limits, the same on all replicas that have the same. */
+  /** A short SHA-256 of the table of limits, equal on all replicas with the same table. */
   readonly tableHash: string
-  /** False if the settings were wrong, or could not be used, when they were last read: the previous table stays in effect. */
+  /** False if the settings were invalid or could not be applied when they were last read, so that the previous table stays in effect. */
   readonly lastReloadSuccessful: boolean
-  /** Processes that serve clients. */
+  /** Number of processes that serve clients. */
   readonly workers: number
 }
 
@@ -59,7 +59,7 @@ export function createApiRoutes(deps: {
   ])
 }
 
-/** Loaded for whoever asks: the schemas of replies are used for nothing else. */
+/** Loads the schemas of replies on request, because nothing else uses them. */
 async function describe(version: string): Promise<object> {
   const { describeApi } = await import('./description/document.ts')
   return describeApi(version)

@@ -14,13 +14,13 @@ import { createAddressReader } from '../../request/addresses/client-address.ts'
 export type BodyErrors = {
   /** The error for a body with missing or unknown fields, or with a wrong value of a field that has no error of its own. */
   readonly otherwise: ErrorReply
-  /** By field, the error for a wrong value; the first of them counts. */
+  /** The error for a wrong value, by field. If several fields are wrong, the first one listed here counts. */
   readonly [field: string]: ErrorReply
 }
 
 /** The name of a rule. */
 const policy = z.string()
-/** A client as `chargesOfClient` takes it. */
+/** A client in the form that `chargesOfClient` accepts. */
 const client = z.union([z.string(), z.record(z.string(), z.union([z.string(), z.literal(true)]))])
 /** A text for people. */
 const text = z
@@ -114,7 +114,7 @@ export const reloaded = {
 
 const DEFAULT_LIST_LIMIT = 100
 
-/** How many a list is to have at most. @param max the largest number that the query may ask for */
+/** The maximum length of a list. @param max the largest number that the query may request */
 function limitTo(max: number) {
   const digits = z.string().regex(/^[1-9]\d{0,8}$/)
   return digits.transform(Number).pipe(z.int().min(1).max(max)).default(DEFAULT_LIST_LIMIT)

@@ -31,24 +31,24 @@ import {
 import { valuesOf } from '../../request/values/decoded-values.ts'
 import { pathValuesOfName } from '../../limits/rules/path-values.ts'
 
-/** A client as an operator names it: by the parts that rules count by, or by the key in a list of limited clients. */
+/** A client as an operator names it: by the parts by which rules count, or by its key in a list of limited clients. */
 type ClientName =
   | { readonly key: string }
   | {
       readonly key?: undefined
-      /** By lower-case names of parts, in each spelling that they count by; parts of bodies as they are written. */
+      /** By lower-case name of a part, its value in each spelling that counts; for parts of bodies, the value as written. */
       readonly values: ReadonlyMap<string, readonly string[]>
-      /** The address or the network that is named as `ip`. */
+      /** The address or the network given as `ip`. */
       readonly range: AddressRange | undefined
     }
 
 /**
- * Finds what an operator asks about: `client` is an object with a value for each part of the rule's `key`, such as
- * `{"ip": "192.0.2.7"}` or `{"ip": "2001:db8::1", "header:x-api-key": "…"}`, or `{"id": "h:…"}` as lists of limited
- * clients have it where a value is secret. A mere text is an address, or the one part that the policy counts by.
- * A value that can be read in several ways counts for each of them, and all are meant.
+ * Returns the charges of a client that an operator names. `client` is an object with a value for each part of the rule's `key`, such as
+ * `{"ip": "192.0.2.7"}` or `{"ip": "2001:db8::1", "header:x-api-key": "…"}`, or `{"id": "h:…"}`, which lists of limited clients show for a
+ * secret value. A plain text is an address, or the value of the only part by which the policy counts. A value that can be read in several
+ * ways has a charge for each reading.
  *
- * @param policy without one, all policies that the client can be counted under
+ * @param policy the policy; undefined for all policies under which the client can be counted
  * @returns at least one charge, or the error to answer with
  */
 export function chargesOfClient(
@@ -69,7 +69,7 @@ export function chargesOfClient(
   return charges.length > 0 ? charges : whyNobody(name)
 }
 
-/** The address and headers of a request by the client that an operator names, as far as the operator names them. */
+/** Returns the address and the headers of a request by the named client, as far as the operator names them. */
 export function requestOfClient(
   client: unknown,
   policy: Policy | undefined,
@@ -93,10 +93,10 @@ function isNamed(part: [string, unknown]): part is [string, string] {
 }
 
 /**
- * The keys that an operator means for all rules: for an address that address, whether a rule counts by it or not; otherwise the keys
- * under the rules that count by exactly these parts.
+ * Returns the keys of a client for all rules. For an address, this is the address itself, whether or not a rule counts by it; otherwise,
+ * the keys under the rules that count by exactly these parts.
  *
- * @returns at least one, each once, with what it is made of (`partsOf`), or the error to answer with
+ * @returns at least one key, without duplicates, each with its parts (`partsOf`); or the error to answer with
  */
 export function keysOfClient(
   client: unknown,
@@ -119,7 +119,7 @@ export function keysOfClient(
   return keys.size > 0 ? [...keys.values()] : whyNobody(name)
 }
 
-/** The partition key for which lists have this name (`describeKey`), under any rule; undefined if they name nobody like this. */
+/** Returns the partition key that lists show under this name (`describeKey`), for any rule; undefined if lists never show such a name. */
 export function listedKeyOf(client: unknown, addresses: AddressReader): string | undefined {
   const named = typeof client === 'string' ? { ip: client } : client
   const name = readName(named, addresses)
@@ -139,7 +139,7 @@ function whyNobody(name: ClientName): ErrorReply {
 
 type NamedKey = { readonly partitionKey: string; readonly parts: string }
 
-/** How the operator's interface names a client by its partition key: readable, or by its hash. */
+/** Returns the name of a client in the operators' interface: readable, or a hash. */
 export function describeKey(partitionKey: string): object {
   if (isHashedKey(partitionKey)) return { id: partitionKey }
   return partitionKey === keyOfAll ? { global: true } : { ip: partitionKey }
@@ -171,7 +171,7 @@ function readName(client: unknown, addresses: AddressReader): ClientName | Error
   return { values, range }
 }
 
-/** The value of a part in each spelling that it counts by. */
+/** Returns the value of a part in each spelling that counts. */
 function readValues(part: string, value: unknown, addresses: AddressReader): readonly string[] | ErrorReply {
   if (part === 'global' && value === true) return [part]
   if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return errors.clientUnreadable
@@ -182,7 +182,7 @@ function readValues(part: string, value: unknown, addresses: AddressReader): rea
   if (part.startsWith('jwt:')) return [value]
   if (part.startsWith('path:')) return pathValuesOfName(value)
   const bytes = asBytes(value)
-  // How it is read depends on the rule.
+  // The rule determines how the value is read.
   if (part.startsWith('body:')) return bodyValues(bytes, false).length > 0 ? [value] : []
   if (part.startsWith('query:'))
     return withoutSignatures(valuesOf(bytes, { isQuoted: false, isNumber: false }))
@@ -206,13 +206,13 @@ function whyNoAddress(value: string): ErrorReply {
   return parseAddressRange(value) ? errors.clientIsNetwork : errors.clientAddressUnreadable
 }
 
-/** The key that an address counts under. The input may be that key already, such as `2001:db8::/64`, as lists show it. */
+/** Returns the key under which an address counts. The input may be such a key, for example `2001:db8::/64`, which lists show. */
 function readAddress(text: string, addresses: AddressReader): string | undefined {
   const network = addresses.readPeer(text.split('/', 1)[0])?.client.prefix
   return parseAddress(text) || network === text ? network : undefined
 }
 
-/** The network of an address, or a network as lists show it. */
+/** Returns the network of an address. The input may be a network as lists show it. */
 function readNetwork(part: string, text: string): string | undefined {
   const [, ipv4, ipv6] = part.split('/', 3).map(Number)
   const range = parseClientRange(text)
@@ -226,11 +226,11 @@ function networkIn({ address, bits }: AddressRange, lengths: PrefixLengths): str
   return bits === 128 || bits === length ? network : undefined
 }
 
-/** @param isExact whether the client may have no parts that the policy does not count by */
+/** @param isExact whether to reject a client with parts by which the policy does not count */
 function keysUnder(policy: Policy, name: ClientName, isExact: boolean): readonly string[] {
   if (name.key !== undefined) return isHashed(policy) ? [name.key] : []
   const { values, range } = name
-  // What could not be read in a body.
+  // A request whose body could not be read counts by address.
   if (hasBodyKey(policy) && values.size === 1 && values.has('ip')) return values.get('ip') ?? []
   const all = singleParts(policy.partition)
   const parts = new Set(all.map((part) => partName(part).toLowerCase()))
@@ -249,10 +249,13 @@ function keysUnder(policy: Policy, name: ClientName, isExact: boolean): readonly
   return [...new Set(keys)]
 }
 
-/** Maximum clients that a request with a body may count for, extra ones included. */
+/** Maximum number of clients for which a request with a body may count, including extra ones. */
 const MAX_COMBINATIONS = 200
 
-/** Each combination has one value of each part that has values. `partitionKeysOf` would leave out keys if there are more than eight. */
+/**
+ * Returns combinations with one value of each part that has values. Given all values at once, `partitionKeysOf` would leave out keys if
+ * there are more than eight.
+ */
 function combinationsOf(
   read: readonly (readonly [SinglePart, readonly string[]])[],
 ): readonly ReadonlyMap<string, readonly string[]>[] {

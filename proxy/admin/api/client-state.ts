@@ -4,15 +4,15 @@ import { fallbackOf } from '../../limits/store/outage/store-fallback.ts'
 import type { ClientState } from '../client-operations.ts'
 
 /**
- * Values that are unknown, because Redis is unavailable and the rule is not counted locally, are null; `onStoreError` then
- * decides about a request.
+ * Describes the state of a client. Values are null if they are unknown because Redis is unavailable and the rule does not count locally.
+ * Then `onStoreError` decides about requests.
  */
 export function describeState(state: ClientState, partitionKey: string | undefined): object {
   const { policy, quota, source, used, resetMs, bannedForMs, overriddenForMs } = state
   const label = state.label ?? policy.label
   return {
     policy: policy.name,
-    // By which lists name a client whose value is secret.
+    // The name that lists show for a client with a secret value.
     ...(partitionKey !== undefined && { client: describeKey(partitionKey) }),
     ...(label !== undefined && { label }),
     ...(state.plan !== undefined && { plan: state.plan }),

@@ -13,7 +13,7 @@ export type EntryRoutesOptions = {
   readonly entries: EntryOperations
 }
 
-/** The client, and the rule, that a request is about. */
+/** The client and the rule that a request names. */
 export type About = { readonly client: unknown; readonly policy?: string | undefined }
 
 /** Returns the policy of the rule that a request names; undefined for all rules. */
@@ -24,12 +24,12 @@ export function policyOf(
   return name === undefined ? undefined : (policies.find((each) => each.name === name) ?? errors.noSuchPolicy)
 }
 
-/** Tells the error that these functions return from what they return otherwise. */
+/** Whether a result of these functions is an error. */
 export function isError(value: unknown): value is ErrorReply {
   return typeof value === 'object' && value !== null && 'reason' in value && 'body' in value
 }
 
-/** Stores entries, one after the other. Returns the error of the first that was not stored, or may not have been. */
+/** Stores entries, one after the other. Returns the error of the first entry that was not, or may not have been, stored. */
 export async function putEntries(
   store: EntryOperations,
   entries: readonly ClientEntry[],
@@ -42,7 +42,10 @@ export async function putEntries(
   return undefined
 }
 
-/** Removes entries, one after the other. Returns those that were stored, or the error of the first for which that is unknown. */
+/**
+ * Removes entries, one after the other. Returns the entries that had been stored, or the error of the first entry that may not have been
+ * removed.
+ */
 export async function removeEntries<Entry extends NamedEntry>(
   store: EntryOperations,
   entries: readonly Entry[],
@@ -57,7 +60,7 @@ export async function removeEntries<Entry extends NamedEntry>(
   return removed
 }
 
-/** The error for an entry that was not changed, or may not have been. */
+/** Returns the error for an entry that was not, or may not have been, changed. */
 function failureOf(outcome: EntryOutcome): ErrorReply | undefined {
   if (outcome === 'full') return errors.tooManyEntries
   if (outcome === 'unavailable') return errors.storeAwayUnchanged

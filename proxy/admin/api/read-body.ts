@@ -12,14 +12,16 @@ type Checked = { readonly schema: z.ZodType; readonly errors: bodies.BodyErrors 
 export type Asked<Body extends Name> = z.output<(typeof bodies)[Body]['schema']>
 
 /**
- * The answer to requests whose body fits the schema, which also describes them; all others get the error that the schema has for them.
- * The schemas are loaded for the first request: few gateways get any.
+ * Makes an answer for requests whose body fits a schema. All other requests get the matching error of the schema. The schemas are loaded on
+ * the first request, because few gateways get such requests.
  */
 export function withBody<Body extends Name>(name: Body, answer: (asked: Asked<Body>) => unknown): ApiAnswer {
   return (_query, body) => answerTo(name, body, answer)
 }
 
-/** The same for a query. Of a parameter that is repeated the first counts, and unknown ones are ignored. */
+/**
+ * Does what `withBody` does, for a query. Only the first of several parameters with the same name counts. Unknown parameters are ignored.
+ */
 export function withQuery<Query extends Name>(
   name: Query,
   answer: (asked: Asked<Query>) => unknown,

@@ -2,16 +2,16 @@ import { doInTurns, type Steps } from '../../../shared/steps.ts'
 import { sumActivities, type Activity } from '../../telemetry/metrics/activity.ts'
 
 const STEP_MS = 10_000
-/** Fifteen minutes. */
+/** Number of steps: fifteen minutes. */
 const STEPS = 90
-/** A kilobyte each. If there are more rules, those that were requested first are kept. */
+/** Maximum number of rules, which take a kilobyte each. If there are more rules, those that counted requests first are kept. */
 const MAX_RULES = 1_000
 /** Maximum rules in a report: those with the most requests. */
 const MAX_SENT = 200
 
 /** The outcomes of the counted requests in the last fifteen minutes, in steps of ten seconds. */
 export type History = {
-  /** Reads the counts, and so closes the steps that have passed. */
+  /** Reads the counts, which closes the steps that have passed. */
   sample(): Promise<void>
   /** Steps are numbered from the epoch, so that the histories of several processes can be merged. */
   read(): HistoryReport
@@ -20,18 +20,21 @@ export type History = {
 
 export type HistoryReport = {
   readonly stepSeconds: number
-  /** The steps from this one to `last` are known. */
+  /** The first known step. */
   readonly first: number
   /** The step that has not ended yet. */
   readonly last: number
-  /** Name, then for each step the requests allowed, refused, and let pass in shadow mode; rules without requests are missing. */
+  /**
+   * For each rule: its name, then for each step the number of requests allowed, refused, and over the limit in shadow mode. Rules without
+   * requests are missing.
+   */
   readonly rules: readonly (readonly [string, readonly number[], readonly number[], readonly number[]])[]
 }
 
 type Row = { readonly counts: [Float64Array, Float64Array, Float64Array]; lastUsed: number }
 
 /**
- * @param readActivities of all processes of the gateway; it is read every ten seconds, and before each report
+ * @param readActivities reads the activities of all processes of the gateway; called every ten seconds, and before each report
  * @param wallNow milliseconds since the epoch
  */
 export function createHistory(
@@ -41,10 +44,7 @@ export function createHistory(
   return new RecentHistory(readActivities, wallNow)
 }
 
-/**
- * Rows are rings: step `n` is at `n % STEPS`. A process that is started anew counts from 0 again, so differences below
- * 0 are taken for none.
- */
+/** Rows are rings: step `n` is at `n % STEPS`. A restarted process counts from 0 again, so negative differences count as 0. */
 class RecentHistory implements History {
   readonly #readActivities: () => Promise<readonly Activity[]>
   readonly #wallNow: () => number
@@ -63,7 +63,7 @@ class RecentHistory implements History {
     this.#timer = setInterval(() => void this.sample().catch(() => undefined), STEP_MS).unref()
   }
 
-  /** Takes a reading, one at a time, so that a later one is not taken for an earlier one. */
+  /** Takes one reading at a time, so that readings are processed in order. */
   sample(): Promise<void> {
     this.#sampling ??= this.#takeSample().finally(() => (this.#sampling = undefined))
     return this.#sampling
@@ -100,7 +100,7 @@ class RecentHistory implements History {
     this.#before = await doInTurns(this.#addAll(sumActivities(activities).decisions))
   }
 
-  /** The ring's slots for steps that begin now hold values from fifteen minutes ago. */
+  /** Clears the slots of steps that begin now, which hold values from fifteen minutes ago. */
   #advance(step: number): void {
     const passed = Math.min(STEPS, step - this.#last)
     if (passed <= 0) return
@@ -111,7 +111,7 @@ class RecentHistory implements History {
     this.#last = step
   }
 
-  /** Adds them in turns: with ten thousand rules it takes longer than a request should wait. */
+  /** Adds the decisions in turns of the event loop: with ten thousand rules, this takes longer than a request should wait. */
   *#addAll(decisions: Activity['decisions']): Steps<ReadonlyMap<string, Counts>> {
     const counted = new Map<string, Counts>()
     for (const [name, outcomes] of decisions) {
@@ -140,7 +140,10 @@ class RecentHistory implements History {
 
 type Counts = readonly number[]
 
-/** Counted by a process while Redis was away, or let through: allowed either way. Sent to another route: refused here. */
+/**
+ * Requests that a process counted or let through while Redis was unavailable count as allowed; requests sent to another route count as
+ * refused.
+ */
 function countsOf(outcomes: Activity['decisions'][number][1]): Counts {
   const { allowed, refused, shadow, routed, local, open, unavailable } = outcomes
   return [allowed + local + open, refused + unavailable + routed, shadow]

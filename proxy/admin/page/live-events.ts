@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from '../../../shared/log.ts'
 
-/** Maximum number of listeners: each holds a connection, and each event is written to all of them. */
+/** Maximum number of listeners. Each holds a connection, and each event is written to all of them. */
 const MAX_LISTENERS = 8
-/** Milliseconds between events: including the exchange with other replicas, a refusal is shown within a second. */
+/** Milliseconds between events. Including the exchange with other replicas, a refusal is shown within a second. */
 const INTERVAL_MS = 500
-/** Unread bytes of a listener: one that is a few events behind gets no more until it has read them. */
+/** Maximum unread bytes of a listener. A listener that is a few events behind gets no further events until it has read these. */
 const MAX_UNREAD_BYTES = 1024 * 1024
 
 export type LiveEvents = {
-  /** Sends events until the client leaves. False if there are as many listeners as can be. */
+  /** Sends events until the client disconnects. Returns false if the maximum number of listeners is reached. */
   follow(request: IncomingMessage, response: ServerResponse): boolean
 }
 
@@ -21,9 +21,9 @@ export type LiveEventsOptions = {
 }
 
 /**
- * Server-sent events (HTML, section 9.2): first one `history` event for each listener, then twice a second one `status` event
- * with everything, so a listener that missed some, or reconnects, does not need them. Ids continue from `Last-Event-ID`, even after a
- * restart of the gateway. While there is no listener, nothing is read.
+ * Server-sent events (HTML, section 9.2): one `history` event for each new listener, then a `status` event twice a second. A `status` event
+ * contains the whole state, so a listener that reconnects does not need events that it missed. Ids continue from `Last-Event-ID`, even
+ * after a restart of the gateway. Without listeners, nothing is read.
  */
 export function createLiveEvents(options: LiveEventsOptions): LiveEvents {
   return new EventBroadcast(options)
@@ -32,7 +32,7 @@ export function createLiveEvents(options: LiveEventsOptions): LiveEvents {
 class EventBroadcast implements LiveEvents {
   readonly #options: LiveEventsOptions
   readonly #listeners = new Set<ServerResponse>()
-  /** Connections whose history has not been read yet: it is sent first. */
+  /** Listeners whose `history` event has not been sent yet. */
   readonly #ungreeted = new Set<ServerResponse>()
   #timer: NodeJS.Timeout | undefined
   #lastId = 0
@@ -71,7 +71,7 @@ class EventBroadcast implements LiveEvents {
     this.#timer = undefined
   }
 
-  /** The history, then the current state. */
+  /** Sends the history, then the current state. */
   async #greet(listener: ServerResponse): Promise<void> {
     const { readHistory, log } = this.#options
     try {

@@ -4,14 +4,14 @@ import type { ApiPath, ApiRoutes } from '../api/api.ts'
 
 const SHOWN = 100
 
-/** Reads the activities of the processes that serve clients, without workers that do not answer. */
+/** Reads the activities of the processes that serve clients. Workers that do not answer are missing. */
 export type ReadActivities = () => Promise<readonly Activity[]>
 
 /**
- * The contents of an event of `GET /api/events`: the replies of the API that the page shows, and the counts since
- * the processes were started. The page makes rates of the counts.
+ * Reads the data of an event of `GET /api/events`: the replies of the API that the page shows, and the counts since the processes were
+ * started, from which the page computes rates.
  *
- * @param answers of the current table
+ * @param answers returns the routes of the current table
  */
 export async function readLiveStatus(options: {
   readonly answers: () => ApiRoutes
@@ -31,7 +31,7 @@ export async function readLiveStatus(options: {
   ])
   const { decisions, requests, connections, breakerOpen } = sumActivities(activities)
   const { isLastRight, lastRightAtMs, mistakes = [] } = readConfig()
-  // Of thousands of rules most have counted nothing.
+  // Most of thousands of rules have counted nothing.
   const counted = decisions.filter(([, outcomes]) => Object.values(outcomes).some((count) => count > 0))
   return {
     at: Date.now(),

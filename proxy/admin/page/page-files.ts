@@ -11,8 +11,8 @@ export type PageFile = {
 }
 
 /**
- * The page runs its own script and asks its own host, nothing else. It cannot be shown in a frame, where another page could
- * have its buttons clicked, and its inputs cannot be sent anywhere as a form.
+ * The page runs only its own script and sends requests only to its own host. It cannot be shown in a frame, where another page could trick
+ * users into clicking its buttons, and its inputs cannot be submitted anywhere as a form.
  */
 const contentSecurityPolicy = [
   "default-src 'none'",
@@ -36,7 +36,7 @@ export const pageFields: Readonly<Record<string, string>> = {
 /**
  * Reads the files of the page, by path. They hold no data, so everybody may read them.
  *
- * @param needsToken is told in the page, so that it asks for the token before it asks the gateway for anything
+ * @param needsToken written into the page, so that it asks for the token before it sends requests to the gateway
  */
 export function readPageFiles(needsToken: boolean): ReadonlyMap<string, PageFile> {
   const mark = (html: string): string =>
@@ -66,7 +66,7 @@ function readPageFile(name: string, mark = (text: string): string => text): Page
   }
 }
 
-/** Whether `If-None-Match` has this file; weak tags match here (RFC 9110, section 13.1.2). */
+/** Whether `If-None-Match` lists this file's tag. The comparison is weak (RFC 9110, section 13.1.2). */
 export function isKnown({ etag }: PageFile, ifNoneMatch: string | undefined): boolean {
   if (ifNoneMatch === undefined) return false
   return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)

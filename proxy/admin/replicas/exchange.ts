@@ -8,13 +8,13 @@ import { createPoll } from '../../limits/store/redis/feeds/poll.ts'
 import { runScript, script } from '../../limits/store/redis/run-script.ts'
 import { readReport, writeReport, type ReplicaReport, type Replicas } from './report.ts'
 
-/** Processes whose reports are kept; others are not heard of. */
+/** Maximum number of processes whose reports are kept. Further processes are not listed. */
 const MAX_REPORTS = 128
-/** A process that has not reported for as long is left out. */
+/** Time after which a report expires. A process without a report is not listed. */
 const REPORT_LASTS_MS = 3_000
-/** Reports go on for as long after somebody has asked. */
+/** Time for which processes keep reporting after a read. */
 const ASKED_LASTS_MS = 3_000
-/** Milliseconds after the first question, in which every process notices it and reports. */
+/** Time after the first read within which every process notices it and reports. */
 const FIRST_REPORTS_MS = 400
 
 export type ReplicaExchange = {
@@ -24,19 +24,20 @@ export type ReplicaExchange = {
 }
 
 export type ExchangeOptions = SharedBy & {
-  /** Names the gateway that this process is one of. */
+  /** Identifies the gateway to which this process belongs. */
   readonly gateway: string
   readonly readOwn: () => Omit<ReplicaReport, 'gateway'>
   readonly log: Log
 }
 
 /**
- * Reports of all processes on one Redis. Each looks four times a second whether somebody asks, and writes its own only then:
- * requests cost nothing more, and nobody is connected to anybody. Keys, all in one slot of a cluster, which end by themselves:
+ * Exchanges the reports of all processes on one Redis. Four times a second, each process checks whether an operator reads them, and writes
+ * its own report only then. So requests cost nothing more, and processes need no connections to each other. The keys are all in one slot of
+ * a cluster, and expire by themselves:
  *
- * - `<prefix>:{replicas}:asked`: there while somebody asks
- * - `<prefix>:{replicas}`: a hash of reports: when each was written, by the clock of Redis, and its JSON
- * - `<prefix>:{replicas}:ends`: a sorted set of the processes by when their reports end
+ * - `<prefix>:{replicas}:asked`: exists while an operator reads the reports
+ * - `<prefix>:{replicas}`: a hash of reports. Each has the time when it was written, by the clock of Redis, and its JSON
+ * - `<prefix>:{replicas}:ends`: a sorted set of the processes, by the time when their reports expire
  */
 export function createReplicaExchange(options: ExchangeOptions): ReplicaExchange {
   return new RedisExchange(options)
@@ -90,14 +91,14 @@ class RedisExchange implements ReplicaExchange {
       return { own: gateway, reports: answer.reports }
     } catch (error) {
       const reason = reasonOf(error)
-      // The page asks twice a second.
+      // Log each reason only once: the page reads twice a second.
       if (reason !== this.#failure) log.warn({ reason }, 'cannot read the reports of other replicas in Redis')
       this.#failure = reason
       return undefined
     }
   }
 
-  /** Whether others were asked before this, and what they have said. */
+  /** Marks that an operator reads. Returns whether the mark already existed, and the reports. */
   async #ask(): Promise<{ wasAsked: boolean; reports: ReplicaReport[] }> {
     const reply = await within(this.#options.timeoutMs, this.#report(String(ASKED_LASTS_MS)))
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: no reports')
@@ -121,11 +122,11 @@ class RedisExchange implements ReplicaExchange {
 }
 
 /**
- * KEYS   reports, their ends, the mark that somebody asks
- * ARGV   the process, for how many milliseconds its report counts, how many there can be, the report; where somebody asks,
- *        for how long
- * reply  where somebody asks: the time in milliseconds, 1 if somebody had asked before, otherwise 0, and all reports, each
- *        after its process; otherwise nothing
+ * KEYS   the reports, the times when they expire, the mark that an operator reads
+ * ARGV   the process, the lifetime of its report in milliseconds, the maximum number of reports, the report; from a process that
+ *        reads, also the lifetime of the mark in milliseconds
+ * reply  to a process that reads: the time in milliseconds, 1 if the mark already existed, otherwise 0, and all reports, each after
+ *        its process; otherwise an empty list
  */
 const reportScript = script(`
 local time = redis.call('TIME')

@@ -2,22 +2,22 @@ import type { ThrottledClient } from '../../limits/clients/throttled-clients.ts'
 import { chooseReported, REPORTED } from './reported-clients.ts'
 import type { HealthReport } from '../health.ts'
 
-/** The report of a process to the other replicas, sent while an operator asks for it. */
+/** The report of a process to the other replicas, sent while an operator reads the reports. */
 export type ReplicaReport = {
-  /** The same of all processes of a gateway, another one of each gateway. */
+  /** The id of the gateway, the same in all its processes. */
   readonly gateway: string
   /** The name of the machine or container. */
   readonly host: string
   readonly version: string
   readonly tableHash: string
   readonly status: HealthReport['status']
-  /** A bounded part of those over a limit, see `chooseReported`. */
+  /** A bounded part of the clients over a limit, see `chooseReported`. */
   readonly limited: readonly ThrottledClient[]
 }
 
 /** The replicas that reported within the last seconds, including the gateway's own processes. */
 export type Replicas = {
-  /** `gateway` of the one that was asked. */
+  /** The `gateway` that reads the reports. */
   readonly own: string
   readonly reports: readonly ReplicaReport[]
 }
@@ -25,7 +25,7 @@ export type Replicas = {
 /** Maximum length of the JSON in UTF-16 units: keys and names of policies are ASCII, labels are short. */
 const MAX_TEXT_LENGTH = 24 * 1024
 
-/** Writes a report as it goes to Redis, without the clients that do not fit. */
+/** Writes a report for Redis. Leaves out clients that do not fit. */
 export function writeReport({ limited, ...about }: ReplicaReport): string {
   const rows: string[] = []
   let length = JSON.stringify(about).length
@@ -40,9 +40,9 @@ export function writeReport({ limited, ...about }: ReplicaReport): string {
 }
 
 /**
- * Parses a report; undefined if a gateway did not write it. Clients whose time has passed since are left out.
+ * Parses a report; undefined if a gateway did not write it. Leaves out clients whose windows have since been reset.
  *
- * @param ageMs how long ago it was written
+ * @param ageMs how long ago the report was written
  */
 export function readReport(text: string, ageMs: number): ReplicaReport | undefined {
   const value = parse(text)
@@ -81,7 +81,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Describes each gateway, with the number of its processes that reported. */
+/** Describes each gateway, including the number of its processes that reported. */
 export function describeReplicas({ own, reports }: Replicas): object[] {
   const gateways = [...Map.groupBy(reports, ({ gateway }) => gateway)]
   return gateways
@@ -92,7 +92,7 @@ export function describeReplicas({ own, reports }: Replicas): object[] {
         self: gateway === own,
         version: first?.version ?? '',
         status: processes.some(({ status }) => status === 'ready') ? 'ready' : (first?.status ?? 'starting'),
-        // While a gateway changes its table its workers may have different ones.
+        // While a gateway changes its table, its workers may have different tables.
         tableHashes: [...new Set(processes.map(({ tableHash }) => tableHash))].sort(),
         workers: processes.length,
       }

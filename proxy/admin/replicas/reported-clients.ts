@@ -5,9 +5,9 @@ const OF_ALL_POLICIES = 100
 const OF_EACH_POLICY = 20
 
 /**
- * The most refused of all, and some under each other policy, so that the flood under one does not hide the others.
+ * Chooses the most refused clients, and some clients of each further policy, so that a flood under one policy does not hide the others.
  *
- * @param limited the most refused first
+ * @param limited clients, the most refused first
  */
 export function chooseReported(limited: readonly ThrottledClient[]): ThrottledClient[] {
   const chosen = limited.slice(0, OF_ALL_POLICIES)

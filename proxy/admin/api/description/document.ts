@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { apiOperations, probes, streams, type Operation } from './operations.ts'
 import { failure, health, mistaken } from './replies.ts'
 
-/** The description of the admin listener: OpenAPI 3.1, of the schemas that check the requests. */
+/** Returns the description of the admin listener in OpenAPI 3.1, made from the schemas that check the requests. */
 export function describeApi(version: string): object {
   const paths = [
     ...Object.entries({ ...apiOperations, ...streams }).map((entry) => describePath(entry, true)),
@@ -100,7 +100,7 @@ function parametersOf(schema: z.ZodObject): object[] {
 /** JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {
   const described: Record<string, unknown> = { ...z.toJSONSchema(schema, { io }) }
-  // Of the whole document.
+  // The dialect is that of the whole document.
   delete described['$schema']
   return described
 }

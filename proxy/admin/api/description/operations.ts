@@ -21,7 +21,7 @@ export type Operation = {
   /** The body of a 200 response, as JSON unless `contentType` says otherwise. */
   readonly reply: z.ZodType
   readonly contentType?: string
-  /** Error statuses in addition to those of every operation, with their meaning. */
+  /** Further error statuses, besides those of every operation, and their meaning. */
   readonly failures?: Readonly<Record<number, string>>
 }
 
@@ -142,7 +142,7 @@ export const apiOperations = {
   '/api/openapi.json': { GET: { summary: 'This document', reply: replies.document } },
 } as const satisfies Operations
 
-/** Further paths of the operators' listener. */
+/** Further paths for operators. */
 export const streams = {
   '/api/events': {
     GET: {

@@ -75,7 +75,7 @@ const singleCostSource = z.union([
   z.strictObject({ kind: z.literal('header'), name: z.string(), hide: z.boolean() }),
   z.strictObject({ kind: z.literal('json'), path: z.array(z.string()) }),
 ])
-/** A list in a sum, or a sum in a list, and no deeper nesting. */
+/** A list in a sum, or a sum in a list. They do not nest deeper. */
 const listedCostSource = z.union([
   singleCostSource,
   z.strictObject({ kind: z.enum(['first', 'sum']), of: z.array(singleCostSource) }),

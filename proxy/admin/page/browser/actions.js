@@ -8,7 +8,7 @@ import { limitOf } from './rules.js'
 /**
  * @param {string} done message to show afterwards
  * @param {(() => Promise<void>) | undefined} undo
- * @returns whether it was done
+ * @returns whether the action succeeded
  */
 export async function act(path, body, done, undo) {
   try {
@@ -37,12 +37,12 @@ at('undo').addEventListener('click', () => {
   void undo?.()
 })
 
-/** A reset cannot be undone: it deletes the counts. */
+/** A reset cannot be undone, because it deletes the counts. */
 export function letIn({ policy, client }) {
   return act('api/clients/reset', { policy, client }, `${nameOf(client)} may pass again under ${policy}`)
 }
 
-/** An address is banned from everything; a client known by its hash, from the rules that count by it. */
+/** Bans a client: an address from everything, a client known by its hash from the rules that count by it. */
 export function ban({ client }) {
   const undo = () => unban({ client, policy: null })
   return act('api/clients/ban', { client, for: '1h' }, `${nameOf(client)} is banned for 1 hour`, undo)

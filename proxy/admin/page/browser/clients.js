@@ -27,7 +27,7 @@ function writeLimited() {
   button.hidden = limited.length <= LIMITED_SHOWN
   setText(button, showsAll ? `Show ${LIMITED_SHOWN} clients` : `Show all ${limited.length} clients`)
   fill(at('limited'), showsAll ? limited : limited.slice(0, LIMITED_SHOWN), {
-    // With another mode it has other buttons.
+    // The buttons of a row depend on the mode.
     keyOf: (one) => `${one.mode} ${keyOf(one)}`,
     makeOne: (one) => makeRow(['Rule', 'Refusals', 'Time left'], actionsOf(one)),
     writeOne: (row, one) =>
@@ -39,7 +39,7 @@ function writeLimited() {
   })
 }
 
-/** A client over the limit of a shadow rule is not refused, so there is nothing to let it back into. */
+/** A client over the limit of a shadow rule has no button to let it in, because it is not refused. */
 function actionsOf(one) {
   const name = nameOf(one.client)
   const actions = [['Override', `Override: ${name} under ${one.policy}`, () => override(one)]]
@@ -86,7 +86,7 @@ function moreOf({ total }, list) {
   return total > list.length ? `The first ${list.length} of ${formatNumber(total)}.` : ''
 }
 
-/** @param actions for each button its text, its accessible name outside of the row, and its action with the row's entry */
+/** @param actions for each button: its text, its accessible name outside of the row, and its action, which gets the row's entry */
 function makeRow(columns, actions) {
   const row = make('tr', {}, make('th', { scope: 'row' }))
   for (const [index, name] of columns.entries()) {

@@ -1,7 +1,7 @@
 /** @param {string} id */
 export const at = (id) => document.getElementById(id)
 
-/** Writes only changed values, so that nothing is read out, laid out or deselected without need. */
+/** Writes only changed values, so that nothing is needlessly read out, laid out or deselected. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text
 }
@@ -10,7 +10,7 @@ export function setClass(element, name) {
   if (element.className !== name) element.className = name
 }
 
-/** Children are elements, or texts that cannot become markup. */
+/** Makes an element. Children are elements, or texts that cannot become markup. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag)
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
@@ -19,8 +19,8 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 /**
- * Writes a list to the rows of a table, each row staying the same element. While somebody is at the table the order
- * stays, so that no button moves from under a pointer.
+ * Writes a list to the rows of a table. Each row stays the same element. While the pointer or the focus is in the table, the order stays
+ * the same, so that no button moves away from under a pointer.
  */
 export function fill(body, list, { keyOf, makeOne, writeOne }) {
   const rows = new Map([...body.children].map((row) => [row.key, row]))

@@ -1,4 +1,4 @@
-// Made once: to make one takes longer than to format a row.
+// Made once, because making a formatter takes longer than formatting a row.
 const numbers = new Intl.NumberFormat('en')
 const times = new Intl.DateTimeFormat([], { dateStyle: 'medium', timeStyle: 'short' })
 
@@ -30,7 +30,7 @@ export function formatSeconds(seconds) {
   )
 }
 
-/** Addresses as they are, other clients by their hash. */
+/** Names a client: addresses as they are, other clients by their hash. */
 export function nameOf(client) {
   if (client.global === true) return 'all clients together'
   return String(client.ip ?? client.id ?? '')
@@ -61,7 +61,7 @@ export function describeLimit(limit) {
 
 const partOf = (part) => (typeof part === 'string' ? part : part.first.map(partOf).join(' or '))
 
-/** A condition such as `{header: {authorization: 'absent'}}` in words. */
+/** Describes a condition such as `{header: {authorization: 'absent'}}` in words. */
 function conditionOf(condition) {
   return wordsOf(condition).join(' ')
 }

@@ -1,7 +1,7 @@
-// How the page asks the gateway: with the token in a header, never in the URL, where histories and logs would have it.
+// Requests to the gateway. The token is sent in a header, never in the URL, which appears in histories and logs.
 
 const TOKEN = 'sluice-admin-token'
-/** The gateway sends something twice a second. */
+/** Time limit without an event. The gateway sends an event or a comment twice a second. */
 const SILENCE_MS = 5_000
 
 let token = sessionStorage.getItem(TOKEN) ?? ''
@@ -39,7 +39,7 @@ export async function ask(path, body, options = {}) {
 }
 
 /**
- * Follows the events until they end. `EventSource` cannot send a header.
+ * Follows the events until they end. `EventSource` is not used, because it cannot send a header.
  *
  * @param take gets the name of an event and its data
  */

@@ -57,7 +57,7 @@ function rowOf(state) {
   for (const [name, act] of actionsOf(state)) {
     const title = `${name}: ${nameOf(state.client)} under ${policy}, looked up`
     const button = make('button', { type: 'button', 'aria-label': title }, name)
-    // The dialog of an override tells when it is closed.
+    // The dialog of an override resolves when it is closed.
     button.addEventListener('click', () => void act(state)?.then(lookUp))
     actions.append(button)
   }

@@ -1,5 +1,5 @@
-// The operators' page. All that it shows comes from `/api/events`; its buttons use the API of docs/operations.md.
-// Values are only ever set as text, so that no client's name can become markup.
+// The operators' page. All data comes from `/api/events`; the buttons use the API of docs/operations.md. Values are only ever set as text,
+// so that no client's name can become markup.
 
 import { showBans, showLimited, showOverrides } from './clients.js'
 import { at, setClass } from './dom.js'
@@ -11,9 +11,9 @@ import { setHealth, showHealth, showRefusedReload, showReplicas, showState } fro
 import { takeCounts, takeHistory } from './rates.js'
 import { setLimits, showRules } from './rules.js'
 
-/** The tables, each drawn in a frame of its own: drawing them all takes longer than a frame has. */
+/** The tables. Each is drawn in a frame of its own, because drawing all of them takes longer than a frame. */
 const tables = [showRules, showLimited, showBans, showOverrides, showReplicas]
-/** The index of the next table, and how many do not show the newest data yet. */
+/** The index of the next table, and the number of tables that do not show the newest data yet. */
 let nextTable = 0
 let outdatedTables = 0
 let newest
@@ -48,7 +48,7 @@ async function run() {
         isRunning = false
         return askForToken(hasToken() ? WRONG_TOKEN : '')
       }
-      // A network that is away has a message of the browser's own.
+      // If the network is unavailable, the message is the browser's own.
       problem = error instanceof TypeError || error.name === 'AbortError' ? 'No answer' : error.message
     }
     showAway(problem)
@@ -72,7 +72,7 @@ function show(now) {
 function writeTable() {
   const write = tables[nextTable]
   nextTable = (nextTable + 1) % tables.length
-  // First, so that the others are written where this one fails.
+  // Request the next frame first, so that the other tables are written even if this one fails.
   if (--outdatedTables > 0) requestAnimationFrame(writeTable)
   write(newest)
 }

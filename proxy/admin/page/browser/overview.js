@@ -20,7 +20,7 @@ export function showHealth({ status, breakerOpen, workersAnswering, config }) {
 
 const outOfUse = ({ listedServers = [] }) => listedServers.filter(({ state }) => state !== 'available')
 
-/** The number of backend servers in use, and the list of those out of use. */
+/** Shows the number of backend servers in use, and lists those out of use. */
 function describeServers(status) {
   const { available = 0, ejected = 0, unhealthy = 0 } = status.servers ?? {}
   const names = outOfUse(status).map(
@@ -31,7 +31,7 @@ function describeServers(status) {
   return [counts, ...names.slice(0, 5), ...(names.length > 5 || more > 0 ? ['…'] : [])].join(', ')
 }
 
-/** Describes open circuit breakers; in a cluster each node has one. */
+/** Describes open circuit breakers. In a cluster, each node has its own. */
 function describeOpen({ unavailableStoreNodes: nodes = [] }) {
   const more = nodes.length > 5 ? ', …' : ''
   return nodes.length > 0 ? `open for ${nodes.slice(0, 5).join(', ')}${more}` : 'open'
@@ -85,7 +85,7 @@ export function showRefusedReload({ config }) {
   })
 }
 
-/** Shows the replicas that were heard of through Redis. */
+/** Shows the replicas that have reported through Redis. */
 export function showReplicas({ replicas, status }) {
   const list = (replicas.replicas ?? []).map((one, index) => ({ ...one, key: `${one.host} ${index}` }))
   at('replicas-section').hidden = list.length === 0

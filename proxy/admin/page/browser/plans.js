@@ -7,7 +7,7 @@ import { ask, Unauthorized } from './gateway.js'
 
 let asked = 0
 
-/** The names of plans to choose from; without a rule that reads them there is no form. */
+/** Sets the names of plans to choose from. Without a rule that reads plans, there is no form. */
 export function showPlanNames(limits) {
   const names = new Set(
     limits.filter(({ plan }) => plan === 'store').flatMap(({ plans }) => Object.keys(plans)),
@@ -45,7 +45,7 @@ function listPlans() {
   })
 }
 
-/** @param plan null removes it */
+/** @param plan null removes the plan */
 async function change(plan) {
   if (!at('plan-form').reportValidity()) return
   const client = typed()
@@ -58,7 +58,7 @@ async function change(plan) {
   if (await set({ client, plan }, before)) await showPlan()
 }
 
-/** @param before the same clients with the plans that they had, as an answer has them */
+/** @param before the same clients with their previous plans, in the form of an answer */
 function set({ client, policy, plan }, before) {
   const names = [...new Set(before.map((one) => nameOf(one.client)))].join(', ')
   const done = plan === null ? `${names} has no plan any more` : `${names} has the plan ${plan}`
@@ -102,7 +102,7 @@ function rowOf(one) {
   const texts = [one.keyedBy, one.plan ?? 'none', one.policies.join(', '), one.key ?? '']
   const cells = texts.map((text, index) => make('td', { 'data-name': NAMES[index + 1] }, text))
   const actions = make('td', {})
-  // Without a rule that reads it, it can be removed in Redis.
+  // A plan that no rule reads can only be removed in Redis.
   if (one.plan !== null && one.policies.length > 0) {
     const label = `Remove the plan of ${nameOf(one.client)}`
     const button = make('button', { type: 'button', 'aria-label': label }, 'Remove')

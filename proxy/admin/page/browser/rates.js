@@ -3,7 +3,7 @@
 export const STEPS = 90
 const RATE_MS = 2_000
 
-/** By rule and step: allowed, refused, shadow. */
+/** The counts by rule and step: allowed, refused, shadow. */
 const rules = new Map()
 /** Steps with known counts, of all rules together. */
 const known = new Set()
@@ -34,13 +34,14 @@ export function takeHistory(history) {
   }
 }
 
-/** Rates are differences of counts. If counts run backwards, a process was started anew. */
+/** Rates are differences of counts. Counts that decrease mean that a process was restarted. */
 export function takeCounts({ at, status, decisions }) {
   if (status.uptimeSeconds < uptimeSeconds) samples = []
   uptimeSeconds = status.uptimeSeconds
   step = Math.floor(at / stepMs)
   known.add(step)
-  // Counted by this process while Redis was away, or let through: allowed either way. Sent to another route: refused here.
+  // Requests that a process counted or let through while Redis was unavailable count as allowed; requests sent to another route count as
+  // refused.
   const counts = new Map(
     decisions.map(([name, { allowed, local, open, refused, unavailable, routed, shadow }]) => [
       name,
@@ -88,12 +89,12 @@ function ruleNamed(name) {
   return rule
 }
 
-/** @returns `rates` a second, and `steps`, a map of the non-zero counts */
+/** @returns `rates` per second, and `steps`, a map of the non-zero counts */
 export function ratesOf(name) {
   return rules.get(name) ?? { rates: [0, 0, 0], steps: new Map() }
 }
 
-/** The weight of a rule: first the requests refused, or that would have been, then all, in the last fifteen minutes. */
+/** The weight of a rule in the last fifteen minutes: first by requests that were or would have been refused, then by allowed requests. */
 export function weightOf(name) {
   let weight = 0
   for (const [allowed, refused, shadow] of ratesOf(name).steps.values())

@@ -11,10 +11,10 @@ const SVG = 'http://www.w3.org/2000/svg'
 /** Number of plots drawn at once, few enough for one frame. */
 const DRAWN_AT_ONCE = 12
 
-/** By rule, its entry in `/api/limits`. */
+/** The entries of `/api/limits`, by rule. */
 let limits = new Map()
 let showsAll = false
-/** The rules that matter in a table of many, chosen anew with each step. */
+/** The rules that matter in a table of many rules, chosen again with each step. */
 let chosen = []
 let chosenAt
 /** Plots to draw, each with its rule. */
@@ -103,7 +103,7 @@ function drawSome() {
   if (waiting.size > 0) requestAnimationFrame(drawSome)
 }
 
-/** The step that is being counted is not drawn: it would always seem to fall. */
+/** Does not draw the current step, which would always seem to fall. */
 function draw(plot, steps) {
   const first = currentStep() - STEPS
   const shown = [...steps].filter(([step]) => step >= first && step < currentStep())
@@ -111,7 +111,7 @@ function draw(plot, steps) {
   const svg = plot.querySelector('svg')
   const peak = plot.querySelector('.peak')
   for (const [path, index] of [...svg.children].map((path, order) => [path, [0, 2, 1][order]])) {
-    // Only the allowed requests get a line for zero.
+    // Only allowed requests get a line at zero.
     const isDrawn = index === 0 || shown.some(([, counts]) => counts[index] > 0)
     path.setAttribute('d', isDrawn ? lineOf(steps, index, first, highest) : '')
   }
@@ -122,7 +122,7 @@ function draw(plot, steps) {
   svg.setAttribute('aria-label', `${about} in the last 15 minutes`)
 }
 
-/** Interrupted where nothing is known. */
+/** Returns the line of a plot, interrupted where counts are unknown. */
 function lineOf(steps, index, first, highest) {
   let line = ''
   let isBroken = true
