@@ -25,15 +25,15 @@ import { listenOn } from './listen/server.ts'
 import { currentRules } from './serving/current-rules.ts'
 import { version } from './observe/version.ts'
 
-/** The listener of operators and their tools, separate from that of the clients. */
+/** The listener for operators and their tools, separate from the clients' listener. */
 export type Admin = Running & {
   /** Resolves with the port. */
   listen(): Promise<number>
-  /** Call it when another table of limits takes effect. */
+  /** Call this when another table of limits takes effect. */
   tableChanged(): void
 }
 
-/** The questions of the admin listener that depend on the current table of limits. */
+/** The parts of a gateway that the admin listener reads and operates. */
 type Operated = Pick<AdminDeps, 'readHealth' | 'readMetrics'> & {
   readonly clients: ClientOperations
   readonly reloader: Reloader
@@ -81,7 +81,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
     },
     async close() {
       history.close()
-      // A server that is closed before it listens tells nobody.
+      // Wait until the server listens: one that is closed before that emits no event.
       await opening?.catch(() => undefined)
       await new Promise<void>((resolve) => {
         server.close(() => resolve())
@@ -91,7 +91,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   }
 }
 
-/** Made anew for each table: always the same paths and methods. */
+/** Composes the routes of a table. All tables have the same paths and methods. */
 function composeRoutes(settings: GatewaySettings, { clients, reloader, readHealth }: Operated): ApiRoutes {
   const limitsEnabled = !settings.rateLimitingDisabled
   const rules = currentRules(settings)

@@ -25,15 +25,15 @@ import type { Notify } from '../telemetry/webhooks/webhook-event.ts'
 import { createCredentials } from './redis-credentials.ts'
 import { notifyOfBans, notifyOfBreaker } from './observe/webhooks.ts'
 
-/** A limiter, the state of its store, and how to close both. */
+/** A limiter and its store. */
 export type Counting = Running & {
   readonly limiter: Limiter
-  /** The time of day that windows of the calendar go by. Default: the machine's. */
+  /** The wall clock of calendar windows. Default: the machine's. */
   readonly wallNow?: () => number
   readonly storeState: () => StoreState
   /** The nodes of a Redis cluster that do not answer. */
   readonly unavailableNodes?: (() => readonly string[]) | undefined
-  /** The operations of operators. If another process counts, it is asked there. */
+  /** The operations for operators. If another process counts, they have no effect here: ask that process. */
   readonly operations: Pick<CounterAdmin, 'inspect' | 'reset' | 'plans'>
   readonly clientTable: ClientTable
   /** The Redis that replicas share. */
@@ -44,12 +44,12 @@ export type Counting = Running & {
   ready(): Promise<void>
 }
 
-/** How long a start waits for Redis, so that the first requests are counted there; then it serves without. */
+/** How long the start waits for Redis, so that the first requests are counted there. After that, the gateway serves without Redis. */
 const connectAtStartMs = 1_000
 
 export const now: () => number = performance.now.bind(performance)
 
-/** What counters need of the process that they are in. */
+/** The dependencies of counters. */
 export type CountingDeps = {
   readonly log: Log
   readonly telemetry: Telemetry
@@ -114,7 +114,7 @@ export async function composeCounting(
   }
 }
 
-/** The time of day that goes on as another clock does. */
+/** Returns a wall clock that advances with another clock. */
 function wallClockOf(nowMs: () => number): () => number {
   const differenceMs = Date.now() - nowMs()
   return () => Math.floor(nowMs() + differenceMs)

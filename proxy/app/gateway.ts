@@ -15,9 +15,9 @@ import { composePrimary } from './workers/primary.ts'
 import { composeWorker } from './workers/worker.ts'
 
 /**
- * Composes this process's part of the gateway: all of it, the primary process, or a worker.
+ * Composes this process's part of the gateway: the whole gateway, the primary process, or a worker.
  *
- * @param names looks up the names of hosts; default: its own
+ * @param names looks up the names of hosts; created if left out
  * @param source of the settings, for reloads; undefined in a worker, which gets them from its primary process
  */
 export async function composeGateway(
@@ -28,7 +28,8 @@ export async function composeGateway(
 ): Promise<Gateway> {
   if (!source) return composeWorker(settings, log, names)
   if (settings.workers === 1) return composeSingle(settings, log, source, names)
-  // Each worker reads these itself and logs that. Here they are read first, so that a mistake is reported once, and a copy is kept.
+  // Each worker reads these files itself and logs that. The primary process reads them first, so that a mistake is reported only once, and
+  // keeps a copy.
   const silent = { info: ignoreLine, warn: ignoreLine, error: ignoreLine }
   const kept = { lists: createLiveLists(silent), geo: createLiveGeo(silent) }
   const lists = await kept.lists.prepare(listFilesOf(settings))
@@ -42,7 +43,7 @@ function ignoreLine(): void {
   // Not logged.
 }
 
-/** The whole gateway in one process: the servers for clients, and the admin listener too. */
+/** Composes the whole gateway in one process: the servers for clients and the admin listener. */
 async function composeSingle(
   settings: GatewaySettings,
   log: Log,

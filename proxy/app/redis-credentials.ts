@@ -9,10 +9,10 @@ import type { ReadCredentials } from '../limits/store/redis/connecting/options.t
 import { addressOf, describeRedis, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
 
 /**
- * Credentials for connections to Redis: the logins in `REDIS_URL_FILE`, and the files of certificates, all read again each time. If a
- * file cannot be read, or is invalid, its last value stays in use, with a line in the log.
+ * Creates the credentials for connections to Redis: the login in `REDIS_URL_FILE`, and the certificate files. All files are read again for
+ * each connection. If a file cannot be read or is invalid, its last value stays in use, and a warning is logged.
  *
- * @param address as it was read at the start, which stays
+ * @param address the address that was read at the start; a change needs a restart
  */
 export function createCredentials(
   settings: GatewaySettings,
@@ -24,7 +24,7 @@ export function createCredentials(
 
   function readLogin(path: string): Pick<RedisAddress, 'username' | 'password' | 'options'> {
     const read = addressOf(readSecretFile(path))
-    // Without its text, which may hold the password anywhere.
+    // The message does not quote the text, which may contain the password anywhere.
     if (!read) throw new Error('the file does not contain a Redis URL')
     if (describeRedis(read) !== describeRedis(address)) throw new Error('another Redis needs a restart')
     return read
@@ -57,17 +57,17 @@ export function createCredentials(
   }
 }
 
-/** Files that are read again each time. One that cannot be read, or is invalid, keeps its last value. */
+/** Files that are read again each time. A file that cannot be read or is invalid keeps its last value. */
 class RereadFiles {
   readonly #log: Log
-  /** The last error of each file, by the variable that names it, so that it is logged once. */
+  /** The last error of each file, by the variable that names the file, so that each error is logged once. */
   readonly #logged = new Map<string, string>()
 
   constructor(log: Log) {
     this.#log = log
   }
 
-  /** @param file the variable that names it, for the log */
+  /** @param file the variable that names the file, for the log */
   reader<Value>(
     file: string,
     path: string | undefined,
@@ -78,7 +78,7 @@ class RereadFiles {
     return () => {
       if (path === undefined) return last
       try {
-        // To open a pipe again would wait for whoever writes to it.
+        // Opening a pipe again would block until somebody writes to it.
         if (!statSync(path).isFile()) return last
         last = read(path)
         this.#logged.delete(file)

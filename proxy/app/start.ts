@@ -18,7 +18,7 @@ refuseArguments(
   'settings come from the environment and sluice.yaml, see docs/configuration.md',
 )
 
-/** The modules that read and check settings are loaded here only: they take 10 MB, which a worker does without. */
+/** The modules that read and check settings are loaded only here, because they take 10 MB, which a worker does not need. */
 async function readOwnSettings(): Promise<ReadAtStart> {
   const { readSettings } = await import('./reload/settings-source.ts')
   return readSettings(process.env, process.cwd())
@@ -32,7 +32,7 @@ try {
   const log = createLog('gateway', settings.logLevel)
   const names = composeNames()
   lookUpEverywhere(names)
-  // With HTTPS, SIGHUP also reloads certificate and key.
+  // With HTTPS, SIGHUP also reloads the certificate and the key.
   onHangup(() => gateway?.reload())
   // The primary process has logged the warnings already.
   if (cluster.isPrimary) {

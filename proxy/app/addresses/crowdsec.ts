@@ -9,12 +9,12 @@ import { version } from '../observe/version.ts'
 /** The decisions of CrowdSec in this process. */
 export type Crowdsec = {
   readonly table: DecisionTable
-  /** Resolves when all decisions were read once, or could not be, after `limitMs` at the latest. */
+  /** Resolves once all decisions have been read or the first read has failed, after `limitMs` at the latest. */
   ready(limitMs: number): Promise<void>
   close(): void
 }
 
-/** @param changed called with each change, for processes that have copies */
+/** @param changed called with each change, for processes that keep copies of the decisions */
 export function composeCrowdsec(
   settings: CrowdsecSettings,
   options: {

@@ -7,22 +7,22 @@ import type { GeoFiles } from '../../config/clients/geoip.ts'
 import { MAX_DATABASE_BYTES, openDatabase, type Database } from '../../request/addresses/geo/database.ts'
 import { UNKNOWN, type Geo, type GeoField } from '../../request/addresses/geo/geo.ts'
 
-/** The databases of countries and systems of this process, each read again when its file changes. */
+/** The databases of countries and autonomous systems in this process. Each is read again when its file changes. */
 export type LiveGeo = {
   /**
-   * Reads the files of a table that are new, or have changed.
+   * Reads the files of a table that are new or have changed.
    *
-   * @returns rejects with SettingsError where one cannot be used; `geo` is undefined without files
+   * @returns the databases; `geo` is undefined without files. Rejects with SettingsError if a file cannot be used
    */
   prepare(files: GeoFiles | undefined): Promise<PreparedGeo>
-  /** The current file, to be kept for processes that cannot read it. */
+  /** Returns the current content of a file, for processes that cannot read the file. */
   readKept(location: string): Buffer | undefined
   close(): void
 }
 
 export type PreparedGeo = {
   readonly geo: Geo | undefined
-  /** Its table is in effect now. */
+  /** Call this when the table takes effect. */
   commit(): void
 }
 
@@ -37,11 +37,11 @@ type LiveFile = {
 type LiveFiles = ReadonlyMap<GeoField, LiveFile>
 
 export type OtherGeo = {
-  /** Gets the file that the primary process uses if this one cannot be used by the first table. */
+  /** Gets the content that the primary process uses, if the first table cannot use the file. */
   readonly askForKept?: (location: string) => Promise<Buffer | undefined>
 }
 
-/** Keeps the databases in use up to date. If a changed file cannot be used, the previous one stays in use, and the log has the reason. */
+/** Keeps the databases in use up to date. If a changed file cannot be used, the previous content stays in use, and the reason is logged. */
 export function createLiveGeo(log: Pick<Log, 'info' | 'error'>, others: OtherGeo = {}): LiveGeo {
   return new LoadedGeo(log, others)
 }
@@ -49,7 +49,7 @@ export function createLiveGeo(log: Pick<Log, 'info' | 'error'>, others: OtherGeo
 class LoadedGeo implements LiveGeo {
   readonly #log: Pick<Log, 'info' | 'error'>
   readonly #others: OtherGeo
-  /** Whether no table has been in effect yet. */
+  /** Whether no table has taken effect yet. */
   #isFirst = true
   #current: LiveFiles = new Map()
 
@@ -92,7 +92,7 @@ class LoadedGeo implements LiveGeo {
     this.#isFirst = false
   }
 
-  /** A new file; if it cannot be used when this process starts, the one that the primary process uses. */
+  /** Opens a new file. If it cannot be used when this process starts, uses the primary process's copy. */
   async #openNew(named: NamedFile, field: GeoField): Promise<OpenedFile> {
     const signature = signatureOf(named.location)
     try {
@@ -108,7 +108,7 @@ class LoadedGeo implements LiveGeo {
   async #readAgain(live: LiveFile, field: GeoField): Promise<void> {
     try {
       const read = await openFile(live, field, this.#log)
-      // The file has changed while it was read. The watcher calls this again when it has stopped changing.
+      // The file changed while it was read. The watcher calls this again when the file has stopped changing.
       if (read.signature !== signatureOf(live.location)) return
       Object.assign(live, read)
       this.#log.info({ file: live.file }, 'geoip database reloaded')
@@ -125,7 +125,7 @@ class LoadedGeo implements LiveGeo {
   }
 }
 
-/** Reads the files once, for a program that serves nobody. */
+/** Reads the files once, for programs that serve no requests. */
 export async function readGeo(files: GeoFiles | undefined): Promise<Geo | undefined> {
   const { geo } = await createLiveGeo({ info: () => undefined, error: () => undefined }).prepare(files)
   return geo
@@ -154,7 +154,7 @@ function openLogged(bytes: Buffer, file: string, field: GeoField, log: Pick<Log,
   )
 }
 
-/** The key and the conditions of several rules ask about one address, one after another: the last answer is remembered. */
+/** Caches the last answer: keys and conditions of several rules look up the same address, one after another. */
 function geoOf(files: LiveFiles): Geo {
   const remember = (live: LiveFile | undefined): ((address: string) => string) => {
     let lastAddress = ''

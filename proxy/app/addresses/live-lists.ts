@@ -16,32 +16,32 @@ import type { ReadList } from '../../request/addresses/lists/read-list.ts'
 import { SortedRanges, type RangeData } from '../../request/addresses/lists/sorted-ranges.ts'
 import type { ListUse } from '../../telemetry/telemetry.ts'
 
-/** The lists of addresses of this process, each read again when its file changes. */
+/** The lists of addresses in this process. Each is read again when its file changes. */
 export type LiveLists = {
   /**
-   * Reads the lists of a table that are new, or have changed: those that are in effect stay as they are before the table is.
+   * Reads the lists of a table that are new or have changed. Current lists do not change before the table takes effect.
    *
-   * @returns rejects with SettingsError with every line that is wrong
+   * @returns the lists. Rejects with a SettingsError that has every invalid line
    */
   prepare(files: readonly ListFile[]): Promise<PreparedLists>
-  /** The current list of a file, to be kept for processes that cannot read it. */
+  /** Returns the current list of a file, for processes that cannot read the file. */
   readKept(location: string): KeptList | undefined
   readUse(): readonly ListUse[]
   close(): void
 }
 
-/** A list as its file had it when it could last be used, and when that was. */
+/** A list as it was when its file was last valid, and the time of that read. */
 export type KeptList = { readonly data: RangeData; readonly entries: number; readonly readAtMs: number }
 
 export type PreparedLists = {
   readonly lists: AddressLists
-  /** Their table is in effect now: begins to watch those that are new, and forgets those that no list names any more. */
+  /** Call this when the table takes effect: watches new files, and drops files that the table no longer names. */
   commit(): void
 }
 
 type Content = { readonly ranges: SortedRanges; readonly entries: number; readonly signature: string }
 
-/** Lines of a bad list in one log line. */
+/** Maximum number of invalid lines of a list in one log line. */
 const MISTAKES_IN_LOG = 5
 
 class LiveList implements AddressList {
@@ -60,7 +60,7 @@ class LiveList implements AddressList {
     return this.content.ranges.has(address)
   }
 
-  /** Whether the list is that of the file with this signature, which was valid when it was last read. */
+  /** Whether the list has the content of the file with this signature, and the last read found it valid. */
   hasLastRight(signature: string): boolean {
     return this.isLastRight && this.content.signature === signature
   }
@@ -74,13 +74,13 @@ class LiveList implements AddressList {
 }
 
 export type OtherLists = {
-  /** The decisions of CrowdSec, which `AddressLists` has too. */
+  /** The decisions of CrowdSec, which are part of `AddressLists`. */
   readonly crowdsec?: AddressList | undefined
-  /** Gets the list that the primary process uses if the file cannot be used by the first table. */
+  /** Gets the list that the primary process uses, if the first table cannot use the file. */
   readonly askForKept?: ((location: string) => Promise<KeptList | undefined>) | undefined
 }
 
-/** Reads one list at a time, in a thread. If a changed list cannot be used, the previous one stays in use, and the log says why. */
+/** Reads one list at a time, in a thread. If a changed list cannot be used, the previous list stays in use, and the reason is logged. */
 export function createLiveLists(
   log: Pick<Log, 'info' | 'warn' | 'error'>,
   others: OtherLists = {},
@@ -91,7 +91,7 @@ export function createLiveLists(
 class LoadedLists implements LiveLists {
   readonly #log: Pick<Log, 'info' | 'warn' | 'error'>
   readonly #others: OtherLists
-  /** Whether no table has been in effect yet. */
+  /** Whether no table has taken effect yet. */
   #isFirst = true
   /** By file location. */
   #current: ReadonlyMap<string, LiveList> = new Map()
@@ -141,7 +141,7 @@ class LoadedLists implements LiveLists {
     return { ranges: new SortedRanges(found.data), entries: found.entries, signature }
   }
 
-  /** A new list; if its file has a mistake when this process starts, the one that the primary process uses. */
+  /** Reads a new list. If its file has a mistake when this process starts, uses the primary process's copy. */
   async #readNew(file: ListFile): Promise<LiveList> {
     const signature = signatureOf(file.location)
     try {
@@ -172,7 +172,7 @@ class LoadedLists implements LiveLists {
   async #readAgain(list: LiveList, location: string): Promise<void> {
     try {
       const content = await this.#read({ file: list.file, location })
-      // The file has changed while it was read. The watcher calls this again when it has stopped changing.
+      // The file changed while it was read. The watcher calls this again when the file has stopped changing.
       if (content.signature !== signatureOf(location) || list.hasLastRight(content.signature)) return
       list.use(content)
       this.#log.info({ list: list.file, entries: content.entries }, 'list of addresses reloaded')
@@ -219,8 +219,8 @@ class LoadedLists implements LiveLists {
     list.file = file
     if (changed) {
       list.use(changed)
-      // The file may have changed again since it was read, and the watcher may have seen that. A new watcher compares the file with what
-      // is in use now.
+      // The file may have changed again since it was read, and the old watcher may have noticed that already. A new watcher compares the
+      // file with the content now in use.
       list.stop?.()
       list.stop = undefined
     }
@@ -232,7 +232,7 @@ class LoadedLists implements LiveLists {
   }
 }
 
-/** @throws SettingsError where the file cannot be read */
+/** @throws SettingsError if the file cannot be read */
 async function readOrExplain(file: string, location: string): Promise<ReadList> {
   try {
     return await readListInThread(location)

@@ -5,7 +5,7 @@ import { TrustedHosts } from '../../request/addresses/trusted-hosts.ts'
 import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import { createAddressReader, type AddressReader } from '../../request/addresses/client-address.ts'
 
-/** The trusted proxies: the networks, and the hosts if some are named. */
+/** Composes the trusted proxies: networks, and hosts if the settings name any. */
 export function composeTrustedProxies(
   settings: GatewaySettings,
   { names, log, now }: { readonly names: Names; readonly log: Log; readonly now: () => number },

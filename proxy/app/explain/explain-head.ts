@@ -4,7 +4,7 @@ import { explain, explainUnparsed, type Asked, type Explanation } from '../../li
 import { parseRequest } from './parse-request.ts'
 
 /**
- * Explains a request that comes over a connection from this address.
+ * Explains a request that arrives on a connection from this address.
  *
  * @returns undefined if the address is invalid
  */

@@ -7,15 +7,16 @@ import { Http1Request } from '../../http/http1/request.ts'
 import { RequestSyntaxError } from '../../http/http1/parser/syntax-error.ts'
 import { takesUpgrade } from '../../server/http1-handlers.ts'
 
-/** A request as the steps get it, or why they do not get it. */
+/** A parsed request, or the reason why it was rejected. */
 export type ParsedRequest =
   | { readonly request: ClientRequest; readonly upgrades: boolean }
   | { readonly status: number; readonly reason: string }
 
 /**
- * Parses the head of a request with the parser for clients, so that repeated headers and refusals are handled the same.
+ * Parses the head of a request with the parser for client connections, so that repeated headers and malformed requests get the same
+ * treatment.
  *
- * @param head the request line and the headers, one character a byte
+ * @param head the request line and the headers, one character per byte
  */
 export function parseRequest(
   { maxHeaderBytes, maxHeaderCount, upgradeProtocols }: GatewaySettings,

@@ -7,8 +7,8 @@ import { paceLines } from '../../telemetry/paced-lines.ts'
 const paceMs = 60_000
 
 /**
- * Logs client input that could not be parsed as a request, with the setting that bounds it if there is one: at most one line a
- * minute for each of the few reasons. At debug level each has a line.
+ * Logs client input that could not be parsed as a request, with the reason, which names the setting if one bounds the input. There are few
+ * reasons, and each has at most one line a minute. At debug level, each request has a line.
  */
 export function createFaultLog(
   log: Log,
@@ -33,7 +33,7 @@ export function createFaultLog(
   }
 }
 
-/** The text of a peer; an IPv4-mapped IPv6 address becomes IPv4. */
+/** Formats the address of a peer. An IPv4-mapped IPv6 address becomes IPv4. */
 function textOf(peer: string): string {
   const address = parseAddress(peer)
   return address ? formatAddress(address) : peer

@@ -3,13 +3,13 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import type { DecisionsListener } from './decisions/listener.ts'
 import { listenOn } from './server.ts'
 
-/** The ports that clients, and other proxies that ask for decisions, connect to. */
+/** The ports for clients, and for other proxies that send auth requests. */
 export type OpenPorts = Pick<AddressInfo, 'address' | 'port'> & { readonly decisionsPort?: number }
 
 /**
  * Opens the ports for decisions and for clients, in this order.
  *
- * @param options beyond host and port, or in their place
+ * @param options options of the clients' port, in addition to host and port or in place of them
  */
 export async function openPorts(
   { host, port, decisionsPort }: Pick<GatewaySettings, 'host' | 'port' | 'decisionsPort'>,

@@ -13,14 +13,14 @@ import { watchCertificate, type CertificateWatch } from '../../http/connection/t
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {
   readonly server: Server
-  /** Reloads changed certificate files; with HTTPS only. */
+  /** Reloads changed certificate files; undefined without HTTPS. */
   readonly certificate: CertificateWatch | undefined
 }
 
-/** A client that has ended its direction may still have to be told something. */
+/** Half-open connections are allowed, because a client that has ended its direction may still wait for a response. */
 const ofConnections = { allowHalfOpen: true, noDelay: true }
 
-/** HTTP/1.1, and HTTP/2 by prior knowledge; or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
+/** Creates the server: HTTP/1.1, and HTTP/2 by prior knowledge; or, with a certificate, HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
 export function createClientServer(
   settings: GatewaySettings,
   { warnsOfCertificate, log }: { readonly warnsOfCertificate: boolean; readonly log: Log },
@@ -48,12 +48,12 @@ export function createClientServer(
   return { server, certificate }
 }
 
-/** A server without TLS and without handlers. */
+/** Creates a server without TLS and without handlers. */
 export function createPlainServer(): Server {
   return createServer(ofConnections)
 }
 
-/** The bounds of an HTTP/1 connection, by the settings. */
+/** Returns the bounds of an HTTP/1 connection under these settings. */
 export function http1Limits({
   maxHeaderBytes,
   maxHeaderCount,
@@ -70,7 +70,7 @@ export function http1Limits({
   }
 }
 
-/** The bounds of an HTTP/2 connection, by the settings. */
+/** Returns the bounds of an HTTP/2 connection under these settings. */
 export function http2Limits(settings: GatewaySettings): Http2Limits {
   return {
     maxHeaderBytes: settings.maxHeaderBytes,
@@ -82,7 +82,7 @@ export function http2Limits(settings: GatewaySettings): Http2Limits {
 }
 
 /**
- * Rejects if it cannot listen on the address: with an error that names the setting to change, or the system's.
+ * Listens on an address. If that fails, rejects with an error that names the setting to change, or with the system's error.
  *
  * @param settings the variables that set the address
  */

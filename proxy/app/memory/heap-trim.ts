@@ -1,22 +1,21 @@
 /** How often the memory held by clients is checked. */
 const sweepMs = 2_000
-/** A burst is over when at least this much has been freed and at most half is left. */
+/** A burst is over when clients have released at least this many bytes and hold at most half of the peak. */
 const burstBytes = 16 * 1024 * 1024
 /** Minimum time between two collections, so that repeated bursts do not keep the process collecting. */
 const minPauseMs = 30_000
 
 /**
- * Returns memory to the system after many clients have left.
+ * Returns memory to the system after many clients have disconnected.
  *
- * Their objects live long enough to be promoted to the old generation, which is rarely collected. After 4,000
- * connections of an attack, which came and went for half a minute, the process held 277 MiB instead of 127, and still
- * did a minute and a half later with 50 clients at work: their garbage is collected young, and gives no reason to look
- * at the old. After 15,000 responses that were not read it held 420 MiB.
+ * Their objects live long enough to be promoted to the old generation, which is rarely collected. After an attack with 4,000 connections
+ * that came and went for half a minute, the process held 277 MiB instead of 127. A minute and a half later, with 50 active clients, it
+ * still held as much: the garbage of these clients is collected young, and does not cause a collection of the old generation. After 15,000
+ * unread responses, the process held 420 MiB.
  *
- * @param heldBytes roughly the bytes that clients hold now
- * @param returnMemory collects all garbage and gives free memory back, which stops the process for about a tenth of a
- *   second
- * @returns how to stop
+ * @param heldBytes returns the approximate number of bytes that clients hold now
+ * @param returnMemory collects all garbage and returns free memory, which stops the process for about a tenth of a second
+ * @returns a function that stops the checks
  */
 export function trimHeapAfterBursts(heldBytes: () => number, returnMemory: () => void): () => void {
   let peak = 0
@@ -26,7 +25,7 @@ export function trimHeapAfterBursts(heldBytes: () => number, returnMemory: () =>
     const held = heldBytes()
     peak = Math.max(peak, held)
     const isOver = peak - held >= burstBytes && held <= peak / 2
-    // Clients of an attack may reconnect: the burst has to be over at two checks in a row.
+    // The burst must be over at two checks in a row, because the clients of an attack may reconnect.
     if (--rests <= 0 && isOver && wasOver) {
       rests = minPauseMs / sweepMs
       peak = held

@@ -4,16 +4,16 @@ const sweepMs = 100
 const minConnections = 20
 
 /**
- * Keeps pauses short while many connections come and go.
+ * Keeps pauses of the collector short while many connections come and go.
  *
- * The objects of a connection that stays for some seconds are copied by the next collection of young garbage. V8 puts that off
- * until the young generation is full, some 16 or 32 MB, and then copies what a thousand connections hold while everybody
- * waits: 400 new connections a second, thrown out for being slow, cost 10 to 30 ms every few seconds. Collected a few
- * dozen connections at a time it is the same work in pauses of about a millisecond.
+ * The next collection of young garbage copies the objects of a connection that stays open for some seconds. V8 postpones this collection
+ * until the young generation is full, at some 16 or 32 MB, and then copies the objects of a thousand connections while all clients wait.
+ * 400 new connections a second, closed for being slow, cost 10 to 30 ms every few seconds. Collecting after every few dozen connections
+ * does the same work in pauses of about a millisecond.
  *
- * @param accepted how many connections there have been so far
+ * @param accepted returns the number of connections accepted so far
  * @param collect collects young garbage
- * @returns how to stop
+ * @returns a function that stops the checks
  */
 export function scheduleMinorGcs(accepted: () => number, collect: () => void): () => void {
   let collectedAt = accepted()

@@ -8,30 +8,30 @@ type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections
 /** Files for everything else: Node's own, logs, certificates, Redis, name lookups. An idle gateway has some 25. */
 const othersReserve = 64
 const maxAdminConnections = 256
-/** Part of the limit that the admin listener gets at most, and the shares of the remaining files for two of the settings. */
+/** The maximum share of the limit for the admin listener, and the shares of the remaining files for two of the settings. */
 const adminShare = 1 / 16
 const upstreamShare = 1 / 4
 const clientsShare = 3 / 5
 
-/** How many connections the admin listener may have within this limit of open files. */
+/** Returns how many connections the admin listener may have within this limit of open files. */
 export function adminConnectionsWithin(limit: number | undefined): number {
   if (limit === undefined) return maxAdminConnections
   return Math.max(1, Math.min(maxAdminConnections, Math.floor(limit * adminShare)))
 }
 
 /**
- * Lowers the connection limits so that the limit of open files is not reached: beyond it the system would also refuse
- * connections to the backend and to the admin listener. The limit for clients is lowered last.
+ * Lowers the connection limits so that the limit of open files is not reached. Beyond that limit, the system would also refuse connections
+ * to the backend and to the admin listener. The limit for clients is lowered last.
  *
  * @param limit undefined if it is unknown or unlimited
- * @returns the settings, and a warning where something was lowered
+ * @returns the settings, and a warning if a limit was lowered
  */
 export function fitToOpenFiles<Settings extends Connections>(
   settings: Settings,
   limit: number | undefined,
 ): { readonly settings: Settings; readonly warnings: readonly string[] } {
   const { maxConnections, upstreamConnections, upstreamStreams, decisionsPort } = settings
-  // The one of decisions may have as many connections as the one that forwards.
+  // The decisions listener may have as many connections as the clients' listener.
   const listeners = decisionsPort === undefined ? 1 : 2
   const servers = countServers(settings)
   const reserve = othersReserve + adminConnectionsWithin(limit)
@@ -47,12 +47,15 @@ export function fitToOpenFiles<Settings extends Connections>(
     `using MAX_CONNECTIONS=${clients}, UPSTREAM_CONNECTIONS=${upstream}, UPSTREAM_STREAMS=${streams}. ` +
     "Raise the limit (ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings"
   const lowered = { maxConnections: clients, upstreamConnections: upstream, upstreamStreams: streams }
-  // Hardly anybody needs that many streams: slightly fewer are not worth a line at each start.
+  // Hardly any gateway needs that many streams, so slightly fewer are not worth a warning at each start.
   const isMuch = clients < maxConnections || upstream < upstreamConnections || streams < upstreamStreams / 2
   return { settings: { ...settings, ...lowered }, warnings: isMuch ? [text] : [] }
 }
 
-/** Counts the servers of all backends, as the settings apply to each. Whether a name has several addresses is only known later. */
+/**
+ * Counts the servers of all backends, because the settings apply to each server. A name counts as one server: whether it has several
+ * addresses is only known later.
+ */
 function countServers({ routes, hasFallback }: Connections): number {
   if (!routes) return 1
   const own = routes.reduce((sum, { upstream }) => sum + upstream.length, 0)
@@ -64,9 +67,9 @@ function lower(wanted: number, max: number): number {
 }
 
 /**
- * How many files this process may have open. Node has raised the soft limit to the hard one as it started.
+ * Returns how many files this process may have open. Node raises the soft limit to the hard limit at its start.
  *
- * @param file the limits of this process on Linux
+ * @param file the file with the limits of this process on Linux
  * @returns undefined if there is no limit, or it cannot be read
  */
 export function readOpenFilesLimit(file = '/proc/self/limits'): number | undefined {
@@ -78,10 +81,10 @@ export function readOpenFilesLimit(file = '/proc/self/limits'): number | undefin
   }
 }
 
-/** Used without /proc. A report holds much more, and takes milliseconds. */
+/** Used without /proc. A report contains much more, and takes milliseconds. */
 function readLimitFromReport(): number | undefined {
   const { report } = process
-  // Otherwise it looks up the names of all that this process is connected to.
+  // Otherwise the report looks up the host names of all connected peers.
   Object.assign(report, { excludeNetwork: true })
   const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } }
   const soft = userLimits?.open_files?.soft

@@ -7,14 +7,14 @@ import type { ThrottledClients } from '../../limits/clients/throttled-clients.ts
 import type { Counting } from '../counting.ts'
 import { version } from './version.ts'
 
-/** Candidates from which a process chooses the clients that it reports to other replicas. */
+/** Number of candidates from which a process chooses the clients that it reports to other replicas. */
 const REPORTED_FROM = 1_000
 
-/** The exchange of reports with other replicas; undefined without Redis. */
+/** Composes the exchange of reports with other replicas; undefined without Redis. */
 export function composeReplicaExchange(options: {
   readonly counters: Pick<Counting, 'shared' | 'clientTable'>
   readonly throttledClients: Pick<ThrottledClients, 'list'>
-  /** Names the gateway that this process is one of. */
+  /** Identifies the gateway to which this process belongs. */
   readonly gateway: string
   readonly readTableHash: () => string
   readonly readHealth: Health['read']

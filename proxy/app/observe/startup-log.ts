@@ -7,11 +7,11 @@ import type { Listening } from '../serving/serving.ts'
 export type ListeningLine = Listening & {
   /** The address that clients connect to, `*` for all interfaces. */
   readonly address: string
-  /** The backend of requests that no route matches; undefined if these get 404. */
+  /** The backend of requests that no route matches; undefined if such requests get 404. */
   readonly upstream?: string
   /** The number of routes in the table, if there is one. */
   readonly routes?: number
-  /** The source of the limits: a path, or words. */
+  /** The source of the limits: a path, or a description. */
   readonly limits: string
   /** Number of current rules. */
   readonly rules: number
@@ -23,7 +23,7 @@ export type ListeningLine = Listening & {
   readonly namespace?: string
 }
 
-/** The fields of the log line at the end of a start. Of Redis it names the servers, without the login. */
+/** Returns the fields of the log line at the end of the start. For Redis, they name the servers, without the login. */
 export function describeStart(
   settings: GatewaySettings,
   { port, adminPort, decisionsPort }: Listening,

@@ -4,7 +4,7 @@ import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Tracing } from '../../telemetry/tracing/tracing.ts'
 import { version } from './version.ts'
 
-/** Tracing; undefined without a collector, or with `OTEL_SDK_DISABLED`: then no OpenTelemetry code is loaded. */
+/** Composes tracing; undefined without a collector, or with `OTEL_SDK_DISABLED`. In this case, no OpenTelemetry code is loaded. */
 export async function composeTracing(
   settings: GatewaySettings,
   telemetry: Telemetry,

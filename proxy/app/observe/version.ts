@@ -5,7 +5,7 @@ import { findPackageJSON } from 'node:module'
 export const version = readVersion()
 
 function readVersion(): string {
-  // Compiled, this file is a folder deeper.
+  // The compiled file is one folder deeper than this source file, so search for package.json.
   const file = findPackageJSON(import.meta.url)
   if (!file) throw new Error('package.json is missing')
   const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }

@@ -9,11 +9,14 @@ import type { Notify, WebhookEvent } from '../../telemetry/webhooks/webhook-even
 import { createWebhooks } from '../../telemetry/webhooks/webhooks.ts'
 import { version } from './version.ts'
 
-/** How long a receiver may take to answer. */
+/** Maximum time for a receiver to answer. */
 const TIMEOUT_MS = 10_000
-/** A receiver that is deployed anew is back after some of them; one that is away for half an hour has missed something. */
+/**
+ * Delays before each retry. A receiver that is being redeployed is back after some of them; a receiver that is unreachable for half an hour
+ * misses messages.
+ */
 const RETRY_AFTER_MS = [1_000, 5_000, 30_000, 120_000, 600_000, 1_200_000]
-/** Messages that wait for each receiver: half a megabyte. */
+/** Maximum number of messages waiting for each receiver: half a megabyte. */
 const CAPACITY = 1_000
 
 export type ComposedWebhooks = Running & {
@@ -21,7 +24,7 @@ export type ComposedWebhooks = Running & {
   observe(telemetry: Pick<Telemetry, 'observeTable'>): void
 }
 
-/** The webhooks, in the process that reads the settings. Undefined without webhooks. */
+/** Composes the webhooks in the process that reads the settings; undefined without webhooks. */
 export function composeWebhooks(settings: GatewaySettings, log: Log): ComposedWebhooks | undefined {
   const { webhooks, webhookSecret } = settings
   const key = webhookKey(webhookSecret ?? '')
@@ -44,7 +47,7 @@ export function composeWebhooks(settings: GatewaySettings, log: Log): ComposedWe
   }
 }
 
-/** Telemetry that also sends an event when the breaker changes. */
+/** Returns telemetry that also sends an event when a circuit breaker changes. */
 export function notifyOfBreaker(telemetry: Telemetry, notify: Notify | undefined): Telemetry {
   if (!notify) return telemetry
   return {
@@ -74,7 +77,7 @@ export function notifyOfBans(notify: Notify | undefined): OnBan | undefined {
   )
 }
 
-/** A report from a worker. */
+/** A worker, as a source of messages. */
 type MessageSource = {
   readonly id: number
   on(event: 'message', listener: (message: unknown) => void): unknown
@@ -93,11 +96,11 @@ export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined
 }
 
 /**
- * Receives the events of workers in the primary process. Each worker has circuit breakers of its own, and they open one after the other:
- * the events report when the first one opens and when the last one has closed, for each node of Redis.
+ * Receives the events of workers in the primary process. Each worker has circuit breakers of its own, which open one after the other. For
+ * each node of Redis, an event reports when the first breaker opens and when the last one has closed.
  */
 export function receiveWorkerEvents(notify: Notify): (worker: MessageSource) => void {
-  /** By node, the workers whose circuit breaker is open. */
+  /** The workers whose circuit breaker is open, by node. */
   const open = new Map<string | undefined, Set<number>>()
   const breakerChanged = (id: number, state: 'open' | 'closed', node: string | undefined): void => {
     const workers = open.get(node) ?? new Set()
@@ -116,7 +119,7 @@ export function receiveWorkerEvents(notify: Notify): (worker: MessageSource) => 
       if (event.type === 'breaker') breakerChanged(worker.id, event.state, event.node)
       else notify(event)
     })
-    // Its successor reports its own.
+    // The worker that replaces it reports its own breakers.
     worker.on('exit', () => {
       for (const node of [...open.keys()]) breakerChanged(worker.id, 'closed', node)
     })

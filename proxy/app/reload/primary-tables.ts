@@ -8,21 +8,21 @@ import type { PreparedTable } from './reloader.ts'
 import { writePieces } from './settings-pieces.ts'
 import { isFromWorker, type FromWorker, type ToWorker } from './table-messages.ts'
 
-/** A worker that is starting answers when it has started. */
+/** Time for a worker to prepare a table. A worker that is starting answers once it has started. */
 const READY_MS = 8_000
 const DONE_MS = 2_000
 
-/** Applies a new table in all workers, or in none; in the primary process. */
+/** In the primary process, applies a new table in all workers or in none. */
 export class PrimaryTables {
-  /** Workers that have asked what to start with. */
+  /** Workers that have asked for their first settings. */
   readonly #started = new Set<Worker>()
-  /** The change in progress. A worker that asks meanwhile is answered afterwards. */
+  /** The change in progress. A worker that asks during a change is answered afterwards. */
   #changing: Promise<unknown> = Promise.resolve()
 
   /**
-   * Call it for each worker right after the fork.
+   * Call this for each worker right after the fork.
    *
-   * @param started called when the worker asks what to start with: it gets the settings that are in effect then
+   * @param started called when the worker asks for its first settings; returns the current settings
    */
   add(worker: Worker, started: () => GatewaySettings): void {
     worker.on('message', (message: unknown) => {
@@ -39,9 +39,9 @@ export class PrimaryTables {
   }
 
   /**
-   * Makes all workers prepare a new table. Rejects if one cannot, and then no worker applies it.
+   * Makes all workers prepare a new table. Rejects if a worker cannot; then no worker applies the table.
    *
-   * @param id greater than any before
+   * @param id a number greater than all previous ids
    */
   async prepare(change: TableChange, id: number): Promise<PreparedTable> {
     const { settings, tableHash, revised } = change
@@ -59,7 +59,7 @@ export class PrimaryTables {
       throw error
     }
     return {
-      // A worker that does not confirm it in time has received it nevertheless.
+      // A worker that does not confirm the commit in time has received it nevertheless.
       commit: () =>
         this.#ask({ table: 'commit', id }, DONE_MS)
           .catch(() => undefined)
@@ -79,7 +79,7 @@ export class PrimaryTables {
     }
   }
 
-  /** Resolves when all have answered or are gone; rejects where one says that it cannot, or does not answer in time. */
+  /** Resolves when every worker has answered or exited. Rejects if a worker fails or does not answer in time. */
   #ask(message: ToWorker & { readonly id: number }, limitMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const waitingFor = new Map<Worker, () => void>()

@@ -4,25 +4,25 @@ import { doInTurns } from '../../../shared/steps.ts'
 import { readPieces, type SettingsPieces } from './settings-pieces.ts'
 import type { ReadSettings } from './reloader.ts'
 
-/** The input and output of the thread; its lines are one text, with up to one for each rule. */
+/** The input and output of the thread. Lines are joined into one text; there can be one for each rule. */
 export type WhatToRead = { readonly env: NodeJS.ProcessEnv; readonly cwd: string }
 export type ReadInThread =
   { readonly pieces: SettingsPieces; readonly warnings: string } | { readonly mistakes: string }
 
-/** The largest file takes seconds, on a busy machine many. */
+/** Time limit of the thread. The largest file takes seconds, or many seconds on a busy machine. */
 const MAX_DURATION_MS = 120_000
-/** The largest file takes a third of it. */
+/** Memory limit of the thread. The largest file takes a third of it. */
 const MAX_HEAP_MB = 1024
 
-/** Source or built. */
+/** The extension is that of this module: source or built. */
 const thread = new URL(`./settings-thread${extname(import.meta.filename)}`, import.meta.url)
 
 /**
- * Reads and checks the settings in a thread of their own, which ends with it: a table of ten thousand rules takes two seconds of
- * CPU, during which this process continues to serve. Its output is read in turns.
+ * Reads and checks the settings in a separate thread. A table of ten thousand rules takes two seconds of CPU, during which this process
+ * continues to serve. The output of the thread is read in turns of the event loop.
  *
  * @param limits for tests
- * @returns rejects if the thread fails, or takes more time or memory than any settings need
+ * @returns the settings or the mistakes. Rejects if the thread fails, or exceeds its limit of time or memory
  */
 export async function readInThread(
   { env, cwd }: WhatToRead,

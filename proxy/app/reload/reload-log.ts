@@ -9,14 +9,14 @@ const NAMES_IN_LOG = 20
 /** The log lines of reloads. */
 export class ReloadLog {
   readonly #log: Log
-  /** Settings that need a restart, as they were last logged. */
+  /** The settings that need a restart, as last logged. */
   #loggedRestart: readonly string[] = []
 
   constructor(log: Log) {
     this.#log = log
   }
 
-  /** The settings are wrong. Returns the first mistakes. */
+  /** Logs that the settings are invalid. Returns the first mistakes. */
   refused(trigger: string, all: readonly string[]): readonly string[] {
     const mistakes = all.slice(0, MISTAKES_IN_LOG)
     this.#log.error({ trigger, mistakes }, 'reload refused; keeping the current limits')
@@ -27,7 +27,7 @@ export class ReloadLog {
     this.#log.error({ err }, 'reload failed; keeping the current limits')
   }
 
-  /** @param isSame whether the table is the one that was in effect */
+  /** @param isSame whether the table is the one already in effect */
   async reloaded(
     trigger: string,
     change: TableChange,
@@ -35,7 +35,7 @@ export class ReloadLog {
     warnings: readonly string[],
   ): Promise<void> {
     const { added, changed: changedRules, removed, routes, restart } = change
-    // After a reload on demand the change of the file is nothing new.
+    // After a reload on demand, the change of the file has been logged already.
     const isAlreadyLogged = isSame && trigger === 'file'
     if (isAlreadyLogged) this.#log.debug({ trigger, tableHash: change.tableHash }, 'limits unchanged')
     else if (isSame) this.#log.info({ trigger, tableHash: change.tableHash }, 'limits unchanged')
@@ -54,7 +54,7 @@ export class ReloadLog {
     this.#loggedRestart = restart
   }
 
-  /** Logs the warnings in turns: each of ten thousand rules may have one. */
+  /** Logs the warnings in steps, because each of ten thousand rules may have one. */
   *#warn(warnings: readonly string[]): Steps<void> {
     for (const warning of warnings) {
       this.#log.warn(warning)
@@ -63,7 +63,7 @@ export class ReloadLog {
   }
 }
 
-/** Returns the first names of each list, and the number of all if there are more. */
+/** Returns the first names of each list, and the length of the list if it has more names. */
 function firstNames(changes: NameChanges): Readonly<Record<string, readonly string[] | number>> {
   return Object.fromEntries(
     Object.entries(changes).flatMap(([what, names]: [string, readonly string[]]) => [

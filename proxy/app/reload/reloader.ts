@@ -18,15 +18,15 @@ export type ReadSettings =
 
 /** The source of the settings. */
 export type SettingsSource = {
-  /** The settings at the start, before they were adapted to this machine. */
+  /** The settings at the start, before they were fitted to this machine. */
   readonly written: GatewaySettings
-  /** Reads them anew. Rejects where that failed, whatever they are. */
+  /** Reads the settings again. Rejects if the read itself fails, whether or not the settings are valid. */
   load(): Promise<ReadSettings>
   /**
-   * Watches the settings file, whether it is there or not.
+   * Watches the settings file, whether or not it exists.
    *
-   * @param changed called when it has other content than at the start, and whenever that changes again
-   * @returns how to stop
+   * @param changed called when the content of the file differs from the start, and whenever it changes again
+   * @returns a function that stops watching
    */
   watch(changed: () => void): () => void
   /** A text that differs whenever the settings file has changed. */
@@ -40,7 +40,7 @@ export type PreparedTable = {
 }
 
 export type Reloader = {
-  /** Reads the settings again and applies their table of limits, or changes nothing. One at a time; never rejects. */
+  /** Reads the settings again and applies their table of limits, or changes nothing. Reloads run one at a time. Never rejects. */
   reload(trigger: 'signal' | 'file' | 'api'): Promise<ReloadOutcome>
   /** The current settings. */
   current(): GatewaySettings
@@ -48,10 +48,10 @@ export type Reloader = {
 }
 
 export type ReloaderOptions = {
-  /** The settings of the start. */
+  /** The settings at the start. */
   readonly running: GatewaySettings
   readonly source: SettingsSource
-  /** Prepares a new table in every process; rejects if one cannot. */
+  /** Prepares a new table in every process. Rejects if a process cannot. */
   readonly prepare: (change: TableChange) => Promise<PreparedTable>
   /** Called when a new table takes effect. */
   readonly changed: () => void
@@ -96,7 +96,7 @@ class TableReloader implements Reloader {
   async #reload(trigger: string): Promise<ReloadOutcome> {
     const signature = this.#options.source.signature()
     const read = await this.#readSettings()
-    // The file is being written, and half of it may be valid. The watcher calls this again when the file has stopped changing.
+    // The file is being written, and a part of it may be valid by itself. The watcher calls this again when the file has stopped changing.
     if (trigger === 'file' && this.#options.source.signature() !== signature) return { outcome: 'failed' }
     if ('mistakes' in read) return this.#refuse(trigger, read.mistakes)
     const change = await doInTurns(compareTables(this.#running, this.#options.source.written, read.settings))
@@ -138,7 +138,7 @@ class TableReloader implements Reloader {
     try {
       const read = await this.#options.source.load()
       if ('mistakes' in read) return read
-      // Removing the file must not put the built-in table in place of its limits.
+      // Removing the file must not replace its limits with the built-in table.
       if (this.#running.configFile === undefined || read.settings.configFile !== undefined) return read
       return { mistakes: [`${this.#running.configFile}: missing, but the gateway read it at startup`] }
     } catch (error) {
@@ -146,7 +146,10 @@ class TableReloader implements Reloader {
     }
   }
 
-  /** Returns the error if the processes find a mistake in a list of addresses, which only they read; false after any other failure. */
+  /**
+   * Returns a SettingsError if a process finds a mistake in a list of addresses, which is read only at this point; false after any other
+   * failure.
+   */
   async #apply(change: TableChange): Promise<boolean | SettingsError> {
     try {
       const prepared = await this.#options.prepare(change)

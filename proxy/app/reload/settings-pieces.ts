@@ -4,8 +4,8 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import type { Refusal } from '../../limits/replies.ts'
 
 /**
- * Settings as bytes, for another thread or process: they hold maps and bytes, which JSON does not have, and one URL. The first piece has
- * everything except the lists that can be long, and each further one some entries of one list, so that no piece takes long to parse.
+ * Settings as bytes, for another thread or process. They contain maps and bytes, which JSON does not have, and a URL. The first piece has
+ * everything except the lists that can be long, and each further piece has some entries of one list, so that no piece takes long to parse.
  */
 export type SettingsPieces = readonly Uint8Array[]
 
@@ -21,7 +21,7 @@ type ListPiece = { readonly list: LongList | 'refusals'; readonly entries: reado
 
 const ENTRIES_IN_PIECE = 50
 
-/** Writes settings as `readPieces` reads them: one step for each piece. */
+/** Writes settings in the form that `readPieces` reads, in one step per piece. */
 export function* writePieces(settings: GatewaySettings): Steps<SettingsPieces> {
   const { rules, allowList, denyList, routes, upstreamUrl, refusals, ...others } = settings
   const first: FirstPiece = {
@@ -42,7 +42,7 @@ export function* writePieces(settings: GatewaySettings): Steps<SettingsPieces> {
   return pieces
 }
 
-/** @param pieces of `writePieces`, in their order */
+/** @param pieces the result of `writePieces`, in order */
 export function* readPieces(pieces: SettingsPieces): Steps<GatewaySettings> {
   const [head, ...others] = pieces
   const { upstreamUrl, everyRule, hasRoutes, ...settings } = deserialize(

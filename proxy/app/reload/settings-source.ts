@@ -11,20 +11,20 @@ import { fitToOpenFiles, readOpenFilesLimit } from '../observe/open-files.ts'
 import { readInThread } from './read-in-thread.ts'
 import type { ReadSettings, SettingsSource } from './reloader.ts'
 
-/** The settings of the start, and how to read them again. */
+/** The settings at the start, and the source to read them again. */
 export type ReadAtStart = {
   readonly settings: GatewaySettings
   readonly warnings: readonly string[]
   readonly source: SettingsSource
 }
 
-/** A settings file of this size is read and checked in some 10 ms of CPU: forty rules. */
+/** A settings file of this size has about forty rules, and is read and checked in some 10 ms of CPU. */
 const SMALL_BYTES = 4096
 
 /**
  * Reads the settings from the environment and the settings file.
  *
- * @returns them as far as this process may have open files, and how to read them again
+ * @returns the settings, lowered to fit the limit of open files, and the source to read them again
  * @throws SettingsError with every problem
  */
 export function readSettings(env: NodeJS.ProcessEnv, cwd: string): ReadAtStart {
@@ -55,7 +55,7 @@ export function readSettings(env: NodeJS.ProcessEnv, cwd: string): ReadAtStart {
   }
 }
 
-/** Reads at once: a reload then waits for nothing, and the thread's memory is not needed. */
+/** Reads the settings in this thread: the reload is faster, and needs no memory for another thread. */
 function readHere(env: NodeJS.ProcessEnv, cwd: string): ReadSettings {
   try {
     return loadGatewaySettings(env, cwd)
@@ -65,20 +65,20 @@ function readHere(env: NodeJS.ProcessEnv, cwd: string): ReadSettings {
   }
 }
 
-/** Opening a pipe again would block this process, and all requests, until somebody writes to it. */
+/** Finds files that are pipes. Opening a pipe again would block this process, and all requests, until somebody writes to it. */
 function whyNotAgain(files: ReadonlyMap<string, string>): string[] {
   return [...files].flatMap(([variable, path]) =>
     look(path)?.isFIFO() ? [`${variable}: ${path} is a pipe, which cannot be read again`] : [],
   )
 }
 
-/** A file is empty while an editor or a shell rewrites it. Read then, it would mean the built-in table. */
+/** Whether a file is empty. It is empty while an editor or a shell rewrites it, and an empty file would apply the built-in table. */
 function isEmpty(path: string): boolean {
   const found = look(path)
   return found !== undefined && found.isFile() && found.size === 0
 }
 
-/** Returns undefined if the file cannot be found: the error of reading it has the reason. */
+/** Returns undefined if the file cannot be inspected. Reading it then reports the reason. */
 function look(path: string): Stats | undefined {
   try {
     return statSync(path)

@@ -5,8 +5,8 @@ import { loadGatewaySettings } from '../../config/settings.ts'
 import type { ReadInThread, WhatToRead } from './read-in-thread.ts'
 import { writePieces } from './settings-pieces.ts'
 
-// A thread that `readInThread` starts: reads the settings once, reports them, and exits. An error that is not about the
-// settings ends it with that exception.
+// The thread that `readInThread` starts. It reads the settings once, reports them, and exits. Any error other than a SettingsError ends it
+// with an exception.
 
 function read({ env, cwd }: WhatToRead): ReadInThread {
   try {

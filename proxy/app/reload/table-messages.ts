@@ -1,4 +1,4 @@
-/** A worker's messages: it has started; has prepared a table; cannot prepare it; or applies it. */
+/** Messages from a worker: it has started and asks for settings; it has prepared a table; it cannot prepare it; or it has applied it. */
 export type FromWorker =
   | { readonly table: 'ask' }
   | { readonly table: 'ready' | 'done'; readonly id: number }
@@ -11,8 +11,8 @@ export type FromWorker =
     }
 
 /**
- * Messages to a worker: the table that it starts with, and a new table in two steps, so that all workers apply it or none. The pieces of
- * a table come before, in base64.
+ * Messages to a worker: the table that it starts with, and a new table in two steps, so that either all workers apply it or none. The
+ * pieces of a new table are sent before these steps, in base64.
  */
 export type ToWorker =
   | { readonly table: 'start'; readonly pieces: readonly string[] }
@@ -25,12 +25,12 @@ export type ToWorker =
     }
   | { readonly table: 'commit' | 'abort'; readonly id: number }
 
-/** Whether a message that the primary process received is about tables; other parts use the same channel. */
+/** Whether a message that the primary process received is about tables. Other parts use the same channel. */
 export function isFromWorker(message: unknown): message is FromWorker {
   return typeof message === 'object' && message !== null && 'table' in message
 }
 
-/** The same for a message that a worker received. */
+/** Whether a message that a worker received is about tables. */
 export function isToWorker(message: unknown): message is ToWorker {
   return typeof message === 'object' && message !== null && 'table' in message
 }

@@ -15,7 +15,7 @@ export async function askForSettings(): Promise<GatewaySettings> {
       process.off('message', receive)
       resolve(doAtOnce(readPieces(message.pieces.map((piece) => Buffer.from(piece, 'base64')))))
     }
-    // Listens from the start on, in order: messages that arrive before this worker serves are pending.
+    // Queue changes from the start, in order, until this worker can apply them.
     process.on('message', (message: unknown) => {
       if (isToWorker(message) && message.table !== 'start') inbox.push(message)
     })
@@ -29,7 +29,7 @@ export async function askForSettings(): Promise<GatewaySettings> {
 
 type Change = Exclude<ToWorker, { table: 'start' }>
 
-/** Changes in the order in which they came. */
+/** Changes, in the order of their arrival. */
 const inbox = {
   waiting: [] as Change[],
   receive: undefined as ((change: Change) => void) | undefined,
@@ -42,8 +42,8 @@ const inbox = {
 /**
  * Applies the tables of the primary process in a worker.
  *
- * @param running the settings that it has started with
- * @param prepare as `prepare` of `Serving`
+ * @param running the settings with which the worker started
+ * @param prepare prepares a table, like `Serving.prepare`
  */
 export function takeTables(
   running: GatewaySettings,

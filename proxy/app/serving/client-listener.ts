@@ -21,7 +21,7 @@ import { createClientServer, http1Limits, http2Limits, type ClientServer } from 
 import { composeUpstreams, type Upstreams } from '../upstreams/upstream.ts'
 import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
 
-/** The server that clients connect to, with the handler of their requests and the backends. */
+/** The server that clients connect to, with the request handler and the backends. */
 export type ClientListener = Running &
   Pick<LiveHandler, 'prepare' | 'readTable' | 'hasPlace'> &
   Pick<Upstreams, 'readServers'> & {
@@ -41,13 +41,13 @@ export type ListenerOptions = Omit<
   readonly warnsOfCertificate: boolean
 }
 
-/** How long a start waits for the addresses of trusted proxies, so that their first requests are believed. */
+/** How long the start waits for the addresses of trusted proxies, so that their first requests are trusted. */
 const LOOKUP_AT_START_MS = 2_000
 
 /**
- * Composes the listener of clients and, with `DECISIONS_PORT`, that of auth requests. Neither listens yet.
+ * Composes the listener for clients and, with `DECISIONS_PORT`, the listener for auth requests. Neither listens yet.
  *
- * @throws the error of the file system for a certificate that cannot be read
+ * @throws the system's error if a certificate cannot be read
  */
 export function composeClientListener(settings: GatewaySettings, options: ListenerOptions): ClientListener {
   const { names, warnsOfCertificate, telemetry, log } = options
@@ -126,7 +126,7 @@ function composeProtocols(
   return { http1, http2, tunnels }
 }
 
-/** Stops accepting connections, lets requests in flight finish, and then closes all that serves them. */
+/** Stops accepting connections, lets requests in flight finish, and then closes all parts that serve them. */
 async function closeGracefully(
   parts: Protocols & {
     readonly clientServer: ClientServer

@@ -26,31 +26,31 @@ import { TableFiles } from './table-files.ts'
 /** Parts that are composed elsewhere: in another process, or by a test. */
 export type Elsewhere = {
   /**
-   * Makes the counters where they are neither in Redis nor in this process: with several workers and no Redis the primary
-   * process counts for all of them.
+   * Makes counters that are neither in Redis nor in this process: with several workers and no Redis, the primary process counts for all
+   * workers.
    */
   readonly count?: ((telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting) | undefined
-  /** Looks up the names of hosts. Default: its own. */
+  /** Looks up the names of hosts. Created if left out. */
   readonly names?: Names | undefined
   /** Set in the process that reads the settings. */
   readonly readConfig?: () => ConfigState
   /** The id of a worker's gateway among the replicas. */
   readonly gatewayId?: string | undefined
-  /** Whether this process logs that the certificate has expired. Default: true. Of several workers one does. */
+  /** Whether this process logs that the certificate has expired. Default: true. Only one of several workers logs it. */
   readonly warnsOfCertificate?: boolean
-  /** Reads Node's metrics of this process. Default: of a watch that lasts until the process ends. */
+  /** Reads Node's metrics of this process. Default: a watch that lasts until the process exits. */
   readonly readNode?: () => Promise<MetricSnapshot>
   /** Monotonic milliseconds for counters in memory. Default: the clock of this process. */
   readonly now?: () => number
-  /** CrowdSec's decisions for a worker, which the primary process reads. */
+  /** The copy of CrowdSec's decisions in a worker. The primary process reads the decisions. */
   readonly crowdsec?: Crowdsec | undefined
-  /** Gets the list of addresses or the database that the primary process uses, for a worker that cannot use the file. */
+  /** Gets the primary process's copy of a list of addresses or a database, for a worker that cannot use the file. */
   readonly askForKept?: AskForKept
   /** Sends events about bans and circuit breakers to webhooks. */
   readonly notify?: Notify | undefined
 }
 
-/** Clients over a limit that operators can list: two megabytes at most. */
+/** Maximum number of clients over a limit that operators can list: at most two megabytes. */
 const THROTTLED_CLIENTS = 10_000
 
 /** Composes everything that serves clients in this process. */
@@ -75,7 +75,7 @@ export async function composeServing(
     elsewhere.count?.(telemetry, forgotten) ??
     (await composeCounting(settings, { log, telemetry, forgotten, notify: elsewhere.notify }, elsewhere.now))
   const { limiter, wallNow, clientTable } = counters
-  // Whether a client is over a limit of its own shows with its next request.
+  // The client's next request shows whether it exceeds the limit that an operator has just set.
   clientTable.entries.onOverride = forgotten
   const health = createHealth({
     storeState: () => counters.storeState(),
@@ -120,7 +120,7 @@ function composeMetrics(settings: GatewaySettings, { readConfig, readNode }: Els
   })
 }
 
-/** The operations for operators, on clients of this process. */
+/** Composes the operations for operators on clients of this process. */
 function composeOperations(
   parts: Omit<ServingParts, 'clients'> & { readonly table: Readonly<ActiveTable>; readonly log: Log },
 ): ClientOperations {

@@ -1,7 +1,7 @@
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Rule } from '../../policy.ts'
 
-/** The current rules: none with rate limiting off. */
+/** Returns the current rules; empty if rate limiting is disabled. */
 export function currentRules({ rateLimitingDisabled, rules }: GatewaySettings): readonly Rule[] {
   return rateLimitingDisabled ? [] : rules
 }

@@ -26,7 +26,7 @@ import type { Upstreams } from '../upstreams/upstream.ts'
 import { composeDefaultUpstream, composeRoutes } from './route-options.ts'
 import { composeTable, type TableOptions } from './table-options.ts'
 
-/** Dependencies of the steps of a request. */
+/** Dependencies of the request handler. */
 export type HandlerDeps = Pick<
   HandlerOptions,
   | 'limiter'
@@ -40,7 +40,7 @@ export type HandlerDeps = Pick<
   | 'now'
 > &
   ReadFiles & {
-    /** The time of day that windows of the calendar go by. Default: the machine's. */
+    /** The wall clock of calendar windows. Default: the machine's. */
     readonly wallNow?: (() => number) | undefined
     readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
     readonly connections: ClientConnections
@@ -48,7 +48,7 @@ export type HandlerDeps = Pick<
     readonly log: Log
   }
 
-/** The content of files that settings name: keys of tokens, lists of addresses, databases of countries. */
+/** The content of files that the settings name: keys of tokens, lists of addresses, databases of countries. */
 export type ReadFiles = {
   readonly tokens: HandlerOptions['tokens']
   readonly lists: AddressLists
@@ -57,21 +57,21 @@ export type ReadFiles = {
 
 export type LiveHandler = {
   readonly handler: Handler
-  /** The current options, for another listener too. */
+  /** The current options, which the decisions listener also uses. */
   readonly live: LiveOptions
   /** The tables for requests that begin now. */
   readTable(): RequestTable
-  /** Whether a request with this charge would find a place to wait, if it had to. */
+  /** Whether a request with this charge would find a free place if it had to wait. */
   readonly hasPlace: Waiting['hasPlace']
   /**
-   * Builds everything that requests need for another table. One build at a time, as each continues the current state.
+   * Builds everything that requests need under another table. Only one build may run at a time, because each continues the current state.
    *
-   * @returns applies it: requests that begin afterwards use it
+   * @returns a function that applies the table to requests that begin afterwards
    */
   prepare(settings: GatewaySettings, read: ReadFiles): Steps<() => void>
 }
 
-/** Composes the steps of a request by the settings. */
+/** Composes the request handler. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
   const failuresOf = createFailureLog(deps.log)
   const fixed = composeFixed(settings, deps)
@@ -149,7 +149,7 @@ function composeFixed(
   }
 }
 
-/** Forwards to `upstream`. */
+/** Composes the options for forwarding to `upstream`. */
 function composeForwarder(
   { maxBodyBytes, responseBufferBytes, maxUnreadBytes }: GatewaySettings,
   { upstreams, telemetry, now }: HandlerDeps,

@@ -9,7 +9,7 @@ import { overRouteOf, type Rule } from '../../policy.ts'
 import type { RoutedUpstream, RoutedUpstreams } from '../../server/routing.ts'
 import type { RoutedGroup } from '../upstreams/upstream.ts'
 
-/** @param requestHeaders those of the file: name, value, name, value… */
+/** @param requestHeaders headers that the settings file adds: name, value, name, value… */
 export function composeDefaultUpstream(
   settings: GatewaySettings,
   requestHeaders: readonly string[],
@@ -31,7 +31,7 @@ function sentHostOf({ upstreamHost, upstreamUrl }: GatewaySettings): string | un
   return upstreamHost === 'upstream' ? upstreamUrl.host : upstreamHost
 }
 
-/** Composes the routes. Each has a forwarder, so that a request without routes costs nothing more. */
+/** Composes the routes. Each has a forwarder of its own, so that requests cost nothing more if there are no routes. */
 export function* composeRoutes(
   { routes = [], hasFallback, requestHeaders: ofFile }: GatewaySettings,
   rules: readonly Rule[],
@@ -70,7 +70,7 @@ export function* composeRoutes(
   }
 }
 
-/** Maps each rule to the route of its requests over the limit, which get a header with the name of the rule. */
+/** Maps rules to the routes of their requests over the limit. Such requests get a header with the name of the rule. */
 function* composeOver(
   rules: readonly Rule[],
   found: readonly RoutedUpstream[],
@@ -93,7 +93,7 @@ function prefixOf({ pathname }: URL): string {
   return pathname.replace(/\/$/, '')
 }
 
-/** Merges the headers of a route into those of the file; the route's replace them. */
+/** Merges the headers of a route into the headers of the file. The route's headers replace those of the same name. */
 function mergeHeaders(ofFile: readonly string[], ofRoute: readonly string[]): readonly string[] {
   const isReplaced = (name: string): boolean => ofRoute.some((other, i) => i % 2 === 0 && other === name)
   return [...ofFile.filter((_, i) => !isReplaced(ofFile[i - (i % 2)] ?? '')), ...ofRoute]

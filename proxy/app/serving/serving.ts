@@ -26,13 +26,13 @@ export type Listening = {
 }
 
 export type Gateway = Running & {
-  /** An operator has asked for it, by a signal: reads the settings again, in a worker nothing but certificate and key. */
+  /** Called when an operator sends SIGHUP. Reads the settings again; a worker reads only the certificate and the key. */
   reload(): void
   /** Resolves with undefined if the gateway is closed before it listens. */
   listen(): Promise<Listening | undefined>
 }
 
-/** The parts of the current table that are read outside the way of a request. */
+/** The parts of the current table that are read outside of requests. */
 export type ActiveTable = { hash: string; refusals: GatewaySettings['refusals'] }
 
 export type ServingParts = {
@@ -50,7 +50,7 @@ export type ServingParts = {
   readonly tracing: Tracing | undefined
 }
 
-/** Time that the start waits for the decisions of CrowdSec. A CrowdSec that is away must not keep the gateway from serving. */
+/** How long the start waits for the decisions of CrowdSec. An unreachable CrowdSec must not keep the gateway from serving. */
 const DECISIONS_AT_START_MS = 2_000
 
 /** Everything that serves clients in one process: the whole gateway except the admin listener. */
@@ -75,10 +75,10 @@ export class Serving implements Running {
   }
 
   /**
-   * Makes all that serves requests of another table, a few milliseconds in each turn. Nothing changes before
-   * `use`, which cannot fail and is atomic for requests: it frees the state of the old table.
+   * Builds everything that serves requests under another table, a few milliseconds in each turn of the event loop. Nothing changes before
+   * `commit`, which cannot fail and is atomic for requests. It then frees the state of the old table.
    *
-   * @param tableHash of `hashTable`
+   * @param tableHash the result of `hashTable`
    */
   async prepare(next: GatewaySettings, tableHash: string): Promise<PreparedTable> {
     const { files, listener, table } = this.#parts
@@ -97,7 +97,7 @@ export class Serving implements Running {
     }
   }
 
-  /** Frees what only the rules and routes before had. */
+  /** Frees the state of rules and routes that are no longer in the table. */
   async #freeOldTable(next: GatewaySettings): Promise<void> {
     const { counters, metrics, throttledClients } = this.#parts
     const rules = currentRules(next)
@@ -108,12 +108,12 @@ export class Serving implements Running {
     throttledClients.keepPolicies(new Set(policies.map(({ name }) => name)))
   }
 
-  /** Reads certificate and key again, where there are any. */
+  /** Reads the certificate and the key again, if there are any. */
   reloadCertificate(): void {
     this.#parts.listener.reloadCertificate()
   }
 
-  /** Opens the ports for clients and decisions. Resolves with undefined if it was closed before; rejects if one cannot be opened. */
+  /** Opens the ports for clients and decisions. Resolves with undefined if this was closed before; rejects if a port cannot be opened. */
   async listen(
     options: ListenOptions = {},
   ): Promise<(Omit<Listening, 'adminPort'> & Pick<AddressInfo, 'address'>) | undefined> {
@@ -135,7 +135,7 @@ export class Serving implements Running {
   async close(): Promise<void> {
     const { counters, crowdsec, files, health, listener, replicas, tracing } = this.#parts
     health.beginStopping()
-    // A server that is about to listen would do so after it was closed.
+    // If the server is about to listen, wait: otherwise it would listen after it was closed.
     await this.#opening?.catch(() => undefined)
     await listener.close()
     files.close()

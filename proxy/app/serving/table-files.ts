@@ -12,7 +12,7 @@ import { listOfFile } from '../workers/kept-lists.ts'
 import type { ReadFiles } from './request-handler.ts'
 import { currentRules } from './current-rules.ts'
 
-/** Time that the start waits for the key set, so that the first requests count as they should. */
+/** How long the start waits for the key set, so that the first requests are counted correctly. */
 const KEYS_AT_START_MS = 1_000
 
 export type TableFilesOptions = {
@@ -26,9 +26,9 @@ export type TableFilesOptions = {
 
 export type PreparedFiles = {
   readonly read: ReadFiles
-  /** Their table is in effect now. */
+  /** Call this when the table takes effect. */
   commit(): void
-  /** Their table will not take effect. */
+  /** Call this if the table will not take effect. */
   abort(): void
 }
 
@@ -55,12 +55,12 @@ export class TableFiles {
     telemetry.observeLists(() => this.#lists.readUse())
   }
 
-  /** The reader of tokens by the current table; undefined if no rule counts by tokens. */
+  /** The reader of tokens of the current table; undefined if no rule counts by tokens. */
   get tokens(): Tokens | undefined {
     return this.#tokens
   }
 
-  /** Reads them for the table that the gateway starts with. @throws {SettingsError} */
+  /** Reads the files of the table that the gateway starts with. @throws {SettingsError} */
   async readFirst(settings: GatewaySettings): Promise<ReadFiles> {
     const lists = await this.#lists.prepare(listFilesOf(settings))
     lists.commit()
@@ -71,7 +71,7 @@ export class TableFiles {
   }
 
   /**
-   * Reads the files of another table that are new, or have changed.
+   * Reads the files of another table that are new or have changed.
    *
    * @throws {SettingsError}
    */
@@ -86,7 +86,7 @@ export class TableFiles {
       commit: () => {
         lists.commit()
         geo.commit()
-        // Requests that have begun still read their tokens with its keys.
+        // Requests that began under the old table still read their tokens with its keys.
         if (this.#tokens?.keySet !== tokens?.keySet) this.#tokens?.close()
         this.#tokens = tokens
       },

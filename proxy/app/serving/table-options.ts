@@ -11,7 +11,7 @@ import { conditionHeaders } from '../../limits/rules/condition-needs.ts'
 import { hideCookies } from '../../request/values/hidden-cookies.ts'
 import type { HandlerOptions } from '../../server/handler-options.ts'
 
-/** The parts of the table of limits that a request needs; the table can change while the gateway runs. */
+/** The parts of the table of limits that requests need. The table can change while the gateway runs. */
 export type TableOptions = Pick<
   HandlerOptions,
   | 'rules'
@@ -33,7 +33,7 @@ export type TableOptions = Pick<
   | 'limiter'
 >
 
-/** The options for requests by a table. */
+/** Composes the options for requests under a table. */
 export function* composeTable(
   settings: GatewaySettings,
   {
@@ -90,21 +90,21 @@ export function* composeTable(
   }
 }
 
-/** Names of the headers that the operator has set for some backend: no client can send them. */
+/** Returns the names of headers that the settings add for a backend. Clients cannot send these headers. */
 function setNames({ requestHeaders, routes = [] }: GatewaySettings): string[] {
   return [requestHeaders, ...routes.map((route) => route.requestHeaders ?? [])].flatMap((fields) =>
     fields.filter((_, i) => i % 2 === 0),
   )
 }
 
-/** Headers that scripts can read: when to retry, the remaining quota, the request id, and the headers of refusals. */
+/** Composes the CORS headers. Scripts can read `Retry-After`, the limit headers, the request id, and the headers of refusals. */
 function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): CorsHeaders | undefined {
   if (!cors) return undefined
   const exposed = ['Retry-After', ...limitHeaderNames(rateLimitHeaders), 'X-Request-Id']
   return createCorsHeaders(cors.origins, [...exposed, ...addedNames(refusals)])
 }
 
-/** Browsers still send them with rate limiting off. */
+/** Hides the cookies of all rules, because browsers still send them if rate limiting is disabled. */
 function composeHiddenCookies({ rules }: GatewaySettings): HandlerOptions['hiddenCookies'] {
   const names = new Set(rules.flatMap(({ policy }) => policy.device?.cookie ?? []))
   return names.size > 0 ? hideCookies([...names]) : undefined
@@ -114,7 +114,7 @@ function readsBodies(rules: GatewaySettings['rules']): boolean {
   return rules.some(({ policy }) => requestedUnits(policy) !== undefined)
 }
 
-/** The fields that tell a policy's clients apart. */
+/** Returns the headers that identify a policy's clients. */
 function headersOf({ partition, device, plans }: Policy): string[] {
   const ofKey = singleParts(partition).flatMap((part) => {
     if (part.kind === 'jwt') return ['authorization']

@@ -6,15 +6,15 @@ import { Names } from '../../names/names.ts'
 
 const { lookup: systemLookup } = dns
 
-/** The resolver of names for this process. */
+/** Creates the resolver of names for this process. */
 export function composeNames(): Names {
   return new Names({ find: createFinder(), now: () => performance.now() })
 }
 
 /**
- * Makes all of this process look names up this way, in place of `dns.lookup`: `fetch` and parts of ioredis (Sentinel, a cluster's
- * subscriber) open connections by themselves and take no function for it. A lookup by `getaddrinfo` keeps the process from ending
- * until it is over, ten seconds and more where the name server is silent.
+ * Replaces `dns.lookup` in the whole process: `fetch` and parts of ioredis (Sentinel, a cluster's subscriber) open connections themselves
+ * and do not accept a lookup function. A lookup by `getaddrinfo` keeps the process from exiting until it has finished, which takes ten
+ * seconds and more if the name server does not answer.
  */
 export function lookUpEverywhere({ lookup }: Names): void {
   const lookupAsDns = (name: unknown, ...rest: readonly unknown[]): void => {
@@ -22,7 +22,7 @@ export function lookUpEverywhere({ lookup }: Names): void {
     const [given] = rest
     const options = typeof given === 'number' ? { family: given } : given
     if (typeof name !== 'string' || name === '' || typeof callback !== 'function')
-      // Without a name it answers at once, and wrong arguments are for it to complain of.
+      // The system's lookup answers at once without a name, and reports wrong arguments.
       return void Reflect.apply(systemLookup, dns, [name, ...rest])
     lookup(
       name,

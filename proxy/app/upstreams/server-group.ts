@@ -16,7 +16,7 @@ import { describeServer } from '../../http/upstream/servers/report.ts'
 import { ResolvedGroup } from '../../http/upstream/servers/resolved-group.ts'
 import type { OnServerState, ServerPlace } from '../../http/upstream/servers/server.ts'
 
-/** The parts of a route that its connections depend on: not the requests that it matches. */
+/** The parts of a route on which its connections depend. They do not include the requests that it matches. */
 export type ServedRoute = Omit<
   UpstreamRoute,
   'hosts' | 'paths' | 'stripPrefix' | 'onlyOver' | 'requestHeaders'
@@ -30,7 +30,7 @@ export type GroupOptions = {
   readonly now: () => number
 }
 
-/** Makes the group of servers of a route, which opens no connection before a request, or `start`. */
+/** Returns a function that creates the group of servers of a route. The group opens no connection before a request or `start`. */
 export function createGroupFactory(
   settings: GatewaySettings,
   { telemetry, names, log, now }: GroupOptions,
@@ -65,7 +65,7 @@ export function createGroupFactory(
   }
 }
 
-/** Logs when a server goes out of use, and when it comes back. */
+/** Logs when a server becomes unavailable, and when it is available again. */
 function createServerLog(log: Log, upstream: string): OnServerState {
   return (server, reason) => {
     const { state, url, ...where } = describeServer(upstream, server)
@@ -75,10 +75,10 @@ function createServerLog(log: Log, upstream: string): OnServerState {
   }
 }
 
-/** Opens a connection to a server, offering these protocols where it is by TLS. */
+/** Opens a connection to a server. With TLS, it offers these protocols. */
 type Opener = (protocols?: readonly string[]) => ReturnType<typeof connectionOpener>
 
-/** The connections to one server: HTTP/1.1, HTTP/2 with `h2c:`, or with TLS what the server chooses. */
+/** Creates the pool of connections to one server: HTTP/1.1; HTTP/2 with `h2c:`; or, with TLS, the protocol that the server chooses. */
 function createPool(
   settings: GatewaySettings,
   { protocol }: URL,

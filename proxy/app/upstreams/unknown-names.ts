@@ -4,8 +4,8 @@ import type { Names } from '../../names/names.ts'
 import { hostNameOf } from '../../http/upstream/servers/addresses.ts'
 
 /**
- * Warns if the host name of a backend does not resolve: otherwise a mistake in it would show with the first request only. The backend may
- * also not be started yet, so nothing waits for this and nothing depends on it.
+ * Warns if the host name of a backend does not resolve. Otherwise, a mistake in it would only show with the first request. The backend may
+ * not be started yet, so nothing waits for the result or depends on it.
  */
 export function warnOfUnknownUpstreams(
   { upstreamUrl, routes, hasFallback }: Pick<GatewaySettings, 'upstreamUrl' | 'routes' | 'hasFallback'>,

@@ -12,7 +12,7 @@ import type { ResolvedGroup } from '../../http/upstream/servers/resolved-group.t
 import type { Server } from '../../http/upstream/servers/server.ts'
 import { createGroupFactory, type ServedRoute } from './server-group.ts'
 
-/** The routes, and whether other requests go to `upstream`. */
+/** The routes, and whether requests that no route matches go to `upstream`. */
 type RouteSettings = Pick<GatewaySettings, 'routes' | 'hasFallback'>
 
 /** A route with the group of servers for its requests. */
@@ -20,12 +20,12 @@ export type RoutedGroup = { readonly route: UpstreamRoute; readonly group: Resol
 
 /** The connections to all backends. */
 export type Upstreams = {
-  /** `upstream:`. */
+  /** The backend of `upstream:`. */
   readonly fallback: ResolvedGroup
   /**
-   * Makes what other routes need. Routes that have not changed keep their connections.
+   * Prepares the groups of servers of other routes. Routes that have not changed keep their connections.
    *
-   * @returns `commit` applies them: removed backends finish their requests in flight
+   * @returns the routes; `commit` applies them, and removed backends finish their requests in flight
    */
   prepare(settings: RouteSettings): Steps<{
     readonly routed: readonly RoutedGroup[]
@@ -73,11 +73,11 @@ export function composeUpstreams(
 
 class LiveUpstreams implements Upstreams {
   readonly fallback: ResolvedGroup
-  /** Requests that no route matches go to `upstream:`. */
+  /** Whether requests that no route matches go to `upstream:`. */
   #usesFallback = true
   readonly #createGroup: (route: ServedRoute) => ResolvedGroup
   #current: readonly RoutedGroup[] = []
-  /** Groups that finish what they have. */
+  /** Removed groups, which finish their requests in flight. */
   readonly #retired = new Set<ResolvedGroup>()
 
   constructor(fallback: ResolvedGroup, createGroup: (route: ServedRoute) => ResolvedGroup) {
@@ -125,7 +125,7 @@ class LiveUpstreams implements Upstreams {
     }
     this.#current = routed
     this.#usesFallback = usesFallback
-    // Nothing is probed that no request could go to.
+    // Only backends that requests can go to are probed.
     for (const { route, group } of routed) if (route.health && !before.has(group)) group.start()
   }
 

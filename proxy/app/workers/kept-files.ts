@@ -3,25 +3,25 @@ import { within } from '../../../shared/within.ts'
 import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
 
 // The primary process keeps a copy of each list of addresses and of each GeoIP database. A worker that starts while the file has a mistake
-// takes the copy, as there may be no other worker that has it.
+// uses this copy, because there may be no other worker with a valid one.
 
 export type KeptKind = 'list' | 'geoip'
 
-/** The content of a file when it could last be used. */
+/** The last valid content of a file. */
 export type KeptFile = {
-  /** The file in the parts in which its reader keeps it. */
+  /** The content, in the parts in which its reader keeps it. */
   readonly columns: readonly Buffer[]
   readonly about?: Readonly<Record<string, number>>
 }
 
-/** The question of a worker whose file cannot be used. `id`: its number among the questions of the worker. */
+/** The question of a worker that cannot use a file. `id` is the number of the question among those of the worker. */
 type Question = {
   readonly kept: 'ask'
   readonly id: number
   readonly kind: KeptKind
   readonly location: string
 }
-/** The answers to a worker: the columns in pieces, in base64, and then the end, which tells whether there is such a file. */
+/** The answers to a worker: the columns in pieces, in base64, and then the end, which states whether a copy exists. */
 type Answer = { readonly id: number } & (
   | { readonly kept: 'piece'; readonly column: number; readonly piece: string }
   | { readonly kept: 'end'; readonly isThere: boolean; readonly about?: KeptFile['about'] }
@@ -45,7 +45,7 @@ export function serveKeptFiles(
   })
 }
 
-/** Sends in turns: without Redis this process counts for its workers meanwhile. */
+/** Sends one piece per turn of the event loop, because without Redis this process also counts for its workers. */
 async function send(id: number, kept: KeptFile | undefined, port: LimiterPort): Promise<void> {
   try {
     for (const [column, bytes] of (kept?.columns ?? []).entries())
@@ -57,24 +57,27 @@ async function send(id: number, kept: KeptFile | undefined, port: LimiterPort): 
     const about = kept?.about && { about: kept.about }
     port.send({ kept: 'end', id, isThere: kept !== undefined, ...about } satisfies Answer)
   } catch {
-    // The other process is gone.
+    // The other process has exited.
   }
 }
 
-/** A file that was asked for: the pieces of its columns that have arrived, none of an empty column. */
+/** A requested file: the pieces of its columns that have arrived. An empty column has no pieces. */
 type Asked = {
   readonly columns: (Buffer[] | undefined)[]
   readonly resolve: (file: KeptFile | undefined) => void
 }
 
 /**
- * Asks the primary process for files as they were when they could last be used; undefined if it has none, or has not sent all of it in
- * ten seconds. A question whose answer is pending is not sent again.
+ * Asks the primary process for the last valid content of files. The answer is undefined if the primary process has no copy, or has not sent
+ * all of it within ten seconds. A question whose answer is pending is not sent again.
  */
 export function createAskForKept(port: LimiterPort): AskForKept {
-  /** By kind and location. */
+  /** Pending answers, by kind and location. */
   const pending = new Map<string, Promise<KeptFile | undefined>>()
-  /** By the id of the question: a late answer is not taken for that to the next question about the file. */
+  /**
+   * Requested files, by the id of the question, so that a late answer is not mistaken for the answer to a later question about the same
+   * file.
+   */
   const asked = new Map<number, Asked>()
   let questions = 0
   let isListening = false

@@ -23,11 +23,11 @@ export type PrimaryCountingOptions = {
   readonly notify: Notify | undefined
 }
 
-/** The counters, bans and overrides of all workers, kept in the primary process; with Redis, Redis has them instead. */
+/** The counters, bans and overrides of all workers, kept in the primary process. With Redis, they are in Redis instead. */
 export class PrimaryCounting {
   readonly #settings: GatewaySettings
   readonly #options: PrimaryCountingOptions
-  /** The embedded counters; undefined with Redis. */
+  /** The counters in this process; undefined with Redis. */
   readonly #counters: ReturnType<typeof createEmbeddedLimiter> | undefined
   readonly #clientTable: ClientTable
   readonly #served = new Set<ServedLimiter>()
@@ -50,7 +50,8 @@ export class PrimaryCounting {
   }
 
   /**
-   * The operations of operators; those of the workers without counters here, and for facts that only workers know.
+   * Returns the operations for operators. If this process has no counters, and for facts that only workers know, these are the operations
+   * of the workers.
    *
    * @param asked asks the workers
    */
@@ -71,7 +72,7 @@ export class PrimaryCounting {
     }
   }
 
-  /** Serves the counters to a worker, from when it has its first table. Returns how to begin and how to end that. */
+  /** Serves the counters to a worker. Call `begin` when the worker gets its first table, and `end` when it has exited. */
   serveCounters(port: WorkerPort): { begin(rules: readonly Rule[]): void; end(): void } {
     const counters = this.#counters
     let limiter: ServedLimiter | undefined
@@ -93,13 +94,13 @@ export class PrimaryCounting {
     if (this.#counters) serveClientTable(this.#clientTable, (name) => this.#policyByName.get(name), port)
   }
 
-  /** Workers count by the rules of another table from now on. @param id of the change */
+  /** Makes workers count by the rules of another table from now on. @param id the id of the change */
   async prepareWorkers({ settings, revised }: TableChange, id: number): Promise<void> {
     for (const limiter of this.#served)
       await doInTurns(limiter.usePolicies(policiesOf(settings.rules), revised, id))
   }
 
-  /** Applies other rules: frees the state of the previous ones. */
+  /** Applies other rules, and frees the state of the previous rules. */
   async useRules(rules: readonly Rule[]): Promise<void> {
     this.#policyByName = byName(rules)
     await setImmediate()
@@ -113,7 +114,7 @@ function byName(rules: readonly Rule[]): ReadonlyMap<string, Policy> {
   return new Map(rules.map(({ policy }) => [policy.name, policy]))
 }
 
-/** A client was reset in this process, which has the counters: tells the workers to drop their caches of it. */
+/** Called when a client was reset in this process, which has the counters. Makes the workers drop their caches of the client. */
 function sendResetToWorkers(policyName: string | undefined, partitionKey: string): void {
   for (const worker of listWorkers()) sendReset(portTo(worker), policyName, partitionKey)
 }

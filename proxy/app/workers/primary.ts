@@ -29,15 +29,15 @@ import { fileOfList } from './kept-lists.ts'
 import { PrimaryCounting } from './primary-counting.ts'
 import { listWorkers, portTo, WorkerProcesses } from './processes.ts'
 
-/** How long the primary process waits for a worker's figures. */
+/** How long the primary process waits for a worker's report. */
 const REPORT_TIMEOUT_MS = 1_000
 
-/** Files that workers read themselves, kept for those that cannot. */
+/** Copies of files that workers read themselves, kept for workers that cannot use the file. */
 export type Kept = { readonly lists: LiveLists; readonly geo: LiveGeo }
 
 /**
- * The primary process of a gateway with several workers. It serves no clients: it starts the workers, restarts those
- * that exit, serves the admin listener for all of them, and without Redis keeps the counters for all of them.
+ * Composes the primary process of a gateway with several workers. It serves no clients. It starts the workers, restarts workers that exit,
+ * serves the admin listener for all of them, and, without Redis, keeps their counters.
  *
  * @param kept the lists and databases of the settings, which this process has read
  */
@@ -124,7 +124,7 @@ class Primary implements Gateway {
   }
 
   reload(): void {
-    // The workers have the certificate.
+    // The workers reload the certificate.
     if (this.#settings.tlsCertFile !== undefined)
       for (const worker of listWorkers()) worker.process.kill('SIGHUP')
     void this.#parts.reloader.reload('signal')
@@ -135,11 +135,11 @@ class Primary implements Gateway {
     const adminPort = await admin.listen()
     if (this.#isStopping()) return undefined
     const ports = await workers.start().catch((error: unknown) => {
-      // Workers that were told to stop do not listen any more.
+      // Workers that were told to stop no longer listen.
       if (this.#isStopping()) return undefined
       throw error
     })
-    // It may also have begun to stop as the last worker was about to listen.
+    // The gateway may have begun to stop while the last worker was about to listen.
     if (!ports || this.#isStopping()) return undefined
     health.markReady()
     // A worker that exited while others were still starting has not been restarted yet.
@@ -160,7 +160,7 @@ class Primary implements Gateway {
   }
 }
 
-/** Metrics of the primary process, which serves no requests: the workers report policies and routes. */
+/** Creates the metrics of the primary process, which serves no requests. The workers report policies and routes. */
 function createPrimaryMetrics(settings: GatewaySettings, readConfig: Reloader['readConfig']): Metrics {
   return createMetrics({
     policies: [],
@@ -171,7 +171,7 @@ function createPrimaryMetrics(settings: GatewaySettings, readConfig: Reloader['r
   })
 }
 
-/** The decisions of CrowdSec, which this process reads and tells the workers. */
+/** Composes the decisions of CrowdSec, which this process reads and sends to the workers. */
 function composeDecisionBroadcast(
   settings: GatewaySettings,
   telemetry: Telemetry,
@@ -189,7 +189,7 @@ function composeDecisionBroadcast(
   return { crowdsec, decisions }
 }
 
-/** Serves a worker that has been forked. Returns how to end that when it has exited. */
+/** Serves a worker that has been forked. Returns a function to call when the worker has exited. */
 function serveWorker(
   worker: Worker,
   parts: {
@@ -216,7 +216,9 @@ function serveWorker(
   return () => counters.end()
 }
 
-/** Applies a new table in all workers or in none; then frees what this process no longer needs. */
+/**
+ * Prepares a new table in all workers. Either all workers apply it or none. Afterwards, frees the state that this process no longer needs.
+ */
 function prepareAll(options: {
   readonly tables: PrimaryTables
   readonly counting: PrimaryCounting
@@ -239,7 +241,7 @@ function prepareAll(options: {
         geo.commit()
         const rules = currentRules(change.settings)
         await counting.useRules(rules)
-        // Requests take routes in the workers only.
+        // Routes have metrics only in the workers, which serve the requests.
         const policies = rules.map(({ policy }) => policy)
         await doInTurns(telemetry.tableChanged(policies, []))
       },

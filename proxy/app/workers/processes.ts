@@ -7,22 +7,22 @@ import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Listening } from '../serving/serving.ts'
 
-/** Delay before an exited worker is restarted, so that one that fails at its start does not keep the machine busy. */
+/** Delay before an exited worker is restarted, so that a worker that fails at its start does not keep the machine busy. */
 const RESTART_DELAY_MS = 1_000
-/** How often a worker that is killed before it listens is started again at the start of the gateway. */
+/** Maximum number of restarts, at the start of the gateway, of a worker that is killed before it listens. */
 const MAX_FIRST_RESTARTS = 3
-/** The variable that tells a worker the id of its gateway among the replicas. */
+/** The environment variable that contains the id of a worker's gateway among the replicas. */
 export const GATEWAY_ID = 'GATEWAY_ID'
-/** The variable that tells a worker its number, from 0. A worker that is restarted has the number of the one before. */
+/** The environment variable that contains the number of a worker, from 0. A worker that replaces another has the same number. */
 export const WORKER_NUMBER = 'WORKER_NUMBER'
 
 type WorkerOptions = {
   readonly settings: GatewaySettings
-  /** The same for all. */
+  /** The id of the gateway, the same for all workers. */
   readonly gatewayId: string
   /** Whether to restart a worker that exits. */
   readonly isServing: () => boolean
-  /** Called with each that is started; returns what to do once it has exited. */
+  /** Called with each started worker. Returns a function to call when the worker has exited. */
   readonly onStart: (worker: Worker) => () => void
   readonly log: Log
 }
@@ -30,7 +30,7 @@ type WorkerOptions = {
 /** The worker processes of this primary process. */
 export class WorkerProcesses {
   readonly #options: WorkerOptions
-  /** By number, the worker that was started last before `isServing` was true. */
+  /** The worker that was started last before `isServing` was true, by number. */
   #first: (Worker | undefined)[] = []
   #isStopping = false
 
@@ -39,30 +39,30 @@ export class WorkerProcesses {
   }
 
   /**
-   * Starts as many workers as the settings say, and from then on restarts those that exit.
+   * Starts as many workers as the settings say, and from then on restarts workers that exit.
    *
-   * @returns where they listen; rejects with `StartError` if one of them exits instead, unless it was killed
+   * @returns the ports that the workers listen on. Rejects with `StartError` if a worker exits before it listens, unless it was killed
    */
   async start(): Promise<Ports | undefined> {
-    // Workers that take connections from one socket of the kernel's, instead of each being handed over by this process.
+    // Workers accept connections from a shared socket. Otherwise this process would accept each connection and hand it over.
     cluster.schedulingPolicy = cluster.SCHED_NONE
     const numbers = Array.from({ length: this.#options.settings.workers }, (_, number) => number)
     const [ports] = await Promise.all(numbers.map((number) => this.#startFirst(number)))
     return ports
   }
 
-  /** Restarts those that exited before `isServing` was true. */
+  /** Restarts workers that exited before `isServing` was true. */
   restartDead(): void {
     for (const [number, worker] of this.#first.entries()) if (worker?.isDead()) this.#startLater(number)
     this.#first = []
   }
 
-  /** Ends all, in order, and waits for their exits. */
+  /** Stops all workers gracefully, and waits for their exits. */
   async stop(): Promise<void> {
     this.#isStopping = true
     await Promise.all(
       listWorkers().map(async (worker) => {
-        // Listed until its channel is closed, too.
+        // An exited worker is listed until its channel is closed.
         if (worker.isDead()) return
         const exit = once(worker, 'exit')
         worker.process.kill('SIGTERM')
@@ -78,7 +78,7 @@ export class WorkerProcesses {
       this.#first[number] = worker
       const found = await listeningPorts(worker, settings)
       if ('port' in found) return found
-      // A worker that exits by itself has said why it cannot start.
+      // A worker that exits by itself has already reported why it cannot start.
       const isFinal = found.signal === null || restarts === MAX_FIRST_RESTARTS
       if (!isFinal && !this.#isStopping) {
         log.error({ worker: worker?.process.pid, ...found }, RESTARTING)
@@ -112,7 +112,7 @@ export class WorkerProcesses {
 
 const RESTARTING = 'worker exited; restarting'
 
-/** The running workers. */
+/** Lists the running workers. */
 export function listWorkers(): Worker[] {
   return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
 }
@@ -123,7 +123,7 @@ export const portToPrimary: LimiterPort = {
   listen: (receive) => process.on('message', receive),
 }
 
-/** The channel of the primary process to a worker. To send may throw if the worker has gone. */
+/** Returns the channel of the primary process to a worker. `send` may throw if the worker has exited. */
 export function portTo(worker: Worker): LimiterPort {
   return {
     send: (message) => worker.send(message),
@@ -131,18 +131,18 @@ export function portTo(worker: Worker): LimiterPort {
   }
 }
 
-/** Returns undefined if the machine has no processes, files or memory left, which is logged. */
+/** Forks a worker. Returns undefined, and logs an error, if the machine has run out of processes, files or memory. */
 function fork(variables: Readonly<Record<string, string>>, log: Log): Worker | undefined {
   const fail = (err: unknown): void => log.error({ err }, 'cannot start a worker')
   try {
     const worker = cluster.fork(variables)
     const isStarted = worker.process.pid !== undefined
-    // For a running worker it is an error of the IPC channel: the worker is about to exit, which has its own event.
+    // The error of a running worker is about its IPC channel. The worker is about to exit, which has its own event.
     worker.on('error', (err) =>
       isStarted ? log.debug({ err }, 'cannot send a message to a worker') : fail(err),
     )
     if (isStarted) return worker
-    // It will never emit `exit`, so nothing must wait for it.
+    // The worker will never emit `exit`, so nothing must wait for that.
     delete cluster.workers?.[worker.id]
   } catch (error) {
     fail(error)
@@ -155,7 +155,7 @@ const CANNOT_START = 'a worker could not start'
 type Ports = Omit<Listening, 'adminPort'>
 type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
 
-/** Resolves with the ports that a worker listens on, or with how it exited before. */
+/** Resolves with the ports that a worker listens on, or with its exit if it exits before. */
 async function listeningPorts(
   worker: Worker | undefined,
   { decisionsPort }: GatewaySettings,
@@ -166,7 +166,7 @@ async function listeningPorts(
     worker.once('exit', (code: number | null, signal: NodeJS.Signals | null) => resolve({ code, signal }))
     worker.on('listening', ({ port }: { readonly port: number }) => {
       ports.push(port)
-      // The clients' port is the last that a worker opens.
+      // A worker opens the clients' port last.
       if (decisionsPort === undefined) resolve({ port })
       else if (ports[0] !== undefined && ports.length > 1) resolve({ port, decisionsPort: ports[0] })
     })

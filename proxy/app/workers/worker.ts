@@ -21,13 +21,13 @@ import type { Gateway } from '../serving/serving.ts'
 import { createAskForKept } from './kept-files.ts'
 import { GATEWAY_ID, portToPrimary, WORKER_NUMBER } from './processes.ts'
 
-/** Composes one of several processes that share the clients' port. It ends with its primary process. */
+/** Composes one of several processes that share the clients' port. It exits when its primary process exits. */
 export async function composeWorker(
   settings: GatewaySettings,
   log: Log,
   names: Names | undefined,
 ): Promise<Gateway> {
-  // The channel to a primary process that is gone. `node:cluster` then ends this one.
+  // The channel fails if the primary process has exited. `node:cluster` then ends this process.
   cluster.worker?.on('error', () => undefined)
   const count = settings.redisUrl === undefined ? countInPrimary(settings, log) : undefined
   let { rules } = settings

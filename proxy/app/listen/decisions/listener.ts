@@ -19,7 +19,7 @@ export type DecisionsListener = {
   listen(options: ListenOptions): Promise<number>
   /** Makes connections end after the next response. */
   closeAfterResponses(): void
-  /** Accepts no more connections, and resolves when the open ones have closed: after `graceMs` at the latest. */
+  /** Stops accepting connections, and resolves when the open ones have closed, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>
 }
 
@@ -34,15 +34,15 @@ type DecisionsDeps = {
 }
 
 /**
- * An auth request may have this many times `MAX_HEADER_SIZE`: it has the headers of the original request and those that the proxy adds. It
- * must not fail for headers that the proxy has accepted: nginx accepts 32 KB, and makes 500 of an error.
+ * The head of an auth request may have this many times `MAX_HEADER_SIZE`, because it has the headers of the original request and those that
+ * the proxy adds. It must not fail for headers that the proxy has accepted: nginx accepts 32 KB, and answers 500 if the auth request fails.
  */
 const HEADER_SIZE_FACTOR = 4
 
 /** This listener does not serve HTTP/2. */
 const noHttp2 = { close: () => undefined, destroy: () => undefined }
 
-/** The listener of `DECISIONS_PORT`: HTTP/1.1, with the limits and timeouts of the clients' listener. */
+/** Composes the listener of `DECISIONS_PORT`: HTTP/1.1, with the limits and timeouts of the clients' listener. */
 export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps): DecisionsListener {
   const { addresses, telemetry, log, now } = deps
   const server = createPlainServer()
@@ -65,7 +65,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
     handler: createAuthHandler(liveFor(deps.live, { connectionLimit })),
     limits: http1Limits({ ...settings, maxHeaderBytes, maxHeaderCount }),
     http2: undefined,
-    // A handshake is decided about as any request: some proxies pass its headers on.
+    // A WebSocket handshake is decided like any other request. Some proxies copy its headers to the auth request.
     tunnels: undefined,
     upgradeProtocols: [],
     telemetry,
@@ -82,7 +82,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
 }
 
 /**
- * The current options of the clients' listener, for connections of this one.
+ * Adapts the current options of the clients' listener to connections of this listener.
  *
  * @internal exported for tests
  */

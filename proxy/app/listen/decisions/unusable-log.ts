@@ -4,7 +4,7 @@ import { paceLines } from '../../../telemetry/paced-lines.ts'
 
 const paceMs = 5_000
 
-/** Logs auth requests that cannot be decided about; a mistake in a proxy's configuration makes all of them so. */
+/** Logs auth requests that cannot be decided, paced, because a mistake in a proxy's configuration affects all of its requests. */
 export function createUnusableLog(
   log: Log,
   { logAddresses }: { readonly logAddresses: boolean },
