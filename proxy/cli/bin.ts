@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /*
- * The `sluice` of the npm package. It imports nothing that an old Node does not have, and the command line only when this Node is
- * known to be new enough: newer syntax is an error in an old one, before any code runs.
+ * The `sluice` command of the npm package. It uses nothing that an old Node does not have, and imports the command line only after it has
+ * checked that this Node is new enough: in an old Node, newer syntax is an error before any code runs.
  */
 
 /** The oldest major version in `engines` of package.json, which npm only warns about. */

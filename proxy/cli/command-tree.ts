@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** A verb as its help shows it, independent of the parsing library. */
+/** A verb with the content of its help, independent of the parsing library. */
 export type Verb = {
   readonly name: string
   readonly description: string
@@ -12,20 +12,20 @@ export type VerbOption = {
   /** `--config`. */
   readonly flag: string
   readonly description: string
-  /** The kind of its value; undefined if it takes none. */
+  /** The kind of its value; undefined if it takes no value. */
   readonly values: Values | undefined
   readonly repeats: boolean
 }
 
-/** The kind of a value on the command line: one of a list, a file's path, or free text. */
+/** The kind of a value on the command line: one of a list, the path of a file, or free text. */
 export type Values =
   { readonly kind: 'choices'; readonly of: readonly string[] } | { readonly kind: 'files' | 'other' }
 
-/** Names of values that are paths, in the help: `<file>`, `<log...>`. */
+/** Names of values that are paths, as the help shows them: `<file>`, `<log...>`. */
 const paths = new Set(['file', 'log'])
 
 /**
- * The verbs of a program, in the order of its help.
+ * Returns the verbs of a program, in the order of its help.
  *
  * @param known the values of arguments by name, if the program itself does not list them
  */
@@ -51,7 +51,7 @@ export function describeVerbs(
   })
 }
 
-/** The library adds `--help` when it prints it. */
+/** Returns the option `--help`, which the library adds only when it prints the help. */
 function helpOf(command: Command): Command['options'] {
   return command
     .createHelp()

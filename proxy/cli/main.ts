@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { runCommandLine } from './run-command-line.ts'
 
-// Who reads the output may have seen enough, as in `sluice replay access.log | head`.
+// Exit quietly if the reader of the output has exited, as in `sluice replay access.log | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()

@@ -1,6 +1,6 @@
 import { printable } from '../../shared/settings/problems.ts'
 
-/** The result of a verb: `no` is negative, such as a file with mistakes. */
+/** The exit status of a verb: `no` is a negative result, such as a file with mistakes. */
 export const status = { yes: 0, no: 1, usage: 2 } as const
 
 /** A problem that the user can fix, without a stack trace. Ends the command with its status. */
@@ -15,18 +15,19 @@ export class CommandError extends Error {
 }
 
 /**
- * Prints lines. Parts of them may come from a log, a gateway or a program in its place: nothing in them can move the terminal's cursor.
+ * Prints lines. Parts of them may come from a log, a gateway or a program in its place, so characters that could move the terminal's cursor
+ * are escaped.
  */
 export function print(text: string): void {
   process.stdout.write(`${printableLines(text)}\n`)
 }
 
-/** Escapes for the terminal's sake are valid in JSON, which is parsed to the same value. */
+/** Prints JSON. The escapes of `print` are valid in JSON and do not change the value. */
 export function printJson(value: unknown): void {
   print(JSON.stringify(value))
 }
 
-/** Prints in addition to the result, as `print` does: warnings and mistakes. */
+/** Prints warnings and mistakes to standard error, in the same way as `print`. */
 export function printError(text: string): void {
   process.stderr.write(`${printableLines(text)}\n`)
 }
@@ -36,8 +37,8 @@ function printableLines(text: string): string {
 }
 
 /**
- * Columns as wide as their widest cell; those whose name begins with `>` are aligned to the right. A cell has one line, and its width
- * is that with escapes.
+ * Formats a table. Each column is as wide as its widest cell. Columns whose name begins with `>` are aligned to the right. A cell has one
+ * line, and its width includes escapes.
  */
 export function formatTable(columns: readonly string[], rows: readonly (readonly string[])[]): string {
   const isRight = columns.map((name) => name.startsWith('>'))
@@ -58,7 +59,7 @@ export function formatTable(columns: readonly string[], rows: readonly (readonly
     .join('\n')
 }
 
-/** A number as people read it: `1,234,567`. */
+/** Formats a number for people: `1,234,567`. */
 export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
@@ -70,8 +71,7 @@ const durationUnits = [
 ] as const
 
 /**
- * A time as people read it: `2d 3h`, `14m 57s`, `9s`; `-` if undefined. Seconds are rounded up, and units after the two largest
- * left out.
+ * Formats a duration for people: `2d 3h`, `14m 57s`, `9s`; `-` if undefined. Rounds seconds up, and leaves out units after the two largest.
  */
 export function formatDuration(seconds: unknown): string {
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '-'

@@ -7,10 +7,10 @@ import type { ReplayOptions } from './replay/verb.ts'
 import type { RunOptions } from './run.ts'
 import { example, withJson, type Json, type Report } from './verb-options.ts'
 
-/** The names of `replay/logs/formats.ts`. */
+/** The names of the formats in `replay/logs/formats.ts`. */
 const formatNames = ['auto', 'common', 'combined', 'traefik', 'traefik-json', 'caddy', 'nginx-json', 'sluice']
 
-/** The command line with all its verbs. */
+/** Creates the command line with all its verbs. */
 export function createProgram(report: Report): Command {
   const program = new Command('sluice')
     .description(

@@ -5,7 +5,7 @@ import { CommandError, printError, status } from './output.ts'
 import { createProgram } from './program.ts'
 
 /**
- * Runs `sluice` with these arguments. Each verb's code is loaded on use: starting a gateway does not load the rest.
+ * Runs `sluice` with these arguments. The code of each verb is loaded on use, so that starting a gateway does not load the rest.
  *
  * @returns the exit status: 0, 1 for a negative result, 2 for wrong usage; undefined if a gateway keeps running
  */
@@ -16,7 +16,7 @@ export async function runCommandLine(args: readonly string[]): Promise<number | 
     await program.parseAsync(args, { from: 'user' })
     return ended
   } catch (error) {
-    // Commander has printed the message, or the help that was asked for.
+    // Commander has already printed the message or the requested help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? status.yes : status.usage
     if (error instanceof CommandError) {
       printError(`error: ${error.message}`)

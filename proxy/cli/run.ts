@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 export type RunOptions = { readonly config?: string; readonly upstream?: string; readonly port?: string }
 
 /**
- * Starts the gateway in this process, as `node proxy/main.ts` does; the options replace the variables. Resolves when it listens; it keeps
- * running, and ends the process by itself.
+ * Starts the gateway in this process, as `node proxy/main.ts` does. The options override the variables. Resolves when the gateway listens;
+ * it keeps running, and ends the process by itself.
  */
 export async function run({ config, upstream, port }: RunOptions): Promise<void> {
   const given = { CONFIG_FILE: config, UPSTREAM_URL: upstream, PORT: port }
@@ -14,9 +14,9 @@ export async function run({ config, upstream, port }: RunOptions): Promise<void>
     process.env[variable] = value
     Reflect.deleteProperty(process.env, `SLUICE_${variable}`)
   }
-  // `.js` where this is compiled.
+  // The extension is `.js` if this is compiled.
   const gateway = new URL(`../main${extname(import.meta.filename)}`, import.meta.url)
-  // Workers are started from here, and the gateway takes no arguments.
+  // Workers are started with this path. The gateway takes no arguments.
   process.argv = [process.execPath, fileURLToPath(gateway)]
   await import(gateway.href)
 }

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 
-/** `--json` of a verb. */
+/** The option `--json` of a verb. */
 export type Json = { readonly json?: true }
 
-/** A callback with which a verb's action sets its status. */
+/** A callback with which a verb's action sets the exit status. */
 export type Report = (status: number) => void
 
 /** Adds `--json` to a verb, whose action then gets it as `Json`. */
@@ -11,7 +11,7 @@ export function withJson(command: Command): Command {
   return command.option('--json', 'print JSON')
 }
 
-/** The text of an example to add after the help of a verb. */
+/** Returns the text of an example to add after the help of a verb. */
 export function example(command: string): string {
   return `\nExample:\n  ${command}`
 }

@@ -1,9 +1,9 @@
 import type { Values, Verb } from '../command-tree.ts'
 
 /**
- * A script for bash 3.2 and later, macOS's too: it completes verbs, options, and values that can be listed.
+ * Writes a script for bash 3.2 (the version of macOS) and later. It completes verbs, options, and values that can be listed.
  *
- * Bash splits a line at `=` too, so that `--format=c` is three words.
+ * Bash also splits a line at `=`, so that `--format=c` is three words.
  */
 export function bashCompletion(verbs: readonly Verb[]): string {
   const values = verbs.flatMap(({ name, options }) =>

@@ -1,6 +1,6 @@
 import type { Values, Verb, VerbOption } from '../command-tree.ts'
 
-/** A script for zsh, to be sourced after `compinit`, or to be a file `_sluice` of its `fpath`. */
+/** Writes a script for zsh. Source it after `compinit`, or save it as `_sluice` in a folder of `fpath`. */
 export function zshCompletion(verbs: readonly Verb[]): string {
   const names = verbs.map(({ name, description }) => `    ${quote(`${name}:${description}`)}`)
   const cases = verbs.map(({ name, options, takes }) => {

@@ -6,7 +6,7 @@ import { printExplanation, type PrintedExplanation } from './print.ts'
 /**
  * Asks a running gateway to explain the request now.
  *
- * @returns 1 where it would be refused, or is answered before it reaches the rules
+ * @returns the exit status: 1 if the request would be refused, or is answered before it reaches the rules
  */
 export async function askToExplain(
   asked: ExplainedRequest,

@@ -5,9 +5,7 @@ import type { OverPolicy } from '../../policy.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { formatCount, formatDuration, print } from '../output.ts'
 
-/**
- * The remaining quota of a client under one counter of a running gateway. Values that are unknown because Redis is unavailable are null.
- */
+/** The remaining quota of a client under one counter of a running gateway. Values are null if Redis is unavailable. */
 type PrintedState = {
   readonly limit: number
   readonly remaining: number | null
@@ -26,7 +24,7 @@ export type PrintedExplanation = Omit<Explanation, 'ban' | 'rules'> & {
   readonly rules: readonly (ExplainedRule & { readonly states?: readonly PrintedState[] })[]
 }
 
-/** Readings that are shown: a path with `;` and `%2F` has dozens. */
+/** Maximum number of readings that are shown. A path with `;` and `%2F` has dozens. */
 const MAX_READINGS = 8
 
 /** @param limits the source of the limits */
@@ -35,7 +33,7 @@ export function printExplanation(explanation: PrintedExplanation, limits: string
   const lines = [`outcome  ${outcomeOf(explanation)}`]
   if (path !== null)
     lines.push(`path     ${path}`, `matched  ${listReadings(readings)}`, `host     ${host ?? ''}`)
-  // Without routes there is but one.
+  // Without routes, every request goes to the only backend.
   if (path !== null && upstream === null) lines.push('route    no route matches: answered 404')
   else if (path !== null && upstream !== 'default') lines.push(`route    ${upstream}`)
   lines.push(

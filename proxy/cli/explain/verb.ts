@@ -26,17 +26,17 @@ export type ExplainOptions = ConfigOption & {
   readonly ip: string
   /** Headers as written: `NAME: VALUE`. */
   readonly header: readonly string[]
-  /** The body, or `@` and the name of a file with it. */
+  /** The body, or `@` and the name of a file that contains it. */
   readonly data?: string
-  /** The address of the running gateway to ask; undefined: explain with the settings here. */
+  /** The address of the running gateway to ask; if undefined, the settings here are used. */
   readonly admin?: string
   readonly json?: true
 }
 
-/** Milliseconds for resolving names of trusted proxies, and for loading the keys of tokens. */
+/** Maximum time to resolve the names of trusted proxies, and to load the keys of tokens. */
 const LOOKUPS_MS = 2_000
 
-/** @returns 1 where the request does not reach the rules, as it is answered before, or where a running gateway refuses it */
+/** @returns the exit status: 1 if the request is answered before it reaches the rules, or if a running gateway refuses it */
 export async function explainVerb(method: string, target: string, options: ExplainOptions): Promise<number> {
   const asked = readAsked(method, target, options)
   if (options.admin !== undefined) {
@@ -59,9 +59,9 @@ function reachesRules({ outcome }: Explanation): boolean {
 }
 
 /**
- * Explains a request that comes over a connection from this address to a gateway with these settings.
+ * Explains a request that arrives on a connection from this address at a gateway with these settings.
  *
- * @param head the request line and the headers, one character a byte
+ * @param head the request line and the headers, one character per byte
  */
 export async function explainRequest(
   settings: GatewaySettings,

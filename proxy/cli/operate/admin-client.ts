@@ -8,9 +8,9 @@ export type AdminOptions = { readonly admin: string; readonly json?: true }
 
 export type AdminReply = { readonly status: number; readonly body: unknown }
 
-/** An admin listener answers at once, unless it waits for Redis. */
+/** Time limit of a request. An admin listener answers at once, unless it waits for Redis. */
 const TIMEOUT_MS = 10_000
-/** Maximum length of an answer, and of an event: the longest one of a gateway, a list of 10,000 bans, is a few MB. */
+/** Maximum length of an answer or an event. The longest answer of a gateway, a list of 10,000 bans, is a few MB. */
 const MAX_ANSWER_LENGTH = 16 * 1024 * 1024
 
 /**
@@ -31,7 +31,7 @@ export async function askAdmin({ admin }: AdminOptions, path: string, body?: unk
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      // The token is for this listener only.
+      // Do not follow redirects: the token is for this listener only.
       redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
@@ -45,9 +45,9 @@ export async function askAdmin({ admin }: AdminOptions, path: string, body?: unk
 }
 
 /**
- * The newest event of `GET /api/events`, the data of the operators' page.
+ * Returns the newest event of `GET /api/events`, the data of the operators' page.
  *
- * @param ended gives up waiting for it
+ * @param ended aborts the wait for the event
  * @throws CommandError if no gateway answers
  */
 export async function askForEvent(
@@ -70,7 +70,7 @@ export async function askForEvent(
       if (!chunk.includes('\n')) continue
       const events = begun.take().split('\n\n')
       begun.add(events.pop() ?? '')
-      // They come twice a second, after one with the past; the first is enough.
+      // Return the first `status` event. They arrive twice a second, after an event with the history.
       for (const text of events) {
         const [, data] = /^event: status\ndata: (.*)$/m.exec(text) ?? []
         const event = data === undefined ? undefined : parse(data)
@@ -93,26 +93,26 @@ async function readJson(response: Response): Promise<unknown> {
   return parse(text.take())
 }
 
-/** Members of these names, which no gateway sends, would make an object throw where it is shown as a text or a number. */
+/** Members with these names, which no gateway sends, would make an object throw when it is converted to a text or a number. */
 const conversions: ReadonlySet<string> = new Set(['toString', 'valueOf', 'toJSON'])
 
 function parse(json: string): unknown {
   return JSON.parse(json, (name, value: unknown) => (conversions.has(name) ? undefined : value))
 }
 
-/** A text that arrives in pieces, of `MAX_ANSWER_LENGTH` at most. */
+/** A text that arrives in pieces, with at most `MAX_ANSWER_LENGTH` characters. */
 class BoundedText {
   #pieces: string[] = []
   #length = 0
 
-  /** @throws an error that says that the answer is too long */
+  /** @throws an Error if the answer is too long */
   add(piece: string): void {
     this.#length += piece.length
     if (this.#length > MAX_ANSWER_LENGTH) throw new Error('the answer is longer than 16 MiB')
     this.#pieces.push(piece)
   }
 
-  /** Takes out all of it. */
+  /** Returns the text so far, and removes it. */
   take(): string {
     const text = this.#pieces.join('')
     this.#pieces = []
@@ -135,12 +135,12 @@ export async function askSuccessfully(options: AdminOptions, path: string, body?
   throw refusalOf(reply)
 }
 
-/** The reason that the gateway gives for refusing a request. */
+/** Returns the reason that the gateway gives for refusing a request. */
 export function refusalOf(reply: AdminReply): CommandError {
   const message =
     isRecord(reply.body) && typeof reply.body['error'] === 'string' ? reply.body['error'] : 'error'
   const hint = reply.status === 401 ? ': set ADMIN_TOKEN to the token of the gateway' : ''
-  // A mistake on the command line that only the gateway can see.
+  // A 400 is a mistake on the command line that only the gateway can detect.
   const code = reply.status === 400 ? exit.usage : exit.no
   return new CommandError(`the gateway answers ${reply.status}, ${message}${hint}`, code)
 }
@@ -150,7 +150,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The objects of a list in a reply; empty without such a list. */
+/** Returns the objects of a list in a reply; empty without such a list. */
 export function recordsIn(body: unknown, field: string): readonly Readonly<Record<string, unknown>>[] {
   const list = isRecord(body) ? body[field] : undefined
   return Array.isArray(list) ? list.filter(isRecord) : []
@@ -166,7 +166,7 @@ function endpoint(admin: string, path: string): URL {
 function whyOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
-  // The word of `fetch` for a port of another protocol (https://fetch.spec.whatwg.org/#port-blocking).
+  // The message of `fetch` for a blocked port (https://fetch.spec.whatwg.org/#port-blocking).
   if (cause instanceof Error && cause.message === 'bad port')
     return 'a port that browsers block, and this command too: choose another ADMIN_PORT'
   if (cause instanceof Error && 'code' in cause) return String(cause.code)

@@ -6,8 +6,8 @@ import { readYamlMapping } from '../../config/file/yaml-document.ts'
 const usualPort = 9090
 
 /**
- * The admin address of a gateway started here, with the same environment and settings file. Mistakes in the file are not
- * reported, as they may be the reason for the question.
+ * Returns the admin address of a gateway started here, with the same environment and settings file. Does not report mistakes in the file,
+ * which may be the reason why the user runs the command.
  */
 export function adminHere(given: NodeJS.ProcessEnv, cwd: string): string {
   const { env } = readPrefixedVariables(given)

@@ -8,9 +8,9 @@ import { CommandError, status } from '../output.ts'
 /**
  * Converts the name of a client on the command line to the format of the admin interface:
  * - an address, or the value of the only part of the rule's key: unchanged
- * - `global`, and `h:…`, as lists of limited clients have it
- * - `PART=VALUE`, one for each part of the rule's key; with `@FILE` for the value, it is read from the file, so that a secret need not be
- *   on the command line, which other users of the machine can see
+ * - `global`, or `h:…` from a list of limited clients
+ * - `PART=VALUE`, one for each part of the rule's key. The value `@FILE` is read from the file, so that a secret need not be on the command
+ *   line, which other users of the machine can see
  */
 export function readClient(args: readonly string[]): unknown {
   const [only = ''] = args
@@ -35,7 +35,7 @@ export function readClient(args: readonly string[]): unknown {
   return Object.fromEntries(parts)
 }
 
-/** Part names as in a rule's `key`. */
+/** The syntax of part names in a rule's `key`. */
 const partForm = new RegExp(String.raw`^(?:${plainParts.join('|')}|ip/\d+/\d+|[a-z]+:.+)$`)
 
 function readValue(text: string): string {
@@ -48,7 +48,7 @@ function readValue(text: string): string {
   }
 }
 
-/** The client of a reply in the form that `readClient` takes. */
+/** Writes the client of a reply in the form that `readClient` accepts. */
 export function writeClient(client: unknown): string {
   if (typeof client !== 'object' || client === null) return ''
   return Object.entries(client)

@@ -39,7 +39,7 @@ export async function ban(client: readonly string[], options: BanOptions): Promi
   return exit.yes
 }
 
-/** @returns 1 where the client was not banned */
+/** @returns the exit status: 1 if the client was not banned */
 export async function unban(client: readonly string[], options: UnbanOptions): Promise<number> {
   const { rule } = options
   const body = await askSuccessfully(options, '/api/clients/unban', {
@@ -53,7 +53,7 @@ export async function unban(client: readonly string[], options: UnbanOptions): P
   return lifted.length > 0 ? exit.yes : exit.no
 }
 
-/** @returns 1 where there was nothing to remove */
+/** @returns the exit status: 1 if there was nothing to remove */
 export async function override(client: readonly string[], options: OverrideOptions): Promise<number> {
   const { rule, requests, label, remove } = options
   const named = { policy: rule, client: readClient(client) }

@@ -9,7 +9,7 @@ import { example, withJson, type Report } from '../verb-options.ts'
 const clientHelp =
   'an address, PART=VALUE for each part of the key, or h:… as `limited` prints it; @FILE for a value'
 
-/** The verbs that ask a running gateway, in the order of the help. */
+/** Adds the verbs that ask a running gateway, in the order of the help. */
 export function addOperatorVerbs(program: Command, report: Report): void {
   addGatewayVerbs(program, report)
   addClientVerbs(program, report)
@@ -161,7 +161,7 @@ function addQuotaVerbs(program: Command, report: Report): void {
     })
 }
 
-/** Adds the option for the gateway's address. Its default is resolved when it is needed, as the settings file may have it. */
+/** Adds the option for the gateway's address. The default is resolved on use, because it may be in the settings file. */
 function toGateway(command: Command): Command {
   return withJson(
     command.option(

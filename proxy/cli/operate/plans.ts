@@ -9,8 +9,8 @@ export type PlanOptions = AdminOptions & {
 export type PlansOptions = AdminOptions & { readonly limit?: string }
 
 /**
- * @param args the client, perhaps followed by the name of a plan, which has no `=` as each part of such a client has
- * @returns 1 where there is no plan to show or to remove
+ * @param args the client, optionally followed by the name of a plan. The name has no `=`, unlike each part of such a client
+ * @returns the exit status: 1 if there is no plan to show or to remove
  */
 export async function plan(args: readonly string[], options: PlanOptions): Promise<number> {
   const { rule, remove } = options

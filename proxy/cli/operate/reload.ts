@@ -2,9 +2,9 @@ import { formatCount, print, printError, printJson, status as exit } from '../ou
 import { askAdmin, isRecord, refusalOf, type AdminOptions } from './admin-client.ts'
 
 /**
- * Prints the changes, or the mistakes as `validate` does.
+ * Reloads the settings of a gateway. Prints the changes, or the mistakes in the format of `validate`.
  *
- * @returns 1 where the settings are wrong
+ * @returns the exit status: 1 if the settings are invalid
  */
 export async function reloadGateway(options: AdminOptions): Promise<number> {
   const reply = await askAdmin(options, '/api/reload', {})

@@ -1,7 +1,7 @@
 import { formatTable, print, printJson, status as exit } from '../output.ts'
 import { askSuccessfully, isRecord, recordsIn, type AdminOptions } from './admin-client.ts'
 
-/** The gateways on the same Redis, each with the hashes of the tables that its processes have. */
+/** Lists the gateways on the same Redis, each with the hashes of its processes' tables. */
 export async function listReplicas(options: AdminOptions): Promise<number> {
   const body = await askSuccessfully(options, '/api/replicas')
   if (options.json) printJson(body)

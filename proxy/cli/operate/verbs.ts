@@ -13,7 +13,7 @@ import { readClient, writeClient } from './client-argument.ts'
 export type ClientOptions = AdminOptions & { readonly rule?: string }
 export type LimitedOptions = ClientOptions & { readonly limit?: string }
 
-/** @returns 1 where the gateway takes no traffic */
+/** @returns the exit status: 1 if the gateway accepts no traffic */
 export async function showStatus(options: AdminOptions): Promise<number> {
   const [live, ready] = [await askAdmin(options, '/livez'), await askAdmin(options, '/readyz')]
   const about = await askSuccessfully(options, '/api/status')
@@ -49,7 +49,7 @@ function tableText(about: unknown): string {
     : text(tableHash)
 }
 
-/** The nodes of a Redis cluster that do not answer. */
+/** Returns rows for the nodes of a Redis cluster that do not answer. */
 function nodeRows(about: unknown): [string, unknown][] {
   const { unavailableStoreNodes: nodes } = isRecord(about) ? about : {}
   return Array.isArray(nodes)
@@ -57,7 +57,7 @@ function nodeRows(about: unknown): [string, unknown][] {
     : []
 }
 
-/** How many servers are used, and each that is not. */
+/** Returns rows for the number of servers in use, and for each server out of use. */
 function serverRows(about: unknown): [string, unknown][] {
   const { servers } = isRecord(about) ? about : {}
   if (!isRecord(servers)) return []
@@ -72,7 +72,7 @@ function serverRows(about: unknown): [string, unknown][] {
   ]
 }
 
-/** The used quota of a client under each rule that counts it. */
+/** Prints the used quota of a client under each rule that counts it. */
 export async function showClient(client: readonly string[], options: ClientOptions): Promise<number> {
   const body = await askSuccessfully(options, '/api/clients/inspect', questionOf(client, options))
   if (options.json) printJson(body)
@@ -111,7 +111,7 @@ function stateText({
   return typeof plan === 'string' ? `${where}, plan ${plan}` : where
 }
 
-/** A client that is banned is refused on. */
+/** Warns if the client is banned, because it is still refused after a reset. */
 async function warnOfBan(client: readonly string[], options: ClientOptions): Promise<void> {
   const body = await askSuccessfully(options, '/api/clients/inspect', questionOf(client, options))
   const banned = recordsIn(body, 'states').find(({ bannedSeconds }) => typeof bannedSeconds === 'number')
@@ -119,7 +119,7 @@ async function warnOfBan(client: readonly string[], options: ClientOptions): Pro
   printError(`still banned for ${formatDuration(banned['bannedSeconds'])}: sluice unban lifts that`)
 }
 
-/** @returns 1 where nothing was counted for the client, which may be another one than was meant */
+/** @returns the exit status: 1 if nothing was counted for the client, which may be a different client than intended */
 export async function resetClient(client: readonly string[], options: ClientOptions): Promise<number> {
   const body = await askSuccessfully(options, '/api/clients/reset', questionOf(client, options))
   const namesIn = (field: string): string[] => {
@@ -127,7 +127,7 @@ export async function resetClient(client: readonly string[], options: ClientOpti
     return Array.isArray(names) ? names.map(text) : []
   }
   const reset = namesIn('reset')
-  // An older gateway does not tell.
+  // An older gateway does not report this.
   const isKnown = !isRecord(body) || !('counted' in body) || namesIn('counted').length > 0
   if (options.json) printJson(body)
   else {
@@ -166,7 +166,7 @@ function questionOf(client: readonly string[], { rule }: ClientOptions): object 
   return { ...(rule !== undefined && { policy: rule }), client: readClient(client) }
 }
 
-/** A value that may be unknown. */
+/** Formats a value that may be unknown. */
 function text(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '?'
 }

@@ -2,20 +2,20 @@ import { KeyIndex, NONE } from '../../limits/algorithms/slots/key-index.ts'
 
 /** The state of a client under a rule. */
 export type ClientRow = {
-  /** The rule's place in the table. */
+  /** The index of the rule in the table. */
   readonly rule: number
   readonly key: string
   readonly requests: number
   readonly refused: number
-  /** The most units that it asked for in one window, refused ones included. */
+  /** The maximum number of units that the client requested in one window, including refused units. */
   readonly peak: number
   /** The quota of the rule for this client. */
   readonly quota: number
 }
 
 /**
- * The clients of all rules of a log, in typed arrays: a million of them take some 75 MB and no garbage collector. Windows begin
- * with a client's first request after the last one, as the gateway's fixed windows do.
+ * The clients of all rules in a log, in typed arrays: a million clients take some 75 MB, and cause no garbage collection. A window begins
+ * with the client's first request after the previous window, like the gateway's fixed windows.
  */
 export class ClientTable {
   readonly #capacity: number
@@ -40,7 +40,7 @@ export class ClientTable {
     this.#windowEndsMs = new Float64Array(capacity)
   }
 
-  /** Requests of clients that there was no room for. */
+  /** Number of requests of clients that the table had no room for. */
   get untracked(): number {
     return this.#untracked
   }

@@ -6,14 +6,14 @@ import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 import { showValue } from '../../../shared/settings/problems.ts'
 import { CommandError, status } from '../output.ts'
 
-/** Clients whose requests are left out, such as an abuser that limits should not be made for. */
+/** Clients whose requests are left out, such as an abuser for whom limits should not be calculated. */
 export type Excluded = {
   readonly lists: ClientLists
-  /** The names in a report of clients whose key may be secret: `h:…`. */
+  /** The names that a report shows for clients whose key may be secret: `h:…`. */
   readonly keys: ReadonlySet<string>
 }
 
-/** @param clients each an address, a network, `header:NAME=VALUE`, or `h:…` as reports have it */
+/** @param clients addresses, networks, `header:NAME=VALUE`, or `h:…` from a report */
 export function readExcluded(clients: readonly string[]): Excluded {
   const entries: ListEntry[] = []
   const keys = new Set<string>()

@@ -1,6 +1,6 @@
 type Entry<Value> = { readonly atMs: number; readonly order: number; readonly value: Value }
 
-/** Values in the order of their times; of the same time, in the order in which they were pushed. */
+/** A heap of values ordered by time. Values with the same time keep the order in which they were pushed. */
 export class Heap<Value> {
   readonly #entries: Entry<Value>[] = []
   #order = 0

@@ -3,7 +3,10 @@ import type { LogFile } from './logs/read-lines.ts'
 const EVERY_MS = 200
 const WIDTH = 30
 
-/** Draws how much of the logs is read on the last line of a terminal; elsewhere draws nothing. Returns a function that ends it. */
+/**
+ * Shows how much of the logs has been read, on the last line of a terminal; without a terminal, shows nothing. Returns a function that
+ * removes the line.
+ */
 export function showProgress(logs: readonly LogFile[]): () => void {
   const { stderr } = process
   if (!stderr.isTTY) return () => undefined

@@ -16,19 +16,19 @@ export type Report = {
     readonly total: number
     readonly limited: number
     readonly refused: number
-    /** Of these, the requests of clients that a rule had banned, which no rule counts. */
+    /** The part of `refused` whose client a rule had banned. No rule counts these requests. */
     readonly banned: number
     readonly denied: number
-    /** Left out (`--exclude`), and in none of the other numbers. */
+    /** Requests that were left out (`--exclude`). The other numbers do not include them. */
     readonly excluded: number
-    /** Answered with an error for their form, by reason. */
+    /** Malformed requests, which are answered with an error, by reason. */
     readonly rejected: Readonly<Record<string, number>>
     readonly late: number
-    /** Requests of clients for which there was no room: they are counted under rules, their clients are not. */
+    /** Requests of clients for which the table had no room. They are counted under rules, but their clients are not counted. */
     readonly untracked: number
   }
   readonly rules: readonly RuleReport[]
-  /** For all requests, and for those of each rule: how many began in each of the buckets from `from` on. */
+  /** The number of requests that began in each bucket of time since `from`, for all requests and for each rule. */
   readonly overTime: Series & {
     readonly from: string | null
     readonly bucketSeconds: number
@@ -46,19 +46,19 @@ export type RuleReport = {
   readonly requests: number
   /** Where requests over the limit go, if they are not refused. */
   readonly over?: OverPolicy
-  /** Requests that would have waited for their turn, and then passed; of a rule that delays them. */
+  /** Requests that would have waited for their turn and then passed; only for rules with a delay. */
   readonly delayed?: number
   /** Requests that a shadow rule would have refused, or that a rule with `over` would have sent to another route. */
   readonly refused: number
-  /** Bans that it leads to, where it has `ban`. */
+  /** The number of bans by the rule; only for rules with `ban`. */
   readonly bans?: number
   readonly clients: number
   readonly clientsRefused: number
-  /** Clients by the most that they asked for in one window, as a part of their limit: see `PEAK_BOUNDS`. */
+  /** Clients by the maximum that they requested in one window, as a fraction of their limit: see `PEAK_BOUNDS`. */
   readonly clientsByPeak: readonly number[]
-  /** At most ten clients, the ones that asked for the most in one window. */
+  /** At most ten clients: those that requested the most in one window. */
   readonly busiest: readonly BusyClient[]
-  /** Inputs of the rule that the log lacks, with the number of requests. */
+  /** Inputs of the rule that the log lacks, with the number of affected requests. */
   readonly unknown: readonly { readonly what: string; readonly requests: number }[]
 }
 
@@ -66,14 +66,14 @@ export type BusyClient = {
   readonly client: object
   readonly requests: number
   readonly refused: number
-  /** Units asked for in one window, also while the client was banned. */
+  /** Maximum number of units requested in one window, including requests while the client was banned. */
   readonly peak: number
-  /** Units of these over the limit. */
+  /** The part of `peak` that is over the limit. */
   readonly over: number
 }
 
 const MAX_BUSY = 10
-/** Up to which part of the limit each but the last of `clientsByPeak` goes. */
+/** Upper bounds of the bins of `clientsByPeak`, as fractions of the limit. The last bin has no bound. */
 const PEAK_BOUNDS = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8] as const
 
 /** Makes the report that is printed as text, HTML or JSON. */
@@ -145,7 +145,7 @@ function reportRule(
       requests: row.requests,
       refused: row.refused,
       peak: row.peak,
-      // In a window there may be any number of requests that are in flight one after the other.
+      // With a limit on requests in flight, a window can have any number of requests one after the other.
       over: isInFlight ? 0 : Math.max(0, row.peak - row.quota),
     })),
     unknown: [...unknown].map(([what, count]) => ({ what, requests: count })),

@@ -17,11 +17,11 @@ export type Suggestion = {
 export type SuggestedRule = {
   readonly name: string
   readonly requests: number
-  /** Clients in the part of the log that the limit is calculated from. */
+  /** Clients in the part of the log from which the limit is calculated. */
   readonly clients: number
-  /** Of these, clients that asked for more in one window. */
+  /** The part of `clients` that requested more in one window. */
   readonly clientsOver: number
-  /** At most ten clients, the ones that asked for the most. */
+  /** At most ten clients: those that requested the most. */
   readonly over: readonly { readonly client: object; readonly peak: number }[]
   /** The effect of the suggested table on the rest of the log. */
   readonly heldOut: {
@@ -32,7 +32,7 @@ export type SuggestedRule = {
   }
 }
 
-/** Part of the log's time from which limits are derived; they are tried on the rest. */
+/** The fraction of the log's time from which limits are calculated. They are tried on the rest. */
 export const FITTED_PART = 0.7
 const SHARES = [0.001, 0.01]
 const MAX_SHOWN = 10
@@ -40,12 +40,12 @@ const MAX_SHOWN = 10
 type Fitted = Omit<SuggestedRule, 'heldOut'>
 
 /**
- * Suggests for each rule with fixed or sliding windows the lowest limit that no more than a share of its clients has exceeded in
- * the first part of a log, and tries the table of all of them on the rest. Rules whose cost a log does not tell, token
- * buckets and requests in flight keep their limits.
+ * For each rule with fixed or sliding windows, suggests the lowest limit that at most a share of its clients has exceeded in the first part
+ * of a log. Tries the table with all suggested limits on the rest of the log. Rules whose cost a log does not contain, token buckets, and
+ * rules that count requests in flight keep their limits.
  *
- * @param splitMs where the second part begins
- * @param start begins a simulation with the settings
+ * @param splitMs the time when the second part begins
+ * @param start starts a simulation with the settings
  */
 export function createSuggester(
   settings: GatewaySettings,
@@ -61,7 +61,7 @@ export function createSuggester(
 
   function fit(): void {
     const tally = first?.tally
-    // Its clients take much memory.
+    // Release the first simulation, whose clients take much memory.
     first = undefined
     if (!tally) return
     const rows = sortedRows(tally)
@@ -90,7 +90,9 @@ export function createSuggester(
   }
 }
 
-/** The clients of each rule, those with the highest peak first; without those of its overrides, whose limits are their own. */
+/**
+ * Returns the clients of each rule, those with the highest peak first. Leaves out clients with overrides, which have limits of their own.
+ */
 function sortedRows({ rules, clients }: Tally): ClientRow[][] {
   const byRule = rules.map((): ClientRow[] => [])
   for (const row of clients.rows()) {
@@ -99,9 +101,9 @@ function sortedRows({ rules, clients }: Tally): ClientRow[][] {
   return byRule.map((rows) => rows.sort((a, b) => b.peak - a.peak))
 }
 
-/** None where there is nothing to suggest. */
+/** Returns the limit for a rule; empty if there is nothing to suggest. */
 function fitRule(policy: Policy, rows: readonly ClientRow[], share: number): Fitted[] {
-  // Where a request is always one unit, the quota that a client needs is its peak.
+  // The peak of a client is the quota that it needs only if every request costs one unit.
   if (takesUnits(policy) || rows.length === 0) return []
   const requests = rows[Math.floor(share * rows.length)]?.peak ?? 1
   const over = rows.filter(({ peak }) => peak > requests)

@@ -1,12 +1,12 @@
-/** Requests over time, and those of them that were refused. */
+/** Requests over time, and how many of them were refused. */
 export type Series = { readonly requests: readonly number[]; readonly refused: readonly number[] }
 
 const MAX_BUCKETS = 240
 const NARROWEST_MS = 1_000
 
 /**
- * Counts in buckets of the same width, in the order of the times. The length of a log is known only at its end: when all buckets
- * are used, each pair is merged, so that there are 120 to 240 of them for a log of four minutes or more.
+ * Counts requests in buckets of equal width. Because the length of a log is known only at its end, each pair of buckets is merged when all
+ * buckets are used. A log of four minutes or more ends up with 120 to 240 buckets.
  */
 export class TimeSeries {
   readonly #requests: readonly Uint32Array[]
@@ -15,13 +15,13 @@ export class TimeSeries {
   #widthMs = NARROWEST_MS
   #used = 0
 
-  /** @param lines number of lines that are counted separately */
+  /** @param lines number of series that are counted separately */
   constructor(lines: number) {
     this.#requests = Array.from({ length: lines }, () => new Uint32Array(MAX_BUCKETS))
     this.#refused = Array.from({ length: lines }, () => new Uint32Array(MAX_BUCKETS))
   }
 
-  /** When the first request began; undefined if nothing was counted. */
+  /** The time when the first request began, rounded down to a second; undefined if nothing was counted. */
   get fromMs(): number | undefined {
     return Number.isNaN(this.#fromMs) ? undefined : this.#fromMs
   }
@@ -30,7 +30,7 @@ export class TimeSeries {
     return this.#widthMs
   }
 
-  /** @param nowMs not before that of the first one */
+  /** @param nowMs the time of the request, not before the first one */
   add(line: number, nowMs: number, isRefused: boolean): void {
     if (Number.isNaN(this.#fromMs)) this.#fromMs = Math.floor(nowMs / NARROWEST_MS) * NARROWEST_MS
     while (nowMs - this.#fromMs >= this.#widthMs * MAX_BUCKETS) this.#widen()

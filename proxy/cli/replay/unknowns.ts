@@ -6,14 +6,14 @@ import type { LoggedRequest } from './logs/logged-request.ts'
 
 /** Inputs of a rule that a log may lack. */
 export type Need = {
-  /** The criterion as the table writes it: `header:x-api-key`, `hosts`, `cost`. */
+  /** The name of the input, as in the table: `header:x-api-key`, `hosts`, `cost`. */
   readonly what: string
   readonly isKnown: (request: LoggedRequest) => boolean
 }
 
 const never = (): boolean => false
 
-/** The inputs of a rule other than a request's method, its path and its client's address. */
+/** Returns the inputs of a rule, other than the method, the path and the client's address. */
 export function needsOf(rule: Rule): Need[] {
   const { policy, hosts, allowList = [], overrides = [] } = rule
   const needs: Need[] = conditionNeeds(rule)
@@ -54,7 +54,7 @@ function partNeeds(part: SinglePart): Need[] {
   }
 }
 
-/** By the kinds of conditions, such as `when: jwt:plan`. */
+/** Returns the inputs of conditions, such as `when: jwt:plan`. */
 function conditionNeeds({ when = [], unless = [] }: Rule): Need[] {
   const needsIn = (field: string, conditions: readonly RuleCondition[]): Need[] =>
     conditions.flatMap((condition) => {

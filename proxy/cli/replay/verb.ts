@@ -30,7 +30,7 @@ export type ReplayOptions = ConfigOption & {
 
 type WrittenSuggestion = Suggestion & { readonly table: string }
 
-/** Shows what this table would have done to the requests of these logs. @returns 1 where no request could be read */
+/** Shows what the limits would have done to the requests of these logs. @returns the exit status: 1 if no request could be read */
 export async function replay(files: readonly string[], options: ReplayOptions): Promise<number> {
   const settings = loadSettings(options)
   const { lists } = readListsOf(settings)
@@ -70,7 +70,7 @@ async function makeWholeReport(
   return makeReport(await readInto(files, options, add), tally)
 }
 
-/** Reads the logs again: when they begin and end is known now. */
+/** Reads the logs a second time, because their start and end are only known after the first. */
 async function suggest(
   files: readonly string[],
   options: ReplayOptions,
@@ -106,7 +106,7 @@ async function readInto(
   return counts
 }
 
-/** Names of hosts meant other addresses when the log was written. */
+/** Returns the networks of trusted proxies. Host names are not looked up: they may have had other addresses when the log was written. */
 function trustedNetworks({ trustedProxies }: GatewaySettings): readonly string[] {
   const { ranges, hosts } = sortTrustedProxies(trustedProxies)
   if (hosts.length > 0)

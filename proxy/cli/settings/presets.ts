@@ -1,7 +1,7 @@
 import { presetNames, readPreset, unknownPreset } from '../../config/presets.ts'
 import { CommandError, formatTable, print, printJson, status } from '../output.ts'
 
-/** Lists the presets, or shows one: the file, or with `--json` its rules with the sources of their figures. */
+/** Lists the presets, or shows one: its file or, with `--json`, its rules with the sources of their figures. */
 export function presets(name: string | undefined, { json = false }: { readonly json?: boolean }): number {
   const known = presetNames.find((each) => each === name)
   if (name !== undefined && known === undefined)

@@ -13,10 +13,10 @@ import { readList, type ReadList } from '../../request/addresses/lists/read-list
 import { SortedRanges } from '../../request/addresses/lists/sorted-ranges.ts'
 
 /**
- * Reads the lists of addresses that settings name, synchronously: for a program that serves no requests.
+ * Reads the lists of addresses that settings name. It is synchronous, for programs that serve no requests.
  *
  * @returns the lists, and warnings
- * @throws SettingsError with every line that is wrong
+ * @throws SettingsError with every invalid line
  */
 export function readListsOf(settings: Pick<GatewaySettings, 'allowList' | 'denyList' | 'rules'>): {
   readonly lists: AddressLists

@@ -4,7 +4,7 @@ import { printError } from '../output.ts'
 /** The option for the settings file of a verb. */
 export type ConfigOption = { readonly config?: string }
 
-/** The environment in which a gateway is started with this settings file. */
+/** Returns the environment for a gateway with this settings file. */
 export function environmentWith({ config }: ConfigOption): NodeJS.ProcessEnv {
   return config === undefined
     ? process.env
@@ -12,7 +12,7 @@ export function environmentWith({ config }: ConfigOption): NodeJS.ProcessEnv {
 }
 
 /**
- * The settings that a gateway would start with here, read as it reads them. Prints their warnings.
+ * Loads the settings with which a gateway would start here, in the same way. Prints their warnings.
  *
  * @throws SettingsError with every problem
  */
@@ -23,7 +23,7 @@ export function loadSettings(options: ConfigOption): GatewaySettings {
   return settings
 }
 
-/** The source of the limits, for people. */
+/** Describes the source of the limits for people. */
 export function nameLimits({ limitsFile, rateLimitingDisabled }: GatewaySettings): string {
   if (rateLimitingDisabled) return 'no limits, as RATE_LIMITING_DISABLED is 1'
   return limitsFile ?? 'the built-in table'

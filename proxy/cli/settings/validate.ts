@@ -10,10 +10,10 @@ import { environmentWith, nameLimits } from './settings.ts'
 type Mistake = { readonly file?: string; readonly line?: number; readonly text: string }
 
 /**
- * Reads the settings as a gateway does that is started here with this file: each mistake is a line with the place, the value
- * as given and what would be right.
+ * Reads the settings like a gateway that is started here with this file. Prints each mistake on a line, with its place, the given value and
+ * the correct form.
  *
- * @param file default: the file that a gateway would read
+ * @param file the settings file; default: the file that a gateway would read
  */
 export function validate(file: string | undefined, { json = false }: { readonly json?: boolean }): number {
   const env = environmentWith(file === undefined ? {} : { config: file })
@@ -42,7 +42,7 @@ export function validate(file: string | undefined, { json = false }: { readonly 
   }
 }
 
-/** @param name the file's path as it was given, which its messages begin with */
+/** @param name the file's path as it was given, with which its messages begin */
 function placed(problem: string, name: string): Mistake {
   if (!problem.startsWith(`${name}:`)) return { text: problem }
   const [, line, text] = /^(\d+): (.*)$/s.exec(problem.slice(name.length + 1)) ?? []

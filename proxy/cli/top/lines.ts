@@ -3,10 +3,10 @@ import { formatCount, formatDuration, formatTable } from '../output.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * The lines of a snapshot: the state of the gateway, its rules, and the clients that are refused the most. No name of a client or
- * rule in them can move a terminal's cursor.
+ * Returns the lines of a snapshot: the state of the gateway, its rules, and the most refused clients. Names of clients and rules are
+ * escaped, so that they cannot move the terminal's cursor.
  *
- * @param rows how many lines there is room for; rules have at most half of it
+ * @param rows the maximum number of lines. Rules and clients get half each; if one needs less, the other gets the rest
  */
 export function linesOf(snapshot: Snapshot, rows = Infinity): string[] {
   const { rules, clients } = snapshot

@@ -14,9 +14,9 @@ export type Screen = {
 }
 
 /**
- * Takes over the terminal, whose former content returns when the screen is closed.
+ * Takes over the terminal. Its previous content returns when the screen is closed.
  *
- * @param options.onQuit `q`, or Ctrl-C
+ * @param options.onQuit called for `q`, Ctrl-C, SIGTERM and SIGINT
  */
 export function openScreen(options: { readonly onQuit: () => void }): Screen {
   const { stdin, stdout } = process
@@ -24,7 +24,7 @@ export function openScreen(options: { readonly onQuit: () => void }): Screen {
   let last: (rows: number) => readonly string[] = () => []
 
   function redraw(): void {
-    // A terminal that does not know its size says 0.
+    // A terminal that does not know its size reports 0.
     const [columns, rows] = [stdout.columns || 80, stdout.rows || 24]
     const lines = last(rows - 1).map((line, at) => {
       const shown = Array.from(line).slice(0, columns).join('')
@@ -34,7 +34,7 @@ export function openScreen(options: { readonly onQuit: () => void }): Screen {
   }
 
   function readKey(keys: Buffer): void {
-    // In raw mode Ctrl-C is a key as others.
+    // In raw mode, Ctrl-C arrives like any other key.
     if (/[q\u0003]/i.test(keys.toString('latin1'))) options.onQuit()
   }
 

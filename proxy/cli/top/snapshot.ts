@@ -1,7 +1,7 @@
 import { isRecord, recordsIn } from '../operate/admin-client.ts'
 import { writeClient } from '../operate/client-argument.ts'
 
-/** The view of `sluice top`: a gateway at an instant, and its rates since the snapshot before. */
+/** The content of `sluice top`: the state of a gateway at an instant, and its rates since the previous snapshot. */
 export type Snapshot = {
   /** ISO 8601, UTC. */
   readonly at: string
@@ -11,7 +11,7 @@ export type Snapshot = {
   readonly status?: Readonly<Record<string, unknown>>
   readonly breakerOpen?: boolean
   readonly connections?: number
-  /** Requests a second, over all; null if nothing is known of the time before, as at the start. */
+  /** All requests per second; null without a previous reading, as at the start. */
   readonly requests?: number | null
   /** The rules with the most refusals first. */
   readonly rules: readonly RuleRates[]
@@ -43,7 +43,7 @@ export type Reading = {
   readonly rules: ReadonlyMap<string, Counts>
 }
 
-/** Reads the data of a `status` event of the admin listener; a missing number, or one of another type, counts as 0. */
+/** Reads the data of a `status` event of the admin listener. Missing values, and values that are not numbers, count as 0. */
 export function readCounts(event: Readonly<Record<string, unknown>>): Reading {
   const requests = Array.isArray(event['requests']) ? event['requests'].reduce(addUp, 0) : 0
   const decisions: unknown[] = Array.isArray(event['decisions']) ? event['decisions'] : []
@@ -62,14 +62,14 @@ export function readCounts(event: Readonly<Record<string, unknown>>): Reading {
   return { atMs: timeOf(event['at']), requests, rules: new Map(rules) }
 }
 
-/** @param before of the same gateway; undefined at the start */
+/** @param before the previous reading of the same gateway; undefined at the start */
 export function makeSnapshot(
   gateway: string,
   event: Readonly<Record<string, unknown>>,
   before: Reading | undefined,
 ): Snapshot {
   const now = readCounts(event)
-  // A gateway that was restarted in between has begun to count anew.
+  // A gateway that was restarted in between counts from 0 again.
   const known = before && before.requests <= now.requests && before.atMs < now.atMs ? before : undefined
   const seconds = known ? (now.atMs - known.atMs) / 1000 : NaN
   const rules = Array.from(now.rules, ([name, counts]): RuleRates => {
@@ -105,7 +105,7 @@ function addUp(sum: number, value: unknown): number {
   return sum + numberOf(value)
 }
 
-/** The farthest time from 1970 that a date can have (ECMA-262, section 21.4.1.1). */
+/** The maximum distance from 1970 that a `Date` can represent (ECMA-262, section 21.4.1.1). */
 const MAX_TIME_MS = 8.64e15
 
 function timeOf(value: unknown): number {

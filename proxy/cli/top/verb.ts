@@ -8,10 +8,11 @@ import { makeSnapshot, readCounts, type Reading, type Snapshot } from './snapsho
 export type TopOptions = AdminOptions & { readonly once?: true; readonly interval: string }
 
 /**
- * Shows a running gateway until it is ended; with `--once`, or where standard output is not a terminal, once. A gateway that is
- * restarted meanwhile is away, and then shown again.
+ * Shows a running gateway until the user quits; with `--once`, or if standard output is not a terminal, shows it once. While a gateway
+ * restarts, it is shown as away.
  *
- * @returns 1 where it does not answer at first, or the only time
+ * @returns the exit status
+ * @throws CommandError if the gateway does not answer the first time, or the only time
  */
 export async function top(options: TopOptions): Promise<number> {
   const intervalMs = readInterval(options.interval)

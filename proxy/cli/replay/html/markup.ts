@@ -1,11 +1,11 @@
 import { printable } from '../../../../shared/settings/problems.ts'
 
-/** A text that comes from a log or a table, as text of a page: nothing in it can be markup, or turn the direction of writing. */
+/** Escapes a text from a log or a table for a page, so that it contains no markup and cannot change the writing direction. */
 export function escapeHtml(text: string): string {
   return printable(text).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-/** A table of texts, which it escapes; columns whose name begins with `>` are numbers. */
+/** Writes a table of texts, which it escapes. Columns whose name begins with `>` are numbers. */
 export function htmlTable(
   caption: string,
   columns: readonly string[],

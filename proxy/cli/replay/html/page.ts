@@ -7,9 +7,9 @@ import { plotOverTime, plotPeaks } from './plots.ts'
 import { style } from './style.ts'
 
 /**
- * The report as one page that needs nothing else: no script, no font, no network, which its policy forbids.
+ * Renders the report as a self-contained page: no script, no font and no network, which its Content-Security-Policy forbids.
  *
- * @param limits where the table is from
+ * @param limits the source of the limits
  */
 export function renderPage(
   report: Report,
@@ -119,7 +119,7 @@ ${htmlTable('Suggested limits', columns, rows)}
 <pre>${table.trimEnd().split('\n').map(escapeHtml).join('\n')}</pre></section>`
 }
 
-/** The input that was left out. */
+/** Renders notes about input that was left out. */
 function renderNotes({ lines, requests }: Report): string {
   const notes = Object.entries(requests.rejected).map(
     ([why, count]) => `${formatCount(count)} rejected as malformed: ${why}`,

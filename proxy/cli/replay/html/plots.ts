@@ -14,7 +14,7 @@ const BASE = TOP + PLOT_HEIGHT
 
 type Bar = { readonly x: number; readonly y: number; readonly width: number; readonly height: number }
 
-/** Requests in each bucket of time, refused ones on top of those that pass, with the same as a table behind it. */
+/** Plots the requests in each bucket of time, refused requests on top of passed ones. The same numbers follow as a table. */
 export function plotOverTime(
   title: string,
   { requests, refused }: Series,
@@ -54,7 +54,10 @@ const binNames = ['to ⅛', 'to ¼', 'to ½', 'to limit', 'to 2×', 'to 4×', 't
 /** The first bin over the limit. */
 const FIRST_OVER = 4
 
-/** How many clients came how near to their limit. Heights are logarithmic, so that one client over it is visible next to a million. */
+/**
+ * Plots the numbers of clients by how close they came to their limit. Heights are logarithmic, so that one client over the limit is visible
+ * next to a million others.
+ */
 export function plotPeaks(title: string, clients: readonly number[]): string {
   const max = Math.max(1, ...clients)
   const step = PLOT_WIDTH / clients.length

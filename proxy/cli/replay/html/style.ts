@@ -1,4 +1,4 @@
-/** The style of the page, light or dark like the reader's system. It takes no fonts and no images. */
+/** The style of the page, light or dark like the reader's system. It uses no web fonts and no images. */
 export const style = `:root { color-scheme: light dark; --text: #1c2024; --quiet: #5b636b; --line: #d5d9dd; --back: #fff; --passed: #2f7fc1; --refused: #c43d3d }
 @media (prefers-color-scheme: dark) { :root { --text: #e6e8ea; --quiet: #a3abb3; --line: #3a4046; --back: #16191c; --passed: #4f9fe0; --refused: #f07070 } }
 * { box-sizing: border-box }

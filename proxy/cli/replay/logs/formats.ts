@@ -11,7 +11,7 @@ import { isTime } from './times.ts'
 
 export type LineReader = (line: string) => ReadLine
 
-/** By format name. Some readers learn from the lines of a log how to read later ones. */
+/** Creates the readers, by format name. Some readers learn from the lines of a log how to read later lines. */
 function createJsonReaders(): Readonly<Record<string, JsonReader>> {
   return {
     sluice: readSluice,
@@ -43,7 +43,7 @@ function formatReader(name: string): LineReader {
   return (line) => (line.startsWith('{') ? readJsonLine(line, all) : readTextLine(line))
 }
 
-/** The clock of the simulation follows the log: one such line would move it for all that follow. */
+/** The clock of the simulation follows the log, so one such line would move it for all following lines. */
 const outOfRange = { why: 'the time is out of range' }
 const unknown = { why: 'in no known format' }
 

@@ -4,7 +4,7 @@ import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Reads a line of one format; undefined if it is obviously in another. */
+/** Reads a line of one format; undefined if the line is obviously in another format. */
 export type JsonReader = (fields: Fields) => ReadLine | undefined
 
 const noTime = { why: 'the time cannot be read' }
@@ -13,7 +13,7 @@ const none: ReadonlySet<string> = new Set()
 
 const sluice: Knowledge = { format: 'sluice', query: false, headers: none }
 
-/** Reads this gateway's own access log (`ACCESS_LOG`). The time is when the request ended. */
+/** Reads this gateway's own access log (`ACCESS_LOG`). Its time is the end of the request. */
 export const readSluice: JsonReader = (fields) => {
   const { msg, requestId, time, durationMs, method, path, client, status } = fields
   if (typeof requestId !== 'string' && fields['name'] !== 'gateway') return undefined
@@ -21,7 +21,7 @@ export const readSluice: JsonReader = (fields) => {
   const endMs = timeOf(time)
   if (endMs === undefined) return noTime
   if (typeof client !== 'string') return { why: 'it has no client address (LOG_ADDRESSES)' }
-  // Its target was rejected.
+  // An empty path means that the gateway rejected the target.
   if (path === '') return 'other'
   return {
     ...spanTo(endMs, numberOf(durationMs)),
@@ -38,8 +38,8 @@ export const readSluice: JsonReader = (fields) => {
 const caddy: Knowledge = { format: 'caddy', query: true, headers: 'all' }
 
 /**
- * Makes a reader for Caddy's log. The time is when the request ended; `client_ip` is what Caddy's `trusted_proxies` make of `remote_ip`.
- * Times and durations are in any of the formats of its `time_format` and `duration_format`.
+ * Makes a reader for Caddy's log. Its time is the end of the request. Caddy derives `client_ip` from `remote_ip` by its `trusted_proxies`.
+ * Times and durations can be in any format of `time_format` and `duration_format`.
  */
 export function createCaddyReader(): JsonReader {
   const durationOf = createDurationReader(1e6)
@@ -71,7 +71,7 @@ function readCaddy(
 
 const traefik: Knowledge = { format: 'traefik-json', query: true, headers: none }
 
-/** Reads Traefik's log, whose times are when the request began, and whose durations are in nanoseconds. */
+/** Reads Traefik's log. Its time is the start of the request, and its durations are in nanoseconds. */
 export const readTraefik: JsonReader = (fields) => {
   const {
     RequestMethod: method,
@@ -104,8 +104,8 @@ export const readTraefik: JsonReader = (fields) => {
 const nginx: Knowledge = { format: 'nginx-json', query: true, headers: none }
 
 /**
- * Makes a reader for nginx's log with `escape=json`, whose fields are named after nginx's variables. The time is when the request ended.
- * Software between nginx and the file may have converted its seconds to microseconds.
+ * Makes a reader for nginx's log with `escape=json`, whose fields are named after nginx's variables. Its time is the end of the request.
+ * Software between nginx and the file may have converted seconds to microseconds.
  */
 export function createNginxReader(): JsonReader {
   const durationOf = createDurationReader(1e3)
@@ -148,7 +148,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns the known headers: without those that frame a request, which do not matter here, and those that the log hides. */
+/** Returns the known headers. Leaves out headers that frame a request, which do not matter here, and headers that the log hides. */
 function headersOf(sent: readonly (readonly [string, unknown])[]): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const [name, value] of sent) {

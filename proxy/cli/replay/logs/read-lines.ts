@@ -4,24 +4,24 @@ import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { reasonOf } from '../../../../shared/settings/problems.ts'
 import { CommandError, status } from '../../output.ts'
 
-/** A log that is open: `-` is standard input. */
+/** An open log. The name `-` is standard input. */
 export type LogFile = {
   readonly name: string
   /** The size; undefined if the log is not a file. */
   readonly bytes: number | undefined
-  /** Bytes read so far, as they are in the file. */
+  /** Returns the number of bytes read from the file so far, before decompression. */
   readBytes(): number
-  /** The lines in batches, one character a byte; a line that is too long is truncated. */
+  /** The lines in batches, one character per byte. A line that is too long is truncated. */
   readonly batches: AsyncIterable<string[]>
 }
 
 const CHUNK_BYTES = 64 * 1024
-/** The head of a request that is served has at most 16 KiB unless the settings say otherwise. */
+/** Maximum length of a line. By default, a gateway accepts request heads of at most 16 KiB. */
 const MAX_LINE_LENGTH = 64 * 1024
 const gzip = Buffer.from([0x1f, 0x8b])
 const zstd = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/** Opens a log, whose first bytes tell whether it is compressed. Throws a CommandError if it cannot be opened. */
+/** Opens a log. Its first bytes show whether it is compressed. Throws a CommandError if the log cannot be opened. */
 export function openLog(name: string): LogFile {
   try {
     const fd = name === '-' ? 0 : openSync(name, 'r')

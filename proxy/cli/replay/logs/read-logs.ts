@@ -6,10 +6,10 @@ import type { LogFile } from './read-lines.ts'
 /** Numbers of lines read, and of lines that could not be parsed. */
 export type LineCounts = {
   read: number
-  /** Lines of the log that are not requests, such as those of a start, and empty ones. */
+  /** Lines of the log that are not requests, such as lines about the start of the server, and empty lines. */
   other: number
   unreadable: number
-  /** The first of these. */
+  /** The first unreadable lines. */
   readonly examples: {
     readonly file: string
     readonly line: number
@@ -20,16 +20,17 @@ export type LineCounts = {
 }
 
 /**
- * A log has requests in the order in which they ended. If it tells how long they took, those that took long come late: what
- * comes up to so much after its turn is put in its place. If it does not, only the processes that write it are out of step.
+ * How far out of order a request may be to be put in its place, in milliseconds. A log has requests in the order in which they ended. With
+ * durations, requests are ordered by their start, so long requests come late. Without durations, only the processes that write the log are
+ * out of step.
  */
 const OUT_OF_ORDER_MS = { withDuration: 60_000, without: 2_000 }
-/** Requests of all logs together that are held for that: some 15 MB. */
+/** Maximum number of requests held for reordering, for all logs together: some 15 MB. */
 const MAX_HELD = 32_768
 const MAX_EXAMPLES = 5
 const MAX_EXAMPLE_LENGTH = 160
 
-/** The counts before any line is read. */
+/** Creates the counts before any line is read. */
 export function createLineCounts(): LineCounts {
   return { read: 0, other: 0, unreadable: 0, examples: [], formats: new Map() }
 }
@@ -58,7 +59,7 @@ export async function* readLogs(
   }
   while (heads.length > 0) {
     const merged: LoggedRequest[] = []
-    // Until one of the logs has to be read on.
+    // Merge until a batch of one log is used up.
     let empty: (typeof heads)[number] | undefined
     while (!empty) {
       let [first] = heads
@@ -81,7 +82,7 @@ function timeOf({ batch, at }: { readonly batch: readonly LoggedRequest[]; reado
   return batch[at]?.timeMs ?? Infinity
 }
 
-/** Returns the next batch that is not empty; undefined at the end. */
+/** Returns the next non-empty batch; undefined at the end. */
 async function nextBatch(
   source: AsyncGenerator<LoggedRequest[], void>,
 ): Promise<LoggedRequest[] | undefined> {

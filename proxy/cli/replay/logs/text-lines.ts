@@ -11,8 +11,8 @@ const withForwarded: Knowledge = {
 const traefik: Knowledge = { ...combined, format: 'traefik' }
 
 /**
- * Reads a line of the Common Log Format and formats derived from it: combined (nginx's default), with the virtual host before
- * it, with `"$http_x_forwarded_for"` after it as in nginx's example, and Traefik's, which ends in its duration.
+ * Reads a line of the Common Log Format, or of a format derived from it: combined (nginx's default), optionally with the virtual host
+ * before it or `"$http_x_forwarded_for"` after it, as in nginx's example; or Traefik's format, which ends with the duration.
  *
  * `HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326 "REFERER" "USER-AGENT"`
  */
@@ -27,7 +27,7 @@ export function readTextLine(line: string): ReadLine {
   const request = unescaped(line.slice(closing + 3, requestEnd))
   const methodEnd = request.indexOf(' ')
   const targetEnd = request.lastIndexOf(' HTTP/')
-  // A client that connected and sent nothing, or bytes that are not a request.
+  // The client connected and sent nothing, or bytes that are not a request.
   if (methodEnd === -1 || targetEnd <= methodEnd) return { why: 'it has no request' }
   const who = readWho(line.slice(0, opening))
   if (who === undefined) return { why: 'it has no client address' }
@@ -42,14 +42,14 @@ export function readTextLine(line: string): ReadLine {
   }
 }
 
-/** `ADDRESS IDENT USER`, or `HOST[:PORT] ADDRESS IDENT USER`. */
+/** Reads `ADDRESS IDENT USER` or `HOST[:PORT] ADDRESS IDENT USER`. */
 function readWho(text: string): Pick<LoggedRequest, 'ip' | 'host'> | undefined {
   const [first = '', second = ''] = text.split(' ', 2)
   if (isIP(first) > 0) return { ip: first, host: undefined }
   return isIP(second) > 0 ? { ip: second, host: first } : undefined
 }
 
-/** The fields after the status. */
+/** Reads the fields after the status. */
 function readRest(line: string, from: number): Pick<LoggedRequest, 'durationMs' | 'headers' | 'knows'> {
   const quote = line.indexOf('"', from)
   if (quote === -1) return { durationMs: undefined, headers: noHeaders, knows: common }
@@ -77,14 +77,14 @@ function endOfQuoted(line: string, from: number): number {
   return end
 }
 
-/** Whether an odd number of backslashes stands before it. */
+/** Whether the quote follows an odd number of backslashes. */
 function isEscaped(line: string, at: number, from: number): boolean {
   let start = at
   while (start > from && line[start - 1] === '\\') start -= 1
   return (at - start) % 2 === 1
 }
 
-/** nginx and Apache write `\xHH` for unprintable bytes, and a backslash before `"` and `\`. */
+/** Decodes the escapes of nginx and Apache: `\xHH` for unprintable bytes, and a backslash before `"` and `\`. */
 function unescaped(text: string): string {
   if (!text.includes('\\')) return text
   return text.replace(/\\(?:x([0-9a-f]{2})|(.))/gi, (_, hex: string | undefined, other: string) =>
@@ -97,7 +97,7 @@ const timeForm = /^(\d{2})\/([A-Z][a-z]{2})\/(\d{4}):(\d{2}):(\d{2}):(\d{2}) ([+
 let lastText = ''
 let lastMs: number | undefined
 
-/** Many lines have the same second. */
+/** Caches the last time, because many lines have the same second. */
 function readTime(text: string): number | undefined {
   if (text === lastText) return lastMs
   lastText = text
@@ -105,7 +105,7 @@ function readTime(text: string): number | undefined {
   return lastMs
 }
 
-/** `10/Oct/2000:13:55:36 -0700`, in milliseconds since 1970. */
+/** Parses a time such as `10/Oct/2000:13:55:36 -0700`. Returns milliseconds since 1970. */
 export function parseLogTime(text: string): number | undefined {
   const [, day, month = '', year, hours, minutes, seconds, sign, zoneHours, zoneMinutes] =
     timeForm.exec(text) ?? []

@@ -1,10 +1,10 @@
-/** Times are valid from 1970 to 2200. Others are numbers in an unexpected unit, or from a clock that was never set. */
+/** Times are valid from 1970 to 2200. Any other time is a number in an unexpected unit, or from a clock that was never set. */
 const LAST_MS = Date.UTC(2200, 0, 1)
 const MAX_DURATION_MS = 30 * 86_400_000
 
 /**
- * Milliseconds of a time since 1970 in seconds, milliseconds, microseconds or nanoseconds, which its magnitude tells: each of them
- * begins where the unit before has come to the year 5138. Before 1973 a time is taken for seconds.
+ * Converts a time since 1970 to milliseconds. Its magnitude shows whether it is in seconds, milliseconds, microseconds or nanoseconds: the
+ * range of each unit begins where the previous unit has reached the year 5138. A time before 1973 is therefore read as seconds.
  */
 export function epochMs(count: number): number {
   if (count < 1e11) return Math.round(count * 1e6) / 1e3
@@ -12,24 +12,25 @@ export function epochMs(count: number): number {
   return count < 1e17 ? count / 1e3 : count / 1e6
 }
 
-/** Whether a time can be that of a request. */
+/** Whether a request can have this time. */
 export function isTime(ms: number): boolean {
   return ms >= 0 && ms < LAST_MS
 }
 
-/** A valid duration, else undefined. */
+/** Returns a valid duration; otherwise undefined. */
 export function validDuration(ms: number | undefined): number | undefined {
   return ms !== undefined && ms >= 0 && ms <= MAX_DURATION_MS ? ms : undefined
 }
 
 /**
- * Makes a reader for the durations of one log, in milliseconds, if a number does not tell its unit. Seconds have a fraction, as nearly no
- * request takes a whole number of them; whole numbers are milliseconds or something finer.
- * - A fraction means that the log has seconds. Before the first one, numbers up to 60 are taken for seconds, and a larger one means that
- *   it has none.
- * - A whole number of 100 s in milliseconds or more is in `finest`; one of some hours means that all are.
+ * Makes a reader for the durations of one log, which converts numbers of an unknown unit to milliseconds. Numbers in seconds have a
+ * fraction, because hardly any request takes a whole number of seconds; whole numbers are in milliseconds or a finer unit.
+ * - A fraction means that the log has seconds. Before the first fraction, numbers up to 60 are read as seconds, and a larger number means
+ *   that the log does not have seconds.
+ * - A whole number that would be 100 s or more in milliseconds is in the finest unit; one that would be some hours means that all numbers
+ *   are.
  *
- * @param finestPerMs how many of the finest unit make a millisecond: nanoseconds for Caddy, microseconds for nginx
+ * @param finestPerMs number of finest units in a millisecond: nanoseconds for Caddy, microseconds for nginx
  */
 export function createDurationReader(finestPerMs: number): (count: number) => number {
   let unit: 'unknown' | 'seconds' | 'whole' | 'finest' = 'unknown'
@@ -54,7 +55,7 @@ const goUnits: Readonly<Record<string, number>> = {
 }
 const goDuration = /^(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|µs|μs|ns)){1,7}$/
 
-/** A duration as Go writes it, such as `1m2.5s` or `12µs`, in milliseconds. */
+/** Parses a duration in Go's format, such as `1m2.5s` or `12µs`. Returns milliseconds. */
 export function parseGoDuration(text: string): number | undefined {
   if (!goDuration.test(text)) return undefined
   let ms = 0

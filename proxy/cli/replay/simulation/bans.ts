@@ -10,19 +10,19 @@ import {
 import { TwoGenerations } from '../../../limits/store/two-generations.ts'
 import type { Policy } from '../../../policy.ts'
 
-/** The bans of rules on a log's own clock. */
+/** The bans by rules, on the log's own clock. */
 export type LogBans = {
   /** The current bans. */
   readonly entries: ClientEntries
-  /** Counts a refusal. Returns whether the client is banned for it. */
+  /** Counts a refusal. Returns whether the client is banned because of it. */
   refused(policy: Policy, partitionKey: string): boolean
 }
 
 type Refusals = {
   count: number
-  /** End of the count: one window after its first refusal; after a ban, when `SETTLE_MS` without counting have passed. */
+  /** End of the count: one window after its first refusal, or `SETTLE_MS` after a ban. */
   countEndsAtMs: number
-  /** Until this time the client is not banned again. */
+  /** The client is not banned again before this time. */
   onceEndsAtMs: number
   /** Consecutive bans. */
   times: number
@@ -30,10 +30,10 @@ type Refusals = {
   endsAtMs: number
 }
 
-/** The time from `limits/clients/ban-counts.ts`, whose library counts on the machine's clock. A test compares the two. */
+/** The same times as in `limits/clients/ban-counts.ts`, whose library counts on the machine's clock. A test compares both files. */
 const SETTLE_MS = 2_000
 const ONCE_MS = 3_000
-/** Refused clients that are remembered: as many as a gateway's log can have in the memory that there is. */
+/** Maximum number of refused clients that are remembered, to bound memory. */
 const MAX_CLIENTS = 200_000
 
 /** @param now milliseconds of the log's clock */

@@ -21,7 +21,7 @@ import { OutcomeCounter, type Outcome, type Tally } from './tally.ts'
 
 export type Simulation = {
   readonly tally: Tally
-  /** Adds the requests in the order of their times. */
+  /** Adds a request. Requests must be added in the order of their times. */
   readonly add: (request: LoggedRequest) => Outcome
 }
 
@@ -41,7 +41,9 @@ export type SimulationOptions = {
   readonly geo: Geo | undefined
 }
 
-/** Takes requests through the rules and the counters of a gateway with these settings, on the log's own clock. */
+/**
+ * Creates a simulation that passes requests through the rules and the counters of a gateway with these settings, on the log's own clock.
+ */
 export function simulate(
   settings: GatewaySettings,
   { proxies, defaultHost, excluded, lists, geo }: SimulationOptions,
@@ -51,7 +53,7 @@ export function simulate(
   return { tally: replay.tally, add: (request) => replay.add(request) }
 }
 
-/** The requests of a log on their way through a table, on the log's own clock. */
+/** Passes the requests of a log through a table, on the log's own clock. */
 class LogReplay {
   readonly #table: RequestTable
   readonly #defaultHost: string | undefined
@@ -60,11 +62,11 @@ class LogReplay {
   readonly #limiter: ReturnType<typeof createMemoryLimiter>
   readonly #bans: LogBans
   readonly #current: Omit<DecisionTable, 'limiter'>
-  /** Rules of some hosts, without their hosts. */
+  /** The rules that are limited to some hosts, compiled without their hosts. */
   readonly #withoutHosts: ReturnType<typeof compileRules>
   readonly #haveHosts: boolean
   readonly #haveRequestedUnits: boolean
-  /** Events to come: ends of requests in flight, whose cost is known then. */
+  /** Future events: the ends of requests in flight, when their cost becomes known. */
   readonly #pending = new Heap<() => void>()
   #clockMs = 0
 
@@ -110,7 +112,7 @@ class LogReplay {
     return this.#act(request, createUnservedRequest(toClientRequest(request), peer, this.#table.head))
   }
 
-  /** Moves the clock, and ends the requests that end until then. */
+  /** Moves the clock forward, and ends the requests that end by then. */
   #goOnTo(nowMs: number): void {
     while (this.#pending.firstMs <= nowMs) {
       this.#clockMs = Math.max(this.#clockMs, this.#pending.firstMs)
@@ -131,7 +133,7 @@ class LogReplay {
       case 'answered':
         return 'passed'
       case 'banned':
-        // By its address, before any rule was looked at.
+        // A ban of the address takes effect before the rules are matched, so match them here.
         if (asked.charges.length === 0)
           decideAtOnce(asked, { ...this.#current, entries: noEntries, limiter: countsNothing })
         else this.#recordUnknowns(logged, asked)
@@ -154,7 +156,7 @@ class LogReplay {
     }
   }
 
-  /** Counts, unless the client is left out. */
+  /** Returns a limiter that counts requests, except those of excluded clients. */
   #countingFor(asked: AskedRequest): DecisionTable['limiter'] {
     return {
       decide: (charges) => {
@@ -172,13 +174,13 @@ class LogReplay {
     return charges.some(({ partitionKey }) => this.#excluded.keys.has(partitionKey))
   }
 
-  /** The charges with units that a log has: units that the body of a request states are unknown. */
+  /** Returns the charges with units that are known from a log. Units stated in a body are unknown. */
   #unitsOf(charges: readonly Charge[]): readonly Charge[] {
     return this.#haveRequestedUnits ? charges.map(withKnownUnits) : charges
   }
 
   #recordUnknowns(logged: LoggedRequest, { request, head, applying }: AskedRequest): void {
-    // Rules of some hosts might have matched.
+    // Rules that are limited to some hosts might have matched.
     if (head && request.httpVersion === '1.0' && this.#haveHosts) {
       const matched = this.#withoutHosts.match(head.target, logged.method, {}, head.host)
       this.#counter.recordUnknown(matched, logged)
@@ -207,14 +209,14 @@ class LogReplay {
   }
 }
 
-/** A log does not have the cost of requests: rules that read it are not replayed. */
+/** A log does not contain the cost of requests, so nothing of a settlement is reported. */
 const settlesSilently = {
   limitHeaders: (): string[] => [],
   onUnread: (): void => undefined,
   requestBytes: (): number => 0,
 }
 
-/** Decides without waiting, as a log has neither tokens nor bodies, and no Redis. */
+/** Decides without waiting, because a replay has neither tokens nor bodies nor Redis. */
 function decideAtOnce(asked: AskedRequest, table: DecisionTable): Verdict {
   const verdict = decideRequest(asked, table)
   if (verdict instanceof Promise) throw new Error('a logged request cannot be decided at once')

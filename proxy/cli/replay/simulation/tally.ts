@@ -10,17 +10,17 @@ import { needsOf } from '../unknowns.ts'
 /** The decisions of a table about the requests of a log. */
 export type Tally = {
   requests: number
-  /** Answered with an error for their form, by reason. */
+  /** Malformed requests, which are answered with an error, by reason. */
   readonly rejected: Map<string, number>
   denied: number
-  /** Of these, the requests that some rule counts, and those that some rule refuses. */
+  /** Requests that at least one rule counts. `refused` is the number of requests that a rule refuses. */
   limited: number
   refused: number
-  /** Refused before they were counted, as their client was banned by a rule. */
+  /** Requests that were refused before they were counted, because a rule had banned their client. */
   banned: number
-  /** Left out, and in none of these numbers. */
+  /** Requests that were left out. The other numbers do not include them. */
   excluded: number
-  /** Requests whose time is before the previous one's by more than is reordered. */
+  /** Requests that are too far out of order to be put in their place. */
   late: number
   readonly rules: readonly RuleTally[]
   readonly clients: ClientTable
@@ -36,16 +36,16 @@ export type RuleTally = {
   refused: number
   /** Requests that would have waited for their turn. */
   delayed: number
-  /** Bans that its `ban` has led to. */
+  /** Number of bans by the rule. */
   bans: number
-  /** By criterion that the log does not have: the number of requests. */
+  /** The number of requests for which an input is unknown, by the name of the input. */
   readonly unknown: Map<string, number>
 }
 
-/** The outcome of a request: `rejected` for its form; `passed` to the backend, or answered by the gateway itself. */
+/** The outcome of a request: `rejected` if it is malformed; `passed` if it is forwarded, or answered by the gateway itself. */
 export type Outcome = 'passed' | 'refused' | 'denied' | 'rejected' | 'excluded'
 
-/** Maximum number of clients that are counted separately, over all rules: they take up to 160 MB. */
+/** Maximum number of clients that are counted separately, for all rules together. They take up to 160 MB. */
 const MAX_CLIENTS = 2_000_000
 
 /** Counts the outcomes of requests for a `Tally`. */
@@ -55,7 +55,7 @@ export class OutcomeCounter {
   readonly #needs: readonly ReturnType<typeof needsOf>[]
   readonly #haveNeeds: boolean
 
-  /** @param seed of the table of clients */
+  /** @param seed the seed of the table of clients */
   constructor(table: readonly Rule[], seed: number) {
     const rules = table.map(({ policy }) => tallyOf(policy))
     this.#places = new Map(rules.map(({ policy }, place) => [policy.name, place]))
@@ -78,7 +78,7 @@ export class OutcomeCounter {
     }
   }
 
-  /** A request has come. @param isLate by more than is put in order */
+  /** Counts the arrival of a request. @param isLate whether it is too far out of order to be put in its place */
   begin(timeMs: number, isLate: boolean): void {
     const { tally } = this
     if (isLate) tally.late += 1
@@ -107,7 +107,7 @@ export class OutcomeCounter {
     return 'excluded'
   }
 
-  /** Notes the parts of a request that its rules need, and that its log line does not have. */
+  /** Records the parts of a request that its rules need but its log line lacks. */
   recordUnknown(policies: readonly Policy[], logged: LoggedRequest): void {
     if (!this.#haveNeeds) return
     for (const { name } of policies) {
@@ -129,7 +129,7 @@ export class OutcomeCounter {
     if (decision.outcome === 'refused') this.tally.refused += 1
     if (decision.outcome === 'unavailable') return
     const counted = new Set<Policy>()
-    // Counters in this process give a state for each charge.
+    // Counters in memory return a state for each charge.
     for (const [at, charge] of charges.entries()) {
       const { policy } = charge
       const rule = this.#ruleAt(policy.name)
@@ -148,7 +148,7 @@ export class OutcomeCounter {
     }
   }
 
-  /** Requests of a banned client still count as demand in the table of clients, but in no counter. */
+  /** Counts a request of a banned client. It counts as demand in the table of clients, but not in any counter. */
   countBanned(charges: readonly Charge[], nowMs: number): Outcome {
     for (const charge of charges)
       if (this.#places.has(charge.policy.name)) this.#countClient(charge, true, nowMs)

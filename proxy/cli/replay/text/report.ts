@@ -3,7 +3,9 @@ import { writeClient } from '../../operate/client-argument.ts'
 import { formatCount, formatTable, print, printError } from '../../output.ts'
 import type { Report, RuleReport } from '../report.ts'
 
-/** Prints the report as text, and on standard error what of the logs could not be used. @param limits the name of the table of limits */
+/**
+ * Prints the report as text, and notes about unusable lines and requests to standard error. @param limits the name of the table of limits
+ */
 export function printReport(report: Report, limits: string): void {
   const { lines, from, to, requests, rules } = report
   const formats = Object.entries(lines.formats).map(([name, count]) => `${formatCount(count)} ${name}`)
@@ -71,7 +73,7 @@ function describeOver(over: RuleReport['over'], delayed: number): string {
     : `${formatCount(delayed)} more wait, up to ${over.delayMs / 1000} s`
 }
 
-/** The input that was left out. */
+/** Prints notes about input that was left out. */
 function printNotes({ lines, requests }: Report): void {
   const rejected = Object.entries(requests.rejected)
   if (rejected.length > 0) printError('\nmalformed requests, rejected before any rule:')

@@ -2,7 +2,7 @@ import { writeClient } from '../../operate/client-argument.ts'
 import { formatCount, formatTable, print } from '../../output.ts'
 import { FITTED_PART, type SuggestedRule, type Suggestion } from '../suggest.ts'
 
-/** Prints the suggestions, and each table ready to paste. */
+/** Prints the suggestions, each with its table for pasting. */
 export function printSuggestions(suggestions: readonly (Suggestion & { readonly table: string })[]): void {
   print(
     `\nlimits made from the first ${Math.round(FITTED_PART * 100)} % of the time, and tried on the remaining time:`,
@@ -36,7 +36,10 @@ export function printSuggestions(suggestions: readonly (Suggestion & { readonly 
   }
 }
 
-/** Describes a limit from few clients: none of them may be over it, so it is the peak of the busiest one, even if that is an abuser. */
+/**
+ * Describes a limit calculated from few clients. Since none of them may exceed it, the limit is the peak of the busiest client, even if
+ * this client is an abuser.
+ */
 function fewClients(name: string, clients: number, share: number): string {
   return (
     `${name}: ${share * 100} % of ${formatCount(clients)} clients is less than one, so the limit is that of the busiest: ` +
