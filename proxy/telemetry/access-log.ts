@@ -5,47 +5,50 @@ import type { ClientListName, DeviceOutcome } from './telemetry.ts'
 export type LoggedRequest = {
   readonly requestId: string
   readonly method: string
-  /** The path as forwarded, empty where the target was rejected. Never the query: that is where secrets travel. */
+  /** The path as forwarded; empty if the target was rejected. Never includes the query, which often contains secrets. */
   readonly path: string
   readonly clientAddress: string
-  /** The hash of the client's key (`h:…`) under the rule that it is over the limit of or banned under; none of an address or a network. */
+  /**
+   * The hash of the client's key (`h:…`) under the rule whose limit the client exceeds, or that has banned it; undefined if the key is an
+   * address or a network.
+   */
   readonly counter?: string | undefined
-  /** Its hash is of an address, too: not to be logged where addresses are not. */
+  /** Whether the hash includes an address, and so must not be logged if addresses must not be logged. */
   readonly isAddressInCounter?: boolean | undefined
-  /** Set if a rule with `device` has counted it. */
+  /** Set if a rule with `device` has counted the request. */
   readonly device?: DeviceOutcome | undefined
-  /** The client's plan under a rule with plans; `none`, or `unknown` for one that the rule does not have. */
+  /** The client's plan under a rule with plans; `none`, or `unknown` for a plan that the rule does not have. */
   readonly plan?: string | undefined
 }
 
-/** The contents of an access line about a finished request. */
+/** The contents of an access log line about a finished request. */
 export type Access = LoggedRequest & {
-  /** 0 where the client left before the response. */
+  /** 0 if the client disconnected before the response. */
   readonly status: number
   readonly durationMs: number
-  /** Name of the route that it took; undefined for `upstream`, and where it was not forwarded. */
+  /** Name of the route that the request took; undefined for `upstream`, and if the request was not forwarded. */
   readonly route: string | undefined
-  /** The policy that sent the request to another route, as the request was over its limit. */
+  /** The policy that sent the request to another route, because the request was over its limit. */
   readonly routedBy: string | undefined
-  /** How long it waited for its turn, as it was over a limit; undefined if it did not. */
+  /** How long the request waited for its turn, because it was over a limit; undefined if it did not wait. */
   readonly delayedMs: number | undefined
   /** Name of the policy that refused the request. */
   readonly refusedBy: string | undefined
   /** The list that let the request pass a rule, or refused it. */
   readonly list: ClientListName | undefined
-  /** The list that refused it: `denyList`, or the file that has the client, as written in the settings. */
+  /** The list that refused the request: `denyList`, or the file that contains the client, as written in the settings. */
   readonly deniedBy: string | undefined
   /** Why a malformed or oversized request was rejected, in words that quote nothing of the request. */
   readonly rejected: string | undefined
-  /** Names of the policies in shadow that would have refused it; undefined if there is no such policy. */
+  /** Names of the shadow policies that would have refused the request; undefined if there is no such policy. */
   readonly wouldBeRefusedBy: readonly string[] | undefined
 }
 
 const PATH_MAX_LENGTH = 1024
-/** Longer than any that is served. */
+/** Maximum length of a method. No longer method is served. */
 const METHOD_MAX_LENGTH = 32
 
-/** The fields of a line that name its request. */
+/** Returns the fields of a line that identify its request. */
 export function nameRequest(
   { requestId, method, path, clientAddress }: LoggedRequest,
   { logAddresses }: { readonly logAddresses: boolean },
@@ -58,7 +61,7 @@ export function nameRequest(
   }
 }
 
-/** The client's key for a log line or a span, if it may be there. */
+/** Returns the client's key for a log line or a span, if it may be included. */
 export function loggedCounter(
   { counter, isAddressInCounter }: Pick<LoggedRequest, 'counter' | 'isAddressInCounter'>,
   { logAddresses }: { readonly logAddresses: boolean },
@@ -69,7 +72,7 @@ export function loggedCounter(
 /**
  * Writes one line for each finished request.
  *
- * @param options.logAddresses without it no line names a client
+ * @param options.logAddresses if false, no line names a client
  */
 export function createAccessLog(
   log: Log,

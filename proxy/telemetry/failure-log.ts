@@ -4,7 +4,7 @@ import { paceLines } from './paced-lines.ts'
 /** The failure of a request at the backend; `kind` is one of `FailureKind`. */
 type Failure = { readonly kind: string; readonly message: string; readonly cause?: unknown }
 
-/** The settings that decide how long, or how many, where that is why a request failed. */
+/** The settings that set the time or the number that a failed request exceeded, by kind of failure. */
 const settingsOf: Readonly<Partial<Record<string, string>>> = {
   busy: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_CONNECT_TIMEOUT',
   'connect-timeout': 'UPSTREAM_CONNECT_TIMEOUT',
@@ -12,7 +12,7 @@ const settingsOf: Readonly<Partial<Record<string, string>>> = {
   timeout: 'UPSTREAM_TIMEOUT',
 }
 
-/** The lines of a kind; `everyMs`: minimum time between two of them about one backend. */
+/** The lines about a kind of failure. `everyMs`: minimum time between two lines about one backend. */
 type Lines = { readonly everyMs: number; readonly level: 'warn' | 'error'; readonly text: string }
 
 const ofMostKinds: Lines = { everyMs: 1_000, level: 'warn', text: 'requests to the backend failed' }
@@ -32,13 +32,14 @@ const ofKinds: Readonly<Partial<Record<string, Lines>>> = {
 type LogFailure = (failure: Failure, requestId: string) => void
 
 /**
- * Logs requests that fail at a backend: the first of a kind at once, then lines with the number of further ones and the last one's id, as
- * a client may be able to make all of its requests fail. Those that the shutdown aborts have a line each.
+ * Logs requests that fail at a backend. The first failure of a kind is logged at once; later lines have the number of further failures and
+ * the id of the last request, because a client may be able to make all of its requests fail. Each request that the shutdown aborts has its
+ * own line.
  *
- * @returns the log of the failures of a backend, by its name
+ * @returns a function that returns the log of a backend's failures, by the name of the backend
  */
 export function createFailureLog(log: Log): (upstream: string) => LogFailure {
-  /** By name and kind: they outlast a reload of the routes. */
+  /** By name and kind, so that they survive a reload of the routes. */
   const pacers = new Map<string, LogFailure>()
   const createPacer = (upstream: string, kind: string): LogFailure => {
     const { everyMs, level, text } = ofKinds[kind] ?? ofMostKinds

@@ -2,7 +2,7 @@
  * Rate-limits a log line for an event that can happen thousands of times a second: writes the first at once and then at
  * most one per `everyMs`, with the number of events since the previous line.
  *
- * @param write gets that number, and what the last call was given
+ * @param write gets this number, and the detail of the last call
  */
 export function paceLines<Detail>(
   everyMs: number,

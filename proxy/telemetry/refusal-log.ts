@@ -5,15 +5,15 @@ import { loggedCounter, nameRequest, type LoggedRequest } from './access-log.ts'
 /** A request that a rule has refused, or that was refused because the limiter was unavailable. */
 export type RefusedRequest = LoggedRequest & {
   readonly status: number
-  /** Name of the policy that refused it; undefined if none could be asked. */
+  /** Name of the policy that refused the request; undefined if the limiter was unavailable. */
   readonly policy: string | undefined
 }
 
 /**
- * Writes one line for each refused request, but no more than 100 a second. At the end of such a second a line reports how many lines were
- * suppressed.
+ * Writes one line for each refused request, but at most 100 a second. If lines were suppressed, a line at the end of the second reports how
+ * many.
  *
- * @param options.logAddresses without it no line names a client
+ * @param options.logAddresses if false, no line names a client
  */
 export function createRefusalLog(
   log: Log,

@@ -1,20 +1,20 @@
 import type { Counters } from './counters.ts'
 import type { DecisionOutcome } from '../telemetry.ts'
 
-/** The activity of a process on the operators' page: a part of the metrics that costs little to read twice a second. */
+/** The activity of a process, for the operators' page: a part of the metrics that is cheap enough to read twice a second. */
 export type Activity = {
   /**
-   * Decisions by policy since the process started, without policies that have counted nothing, which are most of thousands. They are
-   * pairs, as names may be those of any object's members.
+   * Decisions by policy since the process started. Leaves out policies that have counted nothing, as most of thousands of policies. A list
+   * of pairs, because a policy may have the name of a member that every object has.
    */
   readonly decisions: readonly (readonly [policy: string, Readonly<Record<DecisionOutcome, number>>])[]
-  /** Finished requests by the first digit of the status; 0: the client left before. */
+  /** Finished requests by the first digit of the status; 0 if the client disconnected before the response. */
   readonly requests: readonly number[]
   readonly connections: number
   readonly breakerOpen: boolean
 }
 
-/** Copies the counts since the start of this process: those of policies under which nothing was decided are left out. */
+/** Copies the counts since the start of this process. Leaves out policies without decisions. */
 export function readActivity(counters: Counters): Activity {
   return {
     decisions: [...counters.policies.decisions]

@@ -29,21 +29,21 @@ import {
   type UpstreamCounters,
 } from './upstream-counters.ts'
 
-/** The counts that the request path has reported so far. Only the telemetry made with it writes to it. */
+/** The counts that the request path has reported so far. Only the telemetry of these counters writes to them. */
 export type Counters = {
-  /** By the first digit of the status, 0 for a client that disconnected before the response. */
+  /** Requests by the first digit of the status; 0 if the client disconnected before the response. */
   readonly requests: Float64Array
   readonly rejections: Record<Rejection, number>
   readonly lists: Record<ClientListName, number>
-  /** By the list that denied the requests, of which the settings name a few. */
+  /** Denied requests by the list that denied them. The settings name only a few lists. */
   readonly denials: Map<string, number>
   readonly crowdsecPolls: Record<PollOutcome, number>
-  /** When the last poll completed, in milliseconds of the wall clock; 0 before the first. */
+  /** The time of the last completed poll, in milliseconds of the wall clock; 0 before the first. */
   crowdsecPolledAtMs: number
   readonly policies: PolicyCounters
   readonly tokens: Record<TokenOutcome, number>
   readonly keySets: Record<KeySetOutcome, number>
-  /** By route, `default` for `upstream`: names come from the table of routes only. */
+  /** Counters by route, with `default` for `upstream`. Names come only from the table of routes. */
   readonly upstreams: Map<string, UpstreamCounters>
   readonly errors: Record<ErrorPlace, number>
   readonly requestDuration: DurationHistogram
@@ -53,7 +53,7 @@ export type Counters = {
   addressLists: () => readonly ListUse[]
   storeFailures: number
   resets: number
-  /** The nodes of Redis whose circuit breakers are open; the only server is named by an empty text. */
+  /** The nodes of Redis whose circuit breakers are open. The name of a single server is empty. */
   readonly openBreakers: Set<string>
   storeEvicted: number
   readonly refusedConnections: Record<ConnectionRefusal, number>
@@ -65,7 +65,7 @@ export type Counters = {
 // Redis on the same network answers in well under a millisecond; STORE_TIMEOUT is 100 ms by default.
 const STORE_BOUNDS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000]
 
-/** @param policies those known at the start: their decisions are counted from 0, others' from their first */
+/** @param policies policies known at the start, whose decisions are listed from 0; other policies are listed from their first decision */
 export function createCounters(policies: readonly Policy[]): Counters {
   const ofPolicies = createPolicyCounters()
   doAtOnce(addPolicies(ofPolicies, policies))
@@ -108,8 +108,8 @@ export function createCounters(policies: readonly Policy[]): Counters {
 }
 
 /**
- * The request path's way to write to the counters: additions to numbers, nothing else. They become Prometheus' metrics
- * only when somebody asks for those.
+ * Creates the telemetry with which the request path writes to the counters. It only adds to numbers. The counters become Prometheus metrics
+ * only when these are requested.
  */
 export function createTelemetry(counters: Counters): Telemetry {
   const telemetry: Telemetry = {

@@ -2,9 +2,9 @@ import type { PolicyCounters } from './policy-counters.ts'
 import type { MetricValue } from './prometheus.ts'
 
 /**
- * Up to this many policies, each is listed from the start with its outcomes at 0, as Prometheus asks for: a rise
- * from nothing to 1 is invisible to `increase()`. With more, only values counted at least once are listed. A scrape
- * is made in one piece between requests, and a thousand policies at 0 were measured to hold those up for 25 ms.
+ * Up to this number of policies, each policy is listed from the start with its outcomes at 0, as Prometheus recommends: `increase()` does
+ * not see a rise from nothing to 1. With more policies, only values above 0 are listed, because a scrape blocks requests: with a thousand
+ * policies at 0, for 25 ms.
  */
 const POLICIES_LISTED_AT_ZERO = 250
 
@@ -14,8 +14,8 @@ export function decisionValues({ decisions }: Pick<PolicyCounters, 'decisions'>)
 }
 
 /**
- * How much of its limit a request's client had used with it: those that were counted, near the limit or well within it, and
- * those that were over it. Requests that no store could count are left out.
+ * Requests by how much of the limit the client had used: `within` and `near` for counted requests, `over` for requests over the limit.
+ * Requests that no store could count are left out.
  */
 export function usageValues({
   decisions,

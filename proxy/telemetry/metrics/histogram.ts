@@ -1,13 +1,15 @@
 import type { MetricValue } from './prometheus.ts'
 
 /**
- * Counts durations in fixed buckets. For the request path, where prom-client's own histogram costs more than the rest of
- * the telemetry together: it hashes labels and allocates at each observation.
+ * Counts durations in fixed buckets. Made for the request path, where prom-client's own histogram costs more than the rest of the telemetry
+ * together, because it hashes labels and allocates on each observation.
  */
 export type DurationHistogram = {
-  /** Anything but a number of milliseconds from 0 up is left out: one NaN or Infinity would spoil the sum for ever. */
+  /**
+   * Counts a duration. Ignores values other than finite, non-negative milliseconds: one NaN or Infinity would spoil the sum permanently.
+   */
   observe(durationMs: number): void
-  /** The values of a Prometheus histogram, in seconds: cumulative buckets, sum and count, named after `metricName`. */
+  /** Returns the values of a Prometheus histogram, in seconds: cumulative buckets, sum and count, named after `metricName`. */
   values(metricName: string): MetricValue[]
 }
 
@@ -16,7 +18,7 @@ export const REQUEST_BOUNDS_MS = [
   1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
 ]
 
-/** @param boundsMs the buckets' upper bounds in milliseconds, ascending; a last one without bound is added */
+/** @param boundsMs the upper bounds of the buckets in milliseconds, ascending; a last bucket without a bound is added */
 export function createDurationHistogram(boundsMs: readonly number[]): DurationHistogram {
   const bounds = Float64Array.from(boundsMs)
   const counts = new Float64Array(boundsMs.length + 1)

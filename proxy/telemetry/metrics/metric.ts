@@ -1,12 +1,12 @@
 import type { DurationHistogram } from './histogram.ts'
 import type { Metric, MetricValue } from './prometheus.ts'
 
-/** A counter, which only grows. Of several processes the metrics show the sum. @param help its description in the metrics */
+/** Makes a counter, which only increases. The metrics show the sum over all processes. @param help its description in the metrics */
 export function counter(name: string, help: string, values: MetricValue[]): Metric {
   return { name, help, type: 'counter', aggregator: 'sum', values }
 }
 
-/** @param aggregator how the values of several processes become one */
+/** @param aggregator how to combine the values of several processes */
 export function gauge(
   name: string,
   help: string,
@@ -16,7 +16,7 @@ export function gauge(
   return { name, help, type: 'gauge', aggregator, values }
 }
 
-/** A histogram of durations, which the metrics show in seconds. @param all the histogram of each combination of labels */
+/** Makes a histogram of durations, which the metrics show in seconds. @param all the histogram of each combination of labels */
 export function histogram(
   name: string,
   help: string,
@@ -28,7 +28,7 @@ export function histogram(
   return { name, help, type: 'histogram', aggregator: 'sum', values }
 }
 
-/** The value of a metric without labels. */
+/** Makes the value of a metric without labels. */
 export function single(value: number): MetricValue[] {
   return [{ labels: {}, value }]
 }

@@ -11,15 +11,15 @@ import { describeLists, describeTables } from './table-metrics.ts'
 import type { UpstreamState } from './upstream-counters.ts'
 import { describeUpstream, readUpstreamState } from './upstream-metrics.ts'
 
-/** The current table of limits, and how it was read. */
+/** The state of the table of limits and of its last read. */
 export type ConfigState = {
   /** A short SHA-256 of the table. */
   readonly hash: string
-  /** Whether it was valid when it was last read. */
+  /** Whether the settings were valid, and could be applied, when they were last read. */
   readonly isLastRight: boolean
-  /** The mistakes of the last read, each with its place, if it was not valid. */
+  /** The mistakes of the last read, each with its place; missing if it was successful. */
   readonly mistakes?: readonly string[]
-  /** When the list was last valid, in milliseconds of the wall clock. */
+  /** The time of the last successful read, in milliseconds of the wall clock. */
   readonly lastRightAtMs: number
 }
 
@@ -28,22 +28,22 @@ export type Metrics = {
   readonly telemetry: Telemetry
   /** Takes the metrics of this process: those of the request path and those of Node. */
   takeSnapshot(): Promise<MetricSnapshot>
-  /** The few of them that the operators' page reads twice a second. */
+  /** Reads the few metrics that the operators' page needs twice a second. */
   readActivity(): Activity
   /** Returns the state of the backend after the last forwarded request. */
   upstreamState(): UpstreamState
 }
 
 /**
- * Counts for the request path, and names the counters. The names begin with `sluice_`, those of Node come without it too; the reference
- * is in `docs/operations.md`. Label values come from the settings (policies, routes, plans, the hash of the table), from Redis (nodes of
- * a cluster) and from this program; none comes from requests.
+ * Creates the counters of the request path and their metrics. All names begin with `sluice_`; Node's metrics also appear without this
+ * prefix. The reference is in `docs/operations.md`. Label values come from the settings (policies, routes, plans, the hash of the table),
+ * from Redis (nodes of a cluster) and from this program, never from requests.
  *
- * @param readNode the metrics of Node itself, from `watchProcess('sluice_')`
+ * @param readNode reads the metrics of Node itself: `watchProcess('sluice_')`
  */
 export function createMetrics(options: {
   readonly policies: readonly Policy[]
-  /** Whether the limits apply: not with `RATE_LIMITING_DISABLED=1`. */
+  /** Whether the limits apply; false with `RATE_LIMITING_DISABLED=1`. */
   readonly limitsEnabled: boolean
   readonly version: string
   readonly readNode: () => Promise<MetricSnapshot>
@@ -97,7 +97,7 @@ function describe(
   ]
 }
 
-/** The last two as Prometheus names its own. */
+/** The last two metrics are named like those of Prometheus itself. */
 function describeConfig({ hash, isLastRight, lastRightAtMs }: ConfigState): Metric[] {
   return [
     gauge(

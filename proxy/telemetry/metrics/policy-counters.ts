@@ -12,26 +12,26 @@ import type {
 } from '../telemetry.ts'
 import { createDurationHistogram, type DurationHistogram } from './histogram.ts'
 
-/** Counts by the name of a policy, which comes from the limits table: never longer than that. */
+/** Counts by the name of a policy. Names come from the limits table, which bounds their number. */
 export type PolicyCounters = {
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
   /** Counted requests that used more than 80 % of their client's quota. */
   readonly nearLimits: Map<string, number>
-  /** By policy under which requests wait for their turn. */
+  /** Waiting times, for policies under which requests wait for their turn. */
   readonly delays: Map<string, DurationHistogram>
-  /** By policy that bans. */
+  /** Bans, for policies with `ban`. */
   readonly bans: Map<string, number>
-  /** By policy that reads the cost of requests. */
+  /** Responses without a readable cost, for policies that read the cost of requests. */
   readonly unreadableCosts: Map<string, Record<UnreadCost, number>>
-  /** By policy that reads from the request how much to reserve. */
+  /** Requests that do not state how much to reserve, for policies that read this from the request. */
   readonly unreadReserves: Map<string, Record<UnreadReserve, number>>
-  /** By policy with `device`. */
+  /** Outcomes for policies with `device`. */
   readonly devices: Map<string, Record<DeviceOutcome | 'issued', number>>
-  /** Requests that count by address, as their body does not say for whom. */
+  /** Requests that count by address, because their body does not identify the client. */
   readonly unreadKeys: Map<string, Record<UnreadKey, number>>
-  /** By policy with plans, and by plan: its own, `none` and `unknown`. */
+  /** Requests for policies with plans, by plan: a plan of the policy, `none` or `unknown`. */
   readonly plans: Map<string, Record<string, number>>
-  /** Units by policy with `lease`. */
+  /** Units, for policies with `lease`. */
   readonly leases: Map<string, Record<LeaseChange, number>>
 }
 
@@ -69,7 +69,7 @@ const uncounted = {
   leases: () => ({ taken: 0, used: 0, returned: 0 }),
 }
 
-/** Counters of no policy. A policy is added by `addPolicies`, or when it is first counted. */
+/** Creates counters without policies. A policy is added by `addPolicies`, or when it is first counted. */
 export function createPolicyCounters(): PolicyCounters {
   return {
     decisions: new Map(),
@@ -85,7 +85,7 @@ export function createPolicyCounters(): PolicyCounters {
   }
 }
 
-/** Adds counters of policies that have none yet, at 0. */
+/** Adds counters, at 0, for policies that do not have any yet. */
 export function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
   for (const policy of policies) {
     const { name } = policy
@@ -106,7 +106,7 @@ export function* addPolicies(counters: PolicyCounters, policies: readonly Policy
   }
 }
 
-/** Forgets the policies that are not in the table any more, and adds the new ones at 0. */
+/** Removes policies that are no longer in the table, and adds new ones at 0. */
 export function* changePolicies(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
   const names = new Set(policies.map(({ name }) => name))
   for (const counted of Object.values(counters)) {
@@ -140,7 +140,7 @@ type PolicyTelemetry = Pick<
   | 'clientBanned'
 >
 
-/** The events of policies that change these counters. */
+/** Creates the telemetry for events of policies, which change these counters. */
 export function createPolicyTelemetry(counters: PolicyCounters): PolicyTelemetry {
   const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves } = counters
   const { devices, unreadKeys, plans, leases } = counters
@@ -177,7 +177,7 @@ export function createPolicyTelemetry(counters: PolicyCounters): PolicyTelemetry
     },
     planRead({ name }, plan) {
       const counts = plans.get(name) ?? begin(plans, name, uncounted.plans)
-      // A plan may be called `constructor`, which every object has.
+      // A plan may be called `constructor`, which is a member of every object.
       const before = Object.hasOwn(counts, plan) ? counts[plan] : undefined
       counts[plan] = (before ?? 0) + 1
     },

@@ -3,7 +3,7 @@ import { by, counter, histogram } from './metric.ts'
 import type { PolicyCounters } from './policy-counters.ts'
 import type { Metric, MetricValue } from './prometheus.ts'
 
-/** The metrics of rules. */
+/** Returns the metrics of rules. */
 export function describePolicies(policies: PolicyCounters): Metric[] {
   return [
     counter(

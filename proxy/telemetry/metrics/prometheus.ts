@@ -1,6 +1,6 @@
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 
-/** One number of a metric. `metricName` is set if it differs from the metric's: the parts of a histogram. */
+/** A value of a metric. `metricName` is set if it differs from the name of the metric, as for the parts of a histogram. */
 export type MetricValue = {
   readonly metricName?: string
   readonly labels: Readonly<Partial<Record<string, string | number>>>
@@ -12,7 +12,7 @@ export type Metric = {
   readonly name: string
   readonly help: string
   readonly type: string
-  /** How the values of several processes become one. */
+  /** How to combine the values of several processes. */
   readonly aggregator: 'sum' | 'average' | 'min' | 'max' | 'first' | 'omit'
   readonly values: readonly MetricValue[]
 }
@@ -22,16 +22,19 @@ export type MetricSnapshot = readonly Metric[]
 
 export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
-/** The registry of this process: its observers cannot be removed, and each further set would cost time at every turn and collection. */
+/**
+ * The registry of this process. Its observers cannot be removed, and each further set would cost time in every turn of the event loop and
+ * every garbage collection.
+ */
 let watched: Registry | undefined
 
 /**
- * Watches this process, from the first call on: CPU, memory, event loop, garbage collection, handles. All gateways in it read the
+ * Watches this process from the first call on: CPU, memory, event loop, garbage collection, handles. All gateways in the process read the
  * same values.
  *
- * @param prefix begins each name of a second set with the same values, in addition to the names that prom-client gives and that
- *   dashboards for Node know: `process_…`, `nodejs_…`
- * @returns reads the present values
+ * @param prefix the prefix of a second set of names for the same values, in addition to prom-client's names, which dashboards for Node use:
+ *   `process_…`, `nodejs_…`
+ * @returns a function that reads the current values
  */
 export function watchProcess(prefix: string): () => Promise<MetricSnapshot> {
   if (!watched) {
@@ -52,25 +55,25 @@ function withPrefix(prefix: string, metric: Metric): Metric {
   return { ...metric, name: prefix + metric.name, values }
 }
 
-// prom-client has a gauge `…_total` for each gauge by `type`. Only counters are to end so, says `promtool check metrics`,
-// and these are nothing but the sums.
+// prom-client adds a gauge `…_total` to each gauge by `type`. According to `promtool check metrics`, only names of counters may end like
+// this, and these gauges are only sums.
 function isMisnamedTotal({ name, type }: Metric): boolean {
   return type === 'gauge' && name.endsWith('_total')
 }
 
-/** The snapshots of any number of processes as one text in Prometheus' exposition format 0.0.4. */
+/** Renders the snapshots of any number of processes as one text in Prometheus' exposition format 0.0.4. */
 export async function renderMetrics(snapshots: readonly MetricSnapshot[]): Promise<string> {
   return aggregate(snapshots).metrics()
 }
 
-/** The totals of processes that have exited: the sum of their counters. Their gauges are dropped. */
+/** Sums the counters of processes that have exited. Drops their gauges. */
 export async function sumCounters(snapshots: readonly MetricSnapshot[]): Promise<MetricSnapshot> {
   const sum = await takeSnapshot(aggregate(snapshots))
   return sum.filter((metric) => metric.type === 'counter' || metric.type === 'histogram')
 }
 
-// prom-client makes a registry from plain snapshots, whoever took them: the documented way in for values that were
-// counted elsewhere. Its own collection over cluster messages is not used, see docs/decisions/metrics.md.
+// prom-client can make a registry from plain snapshots, which is the documented way to add values that were counted elsewhere. Its own
+// collection over cluster messages is not used, see docs/decisions/metrics.md.
 function aggregate(snapshots: readonly MetricSnapshot[]): Registry {
   return AggregatorRegistry.aggregate<typeof METRICS_CONTENT_TYPE>([...snapshots])
 }
@@ -80,11 +83,11 @@ async function takeSnapshot(registry: Registry): Promise<MetricSnapshot> {
   return metrics.map((metric) => ({
     name: metric.name,
     help: metric.help,
-    // Declared as a numeric enum, in truth a string: 'counter', 'gauge', 'histogram'.
+    // Declared as a numeric enum, but actually a string: 'counter', 'gauge', 'histogram'.
     type: String(metric.type),
-    // prom-client omits the start time where processes are added up. The latest one tells of a restarted worker.
+    // prom-client omits the start time from sums of processes. The latest start time shows that a worker was restarted.
     aggregator: metric.aggregator === 'omit' ? 'max' : metric.aggregator,
-    // The mean of an empty sample is NaN, which JSON, and with it the way from worker to primary, turns into null.
+    // The mean of an empty sample is NaN, which becomes null in JSON, and so on the way from a worker to the primary process.
     values: metric.values.filter((value) => Number.isFinite(value.value)),
   }))
 }

@@ -2,7 +2,7 @@ import type { Counters } from './counters.ts'
 import { by, counter, gauge, histogram, single } from './metric.ts'
 import type { Metric } from './prometheus.ts'
 
-/** The metrics of requests. */
+/** Returns the metrics of requests. */
 export function describeRequests(counters: Counters): Metric[] {
   const [none = 0, ...classes] = counters.requests
   const byClass = Object.fromEntries(classes.map((count, index) => [`${index + 1}xx`, count]))
@@ -29,7 +29,7 @@ export function describeRequests(counters: Counters): Metric[] {
   ]
 }
 
-/** The metrics of JSON Web Tokens and their keys. */
+/** Returns the metrics of JSON Web Tokens and their keys. */
 export function describeTokens(counters: Counters): Metric[] {
   return [
     counter('sluice_tokens_total', 'Tokens that rules count by, by outcome', by('outcome', counters.tokens)),
@@ -41,7 +41,7 @@ export function describeTokens(counters: Counters): Metric[] {
   ]
 }
 
-/** The metrics of connections, tunnels included. */
+/** Returns the metrics of connections, including tunnels. */
 export function describeConnections(counters: Counters): Metric[] {
   return [
     gauge('sluice_connections', 'Open client connections', single(counters.connections)),

@@ -2,7 +2,7 @@ import type { Counters } from './counters.ts'
 import { counter, gauge, histogram, single } from './metric.ts'
 import type { Metric } from './prometheus.ts'
 
-/** The metrics of the shared counters. */
+/** Returns the metrics of the shared counters. */
 export function describeStore(counters: Counters): Metric[] {
   return [
     histogram(

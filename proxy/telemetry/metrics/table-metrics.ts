@@ -3,7 +3,7 @@ import type { Counters } from './counters.ts'
 import { by, counter, gauge, single } from './metric.ts'
 import type { Metric, MetricValue } from './prometheus.ts'
 
-/** The metrics of all bounded tables, which are asked for their use at each call. */
+/** Returns the metrics of all bounded tables, whose use is read on each call. */
 export function describeTables({ tables }: Counters): Metric[] {
   const uses = [...tables].map(([table, read]) => ({ table, ...read() }))
   const byTable = (field: 'size' | 'capacity' | 'evictions'): MetricValue[] =>
@@ -23,7 +23,7 @@ export function describeTables({ tables }: Counters): Metric[] {
   ]
 }
 
-/** Describes lists; if several processes read a list, by the one with the worst result. */
+/** Returns the metrics of lists. If several processes read a list, the worst result counts. */
 export function describeLists(counters: Counters): Metric[] {
   const { denials, addressLists } = counters
   const lists = addressLists()

@@ -7,15 +7,15 @@ export type UpstreamState = 'available' | 'unavailable' | 'unknown'
 export type UpstreamCounters = {
   readonly failures: Record<UpstreamFailure, number>
   readonly duration: DurationHistogram
-  /** Set from the first health check on. */
+  /** Undefined before the first health check. */
   probes: { passed: number; failed: number } | undefined
   state: UpstreamState
 }
 
-/** The name of `upstream`, next to the names of routes. */
+/** The name of `upstream` among the names of routes. */
 export const DEFAULT_UPSTREAM = 'default'
 
-/** The counters of one route before anything is counted. */
+/** Creates the counters of one route before anything is counted. */
 export function createUpstreamCounters(): UpstreamCounters {
   return {
     failures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
@@ -25,7 +25,7 @@ export function createUpstreamCounters(): UpstreamCounters {
   }
 }
 
-/** The events of a backend that change these counters. */
+/** Creates the telemetry for events of a backend, which change these counters. */
 export function createUpstreamTelemetry(upstream: UpstreamCounters): UpstreamTelemetry {
   return {
     upstreamProbed(hasPassed) {

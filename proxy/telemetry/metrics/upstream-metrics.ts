@@ -3,7 +3,7 @@ import { by, counter, gauge, histogram } from './metric.ts'
 import type { Metric, MetricValue } from './prometheus.ts'
 import { DEFAULT_UPSTREAM, type UpstreamCounters, type UpstreamState } from './upstream-counters.ts'
 
-/** Returns the backends that requests are sent to: if all are those of routes, there is no `default`. */
+/** Returns the backends that requests are sent to. Without `default`, if all requests take routes. */
 function usedUpstreams(counters: Counters): (readonly [string, UpstreamCounters])[] {
   const inUse = new Set(counters.servers().map(({ upstream }) => upstream))
   return [...counters.upstreams].filter(
@@ -15,7 +15,7 @@ function hasCounted({ state, failures }: UpstreamCounters): boolean {
   return state !== 'unknown' || Object.values(failures).some((count) => count > 0)
 }
 
-/** The state of `upstream`; without one, of the backends of routes: available as soon as one of them is. */
+/** Returns the state of `upstream`. If it is unknown, returns the state of the backends of routes: available if one of them is. */
 export function readUpstreamState(counters: Counters): UpstreamState {
   const states = new Set(usedUpstreams(counters).map(([, { state }]) => state))
   const own = counters.upstreams.get(DEFAULT_UPSTREAM)?.state ?? 'unknown'
@@ -23,7 +23,7 @@ export function readUpstreamState(counters: Counters): UpstreamState {
   return states.has('available') ? 'available' : states.has('unavailable') ? 'unavailable' : 'unknown'
 }
 
-/** The metrics of backends, by route: of `default` only where requests can go there, or have. */
+/** Returns the metrics of backends, by route. Includes `default` only if requests can go there, or have gone there. */
 export function describeUpstream(counters: Counters): Metric[] {
   return [
     histogram(

@@ -26,23 +26,23 @@ export type TracingOptions = Omit<SpanOptions, 'tracer'> & {
   /** Base URL of the collector, without a final slash; spans go to `/v1/traces` below it. */
   readonly endpoint: string
   readonly sampler: SamplerName
-  /** The part of the traces that is recorded, 0 to 1; of samplers by ratio. */
+  /** The fraction of traces to record, from 0 to 1, for samplers by ratio. */
   readonly samplerArg: number
-  /** Milliseconds for which spans are collected before they are sent together. */
+  /** Milliseconds for which spans are buffered before they are sent together. */
   readonly delayMs: number
   readonly version: string
   readonly log: Log
 }
 
-/** How long the end of the process waits for the collector. */
+/** How long the exit of the process waits for the collector. */
 const FLUSH_MS = 2_000
-/** At most one line per this time says that the collector does not accept spans. */
+/** Minimum time between two log lines about spans that the collector does not accept. */
 const PACED_MS = 60_000
 
 /**
- * Spans of requests, sent by OTLP over HTTP. This module loads OpenTelemetry's packages, which take time and memory: it is
- * imported only where spans are wanted. The packages read `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
- * `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION` and `…_CERTIFICATE` from the environment themselves.
+ * Creates spans of requests and sends them by OTLP over HTTP. This module loads OpenTelemetry's packages, which take time and memory, so it
+ * is imported only if tracing is enabled. The packages read `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_EXPORTER_OTLP_HEADERS`,
+ * `…_TIMEOUT`, `…_COMPRESSION` and `…_CERTIFICATE` from the environment themselves.
  */
 export function createTracing(options: TracingOptions): Tracing {
   const { endpoint, sampler, samplerArg, delayMs, version, log } = options

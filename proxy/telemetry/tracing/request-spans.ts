@@ -16,13 +16,13 @@ import type { RequestTrace, TracedDecision, TracedRequest, UpstreamTrace } from 
 export type SpanOptions = {
   readonly tracer: Tracer
   readonly scheme: 'http' | 'https'
-  /** Host name and port of `upstream`. A route may have several servers, of which one is chosen later. */
+  /** Host name and port of `upstream`. They are unknown for a route, because one of its servers is chosen later. */
   readonly upstream: { readonly address: string; readonly port: number }
   /** Whether spans may name clients. */
   readonly logAddresses: boolean
 }
 
-/** The methods that span names distinguish: clients may send any word, and there must be few span names. */
+/** The methods that span names distinguish. Clients may send any word, but there must be few span names. */
 const methods = new Set([
   'CONNECT',
   'DELETE',
@@ -44,7 +44,7 @@ const readHeader: TextMapGetter<TracedRequest['headers']> = {
   keys: (headers) => Object.keys(headers),
   get(headers, name) {
     const value = headers[name]
-    // Several lines of one are not a trace context (W3C Trace Context section 3.2.1): an array fails to be parsed.
+    // A repeated header is not a trace context (W3C Trace Context section 3.2.1), and an array could not be parsed.
     return typeof value === 'string' ? value : undefined
   },
 }
@@ -54,8 +54,8 @@ const writeHeader: TextMapSetter<string[]> = {
 }
 
 /**
- * The spans of one request, with the names and attributes of OpenTelemetry's HTTP conventions. Neither query nor header
- * becomes an attribute; the path is the one of the access log.
+ * The spans of one request, with the names and attributes of OpenTelemetry's HTTP conventions. Neither the query nor a header becomes an
+ * attribute. The path is the same as in the access log.
  */
 export class RequestSpans implements RequestTrace {
   readonly #options: SpanOptions
@@ -85,7 +85,7 @@ export class RequestSpans implements RequestTrace {
     this.#context = trace.setSpan(parent, this.#span)
   }
 
-  /** The conventions have `HTTP` for methods that are not known. */
+  /** The conventions use `HTTP` for unknown methods. */
   get #name(): string {
     return this.#method === '_OTHER' ? 'HTTP' : this.#method
   }
@@ -125,7 +125,7 @@ export class RequestSpans implements RequestTrace {
   }
 
   finished(access: Access): void {
-    // The client left before these were over.
+    // End spans that are still open because the client disconnected.
     this.#endDecision()
     this.#upstream?.ended()
     const {
@@ -178,7 +178,7 @@ class UpstreamSpan implements UpstreamTrace {
 
   answered(status: number): void {
     this.#span?.setAttribute('http.response.status_code', status)
-    // To a client, which the gateway is here, 4xx is an error as well.
+    // The gateway is the client here, and to a client, 4xx is an error, too.
     if (status >= 400 && this.#span) fail(this.#span, String(status))
   }
 

@@ -1,4 +1,4 @@
-/** The values of `OTEL_TRACES_SAMPLER` that OpenTelemetry's specification has and its SDK for Node knows. */
+/** The values of `OTEL_TRACES_SAMPLER` that OpenTelemetry's specification defines and its SDK for Node supports. */
 export const samplerNames = [
   'always_on',
   'always_off',

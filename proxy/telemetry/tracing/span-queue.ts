@@ -7,15 +7,15 @@ import {
 } from '@opentelemetry/sdk-trace'
 import type { TableUse } from '../telemetry.ts'
 
-/** Spans that wait for the collector: a few megabytes. The default of OpenTelemetry. */
+/** Maximum number of spans waiting for the collector: a few megabytes. OpenTelemetry's default. */
 const CAPACITY = 2_048
 
 /**
- * Sends spans in batches, one after the other, and drops those that exceed the buffer while the collector is slow or unavailable.
- * The queue is OpenTelemetry's own; this keeps it from getting full without anybody knowing.
+ * Sends spans in batches, one after the other, and drops spans that exceed the buffer while the collector is slow or unavailable. The queue
+ * is OpenTelemetry's own; this wrapper counts the dropped spans.
  *
- * @param delayMs how long spans are buffered if they are fewer than a batch
- * @param onFailure called for each batch that the collector did not take, after all attempts
+ * @param delayMs how long spans are buffered if there are fewer than a batch
+ * @param onFailure called for each batch that the collector did not accept, after all attempts
  */
 export function createSpanQueue(
   exporter: SpanExporter,

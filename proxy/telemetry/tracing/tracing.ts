@@ -1,7 +1,7 @@
 import type { Access } from '../access-log.ts'
 import type { TableUse } from '../telemetry.ts'
 
-/** The request data of the first span. */
+/** The data of a request with which its first span begins. */
 export type TracedRequest = {
   readonly method?: string | undefined
   readonly httpVersion: string
@@ -9,13 +9,13 @@ export type TracedRequest = {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
-/** Records requests as OpenTelemetry spans and sends them to a collector. No request ever waits for it. */
+/** Records requests as OpenTelemetry spans and sends them to a collector. No request ever waits for the collector. */
 export type Tracing = {
-  /** Begins the span of a request: in the trace that its `traceparent` names, else in a new one. */
+  /** Begins the span of a request, in the trace that its `traceparent` names or else in a new one. */
   begin(request: TracedRequest): RequestTrace
-  /** Spans that wait to be sent. If there is no room, they are dropped, which counts as an eviction. */
+  /** Reads the number of spans waiting to be sent. If the buffer is full, spans are dropped, which counts as evictions. */
   readUse(): TableUse
-  /** Flushes the buffered spans, in no more than two seconds. Never rejects. */
+  /** Flushes the buffered spans, within two seconds. Never rejects. */
   close(): Promise<void>
 }
 
@@ -24,26 +24,26 @@ export type RequestTrace = {
   /**
    * Begins the span of the decision.
    *
-   * @param policies names of the rules that the request is counted by
+   * @param policies names of the rules that count the request
    */
   asked(policies: readonly string[]): void
-  /** Ends it. */
+  /** Ends the span of the decision. */
   decided(decision: TracedDecision): void
   /**
    * Begins the span of the request to the backend.
    *
-   * @param route the name of the route that it takes; undefined: it goes to `upstream`
+   * @param route the name of the request's route; undefined if the request goes to `upstream`
    */
   forwarded(route: string | undefined): UpstreamTrace
-  /** Ends the span of the request, and spans of its steps that have not ended. */
+  /** Ends the span of the request, and any open spans of its steps. */
   finished(access: Access): void
 }
 
 export type TracedDecision = {
   readonly outcome: 'allowed' | 'refused' | 'unavailable'
-  /** Name of the rule that refused it. */
+  /** Name of the rule that refused the request. */
   readonly refusedBy?: string | undefined
-  /** Counted in this process alone, or not at all. */
+  /** Whether the request was counted in this process alone, or not at all. */
   readonly withoutStore?: boolean | undefined
 }
 
@@ -55,6 +55,6 @@ export type UpstreamTrace = {
   answered(status: number): void
   /** The response is complete, or has become a tunnel. */
   ended(): void
-  /** @param kind a word of this program */
+  /** @param kind the kind of failure, one of a few words of this program */
   failed(kind: string): void
 }

@@ -21,17 +21,17 @@ type Unread = {
 }
 
 /**
- * Writes a line when responses do not state the cost of their requests, at most one a minute for each policy and reason: the
- * first at once, later ones with the number of responses since. Error responses need not state a cost, and get no line.
+ * Logs responses that do not state the cost of their request, at most one line a minute for each policy and reason: the first at once,
+ * later ones with the number of responses since the previous line. Error responses need not state a cost, and are not logged.
  */
 export function createUnreadCostLog(
   log: Log,
 ): (policy: Policy, reason: UnreadCost, requestId: string) => void {
-  /** By policy and reason, so bounded by the number of rules. */
+  /** By policy and reason, so the number of rules bounds the map. */
   const pacers = new Map<string, (unread: Unread) => void>()
   const write = (responses: number, { policy, reason, requestId }: Unread): void => {
     const charged = policy.cost?.otherwise ?? 'reserve'
-    // Clients go away every day.
+    // Clients that disconnect are normal.
     const level = reason === 'cut' ? 'info' : 'warn'
     log[level](
       { policy: policy.name, reason, why: explanations[reason], charged, responses, requestId },

@@ -19,11 +19,11 @@ const explanations: Readonly<Record<UnreadKey, string>> = {
 type Unread = { readonly policy: Policy; readonly reason: UnreadKey; readonly requestId: string }
 
 /**
- * Logs requests that count by address, since their body does not tell for certain for whom they count, at most one line a minute for each
- * policy and reason: the first at once, later ones with the number of requests since.
+ * Logs requests that count by address, because their body does not identify the client for certain, at most one line a minute for each
+ * policy and reason: the first at once, later ones with the number of requests since the previous line.
  */
 export function createUnreadKeyLog(log: Log): (policy: Policy, reason: UnreadKey, requestId: string) => void {
-  /** By policy and reason, so bounded by the number of rules. */
+  /** By policy and reason, so the number of rules bounds the map. */
   const pacers = new Map<string, (unread: Unread) => void>()
   const write = (requests: number, { policy, reason, requestId }: Unread): void => {
     log.warn(

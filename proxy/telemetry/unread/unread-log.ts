@@ -4,10 +4,10 @@ import { paceLines } from '../paced-lines.ts'
 const minPauseMs = 60_000
 
 /**
- * Logs connections that are closed because their clients do not read the responses: the first at once, then at most one line a minute
- * with the number of further ones.
+ * Logs connections that are closed because their clients do not read the responses: the first at once, then at most one line a minute with
+ * the number of further connections.
  *
- * @param settings.maxUnreadBytes of all clients together
+ * @param settings.maxUnreadBytes the bound on the unread bytes of all clients together
  */
 export function createUnreadLog(
   log: Log,

@@ -10,20 +10,20 @@ export type Message = { readonly id: string; readonly body: string }
 export type DeliveryOptions = {
   readonly key: Buffer
   readonly userAgent: string
-  /** How long a receiver may take to answer. */
+  /** Maximum time for a receiver to answer, in milliseconds. */
   readonly timeoutMs: number
-  /** Pauses before the second attempt, the third, and so on; then the message is dropped. */
+  /** Pauses before the second attempt, the third, and so on. After the last one, the message is dropped. */
   readonly retryAfterMs: readonly number[]
   /** Maximum number of pending messages for one receiver. */
   readonly capacity: number
   /** Milliseconds of the wall clock. */
   readonly wallNow: () => number
-  /** A random number from 0 to below 1. */
+  /** Returns a random number from 0 to below 1. */
   readonly random: () => number
   readonly log: Log
 }
 
-/** Delivers messages to one receiver, in their order. */
+/** Delivers messages to one receiver, in order. */
 export type Delivery = {
   /** Queues a message and returns at once. If too many are pending, the oldest is dropped. */
   push(message: Message): void
@@ -35,10 +35,10 @@ export type Delivery = {
   close(): Promise<void>
 }
 
-/** @param url of the receiver; the log has only its origin */
+/** @param url the URL of the receiver, of which only the origin is logged */
 export function createDelivery(url: string, options: DeliveryOptions): Delivery {
   const { capacity, retryAfterMs, random, log } = options
-  // Path and query of some receivers are secrets.
+  // The path and the query of some receivers are secrets.
   const receiver = new URL(url).origin
   const waiting: Message[] = []
   const closing = new AbortController()
@@ -85,7 +85,7 @@ export function createDelivery(url: string, options: DeliveryOptions): Delivery 
   }
 }
 
-/** Tries once. Returns why it has failed. */
+/** Tries to deliver a message once. Returns why that failed; undefined if it succeeded. */
 async function post(
   url: string,
   { id, body }: Message,
@@ -100,7 +100,7 @@ async function post(
         ...signedHeaders(key, id, wallNow(), body),
       },
       body,
-      // A receiver that moves must be configured anew: a message signed for one receiver is not for another that it names.
+      // Redirects are not followed: a message signed for one receiver must not go to another. A receiver that moves must be reconfigured.
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     })
@@ -111,7 +111,7 @@ async function post(
   }
 }
 
-/** `fetch` itself only says `fetch failed`. */
+/** Returns the reason why `fetch` failed. The error itself only says `fetch failed`. */
 function reasonOfFetch(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined

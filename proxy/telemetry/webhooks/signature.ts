@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 
 const prefix = 'whsec_'
 
-/** The key of a secret as Standard Webhooks writes it: `whsec_`, and 24 to 64 bytes in base64. Undefined for any other text. */
+/** Returns the key of a secret in the format of Standard Webhooks: `whsec_`, and 24 to 64 bytes in base64. Undefined for any other text. */
 export function webhookKey(secret: string): Buffer | undefined {
   if (!secret.startsWith(prefix)) return undefined
   const written = secret.slice(prefix.length)
@@ -12,11 +12,11 @@ export function webhookKey(secret: string): Buffer | undefined {
 }
 
 /**
- * The headers that identify and sign a message (https://www.standardwebhooks.com): receivers refuse those whose time is not
- * about now, and take each id once.
+ * Returns the headers that identify and sign a message (https://www.standardwebhooks.com). Receivers refuse messages whose time differs
+ * much from their clock, and accept each id once.
  *
- * @param id the same for each attempt to deliver it
- * @param atMs wall clock, of this attempt
+ * @param id the id of the message, the same for each attempt to deliver it
+ * @param atMs the wall-clock time of this attempt
  */
 export function signedHeaders(key: Buffer, id: string, atMs: number, body: string): Record<string, string> {
   const timestamp = String(Math.floor(atMs / 1000))

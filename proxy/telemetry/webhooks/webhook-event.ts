@@ -7,13 +7,13 @@ export type WebhookEventName = (typeof webhookEvents)[number]
 export type Webhook = { readonly url: string; readonly events: readonly WebhookEventName[] }
 
 /**
- * An event for operators. Plain data: a worker sends it to its primary process.
+ * An event for operators. It is plain data, because a worker sends it to its primary process.
  *
- * - `ban`: a client was banned, by a rule or by an operator. `policy`: under this rule; without it under all. `client`: its
- *   address, or a hash of its partition key; undefined if addresses must not be reported. `times`: which of the bans in a
- *   row of a rule it is
- * - `breaker`: Redis is unavailable (`open`), or available again. `node`: in a cluster one of its nodes, `host:port`
- * - `reload-failed`: the reloaded settings are invalid, or could not be applied: then without `mistakes`
+ * - `ban`: a rule or an operator has banned a client. `policy` is the rule of the ban; without it, the ban applies under all rules.
+ *   `client` is the client's address, or a hash of its partition key; undefined if addresses must not be reported. `times` is the number of
+ *   consecutive bans by the rule
+ * - `breaker`: Redis is unavailable (`open`), or available again (`closed`). `node`, in a cluster, is the node concerned, as `host:port`
+ * - `reload-failed`: the reloaded settings are invalid, or could not be applied. In the latter case, `mistakes` is empty
  */
 export type WebhookEvent =
   | {

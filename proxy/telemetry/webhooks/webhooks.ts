@@ -6,19 +6,19 @@ import type { Notify, Webhook, WebhookEvent } from './webhook-event.ts'
 
 export type Webhooks = {
   readonly notify: Notify
-  /** Messages that wait, for all receivers together. */
+  /** Reads the number of pending messages, for all receivers together. */
   readUse(): TableUse
-  /** Sends the pending messages, in no more than two seconds. Never rejects. */
+  /** Sends the pending messages, within two seconds. Never rejects. */
   close(): Promise<void>
 }
 
-/** How long the end of the process waits for receivers. */
+/** How long the exit of the process waits for receivers. */
 const CLOSE_MS = 2_000
 
 /**
- * Sends events to receivers, in the background, with JSON as Standard Webhooks has it: `type`, `timestamp`, `data`.
+ * Sends events to receivers in the background, as JSON in the format of Standard Webhooks: `type`, `timestamp`, `data`.
  *
- * @param options.host the name of this machine, by which replicas are told apart
+ * @param options.host the name of this machine, which distinguishes replicas
  */
 export function createWebhooks(
   webhooks: readonly Webhook[],

@@ -1,7 +1,7 @@
-/** The clock of the limits: monotonic milliseconds from any beginning. */
+/** The clock of the limits: monotonic milliseconds from an arbitrary origin. */
 export type SluiceClock = { now(): number }
 
-/** A clock that stands still until it is moved. */
+/** A clock that stands still until it is advanced. */
 export type TestClock = SluiceClock & {
   /**
    * Moves the clock forward.
@@ -20,9 +20,9 @@ const unitsMs = new Map([
   ['d', 86_400_000],
 ])
 
-/** A clock for `startSluice`, with which a test can wait a window of 15 minutes in no time. */
+/** Creates a clock for `startSluice`, with which a test can skip a window of 15 minutes. */
 export function createClock(): TestClock {
-  // Not 0, so that nothing that begins now looks as if it had no beginning.
+  // Not 0, so that no start time looks as if it were unset.
   let nowMs = 1_000_000
   return {
     now: () => nowMs,

@@ -4,9 +4,9 @@ import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 export type SluiceOptions = {
   /** The backend: `http://127.0.0.1:5000`. */
   readonly upstream: string
-  /** The table of limits, as `limits` in `sluice.yaml`. Default: the built-in table. */
+  /** The table of limits, in the form of `limits` in `sluice.yaml`. Default: the built-in table. */
   readonly limits?: SluiceYaml['limits']
-  /** The clock of the limits, from `createClock()`. Default: the real time. Only for counters in memory. */
+  /** The clock of the limits, from `createClock()`, for counters in memory only. Default: the real time. */
   readonly clock?: SluiceClock
   /** Further settings by their names in `sluice.yaml`. Nothing is read from the environment or from a file. */
   readonly settings?: Omit<SluiceYaml, 'upstream' | 'limits' | 'workers'>
@@ -20,9 +20,9 @@ export type Sluice = AsyncDisposable & {
   /** The URL of the admin listener, with health, metrics and the operators' interface. */
   readonly adminUrl: string
   /**
-   * Forgets all counters, bans and overrides.
+   * Clears all counters, bans and overrides.
    *
-   * @throws Error where the counters are in Redis: they are not this gateway's alone
+   * @throws Error if the counters are in Redis, where they may not belong to this gateway alone
    */
   reset(): Promise<void>
   /** Ends the requests in flight, and closes both ports. */

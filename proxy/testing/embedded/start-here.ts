@@ -13,7 +13,10 @@ import { renderMetrics } from '../../telemetry/metrics/prometheus.ts'
 import type { Sluice, SluiceOptions } from './sluice.ts'
 import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
-/** Defaults for tests: free ports of 127.0.0.1, no log, closed at once, and exact counts in Redis, however busy the machine is. */
+/**
+ * Defaults for tests: free ports on 127.0.0.1, no log, immediate shutdown, and a long timeout for Redis, so that counts are exact even on a
+ * busy machine.
+ */
 const defaults: SluiceYaml = {
   port: 0,
   host: '127.0.0.1',
@@ -24,7 +27,7 @@ const defaults: SluiceYaml = {
   storeTimeout: '5s',
 }
 
-/** The gateway that `startSluice` starts. */
+/** Starts the gateway of `startSluice`. */
 export async function startHere(options: SluiceOptions): Promise<Sluice> {
   const settings = readOptions(options)
   const log = createLog('gateway', settings.logLevel)
@@ -63,7 +66,7 @@ function readOptions({ upstream, limits, clock, settings: others }: SluiceOption
   try {
     // JSON is YAML.
     writeFileSync(file, JSON.stringify(written))
-    // No file of theirs: what they name is from where they run.
+    // The user has no settings file, so relative paths start from the working directory.
     settings = loadGatewaySettings({ CONFIG_FILE: file }, process.cwd(), process.cwd()).settings
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
@@ -104,7 +107,7 @@ function composeAdminOf(
   return admin
 }
 
-/** A rule that is removed loses its counters: all are, and come back. */
+/** Clears all counters by removing all rules, which drops their counters, and adding them again. */
 async function reset(serving: Serving, settings: GatewaySettings): Promise<void> {
   if (settings.redisUrl !== undefined) throw new Error('reset: the counters are in Redis')
   const { entries } = serving.clients

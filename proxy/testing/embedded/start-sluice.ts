@@ -8,14 +8,14 @@ export type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 const oldestMajor = 24
 
 /**
- * Starts a gateway in this process, for tests: the same as `sluice run` with one process, but that it leaves signals,
- * uncaught exceptions and the environment alone.
+ * Starts a gateway in this process, for tests. It is the same as `sluice run` with one process, except that it does not handle signals or
+ * uncaught exceptions, and does not read the environment.
  *
- * The gateway is imported here: an older Node finds a syntax error in it before any code runs, and `require` takes no module that waits
- * for others.
+ * The gateway is imported dynamically: an older Node would report a syntax error before any code runs, and `require` cannot load modules
+ * with top-level await.
  *
- * @throws SettingsError (an Error whose `problems` says each) for settings that `sluice validate` refuses, Error where a
- *   port cannot be opened, or Node is too old
+ * @throws SettingsError (an Error with a list of `problems`) for settings that `sluice validate` refuses; Error if a port cannot be opened,
+ *   or Node is too old
  */
 export async function startSluice(options: SluiceOptions): Promise<Sluice> {
   const { node } = process.versions

@@ -5,7 +5,7 @@ import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 const CLIENT_PORT = 8080
 const ADMIN_PORT = 9090
 const SETTINGS_FILE = '/app/sluice.yaml'
-/** The engine's name for the machine that it runs on. */
+/** The container engine's name for the host machine. */
 const HOST = 'host.docker.internal'
 
 /** The address and token of the admin listener, from `getAdmin`: send `Authorization: Bearer <token>`. */
@@ -20,7 +20,7 @@ export class SluiceContainer extends GenericContainer {
   #settings: SluiceYaml = {}
   readonly #token = randomBytes(24).toString('base64url')
 
-  /** @param image of the gateway, built from its Dockerfile or pulled */
+  /** @param image the image of the gateway, built from its Dockerfile or pulled */
   constructor(image = 'sluice-gateway') {
     super(image)
     this.withExposedPorts(CLIENT_PORT, ADMIN_PORT)
@@ -30,17 +30,17 @@ export class SluiceContainer extends GenericContainer {
     )
   }
 
-  /** @param url of the backend. `localhost` and `127.0.0.1` are this machine, where it must listen on all addresses. */
+  /** @param url the URL of the backend. `localhost` and `127.0.0.1` mean this machine, where the backend must listen on all addresses. */
   withUpstream(url: string): this {
     return this.withSettings({ upstream: urlInContainer(url) })
   }
 
-  /** @param limits the table of limits, as in `sluice.yaml`; unless given, the built-in one applies */
+  /** @param limits the table of limits, as in `sluice.yaml`. Without it, the built-in table applies. */
   withLimits(limits: NonNullable<SluiceYaml['limits']>): this {
     return this.withSettings({ limits })
   }
 
-  /** Counters in Redis, shared with other gateways. @param url as `withUpstream` takes it */
+  /** Keeps the counters in Redis, shared with other gateways. @param url the URL of Redis, in the form that `withUpstream` accepts */
   withRedis(url: string): this {
     return this.withSettings({ redisUrl: urlInContainer(url) })
   }
@@ -51,7 +51,7 @@ export class SluiceContainer extends GenericContainer {
     return this
   }
 
-  /** Resolves when it takes requests. Rejects if it does not start: its log says why. */
+  /** Starts the gateway. Resolves when it accepts requests. Rejects if it does not start; its log has the reason. */
   override async start(): Promise<StartedSluiceContainer> {
     const settings: SluiceYaml = { shutdownGrace: '1s', storeTimeout: '5s', ...this.#settings }
     this.withEnvironment({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: this.#token })
@@ -60,7 +60,7 @@ export class SluiceContainer extends GenericContainer {
   }
 }
 
-/** A gateway that takes requests. */
+/** A gateway that accepts requests. */
 export class StartedSluiceContainer extends AbstractStartedContainer {
   readonly #settings: SluiceYaml
   readonly #token: string
@@ -81,15 +81,15 @@ export class StartedSluiceContainer extends AbstractStartedContainer {
   }
 
   /**
-   * Forgets all counters, bans and overrides.
+   * Clears all counters, bans and overrides.
    *
-   * @throws Error where they are in Redis: other gateways may count there too, so empty that Redis itself
+   * @throws Error if the counters are in Redis, where other gateways may count, too. Empty that Redis itself instead
    */
   async reset(): Promise<void> {
     if (this.#settings.redisUrl !== undefined) throw new Error('reset: the counters are in Redis')
     await this.#removeEntries('bans', 'unban')
     await this.#removeEntries('overrides', 'override/remove')
-    // A rule that is removed loses its counters: all are, those of presets too, and come back.
+    // Removing a rule drops its counters, so remove all rules, including those of presets, and add them again.
     for (const settings of [{ ...this.#settings, preset: undefined, limits: [] }, this.#settings]) {
       await this.copyContentToContainer([fileOf(settings)])
       await this.#ask('reload', {})
@@ -102,7 +102,7 @@ export class StartedSluiceContainer extends AbstractStartedContainer {
       await this.#ask(`clients/${remove}`, { client, ...(policy !== null && { policy }) })
   }
 
-  /** @param body sent as JSON with POST; without one the request is a GET */
+  /** @param body sent as JSON with POST; without it, the request is a GET */
   async #ask(path: string, body?: object): Promise<unknown> {
     const { url, token } = this.getAdmin()
     const response = await fetch(`${url}/api/${path}`, {
@@ -114,7 +114,7 @@ export class StartedSluiceContainer extends AbstractStartedContainer {
   }
 }
 
-/** A ban or an override, as the API lists it. */
+/** A ban or an override in a list of the API. */
 type Entry = { readonly client: object; readonly policy: string | null }
 
 function fileOf(settings: object): { content: string; target: string } {
