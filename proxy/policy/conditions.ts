@@ -1,16 +1,16 @@
-/** The text that a value is compared with. `is` in the spelling of the table; `prefix` and `contains` are never empty. */
+/** A test of a value. The text of `is` is spelled as in the table; `prefix` and `contains` have a text that is never empty. */
 export type TextTest =
   | { readonly kind: 'absent' | 'present' }
   | { readonly kind: 'is' | 'prefix' | 'contains'; readonly text: string }
 
 /**
  * A condition on a request, which holds if any of its tests or entries does:
- * - `header`, with its lower-case name, `cookie`, `query`: the values that the client sent by that name
+ * - `header`, whose name is in lower case, `cookie`, `query`: the values that the client sent under that name
  * - `jwt`: a claim of the request's token, if that is verified
- * - `userAgent`: the header `User-Agent`, letter case ignored
+ * - `userAgent`: the `User-Agent` header, ignoring letter case
  * - `host`: the host of the request, as in `hosts` of a rule
- * - `country`, `asn`: those of the client's address, such as `DE` and `AS64496`, or `unknown`
- * - `ip`: the client's address, which is in one of the entries
+ * - `country`, `asn`: the country and the autonomous system of the client's address, such as `DE` and `AS64496`, or `unknown`
+ * - `ip`: the client's address, which must be in one of the entries
  */
 export type Condition<ListEntry> =
   | {

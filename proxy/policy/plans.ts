@@ -1,15 +1,15 @@
-/** The quotas of a rule for clients by their plan. Clients without one, or with a plan of another name, have the rule's own quota. */
+/** The quotas of a rule by the client's plan. Clients without a plan, or with one that is not listed, have the rule's own quota. */
 export type Plans = {
-  /** The claim of a verified token that names the plan; undefined if the plan is read with the client's counters. */
+  /** The claim of a verified token that names the plan; undefined if the plan is stored with the client's counters. */
   readonly claim?: string
   /** By plan name. */
   readonly quotas: Readonly<Record<string, number>>
 }
 
-/** Names that plans cannot have, as metrics have them: for clients without a plan, and with one that the rule does not have. */
+/** Names that plans cannot have, because metrics use them for clients without a plan and for clients whose plan the rule does not list. */
 export const OTHER_PLANS = ['none', 'unknown'] as const
 
-/** Whether a policy has a plan of this name. A token can name a plan like something that every object has. */
+/** Whether a policy has a plan of this name. The name may come from a token, and may be that of an inherited property of objects. */
 export function hasPlan({ plans }: { readonly plans?: Plans }, name: string): boolean {
   return plans !== undefined && Object.hasOwn(plans.quotas, name)
 }
@@ -20,7 +20,8 @@ export function planSource({ claim }: Plans): string {
 }
 
 /**
- * Whether the plan of a client under the policy is read where it is counted: no override has chosen its quota, and no plan is chosen yet.
+ * Whether the store reads the client's plan while it counts: the policy's plans are stored ones, no override sets the quota, and no plan is
+ * chosen yet.
  */
 export function readsStoredPlan(policy: {
   readonly plans?: Plans

@@ -4,12 +4,12 @@ import { withPlan } from '../algorithms/registry.ts'
 import type { ReadClaims } from '../keys/tokens/token-reader.ts'
 import type { Charge, Decision } from '../limiter.ts'
 
-/** Called for each policy with plans that applies: the name of the plan, `none`, or `unknown` for one that the policy does not have. */
+/** Called for each applying policy with plans. `plan` is the plan's name, `none`, or `unknown` for a plan that the policy does not list. */
 type OnPlan = { onPlan?(policy: Policy, plan: string): void }
 
 /**
- * The policies with the quotas of the request's plans. An override for the client stays. Of several tokens the one with the lowest quota
- * counts, as a backend takes one of them; with too many to read, the lowest quota of the policy does.
+ * Returns the policies with the quotas of the request's plans. Overrides of the client are kept. If the request has several tokens, the
+ * lowest of their quotas applies, because a backend takes one of them. If it has too many to read, the lowest quota of the policy applies.
  */
 export function choosePlans(
   policies: readonly Policy[],
@@ -41,7 +41,7 @@ function quotaOf(policy: Policy, plan: string): number {
   return hasPlan(policy, plan) ? (policy.plans?.quotas[plan] ?? policy.quota) : policy.quota
 }
 
-/** Takes note of the plans that the store has read: from now on the request is counted under their policies. */
+/** Records the plans that the store has read: from now on the request's charges have the policies of these plans. */
 export function recordPlans(asked: OnPlan & { charges: readonly Charge[] }, decision: Decision): Decision {
   if (decision.outcome === 'unavailable' || decision.states.length !== asked.charges.length) return decision
   const { states } = decision

@@ -4,8 +4,8 @@ import { partName } from '../../policy/partition.ts'
 const names = new WeakMap<object, string>()
 
 /**
- * The name of the key by which clients have their plan, such as `header:x-api-key`: parts joined by a comma, those of `first` by `|`. The
- * same value of another key is another client: a plan set for `jwt:sub` must not be claimed by a header.
+ * The name of the key that a plan is set for, such as `header:x-api-key`: parts joined by commas, the parts of `first` by `|`. The same
+ * value under another key is another client: a plan set for `jwt:sub` must not be claimed with a header.
  */
 export function planKeyName({ partition }: Pick<Policy, 'partition'>): string {
   const known = names.get(partition)

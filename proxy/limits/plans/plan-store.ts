@@ -1,8 +1,8 @@
 /**
  * - `absent`: there was no plan to remove.
- * - `full`: no more plans are kept.
+ * - `full`: the maximum number of plans is stored.
  * - `unavailable`: the store does not answer. Nothing was changed.
- * - `uncertain`: the store was asked and has not confirmed. To be repeated; it can be.
+ * - `uncertain`: the store was asked but did not confirm. It is safe to repeat the change.
  */
 export type PlanOutcome = 'done' | 'absent' | 'full' | 'unavailable' | 'uncertain'
 
@@ -10,19 +10,19 @@ export type PlanOutcome = 'done' | 'absent' | 'full' | 'unavailable' | 'uncertai
 export type PlanOwner = { readonly partitionKey: string; readonly keyName: string }
 
 /**
- * The plans that were set for clients: where the counters are, so that a change holds for the next request of all processes. None of these
- * rejects.
+ * The plans that were set for clients. They are stored with the counters, so that a change applies to the next request in every process. No
+ * method rejects.
  */
 export type PlanStore = {
-  /** The name of the client's plan, whether a rule has it or not; undefined without one. */
+  /** The client's plan, whether or not a rule lists it; without `plan` if the client has no plan. */
   get(owner: PlanOwner): Promise<StoredPlan | 'unavailable'>
-  /** @param plan undefined removes it: then `absent` means that there was none */
+  /** @param plan undefined removes the plan; the outcome `absent` then means that there was no plan */
   set(owner: PlanOwner, plan: string | undefined): Promise<PlanOutcome>
-  /** Lists clients with a plan. `isAll`: there are no others. */
+  /** Lists clients with a plan. `isAll`: the list is complete. */
   list(limit: number): Promise<PlanList | 'unavailable'>
 }
 
-/** `key` is where the application may write it itself; undefined in memory. */
+/** `key` is the Redis key in which the application may set the plan itself; undefined in memory. */
 export type StoredPlan = { readonly plan?: string; readonly key?: string }
 
 export type PlanList = {
@@ -30,10 +30,10 @@ export type PlanList = {
   readonly isAll: boolean
 }
 
-/** Stands in a store's answer for a plan that the policy does not have. Without a plan, the name is empty. */
+/** Stands in a store's answer for a plan that the policy does not list. If the client has no plan, the name is empty. */
 export const UNKNOWN_PLAN = '?'
 
-/** The store of a process that keeps no plans: operators ask another one. */
+/** The store of a process that keeps no plans. Operators have to ask another process. */
 export const noPlans: PlanStore = {
   get: () => Promise.resolve('unavailable'),
   set: () => Promise.resolve('unavailable'),

@@ -5,10 +5,10 @@ import { withPlan } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState } from '../limiter.ts'
 import type { PlanOwner, PlanStore } from './plan-store.ts'
 
-/** They take about ten megabytes in the process that counts. */
+/** This many plans take about ten megabytes in the process that counts. */
 const MAX_PLANS_IN_MEMORY = 100_000
 
-/** The charge with the quota of a plan that was read in a store. */
+/** Returns the charge with the quota of a plan that was read from a store. */
 export function withStoredPlan(charge: Charge, name: unknown): Charge {
   const { policy } = charge
   return typeof name === 'string' && hasPlan(policy, name)
@@ -16,22 +16,22 @@ export function withStoredPlan(charge: Charge, name: unknown): Charge {
     : charge
 }
 
-/** Whether a plan was read that the policy does not have. */
+/** Whether the plan that was read is not one of the policy's. */
 export function isUnknownPlan(policy: Policy, name: unknown): boolean {
   return typeof name === 'string' && name !== '' && !hasPlan(policy, name)
 }
 
-/** Plans in this process, which end with it. */
+/** Plans in this process's memory, which are lost when it ends. */
 export type MemoryPlans = PlanStore & {
   /** By client and key; while it is empty, callers can skip `decide`. */
   readonly byClient: ReadonlyMap<string, string>
   /** Decides with the plans of the clients. */
   decide(charges: readonly Charge[], decide: (charges: readonly Charge[]) => Decision): Decision
-  /** The charges with the plans of their clients. */
+  /** Returns the charges with the plans of their clients. */
   apply(charges: readonly Charge[]): readonly Charge[]
 }
 
-/** @param maxPlans for how many clients: to set a further one has the outcome `full` */
+/** @param maxPlans maximum number of plans; setting another one has the outcome `full` */
 export function createMemoryPlans(maxPlans = MAX_PLANS_IN_MEMORY): MemoryPlans {
   const plans = new Map<string, string>()
   const nameFor = ({ policy, partitionKey }: Charge): string =>
@@ -72,7 +72,7 @@ export function createMemoryPlans(maxPlans = MAX_PLANS_IN_MEMORY): MemoryPlans {
   }
 }
 
-/** The key of an entry: no partition key has a blank. */
+/** The key of an entry. Partition keys have no blank. */
 function entryOf({ partitionKey, keyName }: PlanOwner): string {
   return `${partitionKey} ${keyName}`
 }
