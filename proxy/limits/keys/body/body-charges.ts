@@ -7,11 +7,11 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 import type { KeyBody } from './key-body.ts'
 
 /**
- * The charges of a request under a policy whose key is in the body. Requests of a batch that count for the same client are one charge, so
- * that all of them pass or none.
+ * Returns the charges of a request under a policy whose key is in the body. Requests of a batch that count for the same client are a single
+ * charge, so that either all of them pass or all are refused.
  *
- * @param address for what cannot be read
- * @returns undefined if an enforced policy's client could be read in too many ways, or there are too many
+ * @param address the key for requests whose body cannot be read
+ * @returns undefined if a client under an enforced policy could be read in too many ways, or there are too many clients
  */
 export function chargesByBody(
   policy: Policy,
@@ -23,7 +23,7 @@ export function chargesByBody(
   const keys = bodyKeysOf(policy, read, body, address)
   if (!keys) return policy.mode === 'enforce' ? undefined : [{ policy, partitionKey: address }]
   if (keys.unread) asked.onUnreadKey?.(policy, keys.unread)
-  // A batch is one request in flight.
+  // A batch counts as one request in flight.
   const hasUnits = !countsInFlight(policy)
   return Array.from(keys.requests, ([partitionKey, requests]) => ({
     policy,

@@ -4,20 +4,20 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** How the head of a request describes its body. */
 export type BodyFormat = {
-  /** The format; undefined for a type that is not read, and if several are named. */
+  /** The format; undefined for a type that is not read, and for several types. */
   readonly kind: 'json' | 'form' | 'multipart' | undefined
   /** The values of all lines together. */
   readonly contentType: string
   /** Whether some line names a charset other than UTF-8. */
   readonly hasOtherCharset: boolean
-  /** Whether some line names a charset in which only ASCII is read: other bytes could be any name. */
+  /** Whether some line names a charset of which only ASCII is read, because other bytes could spell any name. */
   readonly hasLegacyCharset: boolean
   readonly hasUtf16: boolean
-  /** Whether some line names a charset in which no values are read: they could be any name. */
+  /** Whether some line names a charset of which no values are read, because they could spell any name. */
   readonly hasUnknownCharset: boolean
   /** The values of `Content-Encoding` other than `identity`, in the order in which they were applied. */
   readonly codings: readonly string[]
-  /** The reason why backends could read the body otherwise, judged by the head. */
+  /** Why, judging by the head, backends could read the body differently. */
   readonly unread: UnreadKey | undefined
 }
 
@@ -33,7 +33,7 @@ export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
     hasUnknown,
     hasUtf16,
   } = charsetsIn(contentType)
-  // Python decodes forms of UTF-16 with names, escapes and all; JSON is read in it.
+  // Python decodes whole forms as UTF-16, including names and escapes. JSON in UTF-16 is read here.
   const hasUnknownCharset = hasUnknown || (hasUtf16 && kind !== 'json')
   const codings = linesOf(rawHeaders, 'content-encoding')
     .flatMap((encoding) => encoding.split(','))
@@ -54,7 +54,7 @@ export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
 }
 
 function kindOf(line: string): BodyFormat['kind'] {
-  // A list in one line: backends differ in which of them they take.
+  // Backends differ in which type of a list they take.
   if (line.includes(',')) return undefined
   const type = line.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (isJson.test(type)) return 'json'

@@ -8,25 +8,25 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** The partition keys of a request under a policy whose key is in the body. */
 export type BodyKeys = {
-  /** By partition key, the number of requests of a batch that count for it; 1 without a batch. */
+  /** The number of requests in a batch that count for each partition key; 1 without a batch. */
   readonly requests: ReadonlyMap<string, number>
   /** The keys that only few backends find in the request. */
   readonly extra: ReadonlySet<string>
-  /** The reason why the request counts by the client's address, too or only. */
+  /** Why the request counts by the client's address, too or only. */
   readonly unread: UnreadKey | undefined
 }
 
-/** Clients that a request can count for at most under a policy, and as many extra ones: each is a counter to be looked up. */
+/** Maximum clients that a request can count for under a policy, and maximum extra clients; each requires looking up a counter. */
 const MAX_KEYS = 100
 
 /**
  * Returns the keys of a request under a policy with a `body` part, in the format of `partitionKeysOf`. Each element of a batch is a
- * request of its own. One that names no key counts for `address`; a body that could be read otherwise counts for it as well as for its
- * own keys.
+ * separate request. An element without a key counts for `address`. A body that backends could read differently counts for both its own keys
+ * and `address`.
  *
- * @returns undefined if it would count for too many: a value can be read in more than `maxReadings` ways, there are more than
- *   `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has a device and the body is not read as a whole, or an account is too
- *   long to be cleaned. No keys where another part of the key is absent: the policy does not apply
+ * @returns undefined if the request would count for too many clients: a value can be read in more than `maxReadings` ways, there are more
+ *   than `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has `device` and the body is not read as a whole or has an account that
+ *   is too long to clean. Empty if another part of the key is absent, so that the policy does not apply
  */
 export function bodyKeysOf(
   { partition, device }: Pick<Policy, 'partition' | 'device'>,
@@ -34,7 +34,7 @@ export function bodyKeysOf(
   body: KeyBody,
   address: string,
 ): BodyKeys | undefined {
-  // Of what cannot be read, guesses at one account count for as many clients as there are addresses. No sign-in has such a body.
+  // Guesses at one account would count by address if the account cannot be read. No sign-in has such a body.
   if (device && body.isPartlyRead) return undefined
   const entries = partition.map((part) => readEntry(part, readPart, body, partition.length === 1))
   if (device && entries.some(({ hasUncleaned }) => hasUncleaned)) return undefined
@@ -68,7 +68,7 @@ export function bodyKeysOf(
 }
 
 function hasUsual(values: Values): boolean {
-  // Without an iterator for each of 2,000 elements that have none.
+  // Checking the size first avoids an iterator for each of 2,000 elements without values.
   return values.size > 0 && values.values().some(({ isExtra }) => !isExtra)
 }
 
@@ -78,7 +78,7 @@ function isTooMany(texts: Values): boolean {
   return extra > MAX_KEYS || texts.size - extra > MAX_KEYS
 }
 
-/** The texts of the keys that the values of all parts make, with how many requests count for each; empty where one part has none. */
+/** Combines the values of all parts into the texts of keys, with the number of requests for each; empty if a part has no values. */
 function combine(parts: readonly Values[]): Values {
   let texts: Values = new Map([['', { requests: 1, isExtra: false }]])
   for (const values of parts) {
@@ -94,7 +94,7 @@ function combine(parts: readonly Values[]): Values {
   return texts
 }
 
-/** A text with another one after it, which begins where its length says. */
+/** Appends a text after its length, so that texts are unambiguously separated. */
 function lengthened(text: string, value: string): string {
   return `${text}${value.length}:${value}`
 }

@@ -13,35 +13,35 @@ import type { BodyNames } from './names/body-names.ts'
 import { UnusualBytes } from './unusual-bytes.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
-/** The body of a request as far as it was read, or why there is nothing of it. */
+/** The part of a request's body that was read, or why none of it was read. */
 export type SentBody =
-  | { readonly bytes: Buffer; /** Whether nothing follows. */ readonly isWhole: boolean }
+  | { readonly bytes: Buffer; /** Whether this is the whole body. */ readonly isWhole: boolean }
   | { readonly unread: 'missing' | 'memory' }
 
-/** The parts of a request in which backends look for values. */
+/** The parts of a request in which backends may find values. */
 export type ValueSources = {
   readonly sent: SentBody
-  /** The body without its `Content-Encoding`, if it has one that is known. */
+  /** The body without its `Content-Encoding`, if it has a known one. */
   readonly unpacked: Buffer | undefined
   readonly format: BodyFormat
-  /** Path and query as forwarded. */
+  /** The path and query as forwarded. */
   readonly target: string
   /** The cookies of all lines, joined with `; `. */
   readonly cookies: string
 }
 
 /**
- * The values that a backend may read at the paths of rules. In the body: in the format that its `Content-Type` names and in those that
- * its bytes may be in, compressed as it is and decompressed. In the query: PHP's `$_REQUEST` and Rack's `params` merge both.
- * In the cookies: `$_REQUEST` prefers them to both where there is no `php.ini`, as in PHP's own images.
+ * Reads the values that a backend may find at the paths of rules: in the body, both compressed and decompressed, in the format that its
+ * `Content-Type` names and in the formats that its bytes may have; in the query, because PHP's `$_REQUEST` and Rack's `params` merge it
+ * with the body; and in the cookies, because `$_REQUEST` prefers these to both if there is no `php.ini`, as in PHP's own images.
  *
- * @returns the findings of each name
+ * @returns the findings for each name
  */
 export function readBodyValues(
   { sent, unpacked, format, target, cookies }: ValueSources,
   names: BodyNames,
 ): readonly Findings[] {
-  // Django reads the query in this charset, too.
+  // Django also reads the query in this charset.
   const texts = 'bytes' in sent ? [target, sent.bytes, unpacked] : [target]
   const mayBeAnybody =
     format.hasUnknownCharset ||
@@ -54,7 +54,7 @@ export function readBodyValues(
   const { bytes, isWhole } = sent
   const asSent = readBytes(bytes, format, names, isWhole)
   const inside = unpacked ? readBytes(unpacked, { ...format, unread: undefined }, names, isWhole) : []
-  // Packers leave short texts as they are.
+  // Compression leaves short texts unchanged.
   const found = [...inside, ...asSent.map((each) => inside.reduce(withoutKnown, each))]
   const why = format.unread ?? (isOtherText(bytes) ? 'charset' : undefined)
   return mergedByName(names, [...found, ...others], isWhole ? why : 'size')
@@ -68,7 +68,7 @@ function queryOfCookies(cookies: string): string {
   return cookies.replaceAll('&', '%26').replaceAll(';', '&')
 }
 
-/** The findings of one reading of the body, by name. */
+/** The findings of a single reading of the body, by name. */
 type Read = readonly Findings[]
 
 function readBytes(
@@ -78,7 +78,7 @@ function readBytes(
   isWhole: boolean,
 ): Read[] {
   const isOther = isOtherText(bytes)
-  // In another charset, or unpacked, quotes and escapes may be elsewhere.
+  // In another charset, or after decompression, quotes and escapes may be at other places.
   const isSound = !isOther && unread !== 'charset' && unread !== 'encoding'
   const found = readAs(kind, { text: bytes.toString('latin1'), contentType, names, isWhole, isSound })
   const wide = wideTextOf(bytes)
@@ -88,7 +88,7 @@ function readBytes(
   return isLatin1 ? withLatin1(within) : within
 }
 
-/** Nothing is made of values that are refused, because they cost too much to compare. */
+/** Drops the values if there are too many to compare, because the request is refused then. */
 function withoutExcess(findings: Findings): Findings {
   return isRefused(findings) || UnusualBytes.hasRoomFor(textsOf(findings))
     ? findings
@@ -104,7 +104,7 @@ type Reading = {
   readonly contentType: string
   readonly names: BodyNames
   readonly isWhole: boolean
-  /** Its bytes are those of the text. */
+  /** Whether every backend reads these bytes as this text. */
   readonly isSound: boolean
 }
 
@@ -113,7 +113,7 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
   if (text === '') return [nothingOf(names, 'missing')]
   if (kind === 'json') {
     const found = readJson(reading)
-    // To whoever ignores the type it is a form: `{"x":"&email=a&"}`.
+    // A backend that ignores the type may read it as a form: `{"x":"&email=a&"}`.
     if (text.includes('&') || (text.includes('=') && !looksLikeJson.test(text)))
       found.push(readFormValues(text, names))
     return found
@@ -121,7 +121,7 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
   const found: Read[] = looksLikeJson.test(text)
     ? readJson(reading).map((read) => read.map((each) => ({ ...each, unread: each.unread ?? unfit })))
     : []
-  // A multipart type does not make a body one: Rack reads a form then.
+  // The body need not be multipart even if its type is: Rack then reads it as a form.
   const mayBeForm = kind === 'form' || !text.startsWith('--')
   if (mayBeForm && text.includes('=')) found.push(readFormValues(text, names))
   if (kind === 'multipart' || (kind === undefined && text.includes('--')))
@@ -129,7 +129,7 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
   return found.length > 0 ? found : [nothingOf(names, undefined)]
 }
 
-/** Many backends read JSON whatever the `Content-Type` says: Go's decoder, `get_json(force=True)`, `express.json({ type: '*' })`. */
+/** Many backends read JSON regardless of the `Content-Type`: Go's decoder, `get_json(force=True)`, `express.json({ type: '*' })`. */
 const looksLikeJson = /^(?:\xef\xbb\xbf)?\s*(?:[[{]|\/[*/])/
 const unfit: UnreadKey = 'type'
 
@@ -144,7 +144,8 @@ function readJson({ text, names, isWhole, isSound }: Reading): Read[] {
   const loose = readLooseJson(text, names)
   const more = withoutKnown(loose, found)
   if (more.every(({ values }) => values.length === 0)) return [found, more]
-  // To a backend that reads Shift JIS or GBK, strings end elsewhere. Members at other depths than the valid ones are no further requests.
+  // A backend that reads Shift JIS or GBK finds other ends of strings. Members at other depths than the valid ones are not additional
+  // requests.
   return [found, withoutKnown(loose, readLooseJson(text, names, 'outside strings'))]
 }
 
@@ -152,18 +153,18 @@ function textsOf(findings: Findings | undefined): readonly string[] {
   return findings?.values.map(({ text }) => text) ?? []
 }
 
-/** Adds to each value the ones that readers of Latin-1 get from its bytes, and from its escapes: alternatives of the same item. */
+/** Adds to each value the values that readers of Latin-1 get from its bytes and escapes, as alternatives of the same item. */
 function withLatin1(reads: readonly Read[]): Read[] {
   const known = new Map<string, string>()
   return reads.map((read) => read.map((findings) => addLatin1(findings, known)))
 }
 
-/** @param known texts and what they are in Latin-1: several names have the same */
+/** @param known a cache of texts read as Latin-1, because several names have the same texts */
 function addLatin1(findings: Findings, known: Map<string, string>): Findings {
   if (isRefused(findings)) return findings
   const values: FoundValue[] = []
   let item = -1
-  /** Texts of the current item. Readers of forms have some of these already. */
+  /** Converted texts of the current item, some of which readers of forms have already added. */
   const converted = new Set<string>()
   for (const value of findings.values) {
     if (value.item !== item) converted.clear()
@@ -184,7 +185,7 @@ function latin1Of(text: string): string {
   return Buffer.from(text.includes('%') ? unescapedLatin1(text) : text).toString('latin1')
 }
 
-/** There is too much of it already, whatever else it may say. */
+/** Whether the findings are already too many, so that the request is refused. */
 function isRefused({ isCut, elements }: Findings): boolean {
   return isCut || elements > MAX_VALUES
 }
@@ -195,7 +196,7 @@ function unescapedLatin1(text: string): string {
   )
 }
 
-/** The values of a reading that another one does not have, or not as often. */
+/** Keeps the values of a reading that another reading does not have, or has less often. */
 function withoutKnown(read: Read, known: Read): Read {
   return read.map((findings, name) => {
     const remaining = new RemainingTexts(textsOf(known[name]))
@@ -217,7 +218,7 @@ function mergedByName(
   )
 }
 
-/** Merges several readings: the reason why the first is not certain, and the elements of the longest batch. */
+/** Merges several readings. Keeps the first reason for which one is uncertain, and the elements of the longest batch. */
 function merged(findings: readonly Findings[], unread: UnreadKey | undefined): Findings {
   const [only] = findings
   if (only && findings.length === 1 && unread === undefined) return only

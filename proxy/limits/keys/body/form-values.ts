@@ -7,10 +7,10 @@ import { readPartOf, UnusualBytes } from './unusual-bytes.ts'
 import type { BodyNames } from './names/body-names.ts'
 import type { FormNames, MatchedRules } from './names/form-names.ts'
 
-/** Names with characters beyond ASCII, broken or double escapes, or an equals sign in brackets, that are compared at most. */
+/** Maximum names to compare that have non-ASCII characters, broken or double escapes, or an equals sign in brackets. */
 const MAX_UNUSUAL_NAMES = 256
 
-/** Different values that are looked at: far more than a request may count for. */
+/** Maximum different values to read: far more than the clients that a request may count for. */
 const MAX_FORM_VALUES = 256
 
 const space = 0x20
@@ -23,11 +23,11 @@ const closingBracket = 0x5d
 const lowerD = 0x64
 
 /**
- * The values of fields in the text of a form (`application/x-www-form-urlencoded`), or of a query, as some backend could read them.
- * Fields are separated by `&`, to some also by `;`. Of a field that is there several times one takes the first value, another the last.
+ * Reads the values of fields in a form (`application/x-www-form-urlencoded`) or a query, in every way in which some backend could. Fields
+ * are separated by `&`, and for some backends by `;`. If a field is repeated, some backends take the first value, others the last.
  *
- * @param text a character for each byte
- * @returns of each name
+ * @param text one character per byte
+ * @returns the findings for each name
  */
 export function readFormValues(text: string, names: BodyNames): Findings[] {
   const search = new FieldSearch(text, names)
@@ -45,12 +45,12 @@ class FieldSearch {
   readonly #text: string
   readonly #names: FormNames
   readonly #semicolons: NextCharacter
-  /** The next `=` in fields, and in the pieces between semicolons: each is searched from left to right. */
+  /** The next `=` in fields, and in the pieces between semicolons. Each is searched from left to right. */
   readonly #equals: NextCharacter
   readonly #equalsInPieces: NextCharacter
-  /** By name, the values that were found. */
+  /** The values found, by name. */
   readonly #known: readonly Set<string>[]
-  /** By value, the decodings of some readers. */
+  /** The alternative decodings, by value. */
   readonly #readings = new Map<string, readonly string[]>()
   readonly #bytes = new UnusualBytes()
   #unusual = 0
@@ -65,7 +65,7 @@ class FieldSearch {
     this.#equalsInPieces = new NextCharacter(text, equalsSign)
   }
 
-  /** Reads a field, and its pieces for readers that take semicolons for separators. */
+  /** Reads a field, and the pieces that it has for readers that accept semicolons as separators. */
   readField(start: number, end: number): void {
     this.#readPair(start, end, this.#equals)
     let to = this.#semicolons.from(start)
@@ -79,12 +79,12 @@ class FieldSearch {
 
   #readPair(from: number, end: number, signs: NextCharacter): void {
     let start = from
-    // To h3 the name begins after them.
+    // h3 skips equals signs before a name.
     while (start < end && this.#text.charCodeAt(start) === equalsSign) start++
     const equals = signs.from(start)
     if (equals >= end) return
     this.#add(this.#rulesOf(start, equals), equals + 1, end)
-    // To qs the name of `user[a=b]=1` ends after the bracket.
+    // For qs, the name of `user[a=b]=1` ends after the bracket.
     let after = signs.from(equals + 1)
     while (after < end && !this.#endsBracket(after)) after = signs.from(after + 1)
     if (after < end && this.#takeUnusual()) this.#add(this.#rulesOf(start, after), after + 1, end)
@@ -104,7 +104,7 @@ class FieldSearch {
       : noRules
   }
 
-  /** Takes one of the comparisons that there are. Returns false, and the request is refused, if none is left. */
+  /** Takes one of the comparisons. Returns false, and refuses the request, if there are no more. */
   #takeUnusual(): boolean {
     if (++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
     return !this.found.isCut
@@ -124,7 +124,7 @@ class FieldSearch {
     }
   }
 
-  /** Returns undefined if more was decoded than a request may make work of. */
+  /** Returns undefined if a request has used up the bytes that are decoded for it. */
   #otherReadings(sent: string): readonly string[] | undefined {
     if (!sent.includes('%') && !beyondAscii.test(sent)) return none
     const text = readPartOf(sent)
@@ -141,7 +141,7 @@ const noRules: MatchedRules = []
 const beyondAscii = /[\x80-\xff]/
 const escapedBeyondAscii = /%(?:25)*[89a-f]/i
 
-/** The text as some readers decode it, but for the escapes that are left in it. */
+/** Returns alternative readings of a text, in which other escapes remain. */
 function otherReadings(text: string): readonly string[] {
   const long = withoutShortEscapes(text)
   const readings = readingsInLatin1(text)
@@ -149,8 +149,8 @@ function otherReadings(text: string): readonly string[] {
 }
 
 /**
- * Decodes escapes of one digit, as WebOb does where a blank or the next escape follows, or the text ends: `%4%31` is `\x041`. It reads
- * bytes, as a regular expression takes ten times as long for a thousand escapes.
+ * Decodes escapes of one digit, as WebOb does before a blank, another escape or the end of the text: `%4%31` is `\x041`. Works on bytes,
+ * because a regular expression takes ten times as long for a thousand escapes.
  */
 function withoutShortEscapes(text: string): string {
   if (!text.includes('%')) return text
@@ -168,7 +168,7 @@ function withoutShortEscapes(text: string): string {
   return end === bytes.length ? text : bytes.toString('latin1', 0, end)
 }
 
-/** The length of an escape of one digit at this place, or 0. */
+/** The length of a one-digit escape at this index, or 0. */
 function shortEscapeLength(bytes: Buffer, at: number): 0 | 2 | 3 {
   const [first, second] = [bytes[at + 1], bytes[at + 2]]
   if (isBlank(first)) return digitOf(second) === noDigit ? 0 : 3
@@ -190,14 +190,14 @@ function digitOf(byte = 0): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : noDigit
 }
 
-/** The text to readers to whom its bytes are characters of Latin-1, in UTF-8. */
+/** Returns the text as readers see it that take its bytes as Latin-1, in UTF-8. */
 function readingsInLatin1(text: string): readonly string[] {
   const isRaw = beyondAscii.test(text)
   if (!isRaw && !escapedBeyondAscii.test(text)) return none
-  // Browsers escape these. To busboy they are characters of Latin-1, next to escapes of UTF-8.
+  // Browsers escape these bytes. busboy reads them as Latin-1, and escapes as UTF-8.
   const raw = isRaw ? [inUtf8(text)] : none
   const bytes = unescapedBytes(text, false)
-  // To bottle, and to servlets of Tomcat 9, escapes are Latin-1 too. Browsers escape UTF-8.
+  // bottle, and servlets of Tomcat 9, also read escapes as Latin-1. Browsers escape UTF-8.
   return isUtf8(bytes) ? raw : [...raw, inUtf8(bytes.toString('latin1'))]
 }
 

@@ -1,36 +1,36 @@
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
-/** A value at the name that a rule counts by, as it was sent. */
+/** A value, as sent, of a name that a rule counts by. */
 export type FoundValue = {
-  /** A character for each byte, without the escapes of its format. */
+  /** One character per byte, with JSON escapes decoded; see `isEscaped`. */
   readonly text: string
   /** The index of the element of a batch, from 0; 0 without a batch. */
   readonly element: number
-  /** Values of the same item are alternatives: a backend takes one of them. */
+  /** Values of the same item are alternatives, of which a backend takes one. */
   readonly item: number
-  /** Whether the value has the escapes of a form, a query or a cookie. */
+  /** Whether the value still has the escapes of a form, a query or a cookie. */
   readonly isEscaped?: boolean
-  /** Whether only few backends read this in place of another value of the item: it adds charges, and changes nothing else. */
+  /** Whether only few backends read this value in place of another one of the item. It only adds charges. */
   readonly isExtra?: boolean
 }
 
-/** What one reader has found of a name in a body. */
+/** The values that one reader has found for a name in a body. */
 export type Findings = {
   readonly values: readonly FoundValue[]
-  /** How many elements a batch has that could be requests; 1 for anything else. */
+  /** The number of elements in a batch that could be requests; 1 without a batch. */
   readonly elements: number
-  /** The reason why the body may be read otherwise. */
+  /** Why backends may read the body differently. */
   readonly unread: UnreadKey | undefined
-  /** Whether values were left out because there are too many. */
+  /** Whether values were dropped because there are too many. */
   readonly isCut: boolean
-  /** Whether some values are too long to be cleaned: WordPress may take them for any account. */
+  /** Whether some values are too long to clean, so that WordPress may read them as any account. */
   readonly hasUncleaned?: boolean
 }
 
-/** Values that are looked at in a body: a batch of so many requests in 64 KiB would have 30 bytes for each. */
+/** Maximum values to read in a body. In a batch of as many requests in 64 KiB, each would have 30 bytes. */
 export const MAX_VALUES = 2000
 
-/** The values of several names, by their numbers, as one reader finds them. */
+/** Collects the values that one reader finds for several names, by the names' numbers. */
 export class FoundLists {
   readonly #maxValues: number
   readonly #isEscaped: boolean
@@ -38,7 +38,7 @@ export class FoundLists {
   readonly #isCut: boolean[]
   #left: number
 
-  /** @param maxValues values of a name that are looked at */
+  /** @param maxValues maximum values of a name */
   constructor(names: number, maxValues: number, isEscaped = false) {
     this.#maxValues = maxValues
     this.#isEscaped = isEscaped
@@ -47,7 +47,7 @@ export class FoundLists {
     this.#left = names
   }
 
-  /** Whether there are too many values of each name, or too much to scan. */
+  /** Whether every name has too many values, or there is too much to scan. */
   get isCut(): boolean {
     return this.#left === 0
   }
@@ -87,7 +87,7 @@ export class FoundLists {
     this.#left = 0
   }
 
-  /** @param unreadOf what may be read otherwise, of a name */
+  /** @param unreadOf returns why a name's values may be read differently */
   findings(elements: number, unreadOf: (name: number) => UnreadKey | undefined): Findings[] {
     return this.#lists.map((values, name) => ({
       values,
@@ -98,7 +98,7 @@ export class FoundLists {
   }
 }
 
-/** The values of one reading of a text that another reading has not had yet: each occurrence is taken once. */
+/** The texts of one reading that were not yet matched with those of another reading. Each occurrence can be taken once. */
 export class RemainingTexts {
   readonly #left = new Map<string, number>()
 
@@ -106,7 +106,7 @@ export class RemainingTexts {
     for (const text of texts) this.#left.set(text, (this.#left.get(text) ?? 0) + 1)
   }
 
-  /** Returns false if no occurrence of the text is left: the other reading has more of them. */
+  /** Returns false if no occurrence of the text is left, so that the other reading has more of them. */
   take(text: string): boolean {
     const left = this.#left.get(text) ?? 0
     if (left > 0) this.#left.set(text, left - 1)

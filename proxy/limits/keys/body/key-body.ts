@@ -12,24 +12,24 @@ import type { BodyNames, BodyPart } from './names/body-names.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { mayBePacked, unpack } from './unpacked.ts'
 
-/** A value that is not read to its end and has fewer characters that count is ambiguous: databases ignore all others. */
+/** A value that is only read in part is ambiguous if it has fewer significant characters than this, because databases ignore the others. */
 const MIN_CHARACTERS = 64
 
-/** The body of a request as rules count by it: it is walked once, for all names of all rules. */
+/** The body of a request, for rules that count by it. It is read once for all names of all rules. */
 export class KeyBody {
   readonly #sources: ValueSources
-  /** Whether the body has an unknown coding: it is read as it was sent, and counts by address too. */
+  /** Whether the body has an unknown coding. It is then read as sent, and also counts by address. */
   readonly #hasUnknownCoding: boolean
   readonly #names: BodyNames
   #findings: readonly Findings[] | undefined
   readonly #readings = new Map<string, Readings>()
   readonly #usualBudget = new UnusualBytes()
-  /** Apart, so that what few backends read takes nothing from the usual readings. */
+  /** Separate, so that values that few backends read do not use up the budget of the usual readings. */
   readonly #extraBudget = new UnusualBytes()
 
   /**
-   * @param target path and query as forwarded
-   * @param names those that are asked for
+   * @param target the path and query as forwarded
+   * @param names the names that are asked for
    */
   constructor(
     sent: SentBody,
@@ -46,7 +46,9 @@ export class KeyBody {
     this.#sources = { sent, unpacked, format, target, cookies }
   }
 
-  /** Whether the body may have further values, of any account: after the bytes that are read, or packed in a way that is not unpacked. */
+  /**
+   * Whether the body may have further values, such as other accounts: after the bytes that are read, or in a coding that was not decoded.
+   */
   get isPartlyRead(): boolean {
     const { sent, unpacked, format } = this.#sources
     if ('unread' in sent) return false
@@ -59,12 +61,12 @@ export class KeyBody {
     return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
   }
 
-  /** Returns the readings of a text, except empty ones, and more usual ones than `maxReadings` if a part of it is not read. */
+  /** Returns the non-empty readings of a text. If the text is read in part and ambiguous, returns more than `maxReadings` usual ones. */
   readingsOf({ text: sent, isExtra }: Pick<FoundValue, 'text' | 'isExtra'>, part: BodyPart): Readings {
     const isNumber = part.isNumber ?? false
     const text = readPartOf(sent)
     const readings = this.#readOnce(text, isNumber, isExtra)
-    // After thousands of characters that databases ignore there may be the name of any account.
+    // The name of any account may follow after thousands of characters that databases ignore.
     return text !== sent && readings.usual.every(({ length }) => length < MIN_CHARACTERS) ? tooMany : readings
   }
 
@@ -74,16 +76,16 @@ export class KeyBody {
     if (known) return known
     const budget = isExtra ? this.#extraBudget : this.#usualBudget
     const readings = isPlainText(text) || budget.take(text.length) ? bodyReadings(text, isNumber) : tooMany
-    // NFKD makes many characters of some: 18 of U+FDFA.
+    // NFKD expands some characters: U+FDFA to 18.
     for (const { length } of readings.usual) budget.add(Math.max(0, length - text.length))
     this.#readings.set(id, readings)
     return readings
   }
 
   /**
-   * How often a pattern is found in the body, the query and the cookies, without their escapes and in lower case.
+   * Counts the matches of a pattern in the body, the query and the cookies, with escapes decoded and in lower case.
    *
-   * @param pattern with the flag `g`
+   * @param pattern must have the flag `g`
    */
   countMentions(pattern: RegExp): number {
     const { sent, unpacked, target, cookies } = this.#sources
@@ -92,14 +94,14 @@ export class KeyBody {
     return texts.reduce((count, text = '') => count + (withoutEscapes(text).match(pattern)?.length ?? 0), 0)
   }
 
-  /** Each value of a part once, for explanations. */
+  /** Returns the values of a part without duplicates, for explanations. */
   readPart(part: BodyPart): readonly string[] {
     const readings = this.find(part).values.map((value) => this.readingsOf(value, part))
     return [...new Set(readings.flatMap(({ usual, extra }) => [...usual, ...extra]))]
   }
 }
 
-/** Removes the escapes of URLs and JSON, and the NULs of ASCII in UTF-16. */
+/** Decodes the escapes of URLs and JSON, and drops the NULs that ASCII has in UTF-16. */
 function withoutEscapes(text: string): string {
   const decoded = unescapedBytes(text.replaceAll('\0', ''), false).toString('latin1')
   return decoded
@@ -113,15 +115,15 @@ function withoutCodings(rawHeaders: readonly string[]): string[] {
 
 const nothing: Findings = { values: [], elements: 1, unread: 'missing', isCut: false }
 
-/** The readings of a text: those of most backends, and the extra ones of few. */
+/** The readings of a text: `usual` by most backends, `extra` by few. */
 export type Readings = { readonly usual: readonly string[]; readonly extra: readonly string[] }
 
 const tooMany: Readings = { usual: tooManyValues, extra: [] }
 
 /**
- * The values that a text of a body may stand for, each in a spelling that it counts by: the same in JSON and in forms.
+ * Returns the values that a text of a body may stand for, in the spelling that they count by, which is the same in JSON and in forms.
  *
- * @param sent a character for each byte
+ * @param sent one character per byte
  */
 function bodyReadings(sent: string, isNumber: boolean): Readings {
   const usual = new Set<string>()
@@ -144,17 +146,17 @@ export function bodyValues(sent: string, isNumber: boolean): readonly string[] {
   return [...usual, ...extra]
 }
 
-/** Bytes that are not ASCII, as they are or escaped. */
+/** Non-ASCII bytes, NULs, and escapes. */
 const mayBeSpelled = /[\0\x80-\xff%]/
-/** `ß`: to `utf8mb4_general_ci` of MySQL and MariaDB one `s`, to others two. */
+/** `ß`, which equals one `s` in the collation `utf8mb4_general_ci` of MySQL and MariaDB, and two in others. */
 const sharpS = /(?:\xc3|%(?:25)*c3)(?:\x9f|%(?:25)*9f)|%(?:25)*u00df/gi
 /**
- * NUL, and `U+0345`, a mark that is a letter in upper case: nothing to the collations of Unicode. To others a text ends at a NUL, and to
- * Java and PHP, which trim it, begins after it.
+ * NUL, and `U+0345`, a combining mark that is a letter in upper case. Unicode collations ignore both. For other backends a text ends at a
+ * NUL or, for Java and PHP, which trim NULs, begins after it.
  */
 const unseen = /\0|%(?:25)*00|%(?:25)*u0000|(?:\xcd|%(?:25)*cd)(?:\x85|%(?:25)*85)|%(?:25)*u0345/gi
 
-/** Greek with an iota below, such as `ᾳ`: two letters in upper case, and one to collations that know no accents. */
+/** Greek letters with an iota below, such as `ᾳ`: two letters in upper case, and one in collations that ignore accents. */
 const iotaBelow =
   /(?:\xe1|%(?:25)*e1)(?:[\xbe\xbf]|%(?:25)*b[ef])|(?:\xcd|%(?:25)*cd)(?:\xba|%(?:25)*ba)|%(?:25)*u(?:1f[89a-f]|037a)/i
 

@@ -1,13 +1,13 @@
 import { maxReadings } from '../partition-key.ts'
 
-/** How many requests of a batch count for a client. */
+/** The number of requests in a batch that count for a client. */
 export type Counted = {
   readonly requests: number
-  /** Whether only few backends take any of the requests for this client. */
+  /** Whether only few backends attribute any of the requests to this client. */
   readonly isExtra: boolean
 }
 
-/** By value, or by the text of a key. */
+/** The counts by value, or by the text of a key. */
 export type Values = Map<string, Counted>
 
 /** Adds up the counts of one value. */
@@ -16,14 +16,14 @@ export function counted(before: Counted | undefined, { requests, isExtra }: Coun
   return { requests: before.requests + requests, isExtra: before.isExtra && isExtra }
 }
 
-/** Extra values of an item: these only add charges, but each is a counter to be looked up. */
+/** Maximum extra values of an item. They only add charges, but each requires looking up a counter. */
 const MAX_EXTRA = 3 * maxReadings
-/** Values that are told apart, and extra values: of more there are more clients than a request may count for. */
+/** Maximum distinct usual values, and extra values. More would be more clients than a request may count for. */
 const MAX_DISTINCT = 128
 
-/** The values of a member, each of which counts once in an item. */
+/** The values of a member. A value counts once per item. */
 export class MemberValues {
-  /** By index of the batch's elements that have the member. */
+  /** The values by the index of the batch's element; only elements that have the member. */
   readonly byElement = new Map<number, Values>()
   readonly #prefix: string
   readonly #usual = new Set<string>()
@@ -33,12 +33,12 @@ export class MemberValues {
   readonly #usualOfItem = new Set<string>()
   readonly #extraOfItem = new Set<string>()
 
-  /** @param prefix for each value */
+  /** @param prefix prepended to each value */
   constructor(prefix: string) {
     this.#prefix = prefix
   }
 
-  /** Whether there are more values than are counted. */
+  /** Whether there are more values than can be counted. */
   get isCut(): boolean {
     return (
       this.#usualOfItem.size > maxReadings ||
@@ -48,7 +48,7 @@ export class MemberValues {
     )
   }
 
-  /** The next values are of this item, and those that follow one another are alternatives. */
+  /** Starts an item, to which the next values belong. Consecutive calls for the same item continue it. */
   startItem(element: number, item: number): void {
     this.#ofElement = this.byElement.get(element) ?? new Map<string, Counted>()
     this.byElement.set(element, this.#ofElement)

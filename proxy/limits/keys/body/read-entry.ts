@@ -5,24 +5,24 @@ import type { BodyPart } from './names/body-names.ts'
 import { MemberValues, type Counted, type Values } from './member-values.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
-/** The values of an entry of a key, for each element of a batch. */
+/** The values of one entry of a key, for each element of a batch. */
 export type ReadEntry = {
   readonly elements: number
-  /** Returns the values of an element; each counts once in each item that has it. */
+  /** Returns the values of an element. A value counts once in each item that has it. */
   readonly valuesOf: (element: number) => Values
   readonly unread: UnreadKey | undefined
-  /** Whether there are more values than are counted. */
+  /** Whether there are more values than can be counted. */
   readonly isCut: boolean
-  /** Whether a value is too long to be cleaned: it may be any account. */
+  /** Whether a value is too long to clean, so that it may be any account. */
   readonly hasUncleaned?: boolean
-  /** Whether the key is neither in the request nor in its body: the policy does not apply. */
+  /** Whether the request has no value for the entry, so that the policy does not apply. */
   readonly isAbsent: boolean
 }
 
 const none: Values = new Map()
 const once: Counted = { requests: 1, isExtra: false }
 
-/** @param isOnly there are no other entries */
+/** @param isOnly whether this is the only entry of the key */
 export function readEntry(
   part: PartitionPart,
   readPart: ReadPart,
@@ -41,8 +41,8 @@ function readOther(part: SinglePart, readPart: ReadPart): ReadEntry {
 }
 
 /**
- * `first`: all that the request has of it, as the backend may take either; an element of a batch that has nothing counts by the part
- * that every request has, or else by address.
+ * Reads the parts of `first` that the request has, because the backend may take any of them. An element of a batch without any counts by
+ * the part that every request has, otherwise by address.
  */
 function readFirst(
   parts: readonly SinglePart[],
@@ -57,7 +57,7 @@ function readFirst(
     .filter(({ kind }) => kind !== 'body' && !alwaysThere.has(kind))
     .flatMap((part) => namedValues(part, readPart))
   const last = parts.find(({ kind }) => alwaysThere.has(kind))
-  // Alone, an address is the key itself.
+  // If the address is the only part left, it is the key itself.
   const rest = last && !(isOnly && last.kind === 'ip') ? namedValues(last, readPart) : []
   const fallback: Values = new Map(rest.map((value) => [value, once]))
   const always: Values = others.length > 0 ? new Map(others.map((value) => [value, once])) : fallback
@@ -78,12 +78,12 @@ function readFirst(
   }
 }
 
-/** Returns the values, each with the name of the part before it, as in `partitionKeysOf`. */
+/** Returns the values, each prefixed with the part's name, as in `partitionKeysOf`. */
 function namedValues(part: SinglePart, readPart: ReadPart): string[] {
   return readPart(part).map((value) => `${partName(part)}=${value}`)
 }
 
-/** The values of a member, with the elements of a batch that have some. */
+/** The values of a member, by the elements of a batch that have the member. */
 type ReadMember = ReadEntry & { readonly found: ReadonlyMap<number, Values> }
 
 function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadMember {

@@ -13,25 +13,26 @@ const lowerU = 0x75
 const openingBrace = 0x7b
 const closingBrace = 0x7d
 
-/** The text ends within a string. */
+/** Returned if the text ends within a string or a word. */
 const CUT = -2
 
-/** The place of an object's next item, as it has no items. */
+/** Stands for the index of the next item in an object, which has no items. */
 const NO_ARRAY = -1
 
 /** What the grammar allows next. */
 type Expected = 'value' | 'value or end' | 'name or end' | 'name' | 'colon' | 'comma or end' | 'nothing'
 
 /**
- * The values of members in a JSON text, as some backend could read them: names are compared as `findMember` does, of members of the
- * same name each value counts, and arrays on the way, and in place of a value, stand for each of their items. `__proto__` is
- * passed through, as objects that are merged get its members.
+ * Reads the values of members in a JSON text, in every way in which some backend could: names are compared as in `findMember`; if a name
+ * repeats, each value counts; an array on the way to a value, or in its place, stands for each of its items. `__proto__` is passed through,
+ * because merging objects copies its members.
  *
- * One pass for any text and all names, and memory only for open brackets and for the values.
+ * Takes a single pass over any text for all names, and memory only for open brackets and for the values.
  *
- * @param text a character for each byte
- * @param isWhole false for the beginning of a text
- * @returns of each name; undefined if it is not valid JSON (RFC 8259): readers of other dialects find other things in it
+ * @param text one character per byte
+ * @param isWhole false if the text is truncated
+ * @returns the findings for each name; undefined if the text is not valid JSON (RFC 8259), because readers of other dialects find other
+ *   values in it
  */
 export function readJsonValues(text: string, names: BodyNames, isWhole = true): Findings[] | undefined {
   return new JsonWalk(text, names).read(isWhole)
@@ -41,13 +42,13 @@ class JsonWalk {
   readonly #text: string
   readonly #names: JsonStates
   readonly #found: FoundLists
-  /** The state of each open object or array, and the index of its next item, or `NO_ARRAY`. */
+  /** The state of each open object or array, and the index of its next item or `NO_ARRAY`. */
   readonly #states: JsonState[] = []
   readonly #places: number[] = []
   #expected: Expected = 'value'
   /** The state of the next value. */
   #state: JsonState
-  /** By set of names, the number of array items so far. */
+  /** The number of array items so far, by set of names. */
   readonly #items: number[]
   #element = 0
   #elements = 1
@@ -80,7 +81,7 @@ class JsonWalk {
     return this.#found.findings(elements, (name) => (this.#hasContainer[name] ? 'value' : undefined))
   }
 
-  /** Returns the place after the token that begins here; -1 if it cannot be here. */
+  /** Returns the index after the token that begins here; -1 if the token is not allowed here. */
   #take(code: number, at: number): number {
     switch (this.#expected) {
       case 'value or end':
@@ -110,7 +111,7 @@ class JsonWalk {
     }
   }
 
-  /** The next value is an item of the array that is open. */
+  /** Prepares for the next value, an item of the open array. */
   #openItem(): void {
     const depth = this.#places.length - 1
     const state = this.#states[depth]
@@ -144,7 +145,7 @@ class JsonWalk {
       return end
     }
     const end = endOfWord(this.#text, at)
-    // Perhaps only its beginning.
+    // The word may be truncated.
     if (end === this.#text.length && this.#states.length > 0) return CUT
     if (end === at + 1 && code >= 0x30 && code <= 0x39 && !isFound) return end
     const word = this.#text.slice(at, end)
@@ -179,7 +180,7 @@ class JsonWalk {
     for (const name of this.#state.found) this.#found.add(name, text, this.#element, this.#itemOf(name))
   }
 
-  /** Items of different arrays on the way to a name are different ones. */
+  /** Items of different arrays on the way to a name are different items. */
   #itemOf(name: number): number {
     let item = 0
     for (const [set, items] of this.#items.entries())
@@ -188,12 +189,12 @@ class JsonWalk {
   }
 }
 
-/** Objects and arrays within one another, to Jackson and Python: what nests deeper is read as broken JSON, at any depth. */
+/** Maximum nesting depth, as in Jackson and Python. Deeper texts are read as invalid JSON, at any depth. */
 const MAX_DEPTH = 1000
 /** RFC 8259 sections 3 and 6. */
 const isWord = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/
 
-/** The place after the string that begins here; -1 if it is not valid, `CUT` if it has no end. */
+/** The index after the string that begins here; -1 if it is not valid, `CUT` if it has no end. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at)
@@ -242,7 +243,7 @@ function endsWord(code: number): boolean {
   )
 }
 
-/** The content of a valid string, as bytes of UTF-8, a character for each. Halves of surrogate pairs are U+FFFD. */
+/** Returns the content of a valid string as UTF-8, one character per byte. Lone surrogates become U+FFFD. */
 function textOf(content: string): string {
   if (!content.includes('\\')) return content
   const text = JSON.parse(`"${inUnicode(content)}"`) as string
@@ -255,7 +256,7 @@ function inUnicode(bytes: string): string {
 
 const isAscii = /^[\0-\x7f]*$/
 
-/** A number as it was sent, and as 64-bit floating point has it. */
+/** Returns a number as sent, and as converted to 64-bit floating point. */
 export function wordTexts(word: string): readonly string[] {
   const converted = String(Number(word))
   const texts = converted === word || converted === 'NaN' ? [word] : [word, converted]

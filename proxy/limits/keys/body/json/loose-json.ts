@@ -20,13 +20,13 @@ const openingBrace = 0x7b
 const closingBrace = 0x7d
 
 /**
- * Finds what lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a colon,
- * trailing commas, several texts in a row, or other text after them (Json.NET, Gson, JSON5, Go's decoder). Whatever looks like a member
- * is one, at any depth, since such parsers do not agree on the nesting. Each counts by itself. Only the last name of a path is looked
- * for.
+ * Finds the values that lenient parsers may find in a text that is not valid JSON: with comments, unquoted names, single quotes, `=` for a
+ * colon, trailing commas, several texts in a row, or other text after them (Json.NET, Gson, JSON5, Go's decoder). Everything that looks
+ * like a member counts as one, at any depth, because such parsers do not agree on the nesting. Each value is a separate item. Only the last
+ * name of a path is searched.
  *
- * @param text a character for each byte
- * @param where the separators of members; of a text that is valid JSON, those outside its strings are its own
+ * @param text one character per byte
+ * @param where where separators of members count; in valid JSON, its own separators are those outside strings
  */
 export function readLooseJson(
   text: string,
@@ -42,12 +42,12 @@ export function readLooseJson(
 
 const isNumber = /^[-+]?\.?\d/
 
-/** Bytes of a name for each letter of it, such as `\u0065`; of a value; of a container, and how many of these are looked at. */
+/** Maximum bytes per letter of a name, such as `\u0065`; of a value; and of a container. Maximum number of containers to read. */
 const BYTES_PER_LETTER = 6
 const MAX_CONTENT = 4 * 1024
 const MAX_CONTAINER = 2 * 1024
 const MAX_CONTAINERS = 32
-/** Values that are looked at. In a valid text, where nothing overlaps, they may be more. */
+/** Maximum number of values to read. A valid text may have more, because its values do not overlap. */
 const MAX_LOOSE_VALUES = 256
 
 class LooseSearch {
@@ -63,9 +63,7 @@ class LooseSearch {
     this.#containers = Array.from({ length: names.count }, () => 0)
   }
 
-  /**
-   * Reads another form of the text. Of values that were found before, those are added that it has more often: a batch may have comments.
-   */
+  /** Reads another form of the text, such as one without comments. Adds the values that it has more often than the first one. */
   readAgain(text: string): void {
     const again = new LooseSearch(this.#bodyNames)
     again.read(text)
@@ -99,7 +97,7 @@ class LooseSearch {
     }
   }
 
-  /** The numbers of the name before a separator: with or without quotes, perhaps followed by blanks. */
+  /** Returns the numbers of the name before a separator. The name may have quotes, and blanks after it. */
   #namesBefore(text: string, separator: number): readonly number[] {
     const { trie, paths, lengths, maxLength } = this.#names
     let hasEscape = false
@@ -190,7 +188,7 @@ const asterisk = 0x2a
 const numberSign = 0x23
 const blank = 0x20
 
-/** Replaces each comment by a space. A string is skipped: a comment cannot begin in it. */
+/** Replaces each comment with a space. Skips strings, in which no comment begins. */
 function withoutComments(text: string): string {
   if (!mayHaveComments.test(text)) return text
   const plain = Buffer.allocUnsafe(text.length)
@@ -204,7 +202,7 @@ function withoutComments(text: string): string {
       continue
     }
     let stringEnd = text.charCodeAt(at) === quote && hasStrings ? endOfString(text, at) : at + 1
-    // It ends after a backslash: it is no string, and nor is anything in it.
+    // The text ends after a backslash, so neither this quote nor any later one begins a string.
     if (stringEnd > text.length) {
       hasStrings = false
       stringEnd = at + 1
@@ -216,7 +214,7 @@ function withoutComments(text: string): string {
 
 const mayHaveComments = /\/[*/]|#/
 
-/** The place after the comment that begins there, or before the end of its line; the place itself if none does. */
+/** Returns the index after the comment that begins at `start`, not including a line end; `start` if no comment begins there. */
 function endOfComment(text: string, start: number): number {
   const code = text.charCodeAt(start)
   const next = text.charCodeAt(start + 1)
@@ -230,7 +228,7 @@ function endOfComment(text: string, start: number): number {
   return end
 }
 
-/** The place after the string that begins there; beyond the end where that is an escape without a character. */
+/** Returns the index after the string that begins at `start`; beyond the end of the text if that ends with an incomplete escape. */
 function endOfString(text: string, start: number): number {
   let end = start + 1
   while (end < text.length && text.charCodeAt(end) !== quote)
@@ -242,21 +240,21 @@ function table(pattern: RegExp): readonly boolean[] {
   return Array.from({ length: 256 }, (_, code) => pattern.test(String.fromCharCode(code)))
 }
 
-// By code.
+// Indexed by character code.
 const isBlank = table(/[ \t\r\n\f\v]/)
 const isQuote = table(/["'`]/)
 /** Characters that end an unquoted word for Gson. */
 const endsWord = table(/[/\\;#={}[\]:,\s"'`&]/)
 
-/** Characters that cannot be the last of a name. */
+/** Characters that cannot end a name. */
 const isNoName = table(/[{}[\],:=&;]/)
 
-/** Returns the possible readings of a text with escapes, one character a byte. */
+/** Returns the possible readings of a text with escapes, one character per byte. */
 function readingsOf(content: string): ReadonlySet<string> {
   const readings = [decoded(content, false)]
-  // `\n` is a line feed, to some; to others, the letter after a backslash.
+  // Some parsers read `\n` as a line feed, others as the letter.
   if (/\\[bfnrt]/.test(content)) readings.push(decoded(content, true))
-  // To Ruby's parser it is an `x`.
+  // Ruby's parser reads `\x` as an `x`.
   if (content.includes('\\x'))
     readings.push(
       decoded(
@@ -268,13 +266,13 @@ function readingsOf(content: string): ReadonlySet<string> {
 }
 
 /**
- * Bytes as text, with the escapes of JSON and JavaScript decoded.
+ * Converts bytes to text, and decodes the escapes of JSON and JavaScript.
  *
- * @param hasControls `\n` and the like stand for control characters, as in JSON
+ * @param hasControls whether `\n` and similar escapes stand for control characters, as in JSON
  */
 function decoded(bytes: string, hasControls: boolean): string {
   const text = Buffer.from(bytes, 'latin1').toString()
-  // No character is longer than its escape. To match each escape with an expression takes ten times as long.
+  // No character is longer than its escape. Matching each escape with a regular expression takes ten times as long.
   const units = new Uint16Array(text.length)
   let length = 0
   for (let at = 0; at < text.length; at++) {
@@ -307,7 +305,7 @@ function decoded(bytes: string, hasControls: boolean): string {
 /** `{1f600}` */
 const bracedPoint = /\{([0-9a-f]{1,6})\}/iy
 
-/** By the letter after a backslash, in codes. */
+/** The code of each control character, by the code of the letter after the backslash. */
 const controls: ReadonlyMap<number, number> = new Map(
   ['b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [pair.charCodeAt(0), pair.charCodeAt(1)]),
 )

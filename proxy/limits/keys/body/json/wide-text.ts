@@ -1,7 +1,4 @@
-/**
- * The text of a body in UTF-16 or UTF-32, which Python's `json` detects, as bytes of UTF-8, a character for each; undefined for any other
- * text.
- */
+/** Converts a body in UTF-16 or UTF-32, which Python's `json` detects, to UTF-8, one character per byte; undefined for any other body. */
 export function wideTextOf(bytes: Buffer): string | undefined {
   if (!isWideText(bytes)) return undefined
   const isBigEndian = bytes[0] === 0 || bytes[0] === 0xfe
@@ -11,7 +8,7 @@ export function wideTextOf(bytes: Buffer): string | undefined {
   return Buffer.from(text.replace(/^\ufeff/, '')).toString('latin1')
 }
 
-/** UTF-32 as UTF-16, little-endian. */
+/** Converts UTF-32 to little-endian UTF-16. */
 function utf16Of(bytes: Buffer, isBigEndian: boolean): Buffer {
   const units = Buffer.allocUnsafe(bytes.length)
   let end = 0
@@ -23,7 +20,7 @@ function utf16Of(bytes: Buffer, isBigEndian: boolean): Buffer {
   return units.subarray(0, end)
 }
 
-/** Whether a text begins with the byte order mark of UTF-16, or has a NUL among its first two bytes: ASCII has one in UTF-16 and UTF-32. */
+/** Whether a text begins with a byte order mark of UTF-16, or has a NUL among its first two bytes, as ASCII has in UTF-16 and UTF-32. */
 export function isWideText(bytes: Buffer): boolean {
   const [first, second] = bytes
   return (

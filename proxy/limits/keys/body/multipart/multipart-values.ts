@@ -9,13 +9,13 @@ import { FEW_NAMES, namesIn } from '../names/part-names.ts'
 import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts'
 
 /**
- * Reads the values of fields in a `multipart/form-data` body, as some backend could read them. Parts are found by their
- * `Content-Disposition`, at any place and for any boundary: parsers differ in which of several boundaries they take, and in how lines
- * end. A part with a file name counts like any other.
+ * Reads the values of fields in a `multipart/form-data` body, in every way in which some backend could. Parts are found by their
+ * `Content-Disposition`, at any place and for any boundary, because parsers differ in which of several boundaries they use, and in the line
+ * ends that they accept. Parts with a file name count like other parts.
  *
- * @param text a character for each byte
- * @param contentType the header of the request; undefined if it is not that of such a body
- * @returns of each name
+ * @param text one character per byte
+ * @param contentType the `Content-Type` of the request; undefined if that is another type
+ * @returns the findings for each name
  */
 export function readMultipartValues(
   text: string,
@@ -30,8 +30,7 @@ export function readMultipartValues(
 }
 
 /**
- * Returns every text that a parser may take for the boundary: a quoted one, or the text up to a semicolon, of each parameter of that
- * name.
+ * Returns every text that a parser may take as the boundary: the quoted text, or the text up to a semicolon, of each `boundary` parameter.
  */
 function boundariesOf(contentType: string): readonly string[] {
   const found = [...contentType.matchAll(/boundary\s*=\s*("[^"]*"?|[^;]*)/gi)].flatMap(([, sent = '']) => [
@@ -44,7 +43,7 @@ function boundariesOf(contentType: string): readonly string[] {
 
 const MAX_BOUNDARIES = 4
 
-/** Whether the body has one boundary, ends lines with CRLF, and is complete: all parsers read such a body alike. */
+/** Whether the body has a single boundary, ends lines with CRLF, and is complete. All parsers read such a body alike. */
 function isUnambiguous(text: string, [boundary, ...others]: readonly string[]): boolean {
   return (
     boundary !== undefined &&
@@ -54,7 +53,7 @@ function isUnambiguous(text: string, [boundary, ...others]: readonly string[]): 
   )
 }
 
-/** Werkzeug allows blanks of any kind, and line ends before them, after the name of a header. */
+/** Werkzeug allows blanks of any kind after a header's name, and line ends before them. */
 const disposition = /content-disposition[^\x21-\x7e]*:/gi
 const headerEnd = /\r?\n(?![ \t])|\r(?![\n \t])|$/g
 const crlfBlank = '\r\n\r\n'
@@ -62,20 +61,20 @@ const blankLine = /\r?\n\r?\n|\r\r/g
 
 class PartSearch {
   readonly found: FoundLists
-  /** By name, the reason why it may be read otherwise. */
+  /** Why each name may be read differently. */
   readonly unread: (UnreadKey | undefined)[] = []
   readonly #text: string
   readonly #names: FormNames
   #parts = 0
-  /** By name, the number of parts that have it. */
+  /** The number of parts with each name. */
   readonly #partCounts: number[]
   #unusual = 0
-  /** Bytes of heads and contents that have been scanned, which overlap only in hostile bodies. */
+  /** Bytes of heads and contents scanned so far. They overlap only in hostile bodies. */
   #bytes = 0
-  /** The part that was read last is the field `_charset_`. */
+  /** Whether the last part read is the field `_charset_`. */
   #isCharsetField = false
   #isBeyondAscii: boolean | undefined
-  /** Ends of the content after the first blank line, and after later ones: each is searched from left to right. */
+  /** The ends of the content after the first blank line, and after later ones. Each is searched from left to right. */
   readonly #ends: readonly (readonly NextPlace[])[]
   readonly #lastLine: number
   readonly #blanks: NextPlace
@@ -89,7 +88,7 @@ class PartSearch {
     this.#names = names.form
     this.found = new FoundLists(names.count, MAX_VALUES)
     this.#partCounts = Array.from({ length: names.count }, () => 0)
-    // With several of them the body is not sound.
+    // With several boundaries, the body is ambiguous in any case.
     this.#heads = new PartHeads(text, boundaries.length === 1 ? `--${boundaries[0] ?? ''}` : '\r\n\r\n--')
     this.#blanks = new NextPlace(text, blankLine)
     this.#crlfBlanks = new NextPlace(text, /\r\n\r\n/g)
@@ -98,7 +97,7 @@ class PartSearch {
       /\r?\n--/g,
       ...boundaries.flatMap((one) => {
         const line = `\\r?\\n?--${RegExp.escape(one)}`
-        // To Rack it is one only at the end of a line.
+        // For Rack, a boundary must be at the end of a line.
         return [new RegExp(line, 'g'), new RegExp(`${line}(?=(?:--)?\\r\\n)`, 'g')]
       }),
     ]
@@ -114,14 +113,14 @@ class PartSearch {
       if (++this.#parts > MAX_PARTS) this.found.cutAll()
       headerEnd.lastIndex = start
       const lineEnd = headerEnd.exec(text)?.index ?? text.length
-      // Headers have one in a line.
+      // A line has at most one `Content-Disposition`.
       disposition.lastIndex = Math.max(lineEnd, disposition.lastIndex)
       const places = this.#contentPlaces(lineEnd)
       if (places.length === 0) continue
-      // Up to the content: to some a single CR or LF does not end a header.
+      // The head extends up to the content, because for some parsers a lone CR or LF does not end a header.
       const end = Math.max(...places.map(({ headEnd }) => headEnd))
       if (!this.#mayRead(end - start)) continue
-      // With the line end before the content.
+      // Including the line end before the content.
       const head = text.slice(start, end + 2)
       if (
         isDamaged(head) ||
@@ -137,12 +136,12 @@ class PartSearch {
   }
 
   /**
-   * Returns where the content after a line of a head may begin: after the first blank line or, for Rack, after the first that ends in
-   * CRLF.
+   * Returns the places at which the content after a line of a head may begin: after the first blank line or, for Rack, after the first one
+   * with CRLF.
    */
   #contentPlaces(lineEnd: number): readonly ContentPlace[] {
     const any = this.#blanks.from(lineEnd)
-    // Without a blank line, PHP takes the text after the last line end for the content.
+    // Without a blank line, PHP takes the text after the last line end as the content.
     if (!any) {
       const last = { headEnd: this.#lastLine, content: this.#lastLine }
       return last.content > lineEnd ? [last] : []
@@ -152,14 +151,14 @@ class PartSearch {
     return blanks.map(({ index, length }) => ({ headEnd: index, content: index + length }))
   }
 
-  /** Whether a line begins with a boundary and goes on: busboy drops it from a head, and others read it as a part of that. */
+  /** Whether a line begins with a boundary followed by other text. busboy drops such a line from a head; other parsers keep it. */
   #hasBrokenBoundary(): boolean {
     return this.#boundaries.some((one) =>
       new RegExp(`\\r\\n--${RegExp.escape(one)}(?!\\r\\n|--)`).test(this.#text),
     )
   }
 
-  /** Right after a blank line it ends a part for some, and is its content to busboy. */
+  /** Whether a boundary follows a blank line directly: for some parsers it ends the part, for busboy it is content. */
   #isBoundary(place: number): boolean {
     return this.#boundaries.some((one) => this.#text.startsWith(`--${one}`, place))
   }
@@ -188,7 +187,7 @@ class PartSearch {
   }
 
   /**
-   * Reads the charset of all parts (RFC 7578 section 4.6), which aiohttp and Jetty use: in any other than UTF-8 only ASCII is
+   * Reads the charset of all parts (RFC 7578 section 4.6), which aiohttp and Jetty use. In charsets other than UTF-8, only ASCII is
    * unambiguous.
    */
   #readCharset(starts: readonly number[]): void {
@@ -229,12 +228,12 @@ class PartSearch {
   }
 }
 
-/** The end of a head, and where the content after it begins. */
+/** The end of a head, and the start of the content after it. */
 type ContentPlace = { readonly headEnd: number; readonly content: number }
 
 /**
- * A head whose end, or whose lines, readers find in different places: PHP ends a line at a NUL and after 5120 bytes, and to it two CR are
- * no blank line. To python-multipart a line without a colon ends the head. No browser and no library for clients sends such a head.
+ * Whether readers find different ends of a head or of its lines: PHP ends a line at a NUL and after 5120 bytes, and does not read two CRs
+ * as a blank line; for python-multipart, a line without a colon ends the head. No browser or client library sends such a head.
  */
 function isDamaged(head: string): boolean {
   return (
@@ -245,7 +244,7 @@ function isDamaged(head: string): boolean {
 const MAX_LINE = 5000
 const otherLineEnd = /\0|\r(?!\n)/
 const withoutColon = /\r\n[^\s:][^:\r\n]*\r/
-// Anchored: tried from each character of a line, it would take quadratic time.
+// Anchored, because trying it at each character of a line would take quadratic time.
 const longLine = new RegExp(`(?:^|\\n)[^\\n]{${MAX_LINE}}`)
 
 const charsetField = '_charset_'
@@ -258,11 +257,11 @@ function mayBeCharsetField(name: string): boolean {
 
 const noNames: ReadonlySet<number> = new Set()
 
-/** Parts that are read, of all names together and of the wanted name, and bytes of one part's content. */
+/** Maximum parts to read, of all names together and of one wanted name, and bytes of a part's content. */
 const MAX_PARTS = 1024
 const MAX_PARTS_OF_NAME = 128
 const MAX_CONTENT = 4096
-/** Bytes of heads and contents that are looked at, with those that overlap: twice as many as are read of a body. */
+/** Maximum bytes of heads and contents to scan, including overlaps: twice the bytes that are read of a body. */
 const MAX_BYTES = 128 * 1024
-/** Names with escapes or characters beyond ASCII that are compared at most. */
+/** Maximum names with escapes or non-ASCII characters to compare. */
 const MAX_UNUSUAL_NAMES = 256

@@ -1,32 +1,32 @@
 import { latin1Names, utf8Names } from '../../../../request/values/charsets.ts'
 import type { UnreadKey } from '../../../../telemetry/telemetry.ts'
 
-/** A range of a text, the end excluded. */
+/** A range of a text, without its end. */
 export type Range = { readonly start: number; readonly end: number }
 
-/** What the head of a part says about its content. */
+/** The properties of a part's content, as declared in its head. */
 export type PartHead = {
   readonly mayBeWide: boolean
-  /** Whether a charset other than UTF-8 is named: readers differ in which of several they take. */
+  /** Whether a charset other than UTF-8 is named. Readers differ in which of several they use. */
   readonly mayBeLatin1: boolean
   readonly isBase64: boolean
   readonly isQuoted: boolean
   readonly unread: UnreadKey | undefined
-  /** Whether a charset is named that is not read: some framework could read any name from the content. */
+  /** Whether an unsupported charset is named, in which some framework could read any name from the content. */
   readonly hasUnknownCharset: boolean
 }
 
 /**
- * The heads of the parts with a wanted name: each begins at the boundary before it or, without one, at the content of the last such part.
- * Each byte of a text is scanned once or twice.
+ * The heads of the parts with a wanted name. A head begins at the boundary before it or, without a boundary, at the content of the previous
+ * such part. Each byte of the text is scanned once or twice.
  */
 export class PartHeads {
   readonly #text: string
   readonly #boundary: string
-  /** The last one found, and the next one; -1 for none. */
+  /** The last boundary before the current part, and the next one; -1 if there is none. */
   #lastBoundary = -1
   #nextBoundary: number
-  /** By name, where the content of the last part with it begins. */
+  /** The start of the content of the last part with each name. */
   readonly #afterLast: number[] = []
   #words: Words | undefined
   readonly #known = new Map<number, PartHead>()
@@ -39,12 +39,12 @@ export class PartHeads {
   }
 
   /**
-   * The head of the next part that means a name.
+   * Returns the head of the next part with a name.
    *
-   * @param disposition from where the name is given to the end of the head
+   * @param disposition the range from the `Content-Disposition` to the end of the head
    */
   of(name: number, disposition: Range, content: number): PartHead {
-    // Two dispositions may have the same content after them.
+    // Two dispositions may be followed by the same content.
     const from = Math.min(this.#afterLast[name] ?? 0, disposition.start)
     this.#afterLast[name] = content
     return this.#describe(Math.max(from, this.#boundaryBefore(disposition.start)), disposition.end)
@@ -91,7 +91,7 @@ function charsetOf(names: string): RegExp {
   return new RegExp(`charset\\s*=\\s*["']?(?:${names})["']?[ \\t]*(?=[;\\r\\n]|$)`, 'gi')
 }
 
-/** Finds the words of heads at any place in the text. */
+/** Finds the words of heads anywhere in the text. */
 function wordsIn(text: string): Words {
   return {
     charset: new Places(text, /charset/gi),
@@ -104,7 +104,7 @@ function wordsIn(text: string): Words {
   }
 }
 
-/** The places of a pattern in a text. */
+/** The matches of a pattern in a text. */
 class Places {
   readonly #starts: number[] = []
   readonly #ends: number[] = []
@@ -116,19 +116,19 @@ class Places {
     }
   }
 
-  /** How many places begin there or later, and end before that. */
+  /** The number of matches from `from` up to `end`. */
   countIn(from: number, end: number): number {
     return Math.max(0, firstAbove(this.#ends, end) - firstAbove(this.#starts, from - 1))
   }
 
-  /** The first place from there, if it ends before that. */
+  /** The start of the first match from `from` on, if it ends by `end`. */
   firstIn(from: number, end: number): number | undefined {
     const first = firstAbove(this.#starts, from - 1)
     return (this.#ends[first] ?? Infinity) <= end ? this.#starts[first] : undefined
   }
 }
 
-/** The index of the first of these numbers, which ascend, that is above a bound. */
+/** The index of the first number above a bound, in ascending numbers. */
 function firstAbove(numbers: readonly number[], bound: number): number {
   let low = 0
   let high = numbers.length
@@ -140,7 +140,7 @@ function firstAbove(numbers: readonly number[], bound: number): number {
   return low
 }
 
-/** The places of a pattern, asked for from left to right: the text is looked through once. */
+/** Finds the next match of a pattern. Queries go from left to right, so that the text is scanned once. */
 export class NextPlace {
   readonly #text: string
   readonly #pattern: RegExp

@@ -8,12 +8,12 @@ export function textsOf(content: string, head: PartHead): string[] {
   return texts
 }
 
-/** Returns the content as it was sent, and with its transfer encoding decoded. */
+/** Returns the content as sent, and with its transfer encoding decoded. */
 function bytesOf(content: string, { isBase64, isQuoted }: PartHead): string[] {
   const texts = [content]
   if (isBase64) {
     texts.push(Buffer.from(content, 'base64').toString('latin1'))
-    // Formidable gives it as it is, without the last block.
+    // formidable passes the content on undecoded, without the last block.
     texts.push(content.slice(0, Math.max(0, Math.ceil(content.length / 4) - 1) * 4))
   }
   if (isQuoted) texts.push(withoutQuotes(content))
@@ -24,7 +24,7 @@ function isBeyondAscii(text: string): boolean {
   return /[\x80-\xff]/.test(text)
 }
 
-/** Encodes Latin-1 text as UTF-8, as backends do that take the bytes for Latin-1. */
+/** Encodes Latin-1 text as UTF-8, as backends do that read the bytes as Latin-1. */
 function utf8OfLatin1(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
@@ -32,9 +32,9 @@ function utf8OfLatin1(text: string): string {
 const cleanBase64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}={0,2}|[A-Za-z0-9+/]{3}=?)?$/
 
 /**
- * Whether readers find other bytes in a text in base64. Python drops every other character, a line that looks like the end of the part
- * too, and reads up to the padding. Formidable decodes four characters at a time, begins anew at what looks like a boundary, and encodes
- * the bytes again: to Koa `anna=-=-` is `anna`. No client of a sign-in sends such a text.
+ * Whether readers may decode a base64 text to different bytes. Python drops all other characters, even a line that looks like the end of
+ * the part, and reads up to the padding. formidable decodes four characters at a time, restarts at a text that looks like a boundary, and
+ * encodes the bytes again: Koa reads `anna=-=-` as `anna`. No client sends such a text to sign in.
  */
 export function isDamagedBase64(content: string): boolean {
   return !cleanBase64.test(content)
@@ -49,7 +49,7 @@ function wideTexts(text: string): string[] {
   )
 }
 
-/** `=?UTF-8?B?ZW1haWw=?=` (RFC 2047), which Tomcat reads in names. A NUL is half a character of UTF-16. */
+/** Decodes words such as `=?UTF-8?B?ZW1haWw=?=` (RFC 2047), which Tomcat reads in names. Drops NULs, halves of UTF-16 characters. */
 export function withoutEncodedWords(text: string): string {
   return text
     .replace(/=\?[^?]*\?([bq])\?([^?]*)\?=/gi, (_, coding: string, word: string) =>
@@ -58,7 +58,7 @@ export function withoutEncodedWords(text: string): string {
     .replaceAll('\0', '')
 }
 
-/** Quoted-printable (RFC 2045 section 6.7). */
+/** Decodes quoted-printable (RFC 2045 section 6.7). */
 function withoutQuotes(text: string): string {
   return text
     .replace(/=\r?\n/g, '')

@@ -7,15 +7,15 @@ import { NameTrie } from './name-trie.ts'
 
 export type BodyPart = SinglePart & { readonly kind: 'body' }
 
-/** The form field by which Rack, Laravel, Symfony and Express override the method of a request. */
+/** The form field with which Rack, Laravel, Symfony and Express override the method of a request. */
 export const methodField: BodyPart = { kind: 'body', name: '_method', path: ['_method'] }
 
 /**
- * The names that rules look for in a body, all of them in one walk. Each reader has them as it needs them; they are numbered as they
- * are here.
+ * The names that rules look for in a body, so that a single pass finds all of them. Each reader gets them in the form that it needs, with
+ * the same numbers.
  */
 export class BodyNames {
-  /** How many. */
+  /** The number of names. */
   readonly count: number
   readonly #paths: readonly (readonly string[])[]
   readonly #numbers: ReadonlyMap<string, number>
@@ -47,10 +47,10 @@ export class BodyNames {
   }
 }
 
-/** The last name of each path, for readers of texts in which nesting cannot be told. */
+/** The last name of each path, for readers of texts whose nesting is unknown. */
 export type LastNames = {
   readonly trie: NameTrie
-  /** By state of the trie at which a name ends: the paths that end with this name. */
+  /** The paths that end with each name, by the name's index. */
   readonly paths: readonly (readonly number[])[]
   readonly lengths: readonly number[]
   readonly maxLength: number
@@ -71,15 +71,15 @@ type Partition = Policy['partition']
 type Known = { names?: BodyNames; readonly after: WeakMap<object, Known> }
 
 /**
- * Sets of keys whose names are kept. Tables have few sets of rules that apply to the same request, but where rules have conditions, clients
- * choose which of them apply: of 20 rules, one of a million sets, each of some kilobytes.
+ * Maximum number of sets of keys whose names are kept. Few sets of rules apply to the same request, but if rules have conditions, clients
+ * determine which ones apply: of 20 rules, one of a million sets, each of some kilobytes.
  */
 const MAX_SETS = 256
-/** The names of the policies, by their keys in sequence. */
+/** A tree of the names, by the keys of the policies in sequence. */
 let known: Known = { after: new WeakMap() }
 let sets = 0
 
-/** The names in the keys of policies, and the field that devices depend on, made once for each set of them while these are few. */
+/** Returns the names in the keys of policies, and the field that devices depend on. They are cached per set of policies. */
 export function bodyNamesOf(policies: readonly Pick<Policy, 'partition' | 'device'>[]): BodyNames {
   let at = known
   for (const { partition, device } of policies) {

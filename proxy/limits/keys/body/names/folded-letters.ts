@@ -1,10 +1,10 @@
-/** A character that is no letter and no digit. */
+/** A character that is neither a letter nor a digit. */
 export const NOTHING = 0
-/** A character that stands for several: `foldedText` has them. */
+/** A character that stands for several letters, which `foldedText` returns. */
 export const SEVERAL = 1
 
 /**
- * Folds a character for comparisons by letters and digits only, in any case: does for one character what `foldedName` does for a text.
+ * Folds a character for comparisons by letters and digits only, in any case. The counterpart of `foldedName` for one character.
  *
  * @returns the code of a letter or a digit, `NOTHING` or `SEVERAL`
  */
@@ -19,7 +19,7 @@ export function foldedCode(code: number): number {
   return folded
 }
 
-/** The letters and digits that a character stands for, in the form in which names are compared. */
+/** Returns the letters and digits that a character stands for, in the form in which names are compared. */
 export function foldedText(code: number): string {
   const known = several.get(code)
   if (known !== undefined) return known
@@ -28,7 +28,7 @@ export function foldedText(code: number): string {
   return text
 }
 
-/** About a hundred characters. */
+/** Has about a hundred characters. */
 const several = new Map<number, string>()
 
 function computeText(code: number): string {
@@ -38,16 +38,19 @@ function computeText(code: number): string {
     .replaceAll(/[^\p{L}\p{N}]/gu, '')
 }
 
-/** A name by its letters and digits, each folded by itself. */
+/** Reduces a name to its letters and digits, each folded separately. */
 export function foldedLetters(name: string): string {
   return Array.from(name, (character) => foldedText(character.codePointAt(0) ?? 0)).join('')
 }
 
-/** Characters beyond are rare, and are not looked up. */
+/** Characters from here on are rare, and are not cached. */
 const CACHED = 0x2_0000
 const UNKNOWN = 0
 const KNOWN_AS_NOTHING = 2
-/** By code; created when somebody sends such a character. Each character is folded once: a body may have thousands of different ones. */
+/**
+ * Folded codes by character code; created when a request first has such a character. Each character is folded once, because a body may have
+ * thousands of different ones.
+ */
 let known: Uint16Array | undefined
 
 const ascii: readonly number[] = Array.from({ length: 0x80 }, (_, code) => codeOf(foldedText(code)))

@@ -1,33 +1,33 @@
 import { foldedCode, foldedText, NOTHING, SEVERAL } from './folded-letters.ts'
 import { DEAD, NameTrie, ROOT } from './name-trie.ts'
 
-/** The rules whose name a form's name may stand for. */
+/** The rules that a form field's name may refer to. */
 export type MatchedRules = readonly number[]
 
 /**
- * Compares the names of form fields with the paths of rules, as lenient backends do: by letters and digits only, in any case.
- * `user[email]` and `user.email` are the member `email` of `user` to PHP, Rack, qs and Spring; `email[]`, `email[x]`, `[email]` and
- * `email.x` are `email`, or something in it; and `user[0][email]` is the member of an item.
+ * Compares the names of form fields with the paths of rules, as lenient backends do: by letters and digits only, in any case. For PHP,
+ * Rack, qs and Spring, `user[email]` and `user.email` are the member `email` of `user`; `email[]`, `email[x]`, `[email]` and `email.x` are
+ * `email`, or a member of it; and `user[0][email]` is a member of an item.
  */
 export class FormNames {
   readonly #paths: readonly (readonly string[])[]
-  /** The paths without what separates their names. */
+  /** The paths, each as one name without separators. */
   readonly #whole: NameTrie
-  /** By final state of `#whole`. */
+  /** The rules by the index of a name in `#whole`. */
   readonly #wholeRules: readonly MatchedRules[]
   readonly #first: PieceState
   readonly #states = new Map<string, PieceState>()
-  // Of the name that is read.
+  // The state of the name being read.
   #wholePlace = ROOT
   #piece: PieceState
   #piecePlace = ROOT
   #isEmpty = true
   #isIndex = true
-  /** Whole names that end before a bracket, a dot or a NUL: the rest is in their value. */
+  /** Indexes of whole names that end before a bracket, a dot or a NUL: the rest of the name leads into their value. */
   readonly #wholes: number[] = []
   #wholeCount = 0
 
-  /** @param paths names, in the form of `foldedLetters` */
+  /** @param paths the names of each path, in the form of `foldedLetters` */
   constructor(paths: readonly (readonly string[])[]) {
     this.#paths = paths
     const whole = paths.map((path) => path.join(''))
@@ -38,9 +38,9 @@ export class FormNames {
   }
 
   /**
-   * The rules that may mean the name that stands there. Nothing is copied, as there may be thousands.
+   * Returns the rules that the name in this range may refer to. Copies nothing, because there may be thousands of names.
    *
-   * @returns undefined if it has broken or double escapes, or characters beyond ASCII: `ofDecoded` tells then
+   * @returns undefined if the name has broken or double escapes, or non-ASCII characters; use `ofDecoded` then
    */
   ofSent(text: string, start: number, end: number): MatchedRules | undefined {
     this.#begin()
@@ -55,7 +55,7 @@ export class FormNames {
     }
   }
 
-  /** Returns the last byte of the separator after the letters; `end` where nothing further matters, and `UNUSUAL`. */
+  /** Returns the index of the last byte of the separator after the letters; `end` if the rest cannot change the result; or `UNUSUAL`. */
   #takeLetters(text: string, start: number, end: number): number {
     const whole = this.#whole
     const { trie, isOver } = this.#piece
@@ -77,7 +77,7 @@ export class FormNames {
       kinds |= kind
       wholePlace = whole.stepAscii(wholePlace, code)
       piecePlace = trie.stepAscii(piecePlace, code)
-      // Whatever follows, the name is meant by the same rules.
+      // The rest of the name cannot change the rules.
       if (wholePlace === DEAD && (isOver || (piecePlace === DEAD && (kinds & LETTER) !== 0))) at = end
     }
     this.#wholePlace = wholePlace
@@ -87,7 +87,7 @@ export class FormNames {
     return at
   }
 
-  /** The same for a name without escapes. */
+  /** Returns the rules that a name without escapes may refer to. */
   ofDecoded(name: string): MatchedRules {
     this.#begin()
     for (const character of name) {
@@ -110,7 +110,7 @@ export class FormNames {
     this.#wholeCount = 0
   }
 
-  /** @param code of a folded letter or a digit */
+  /** @param code the code of a folded letter or a digit */
   #take(code: number): void {
     this.#isEmpty = false
     if (!isDigit(code)) this.#isIndex = false
@@ -130,7 +130,7 @@ export class FormNames {
     this.#isEmpty = this.#isIndex = true
   }
 
-  /** Whether the rules are known, whatever follows in the name. */
+  /** Whether the rest of the name cannot change the rules. */
   #isDecided(): boolean {
     return this.#wholePlace === DEAD && (this.#piece.isOver || (this.#piecePlace === DEAD && !this.#isIndex))
   }
@@ -158,7 +158,7 @@ export class FormNames {
         const wanted = this.#paths[rule]?.[level]
         if (level === OFF || wanted === undefined) return level
         if (wanted === sent) return level + 1
-        // The place of an item in an array.
+        // The index of an item in an array.
         return isPlace ? level : OFF
       })
       next = this.#stateOf(levels)
@@ -176,20 +176,20 @@ export class FormNames {
 }
 
 const OFF = -1
-/** A name that is read in another way. */
+/** Returned for a name that must be decoded first. */
 const UNUSUAL = -1
 const percent = 0x25
 const openingBracket = 0x5b
 const closingBracket = 0x5d
 const dot = 0x2e
 
-/** How far the pieces of a name match the paths of the rules; created as needed, as there are as many as paths have prefixes. */
+/** How far the pieces of a name match the paths of the rules. There is a state per prefix of the paths, created on demand. */
 type PieceState = {
-  /** By rule, how many names of its path the pieces have matched; `OFF` once a piece did not match. */
+  /** The number of names matched in the path of each rule; `OFF` after a mismatch. */
   readonly levels: readonly number[]
-  /** Rules whose path has come to its end: the rest of the name is in their value. */
+  /** The rules whose path has ended: the rest of the name leads into their value. */
   readonly found: MatchedRules
-  /** Whether no rule can match any more. */
+  /** Whether no further rule can match. */
   readonly isOver: boolean
   /** The names that the next piece may match. */
   readonly names: readonly string[]
@@ -214,11 +214,11 @@ function makeState(levels: readonly number[], paths: readonly (readonly string[]
 }
 
 function isSeparator(code: number): boolean {
-  // To PHP a name ends at a NUL.
+  // PHP ends a name at a NUL.
   return code === openingBracket || code === closingBracket || code === dot || code === 0
 }
 
-/** By ASCII code; 0 for characters that are ignored in a name. */
+/** The kind of each ASCII character; 0 for characters that are ignored in a name. */
 const DIGIT = 1
 const LETTER = 2
 const SEPARATOR = 4
@@ -232,7 +232,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39
 }
 
-/** A hexadecimal digit; far below 0 for any other character. */
+/** The value of a hexadecimal digit; far below 0 for any other character. */
 function hexAt(text: string, at: number): number {
   const code = text.charCodeAt(at)
   if (isDigit(code)) return code - 0x30

@@ -1,20 +1,17 @@
 import { DEAD, NameTrie } from './name-trie.ts'
 
-/** A name that a value is not on the way to. */
+/** The level in a path that does not lead through the current value. */
 const OFF = -1
 
 const isIndex = /^\d+$/
 
-/**
- * The position in a JSON text relative to the paths of several rules. There are as many states as the paths have prefixes, created as
- * needed.
- */
+/** The position in a JSON text relative to the paths of several rules. There is a state per prefix of the paths, created on demand. */
 export class JsonState {
   /** Whether no path leads through here. */
   readonly isOff: boolean
-  /** The rules whose value is here. */
+  /** The rules whose path ends here. */
   readonly found: readonly number[]
-  /** The rules whose path leads through here, as the number of a set. */
+  /** The number of the set of rules whose paths lead through here. */
   readonly set: number
   readonly #levels: readonly number[]
   readonly #states: JsonStates
@@ -23,7 +20,7 @@ export class JsonState {
   /** The state after each name in the trie; under `undefined`, the state after any other name. */
   readonly #after = new Map<string | undefined, JsonState>()
   #candidates: readonly string[] = []
-  /** By index for those that a rule names, and one for any other. */
+  /** The state of each item whose index a rule names; under `undefined`, the state of any other item. */
   readonly #items = new Map<number | undefined, JsonState>()
 
   constructor(levels: readonly number[], states: JsonStates) {
@@ -37,10 +34,10 @@ export class JsonState {
   }
 
   /**
-   * The state of the value of a member. `user.email` is the member of `user` to whoever looks for a whole path first, such as lodash's
-   * `get`; `__proto__` is passed through, as objects that are merged get its members.
+   * Returns the state of a member's value. The name `user.email` counts as the member of `user`, because some backends look for the whole
+   * path first, such as lodash's `get`. `__proto__` is passed through, because merging objects copies its members.
    *
-   * @param text a character for each byte
+   * @param text one character per byte
    */
   afterName(text: string, start: number, end: number): JsonState {
     if (this.isOff) return this
@@ -48,7 +45,7 @@ export class JsonState {
     const place = trie.follow(text, start, end, 'json')
     const found = place === DEAD ? undefined : trie.ends[place]
     let name = found === undefined ? undefined : this.#candidates[found]
-    // Of this length, it is the name of a member.
+    // A name of this length is `__proto__`, and not `proto`.
     if (name === proto && end - start >= '__proto__'.length) name = '__proto__'
     let state = this.#after.get(name)
     if (!state) {
@@ -58,7 +55,7 @@ export class JsonState {
     return state
   }
 
-  /** The state of an item of an array: an array stands for each of them, but for a rule with its place. */
+  /** Returns the state of an item in an array. An array stands for each of its items, unless a rule names the item's index. */
   ofItem(place: number): JsonState {
     if (!this.#hasIndex) return this
     const named = this.#states.places.has(place) ? place : undefined
@@ -98,18 +95,18 @@ export class JsonState {
   }
 }
 
-/** `__proto__` as names are compared. */
+/** `__proto__` in the form in which names are compared. */
 const proto = 'proto'
 
-/** The states that the paths of some rules have in JSON. */
+/** The states of the paths of several rules in JSON. */
 export class JsonStates {
-  /** By rule, the names that lead to its member, as `foldedLetters` writes them. */
+  /** The names that lead to the member of each rule, in the form of `foldedLetters`. */
   readonly paths: readonly (readonly string[])[]
-  /** Indexes that rules name. */
+  /** The indexes that rules name. */
   readonly places: ReadonlySet<number>
-  /** The state before a text. */
+  /** The state at the start of a text. */
   readonly first: JsonState
-  /** By number, the rules of the set. */
+  /** The rules of each set, by the set's number. */
   readonly sets: (readonly number[])[] = []
   readonly #states = new Map<string, JsonState>()
   readonly #sets = new Map<string, number>()
@@ -125,7 +122,7 @@ export class JsonStates {
     this.first = this.get(paths.map(() => 0))
   }
 
-  /** @param levels of each rule how many of its names lead to the place, or `OFF` */
+  /** @param levels for each rule, the number of its names that lead here, or `OFF` */
   get(levels: readonly number[]): JsonState {
     const key = levels.join()
     const known = this.#states.get(key)
@@ -135,7 +132,7 @@ export class JsonStates {
     return state
   }
 
-  /** The number of the set of rules that are not off. */
+  /** Returns the number of the set of rules that are not `OFF`. */
   setOf(levels: readonly number[]): number {
     const rules = levels.flatMap((level, rule) => (level === OFF ? [] : [rule]))
     const key = rules.join()

@@ -6,31 +6,29 @@ const lowerX = 0x78
 const openingBrace = 0x7b
 const closingBrace = 0x7d
 
-/** The place before the first letter, and the one of texts that no name begins with. */
+/** The state before the first letter, and the state of texts that are not the beginning of a name. */
 export const ROOT = 1
 export const DEAD = 0
 
 const NO_SYMBOL = 0xffff
 
-/** The escapes that a name may have: those of JSON, or those of JavaScript, of which malformed ones are literal characters. */
+/** The escapes that a name may have: those of JSON, or those of JavaScript, where malformed ones are literal characters. */
 export type Escapes = 'json' | 'javascript'
 
-/**
- * Several names, told apart letter by letter, so that a thousand of them cost what one does. They have the form of `foldedLetters`.
- */
+/** Compares a text with many names at the cost of one. The names are in the form of `foldedLetters`. */
 export class NameTrie {
-  /** By state: the index of the name that ends there, or undefined. */
+  /** The index of the name that ends at each state, or undefined. */
   readonly ends: readonly (number | undefined)[]
   readonly #next: Int32Array
   readonly #symbols: ReadonlyMap<number, number>
-  /** By ASCII code: the symbol that the character is compared as; `NO_SYMBOL` for ignored ones. */
+  /** The symbol of each ASCII character, which may be in any case; `NO_SYMBOL` if the character is ignored. */
   readonly #asciiSymbols: Uint16Array
   readonly #foldedSymbols: Uint16Array
   readonly #width: number
-  /** Whether some name has a letter beyond the basic plane; if none has, such a letter in a text ends the search. */
+  /** Whether some name has a letter beyond the basic plane. Otherwise such a letter in a text ends the search. */
   readonly #hasPairs: boolean
 
-  /** @param names each once */
+  /** @param names without duplicates */
   constructor(names: readonly string[]) {
     const codes = new Set(
       names.flatMap((name) => Array.from({ length: name.length }, (_, i) => name.charCodeAt(i))),
@@ -59,13 +57,13 @@ export class NameTrie {
     this.ends = ends
   }
 
-  /** @param code of a letter or a digit, as of `foldedCode` */
+  /** @param code the code of a letter or a digit, from `foldedCode` */
   step(place: number, code: number): number {
-    // Nothing leads anywhere by the symbol 0.
+    // No state has a transition for the symbol 0.
     return this.#next[place * this.#width + this.#symbolOf(code)] ?? DEAD
   }
 
-  /** @param code of a character of ASCII, in any case */
+  /** @param code the code of an ASCII character, in any case */
   stepAscii(place: number, code: number): number {
     const symbol = this.#foldedSymbols[code] ?? 0
     return symbol === NO_SYMBOL ? place : (this.#next[place * this.#width + symbol] ?? DEAD)
@@ -76,10 +74,10 @@ export class NameTrie {
   }
 
   /**
-   * Follows the name at this place of a text by its letters and digits, without escapes, and returns the state. Nothing is copied, as
-   * there may be thousands.
+   * Follows the name in a range of a text by its letters and digits, decoding escapes, and returns the state. Copies nothing, because there
+   * may be thousands of names.
    *
-   * @param text a character for each byte of UTF-8
+   * @param text one character per byte of UTF-8
    */
   follow(text: string, start: number, end: number, escapes: Escapes): number {
     let place = ROOT
@@ -109,12 +107,12 @@ export class NameTrie {
   }
 }
 
-/** U+FFFD, no letter: for bytes that are not UTF-8, and for halves of surrogate pairs. */
+/** U+FFFD, which is not a letter, for invalid UTF-8 and for lone surrogates. */
 const replacement = 0xfffd
 
-/** Reads characters beyond ASCII, and escaped ones. */
+/** Reads non-ASCII and escaped characters. */
 class EscapedUnits {
-  /** The place after the character that was read. */
+  /** The index after the character that was read. */
   after = 0
   readonly #text: string
   readonly #end: number
@@ -126,7 +124,7 @@ class EscapedUnits {
     this.#escapes = escapes
   }
 
-  /** The code of the character that begins there, with a backslash or a byte beyond ASCII. */
+  /** Returns the code of the character at this index, which begins with a backslash or a non-ASCII byte. */
   read(at: number): number {
     const code = this.#text.charCodeAt(at)
     if (code !== backslash) return this.#readUtf8(code, at + 1)
@@ -148,12 +146,12 @@ class EscapedUnits {
       if (byte >= 0) return byte
     }
     this.after = at + 2
-    // `\n` is a line feed in JSON. To lenient readers of other dialects it is an `n`.
+    // `\n` is a line feed in JSON. Lenient readers of other dialects read it as an `n`.
     if (!isLoose) return replacement
     return escape > 0x7f ? this.#readUtf8(escape, at + 2) : escape
   }
 
-  /** A unit of UTF-16, with the other half of its pair, if it follows. */
+  /** Reads a UTF-16 code unit, and the other half of its surrogate pair, if that follows. */
   #readUnit(unit: number, after: number): number {
     this.after = after
     if (unit < 0xd800 || unit > 0xdfff) return unit
@@ -192,10 +190,10 @@ class EscapedUnits {
   }
 }
 
-/** By number of continuation bytes, the minimum code point that UTF-8 encodes with them. */
+/** The minimum code point that UTF-8 encodes with each number of continuation bytes. */
 const minCodePoints = [0, 0x80, 0x800, 0x1_0000]
 
-/** A hexadecimal number; negative for any other text, and for one that would end after `limit`. */
+/** Reads a hexadecimal number; negative for any other text, and for one that would end after `limit`. */
 export function hexAt(text: string, start: number, end: number, limit: number): number {
   if (end > limit) return -1
   let value = 0

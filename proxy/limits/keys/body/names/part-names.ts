@@ -1,30 +1,31 @@
 import { withoutEncodedWords } from '../multipart/part-texts.ts'
 
-/** Up to this many names are compared with each other, as most of them are the same. */
+/** Maximum number of names to compare with each other for duplicates; most are equal. */
 export const FEW_NAMES = 8
 
-/** Characters of names in several pieces, each with those before it. */
+/** Maximum characters of names in several pieces, each including the pieces before it. */
 const MAX_CONTINUED = 4096
-/** Maximum readings of the names in the head of one part. */
+/** Maximum number of readings of the names in one part's head. */
 const MAX_NAMES = 256
 
-/** A header with one name, as most clients write it, after which there cannot be another. */
+/** A header with a single name in the usual form, after which no other name can follow. */
 const usualHeader =
   /^content-disposition[ \t]*:[ \t]*form-data;[ \t]*name=("?)([\w.[\]-]+)\1(\r\n[^;"'=?\\]*)?$/i
 
-// For `exec`, one after the other: `matchAll` copies them.
+// Used with `exec` one after another, because `matchAll` copies expressions.
 // @fastify/busboy drops blanks, quotes and backslashes from the name of a parameter.
 const nameParameter =
   /n[\s"\\]*a[\s"\\]*m[\s"\\]*e[\s"\\]*(?:[*\d]+[\s"\\]*)?=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
 const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
-// No two `\s*` follow each other: a head full of blanks would take cubic time.
+// No two `\s*` are adjacent, because a head full of blanks would take cubic time.
 const namePiece = /name\s*(\*\s*(?:(\d+)\s*)?(?:\*\s*)?)?=\s*("[^"]*"?|[^;]*)/gi
 
-/** The line end before a line that PHP appends to the line before it, as it has no colon or begins with a blank. */
+/** The line end before a line that PHP appends to the previous one, because it has no colon or begins with a blank. */
 const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
 
 /**
- * Names that a `Content-Disposition` may give: quoted in either way or not at all, extended (`name*=UTF-8''a`), repeated, and across lines.
+ * Returns the names that a `Content-Disposition` may give: with double, single or no quotes, extended (`name*=UTF-8''a`), repeated, and
+ * across lines.
  *
  * @returns undefined if there are too many
  */
@@ -66,11 +67,11 @@ function namesInLines(header: string): readonly string[] | undefined {
     if (plain.includes('=?')) add(withoutEncodedWords(plain))
     if (readings > MAX_NAMES) return undefined
   }
-  // To formidable they are names in a quoted value of another parameter, too.
+  // formidable also finds names in a quoted value of another parameter.
   for (let found = nameInside.exec(header); found; found = nameInside.exec(header)) {
     const sent = found[1] ?? ''
     add(sent.includes('"') ? sent.replaceAll('"', '') : sent)
-    // To Rack a quote that follows "name=" in a quoted value begins a name.
+    // For Rack, a quote after `name=` in a quoted value begins a name.
     if (sent.startsWith('"')) nameInside.lastIndex -= sent.length - 1
     if (readings > MAX_NAMES) return undefined
   }
@@ -84,10 +85,10 @@ function namesInLines(header: string): readonly string[] | undefined {
 }
 
 /**
- * Names in several pieces (RFC 2231 section 3), as they stand there, and by their numbers. To Werkzeug one without a
- * number begins anew.
+ * Returns names in several pieces (RFC 2231 section 3), joined in order of appearance and in order of their numbers. For Werkzeug, a piece
+ * without a number begins a new name.
  *
- * @returns undefined if they are too long, or one of them may go on after a semicolon
+ * @returns undefined if names are too long, or may continue after a semicolon
  */
 function continuedNames(header: string): readonly string[] | undefined {
   const pieces: { readonly number: number; readonly text: string }[] = []
@@ -108,8 +109,8 @@ function continuedNames(header: string): readonly string[] | undefined {
 }
 
 /**
- * Whether a semicolon is in the charset or the language of an extended value, where none can be. Werkzeug reads on after it, and Python
- * takes `UTF-8;` for UTF-8: `name*=UTF-8;''email`.
+ * Whether an extended value ends at an invalid semicolon in its charset or language. Werkzeug reads on after it, and Python reads `UTF-8;`
+ * as UTF-8: `name*=UTF-8;''email`.
  */
 function isCutExtended(sent: string): boolean {
   return sent !== '' && !sent.startsWith('"') && sent.split("'", 3).length < 3
@@ -125,7 +126,7 @@ function isQuote(code: number): boolean {
   return code === 0x22 || code === 0x27
 }
 
-/** The text of an extended value, after its charset and, where there is one, its language. */
+/** Returns the text of an extended value, after its charset and optional language. */
 function withoutLanguage(text: string): string {
   return text.includes("'") ? text.replace(/^[^']*'(?:[^']*')?/, '') : text
 }

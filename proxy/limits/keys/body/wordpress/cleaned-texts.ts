@@ -4,13 +4,13 @@ import { NextCharacter } from '../../../../request/values/next-character.ts'
 import type { Findings, FoundValue } from '../found-values.ts'
 import { withoutTags } from './stripped-tags.ts'
 
-/** Bytes of an account that is cleaned. No account is that long. */
+/** Maximum bytes of an account to clean. No account is as long. */
 const MAX_TEXT = 2048
-/** Different accounts in a body that are cleaned, and their bytes: far more than a request may count for. */
+/** Maximum different accounts to clean in a body, and their bytes: far more than a request may count for. */
 const MAX_TEXTS = 128
 const MAX_BYTES = 4 * 1024
 
-/** WordPress cleans the name that somebody signs in with, and again when it looks the name up: `ad%4%411min` is `admin`. */
+/** WordPress cleans the name at a sign-in, and again when it looks the name up: `ad%4%411min` becomes `admin`. */
 const ROUNDS = 2
 
 /**
@@ -22,9 +22,9 @@ export class TextCleaner {
   #bytesLeft = MAX_BYTES
 
   /**
-   * Adds to each value found by a reader the names that WordPress cleans it to.
+   * Adds to each value the names that WordPress cleans it to.
    *
-   * @param findings values with a character for each byte; of forms with their escapes
+   * @param findings the values, one character per byte; values of forms with their escapes
    */
   withCleaned(findings: Findings): Findings {
     const { values } = findings
@@ -53,7 +53,7 @@ export class TextCleaner {
     return this.#textsLeft < 0 || this.#bytesLeft < 0
   }
 
-  /** Returns false if there is no room for one more text. */
+  /** Takes a text from the budget. Returns false if it is too long, or the budget is used up. */
   #take({ length }: string): boolean {
     this.#textsLeft--
     this.#bytesLeft -= length
@@ -61,7 +61,7 @@ export class TextCleaner {
   }
 }
 
-/** The text after each round, in each language that changes it; none where nothing is changed. */
+/** Returns the text after each round, in each language that changes it; empty if nothing is changed. */
 function cleanedTexts(sent: string, hasLegacy: boolean): readonly string[] {
   const text = hasLegacy ? inLetters(sent, legacyCharacter, legacy) : sent
   const composed = inNfc(text)
@@ -87,7 +87,7 @@ function mayBeUnclean({ text, isEscaped }: FoundValue): boolean {
   return (isEscaped ? mayBeUncleanEscaped : mayBeUncleanText).test(text)
 }
 
-/** Whether a value is no UTF-8. */
+/** Whether a value is not UTF-8. */
 function isLegacy(value: FoundValue): boolean {
   return value.text.length <= MAX_TEXT && !isUtf8(Buffer.from(textOf(value), 'latin1'))
 }
@@ -107,7 +107,7 @@ const ampersand = 0x26
 const semicolon = 0x3b
 
 const octet = /%[\da-f]{2}/gi
-/** Blanks of PCRE, in bytes. */
+/** The blanks of PCRE, as bytes. */
 const blanks = /[\t-\r ]+/g
 
 function cleanedOnce(text: string): string {
@@ -116,7 +116,7 @@ function cleanedOnce(text: string): string {
   return spaced.slice(spaced.startsWith(' ') ? 1 : 0, spaced.endsWith(' ') ? -1 : undefined)
 }
 
-/** Replaces `/&.+?;/g` of PCRE: from each `&` to the next semicolon in its line that does not follow directly. */
+/** Removes the matches of `/&.+?;/g` in PCRE: from each `&` to the next semicolon in its line that does not follow directly. */
 function withoutEntities(text: string): string {
   const ampersands = new NextCharacter(text, ampersand)
   const semicolons = new NextCharacter(text, semicolon)
@@ -142,7 +142,7 @@ function inLetters(text: string, characters: RegExp, letters: ReadonlyMap<string
   return text.replace(characters, (found) => letters.get(found) ?? found)
 }
 
-/** Replaces accented letters that continue an escape, `%é1` by `%e1` and `%æ` by `%ae`: WordPress removes accents before escapes. */
+/** Replaces accented letters that continue an escape, `%é1` with `%e1` and `%æ` with `%ae`: WordPress removes accents before escapes. */
 function inHexLetters(text: string): string {
   return text.includes('%') ? inLetters(inNfc(text), hexCharacter, hexLetters) : text
 }
@@ -155,9 +155,9 @@ function inNfc(text: string): string {
 
 const beyondAscii = /[\x80-\xff]/
 
-/** Characters, as bytes of UTF-8, for which WordPress writes other letters than collations of Unicode do (`remove_accents`). */
+/** Characters, as UTF-8 bytes, that WordPress replaces with other letters than Unicode collations do (`remove_accents`). */
 const usual = byBytes({ '£': '', ĸ: 'k', ŉ: 'n', Ŋ: 'n', ŋ: 'n', ɑ: 'a', '€': 'e' })
-/** Accents of names that are not UTF-8, in Latin-1 and Windows-1252. */
+/** Replacements in names that are not UTF-8: characters of Latin-1 and Windows-1252. */
 const legacy = byBytes({
   '\u0080': 'e',
   '\u0083': 'f',
@@ -174,13 +174,13 @@ const legacy = byBytes({
   Ð: 'dh',
   ð: 'dh',
 })
-/** Accents that depend on the language: German, Danish, and Serbian or Bosnian. */
+/** Replacements that depend on the language: German, Danish, and Serbian or Bosnian. */
 const languages = [
   byBytes({ Ä: 'ae', ä: 'ae', Ö: 'oe', ö: 'oe', Ü: 'ue', ü: 'ue' }),
   byBytes({ Ø: 'oe', ø: 'oe', Å: 'aa', å: 'aa' }),
   byBytes({ Đ: 'dj', đ: 'dj' }),
 ].map((letters) => ({ letters, characters: anyOf(letters) }))
-/** The marks of such letters, in bytes. */
+/** The combining marks of such letters, as bytes. */
 const languageMarks = ['\xcc\x88', '\xcc\x8a']
 const usualCharacter = anyOf(usual)
 const legacyCharacter = anyOf(legacy)
@@ -195,7 +195,7 @@ function anyOf(table: ReadonlyMap<string, string>): RegExp {
   return new RegExp([...table.keys()].join('|'), 'g')
 }
 
-/** Latin letters that are hexadecimal digits without their accents. */
+/** Latin letters that become hexadecimal digits without their accents. */
 const hexLetters: ReadonlyMap<string, string> = new Map(
   [...codesFrom(0xaa, 0x24f), ...codesFrom(0x1e00, 0x1eff)].flatMap((code) => {
     const character = String.fromCodePoint(code)
@@ -212,12 +212,12 @@ function codesFrom(first: number, last: number): number[] {
 
 /** Characters that a round may change. */
 const mayBeChanged = new RegExp(`[<&%\\0-\\x20]|${[...usual.keys()].join('|')}`)
-/** The bytes of those characters, too. */
+/** Texts that cleaning may change. */
 const mayBeUncleanText = new RegExp(
   `[<&%]|${[usual, legacy, ...languages.map(({ letters }) => letters)]
     .flatMap((letters) => [...letters.keys()])
     .concat(languageMarks)
     .join('|')}`,
 )
-/** Nearly every account has an escape, `%40`. */
+/** The same for escaped texts, except for `%40`, because nearly every account has this escape. */
 const mayBeUncleanEscaped = new RegExp(mayBeUncleanText.source.replace('%]', ']|%(?!40)'))

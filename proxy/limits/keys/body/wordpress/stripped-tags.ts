@@ -15,17 +15,17 @@ const lowerE = 0x65
 const lowerL = 0x6c
 
 /**
- * A text without what WordPress takes for tags (`wp_strip_all_tags`): scripts and styles with their content, and then what PHP's
- * `strip_tags` removes, which is not what HTML says. Each character is looked at a few times.
+ * Removes the texts that WordPress treats as tags (`wp_strip_all_tags`): scripts and styles with their content, and then the texts that
+ * PHP's `strip_tags` removes, which differ from HTML's tags. Reads each character a few times.
  *
- * @param text a character for each byte
+ * @param text one character per byte
  */
 export function withoutTags(text: string): string {
   if (!text.includes('<')) return text.replaceAll('\0', '')
   return new TagStripper(withoutScripts(text)).strip()
 }
 
-/** Removes the matches of `/<(script|style)[^>]*?>.*?<\/\1>/gis`, which itself would take quadratic time for scripts without an end. */
+/** Removes the matches of `/<(script|style)[^>]*?>.*?<\/\1>/gis`. The expression itself takes quadratic time for unclosed scripts. */
 function withoutScripts(text: string): string {
   const lower = text.toLowerCase()
   const opening = /<(script|style)/g
@@ -53,18 +53,18 @@ type State = 'text' | 'tag' | 'code' | 'declaration' | 'comment'
 
 const none = 0
 
-/** Does what PHP's `strip_tags` does, including its odd rules: some state survives from one tag to the next. */
+/** Implements PHP's `strip_tags`, including its odd rules: some state survives from one tag to the next. */
 class TagStripper {
   readonly #text: string
   readonly #lower: string
   #at = 0
-  /** The one that is open. */
+  /** The open quote, or `none`. */
   #quote = none
-  /** The quote that was read last in code, unless it was there twice. */
+  /** The quote that was read last in code, unless it was closed. */
   #lastQuote = none
-  /** The depth of `<` in a tag. */
+  /** The nesting depth of `<` in a tag. */
   #depth = 0
-  /** The depth of parentheses in code, which may be negative. */
+  /** The nesting depth of parentheses in code, which may be negative. */
   #parentheses = 0
   #isXml = false
 
@@ -87,14 +87,14 @@ class TagStripper {
     return kept.toString('latin1', 0, length)
   }
 
-  /** Whether a `<` opens a tag: before a blank it is text. */
+  /** Whether a character is a `<` that opens a tag. Before a blank, it is text. */
   #opensTag(code: number): boolean {
     if (code !== lessThan || this.#isBlankNext()) return false
     this.#lastQuote = none
     return true
   }
 
-  /** Whether a character of text is dropped: a NUL, or a `>` that remains of the tags before a comment. */
+  /** Whether a character of text is dropped: a NUL, or a `>` left over from the tags before a comment. */
   #isDropped(code: number): boolean {
     return code === 0 || (code === greaterThan && !this.#isOutside())
   }
@@ -157,7 +157,7 @@ class TagStripper {
         this.#readQuote(code)
         return 'code'
       default:
-        // Not at the beginning of the text, where PHP takes it for code.
+        // At the beginning of the text, PHP treats `<?xml` as code.
         if ((code | 0x20) !== lowerL || this.#at <= 4 || !this.#isAfter('<?xm')) return 'code'
         this.#isXml = true
         return 'tag'
