@@ -8,10 +8,10 @@ import { readPart, type KeySource } from './part-values.ts'
 import { maxReadings, partitionKeysOf, type ReadPart } from './partition-key.ts'
 
 /**
- * The charges of a request: one for each policy that applies, and several if backends could read different clients from the request, or
- * if its body is a batch for several clients. A policy whose partition key needs something that the request does not have does not apply.
+ * Returns the charges of a request: one for each policy that applies, and several if backends could read different clients from the
+ * request, or if its body is a batch for several clients. A policy does not apply if the request lacks a part of its partition key.
  *
- * @returns undefined if an enforced policy's client could be read in too many ways
+ * @returns undefined if the client under an enforced policy could be read in too many ways
  */
 export function chargesOf(
   policies: readonly Policy[],
@@ -23,7 +23,7 @@ export function chargesOf(
   const address = source.client.prefix
   const charges: Charge[] = []
   for (const policy of policies) {
-    // The usual rule, for which nothing else is looked at.
+    // The usual rule needs nothing but the address.
     if (isByAddress(policy)) {
       charges.push({ policy, partitionKey: address })
       continue

@@ -5,10 +5,10 @@ import { KeyBody } from './body/key-body.ts'
 const names = new WeakMap<BodyPart, BodyNames>()
 
 /**
- * The values under which a request is counted if a member of its JSON body has this text, such as the name of an account. Values that most
- * backends read come first.
+ * Returns the values that a request counts under if a member of its JSON body has this text, such as the name of an account. Values that
+ * most backends read come first.
  *
- * @returns no values if the text has no visible character, or has more readings than a request may have
+ * @returns empty if the text has no visible character, or more readings than a request may have
  */
 export function namedBodyValues(part: BodyPart, text: string): readonly string[] {
   const known = names.get(part) ?? new BodyNames([part])

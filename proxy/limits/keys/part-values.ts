@@ -34,9 +34,9 @@ export type KeySource = {
 }
 
 /**
- * Reads a part of a key from a request. Equivalent spellings come out as one; the backend gets them as they were sent.
+ * Reads a part of a key from a request. Equivalent spellings have the same value; the backend gets the part as sent.
  *
- * @returns none where the part is absent; several where backends would not read the same value
+ * @returns empty if the part is absent; several values if backends would read different ones
  */
 export function readPart(part: SinglePart, source: KeySource): readonly string[] {
   const { headers, target } = source
@@ -72,7 +72,7 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
   }
 }
 
-/** The network of an address. */
+/** Returns the network of an address. */
 function networkValues(text: string, lengths: PrefixLengths): readonly string[] {
   const address = parseAddress(text)
   return address ? [formatNetwork(address, lengths)] : []
@@ -89,12 +89,11 @@ function pathValuesOf(part: SinglePart & { kind: 'path' }): ReturnType<typeof cr
 }
 
 /**
- * The values of a header, each in the one spelling that it counts by: several where backends would not read the same
- * credentials, or not the same number.
+ * Returns the values of a header in the spelling that they count by; several if backends would read different credentials or numbers.
  *
  * @param name lower-case
- * @param isNumber the backend takes it for a whole number
- * @returns none where it is empty
+ * @param isNumber the backend reads the value as a whole number
+ * @returns empty if the value is empty
  */
 export function headerValues(
   name: string,
@@ -112,7 +111,7 @@ export function headerValues(
   return number === undefined || number === text ? tokenKeys(sent) : [number, ...others]
 }
 
-/** Does what `tokenKeys` does for values in lower case: everything after the payload of a JSON Web Token is ignored. */
+/** The counterpart of `tokenKeys` for values in lower case: drops everything after the payload of a JSON Web Token. */
 export function withoutSignatures(values: readonly string[]): readonly string[] {
   if (!values.some((value) => value.startsWith('ey'))) return values
   return [...new Set(values.map((value) => lowerCaseToken.exec(value)?.[0] ?? value))]
@@ -131,7 +130,7 @@ function claimValues(name: string, claims: ReadClaims | undefined): readonly str
 const addressHeaders = new Set(clientAddressHeaders)
 
 function sentValue(headers: IncomingHttpHeaders, name: string): string {
-  // A header may be named as something that every object has.
+  // A header may have the name of an inherited property of objects.
   const value = Object.hasOwn(headers, name) ? headers[name] : undefined
   return typeof value === 'string' ? value : (value?.join(', ') ?? '')
 }

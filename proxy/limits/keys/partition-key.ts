@@ -7,12 +7,12 @@ const hashLength = 22
 
 const hashedKey = new RegExp(`^h:[\\w-]{${hashLength}}$`)
 
-/** Whether a text has the form of a key that is a hash. */
+/** Whether a text has the form of a hashed key. */
 export function isHashedKey(text: string): boolean {
   return hashedKey.test(text)
 }
 
-/** Whether keys of the policy hash an address with other parts: whoever knows these finds the address by trying all. */
+/** Whether the policy's keys hash an address with other parts. Anyone who knows the other parts can find the address by trying all. */
 export function mayHashAddress({ partition }: Pick<Policy, 'partition'>): boolean {
   if (partition.length === 1) return false
   return partition
@@ -20,31 +20,31 @@ export function mayHashAddress({ partition }: Pick<Policy, 'partition'>): boolea
     .some(({ kind }) => kind === 'ip' || kind === 'network')
 }
 
-/** The one key of a policy that counts all clients together. */
+/** The only key of a policy that counts all clients together. */
 export const keyOfAll = 'global'
 
 /**
- * The values of a part of a key, each in the one spelling that it counts by; none where it is absent. They are several
- * where backends would not read the same one.
+ * Returns the values of a part of a key in the spelling that they count by: empty if the part is absent, several if backends would read
+ * different values.
  */
 export type ReadPart = (part: SinglePart) => readonly string[]
 
-/** Maximum number of clients that a request can count for under a policy. No legitimate one can be read in so many ways. */
+/** Maximum number of clients that a request can count for under a policy. No legitimate request can be read in more ways. */
 export const maxReadings = 8
-/** Replaces values if there are more than that: the request is rejected. */
+/** Stands for more values than `maxReadings`, so that the request is rejected. */
 export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => String(i))
 
 /**
- * Identifies the client that a request counts for under a policy. If a part has several values, these are as many
- * clients, of which the backend serves one, and all are counted: otherwise a client could pass for another one each time
- * with a value that the backend does not read.
+ * Returns the keys of the clients that a request counts for under a policy. If a part has several values, each value is a client. The
+ * backend serves only one of them, but all are counted: otherwise a client could appear as a new one each time, with a value that the
+ * backend does not read.
  *
- * By address or network alone, the key is the address or network itself, and of a policy for all clients together it is `global`; so it
- * is where these are the values left of `first`. Else it is `h:` and a hash of all parts, as headers can carry
- * secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously separated.
+ * The key is the address or network itself if that is the only part, and `global` for a policy that counts all clients together; this also
+ * applies if `first` comes down to such a part. Otherwise it is `h:` and a hash of all parts, because headers can contain secrets and hosts
+ * can be long. Each part is hashed after its length, so that parts are unambiguously separated.
  *
- * @returns each key once; none where a part is absent: the policy does not apply to the request. More than `maxReadings`
- *   where there would be more, but not all of them
+ * @returns without duplicates; empty if a part is absent, so that the policy does not apply to the request. If there are more than
+ *   `maxReadings` keys, returns more than that, but not all
  */
 export function partitionKeysOf(
   { partition }: Pick<Policy, 'partition'>,
@@ -68,12 +68,12 @@ export function partitionKeysOf(
   return texts.map(hashedKeyOf)
 }
 
-/** @param text the parts of a key, which are different for each client */
+/** @param text the parts of a key, different for each client */
 export function hashedKeyOf(text: string): string {
   return `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`
 }
 
-/** Whether every request has the part. Any other part is in a request only if its client has sent it. */
+/** Whether every request has the part. A request has other parts only if its client has sent them. */
 const isAlwaysThere: Readonly<Record<SinglePart['kind'], boolean>> = {
   ip: true,
   network: true,
@@ -94,15 +94,15 @@ export const alwaysThere: ReadonlySet<string> = new Set(
 )
 
 /**
- * The parts of `first` that a request counts by: all that the client has sent, as the backend may take either of two
- * credentials; without any, the part that every request has.
+ * Returns the parts of `first` that a request counts by: all parts that the client has sent, because the backend may take either of two
+ * credentials; otherwise the part that every request has.
  */
 export function presentParts(parts: readonly SinglePart[], readPart: ReadPart): readonly SinglePart[] {
   const sent = parts.filter((part) => !alwaysThere.has(part.kind) && readPart(part).length > 0)
   return sent.length > 0 ? sent : parts.filter((part) => alwaysThere.has(part.kind)).slice(0, 1)
 }
 
-/** Returns the values of the first part that has one, with its name, so that a header cannot pass for an address. */
+/** Returns the values of the present parts, each with the part's name, so that a header cannot pass as an address. */
 function readFirst(parts: readonly SinglePart[], readPart: ReadPart): readonly string[] {
   return presentParts(parts, readPart).flatMap((part) =>
     readPart(part).map((value) => `${partName(part)}=${value}`),

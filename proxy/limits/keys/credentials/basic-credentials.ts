@@ -5,12 +5,12 @@ const onlyStandard = createCharacterFilter(`${alphanumerics}+/`)
 const onlyStandardOrPadding = createCharacterFilter(`${alphanumerics}+/=`)
 
 /**
- * The users and passwords that backends may read of the credentials of `Basic`, mostly one. They differ in what of them is
- * base64: PHP skips all else, `=` too; Python and Ruby skip it and stop at the padding, Ruby at the first `=`; Node takes `-`
- * and `_` for `+` and `/`, and stops at `=`.
+ * Returns the users and passwords that backends may read from `Basic` credentials, usually one. Decoders differ in how they treat
+ * characters that are not base64: PHP skips them, including `=`; Python and Ruby skip them and stop at the padding, Ruby at the first `=`;
+ * Node reads `-` and `_` as `+` and `/`, and stops at `=`.
  *
- * @param text after the scheme
- * @returns each once, as bytes in a text; empty ones too
+ * @param text the text after the scheme
+ * @returns without duplicates, one character per byte; may include the empty text
  */
 export function decodings(text: string): readonly string[] {
   if (encoded.test(text)) return [decode(text)]
@@ -30,9 +30,9 @@ function decode(text: string): string {
 }
 
 /**
- * The text before the padding that ends it: the first `=` after two or more characters of a group of four.
+ * Returns the text before its padding: the first `=` after two or more characters of a group of four.
  *
- * @param whole how long a group has to be with its padding; shorter ones are skipped
+ * @param whole minimum length of a group with its padding; padding of a shorter group is skipped
  */
 function upToPadding(text: string, whole: number): string {
   let at = text.indexOf('=')
@@ -50,19 +50,19 @@ function upToPadding(text: string, whole: number): string {
   return kept
 }
 
-/** Control characters, which no user name and no password that is text has. */
+/** Control characters, which neither user names nor passwords contain if they are text. */
 const control = /[\0-\x1f\x7f\ufffd]/
 
-/** Whether the text can only be a user and a password. For a random token this is practically never true. */
+/** Whether the text can only be a user and a password, which a random token practically never is. */
 export function isPlainText(decoded: string): boolean {
   return decoded.includes(':') && !control.test(Buffer.from(decoded, 'latin1').toString())
 }
 
 /**
- * A user and a password as lenient backends compare them: the user in any letter case and Unicode form, without blanks around
- * it, and nothing from a NUL on, where PHP ends.
+ * Normalizes a user and a password as lenient backends compare them: the user in any letter case and Unicode form, without blanks around
+ * it, and only up to a NUL, where PHP ends the text.
  *
- * @param decoded a character for each byte
+ * @param decoded one character per byte
  */
 export function lenientUser(decoded: string): string {
   const nul = decoded.indexOf('\0')

@@ -7,8 +7,8 @@ import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
 import { canonicalCredentials, tokenParameter } from './credentials.ts'
 
 /**
- * How backends split the field: with which blanks between the words. Only the first two are blanks in HTTP; JavaScript's `\s`
- * has U+00A0, and Python's `str` U+0085 too.
+ * The blanks at which backends split the field into words. Only tab and space are blanks in HTTP; JavaScript's `\s` includes U+00A0, and
+ * Python's `str` also U+0085.
  */
 const splitters = [
   createSplitter('\t \x85\xa0', '+'),
@@ -17,42 +17,42 @@ const splitters = [
   createSplitter('\t \xa0', '+'),
 ]
 
-/** Finds two words of a value without a list of all, of which there may be thousands. */
+/** Finds two words of a value without splitting all of it, because there may be thousands of words. */
 type Splitter = { readonly second: RegExp; readonly blanks: readonly string[] }
 
-/** @param run whether blanks in a row are one */
+/** @param run `+` if consecutive blanks count as one */
 function createSplitter(blanks: string, run: '+' | ''): Splitter {
   return { second: new RegExp(`^[^${blanks}]*[${blanks}]${run}([^${blanks}]*)`), blanks: Array.from(blanks) }
 }
 
-/** Long credentials, such as tickets of Kerberos, are one word after the scheme. */
+/** Long credentials, such as Kerberos tickets, are a single word after the scheme. */
 const MAX_MIXED_LENGTH = 4096
 const plain = /^[!-~]+(?: [!-~]+)?$/
 const parameter = new RegExp(`^[${tokenCharacters}]+=(?!=*$)`)
 /** Parameters of Digest, OAuth 1, Hawk, HTTP signatures and AWS. */
 const usualParameter =
   /^(?:algorithm|app|charset|cnonce|created|credential|dlg|expires|ext|hash|headers|id|keyid|mac|nc|nonce|oauth_\w+|opaque|qop|realm|response|signature|signedheaders|ts|uri|userhash|username)=/i
-/** A JSON Web Token as issuers write it. */
+/** A JSON Web Token in the usual form of issuers. */
 const usualToken = /^[\w-]+\.[\w-]+\.[\w-]*$/
 const schemes = new Set(['basic', 'bearer', 'jwt', 'token'])
 const MAX_SCHEME_LENGTH = 6
 const punctuation = new Set([',', ';', '"', "'"])
 
 /**
- * The keys of the credentials in `Authorization`: one text for each way in which backends read them, so one for usual
- * credentials. What some backend takes for the same credentials has a text in common.
+ * Returns the keys of the credentials in `Authorization`: one text for each way in which backends may read them, so a single one for usual
+ * credentials. Two values share a text if some backend treats them as the same credentials.
  *
- * - A JSON Web Token counts by its header and payload, wherever it stands: its signature has endless spellings.
- * - `Basic` counts by user and password, as every decoder reads them.
- * - Another token counts by itself, whatever the scheme: many backends take the second word of the field, or the last.
- * - Of a scheme with parameters, such as Digest, the whole counts.
- * - With more tokens than `MAX_TOKENS` there are more than `maxReadings`: the request is rejected. So it is if a value longer than
- *   `MAX_MIXED_LENGTH` is not of one or two words: each way of reading takes another time.
+ * - A JSON Web Token counts by its header and payload, at any place in the value, because its signature has countless spellings.
+ * - `Basic` counts by user and password, in each way in which a decoder reads them.
+ * - Any other token counts by itself, regardless of the scheme, because many backends take the second word of the field, or the last.
+ * - Credentials of a scheme with parameters, such as Digest, count as a whole.
+ * - With more than `MAX_TOKENS` tokens there are more than `maxReadings` keys, so that the request is rejected. The same applies to a value
+ *   longer than `MAX_MIXED_LENGTH` that is not one or two plain words, because each way of reading it takes additional time.
  */
 export function credentialKeys(value: string): readonly string[] {
   const spaced = withSpaces(value)
   const keys = keysOf(value)
-  // Decoders of base64 skip the bytes of a blank in UTF-8, and read one word.
+  // Base64 decoders skip the bytes of a blank in UTF-8, and read a single word.
   return spaced === value ? keys : [...new Set([...keysOf(spaced), ...keys])]
 }
 
@@ -64,14 +64,14 @@ function keysOf(value: string): readonly string[] {
   const words = trimmed.split(isPlain ? ' ' : /[\t \x85\xa0]+/)
   const [scheme = '', second = ''] = words
   const tokens = findTokens(trimmed)
-  // The backend may take one that has not been found.
+  // The backend may use a token that was not found.
   if (tokens.length > MAX_TOKENS) return tooManyValues
   const keys = new Set(tokens.map(({ content }) => `Bearer ${content}`))
   const [token] = tokens
   if (token && tokens.length === 1 && isPlain && words.length === 2 && usualToken.test(second))
     if (second.startsWith(token.signed)) return [...keys]
   if (words.length === 1) addWord(keys, scheme)
-  // A blank unknown to HTTP may stand before the only word.
+  // A blank that HTTP does not know may come before the only word.
   if (words.length > 1 || value.length > trimmed.length) {
     const isBasic = scheme.toLowerCase() === 'basic'
     const taken = isPlain ? new Set([second]) : wordsOf(value, words)
@@ -87,8 +87,8 @@ function keysOf(value: string): readonly string[] {
 const none: readonly string[] = []
 
 /**
- * The keys of another header with a token or an API key in it: the header and payload of a JSON Web Token, else the value, of which only
- * the letters and digits count if it is a long word. Decoders skip the other characters, and no two keys of that length differ in them
+ * Returns the keys of another header with a token or an API key: the header and payload of a JSON Web Token, otherwise the value. A long
+ * word counts by its letters and digits only, because decoders skip the other characters, and no two keys of this length differ in those
  * alone.
  */
 export function tokenKeys(value: string): readonly string[] {
@@ -101,7 +101,7 @@ export function tokenKeys(value: string): readonly string[] {
   return [...new Set(/[\t ]/.test(trimmed) ? [...contents, trimmed] : contents)]
 }
 
-/** Letters and digits of a word from which on they alone tell it from all others. */
+/** Minimum letters and digits of a word that is identified by them alone. */
 const LONG_WORD = 40
 
 const onlySignificant = createCharacterFilter(`${alphanumerics}+/_-`)
@@ -112,7 +112,7 @@ function comparableWord(word: string): string {
   return significant.replaceAll('+', '-').replaceAll('/', '_')
 }
 
-/** A long value may be a token that somebody has put an `=` into. */
+/** A long value may be a token with an inserted `=`. */
 function isParameter(word: string): boolean {
   return parameter.test(word) && (usualParameter.test(word) || comparableWord(word) === word)
 }
@@ -122,7 +122,7 @@ function addWord(keys: Set<string>, word: string): void {
   if (bare !== '' && findTokens(bare).length === 0) keys.add(`Bearer ${comparableWord(bare)}`)
 }
 
-/** Trims punctuation, without a regular expression: it would start again at each character of the end. */
+/** Trims punctuation without a regular expression, which would restart at each trailing character. */
 function withoutPunctuationAround(word: string): string {
   let start = 0
   let end = word.length
@@ -143,15 +143,15 @@ function addParameters(keys: Set<string>, value: string, last: string): void {
   else keys.add(canonicalCredentials(value))
 }
 
-/** Rails reads `Token token="…", nonce="…"`, and the same with `Bearer`. */
+/** Rails reads `Token token="…", nonce="…"`, and also accepts `Bearer`. */
 function parameterOf(value: string): string | undefined {
   return /^(?:token|bearer)[\t \x85\xa0]/i.test(value) ? tokenParameter.exec(value)?.[1] : undefined
 }
 
-/** Returns each word that some backend takes for the token; `value` as sent. */
+/** Returns each word that some backend takes as the token. `value` is as sent. */
 function wordsOf(value: string, words: readonly string[]): ReadonlySet<string> {
   const taken = new Set<string>()
-  // Python's `split` gives no empty word for a blank at the beginning.
+  // Python's `split` returns no empty word for leading blanks.
   const texts = new Set([value, withoutBlanksAround(value)])
   for (const { second, blanks } of splitters)
     for (const text of texts) taken.add(second.exec(text)?.[1] ?? '').add(lastWord(text, blanks))
@@ -170,5 +170,5 @@ function isScheme(word: string): boolean {
   return word.length <= MAX_SCHEME_LENGTH && schemes.has(word.toLowerCase())
 }
 
-/** Above this the request is rejected in any case. */
+/** With more words than this, the request is rejected in any case. */
 const MAX_WORDS = 16

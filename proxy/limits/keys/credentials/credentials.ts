@@ -1,7 +1,7 @@
 import { withoutBlanksAround, withSpaces } from '../../../http/fields/trim-blanks.ts'
 import { tokenCharacters } from '../../../http/message/token.ts'
 
-/** The usual spelling of authentication schemes, by lower-case name: those of IANA's registry, and others in use. */
+/** The usual spelling of authentication schemes, by lower-case name: schemes of IANA's registry, and others in use. */
 const usualSpellings = new Map(
   [
     'AWS4-HMAC-SHA256',
@@ -19,31 +19,31 @@ const usualSpellings = new Map(
   ].map((scheme) => [scheme.toLowerCase(), scheme]),
 )
 
-/** The schemes that a token may be sent with. */
+/** The schemes with which a token may be sent. */
 export const usualSchemes: readonly string[] = ['Bearer', 'Token', 'Basic', ...usualSpellings.values()]
 
 /**
- * Blanks, including characters that a request must not have but some programs take for blanks: Python's `str` does so with U+0085 and
+ * Blanks, including characters that requests must not contain but some programs treat as blanks: Python's `str` does so with U+0085 and
  * U+00A0.
  */
 export const blanks = /[\t \x85\xa0]+/
 const schemeSyntax = new RegExp(String.raw`^([${tokenCharacters}]+)[\t \x85\xa0]+([^\t \x85\xa0][^]*)`)
 const token68 = /^[A-Za-z0-9\-._~+/]+=*$/
 const oneWordSchemes = new Set(['basic', 'bearer', 'token'])
-/** Rails reads `Token token="…", nonce="…"`, and the same with `Bearer`. */
+/** Rails reads `Token token="…", nonce="…"`, and also accepts `Bearer`. */
 export const tokenParameter = /(?:^|[\t ,;])token="?([^\t ",;]+)/i
 const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
 
 /**
- * Normalizes the value of `Authorization`, so that different spellings of the same credentials count as one client. It
- * is never forwarded.
+ * Normalizes the value of `Authorization`, so that different spellings of the same credentials count as one client. The result is never
+ * forwarded.
  *
- * The scheme is case-insensitive, and after it there may be any number of blanks (RFC 9110 section 11.4). A token is
- * one word: many backends take the second word of the field and ignore the rest. The bits that base64
- * leaves over in its last character, its padding and its second alphabet make no difference to most decoders.
+ * The scheme is case-insensitive, and any number of blanks may follow it (RFC 9110 section 11.4). A token is one word: many backends take
+ * the second word of the field and ignore the rest. Most decoders ignore the spare bits in the last character of base64 and its padding,
+ * and accept its second alphabet.
  *
- * The usual spelling comes back unchanged, so that counters keep their keys. Several lines have been joined with
- * `, ` before; a value not of the form `scheme credentials` stays as it is, but for blanks around it.
+ * The usual spelling is returned unchanged, so that counters keep their keys. Several lines must have been joined with `, `. A value that
+ * is not of the form `scheme credentials` is only trimmed.
  */
 export function canonicalCredentials(value: string): string {
   const trimmed = withoutBlanksAround(withSpaces(value))

@@ -5,18 +5,19 @@ import { decodings, lenientUser } from './basic-credentials.ts'
 import { credentialKeys } from './credential-keys.ts'
 import { blanks, canonicalCredentials, usualSchemes } from './credentials.ts'
 
-/** Characters of the signatures in use, in base64url: HMAC, ECDSA and EdDSA, and RSA with 2,048 to 4,096 bits. */
+/** Lengths in base64url of the signatures in use: HMAC, ECDSA and EdDSA, and RSA with 2,048 to 4,096 bits. */
 const SIGNATURE_LENGTHS = [43, 64, 86, 128, 176, 342, 512, 683]
 
-/** Maximum number of different lines of `Authorization` to look into. No legitimate request has several. */
+/** Maximum number of different `Authorization` lines to read. No legitimate request has several. */
 const MAX_LINES = maxReadings
 
 /**
- * The usual spellings of all credentials that some backend may read in the lines of `Authorization`, in one of them or in all, as they are
- * joined for the backend: what `credentialKeys` counts as one client, written out as a client would send it. A list holds only the hash
- * of that, so each spelling has to be tried, one at a time: together they are a hundred times as long as the value.
+ * Returns the usual spellings of all credentials that some backend may read from the lines of `Authorization`: from one line, or from all
+ * lines as they are joined for the backend. These are the spellings that `credentialKeys` counts as one client. Lists hold only hashes of
+ * credentials, so each spelling has to be tried. They are generated one at a time, because together they are a hundred times as long as the
+ * value.
  *
- * @returns undefined if somebody has sent more credentials than can be told: some backend may read any of them
+ * @returns undefined if there are too many credentials to enumerate; some backend may read any of them
  */
 export function possibleSpellings(lines: readonly string[]): Iterable<string> | undefined {
   const different = [...new Set(lines)]
@@ -53,7 +54,7 @@ function* spellingsOf({ value, tokens, keys }: ReadValue): Generator<string> {
     if (key.startsWith('Bearer '))
       for (const spelling of spellingsOfWord(word)) yield* withEachScheme(spelling)
   }
-  // The users of these keys are in lower case; the values decoded here keep their case.
+  // The keys have users in lower case; the values decoded here keep their letter case.
   const [, ...words] = withSpaces(value).trim().split(blanks)
   for (const text of new Set([...words.slice(0, maxReadings), words.join(' ')]))
     for (const decoded of decodings(text))

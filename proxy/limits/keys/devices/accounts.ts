@@ -6,7 +6,7 @@ import { readPart, type KeySource } from '../part-values.ts'
 import { maxReadings, partitionKeysOf } from '../partition-key.ts'
 import { pathOf } from './sign-in-target.ts'
 
-/** A part of a key in one of the spellings that the request has for it, and the values that the part has if it has this one only. */
+/** A part of a key in one of its spellings in the request. `readValues` returns the part's values in a request with this spelling only. */
 type Spelled = {
   readonly part: SinglePart
   readonly spelling: string
@@ -14,14 +14,14 @@ type Spelled = {
 }
 
 /**
- * The accounts that a request names under a policy, by partition key, each with its spelling.
+ * Returns the accounts that a request names under a policy: the spelling of each, by its partition key.
  *
- * A partition key covers all spellings that some backend takes for one account, such as those in other letter case. To a stricter backend
- * these are several accounts, and somebody could own one of them in order to get devices for another. So a device belongs to a spelling;
- * and where two spellings have the same key, the account belongs to neither.
+ * A partition key covers all spellings that some backend treats as one account, such as those in another letter case. To a stricter backend
+ * these are several accounts, and an attacker could own one of them to get a known device for another. A device is therefore bound to one
+ * spelling. If two spellings in a request have the same key, that key is left out.
  *
- * @returns none for keys in which an address stands for the account, which the request does not name; and none at all where a spelling has
- *   no key, as one of blanks has none: the backend may take that account, of which nothing counts, for the one that is meant
+ * @returns without keys in which an address takes the place of the account, because the request does not name one; empty if a spelling,
+ *   such as one of blanks, has no key: the backend may sign in to this account, under which nothing is counted
  */
 export function spelledAccounts(policy: Policy, source: KeySource): ReadonlyMap<string, string> {
   const accounts = new Map<string, string>()
@@ -31,7 +31,7 @@ export function spelledAccounts(policy: Policy, source: KeySource): ReadonlyMap<
   for (const spelled of all) {
     const keys = partitionKeysOf(policy, (part) => valuesIn(part, spelled, source))
     const [key] = keys
-    // More than one: a spelling that can be read as several values.
+    // Several keys: the spelling can be read as several values.
     if (key === undefined || keys.length > 1) continue
     if (accounts.has(key)) ambiguous.add(key)
     accounts.set(key, JSON.stringify(spelled.map(({ part, spelling }) => [partName(part), spelling])))
@@ -40,7 +40,7 @@ export function spelledAccounts(policy: Policy, source: KeySource): ReadonlyMap<
   return accounts
 }
 
-/** Combines one spelling of each part; of `first` only one part at a time has values. */
+/** Combines one spelling of each part. Of `first`, only one part at a time has values. */
 function combinations({ partition }: Policy, source: KeySource): readonly (readonly Spelled[])[] {
   let found: Spelled[][] = [[]]
   for (const part of partition) {
@@ -53,13 +53,13 @@ function combinations({ partition }: Policy, source: KeySource): readonly (reado
   return found.length > maxReadings ? [] : found.filter(({ length }) => length > 0)
 }
 
-/** Returns what the key would have of a part if the request had this spelling only. */
+/** Returns the values of a part in a request with these spellings only. */
 function valuesIn(part: SinglePart, spelled: readonly Spelled[], source: KeySource): readonly string[] {
   if (!namesAccount(part)) return readPart(part, source)
   return spelled.find((one) => one.part === part)?.readValues() ?? []
 }
 
-/** Whether a part of a key can name the account that somebody tries to sign in to: clients write it without proof. */
+/** Whether a part of a key can name the account of a sign-in attempt: clients can send any value without proof. */
 export function namesAccount(part: SinglePart): boolean {
   return inRequest.has(part.kind) || (part.kind === 'header' && part.name !== 'authorization')
 }
@@ -79,7 +79,7 @@ function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
     case 'query':
       return spelledParameters(part, source)
     case 'path':
-      // A device is known for the path of its request anyway.
+      // A device is bound to the path of its request in any case.
       return readPart(part, source).length > 0 ? [whole('')] : []
     default:
       return []
@@ -87,8 +87,8 @@ function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
 }
 
 /**
- * Returns each value of the member, without the escapes of JSON. To a backend that reads both, `ann+a` in JSON and in a form are two
- * accounts, and somebody could own the first one.
+ * Returns each value of the member, without JSON escapes. To a backend that reads both JSON and forms, `ann+a` is a different account in
+ * each, and an attacker could own the first one.
  */
 function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
   const found = body?.find(part).values.filter(({ isExtra }) => !isExtra)
@@ -104,8 +104,8 @@ function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
 }
 
 /**
- * Returns each parameter of the query whose name could be the part's, alone in a query of its own, including one of blanks, which has no
- * values.
+ * Returns each query parameter whose name could be the part's, each read in a query of its own. A parameter with a blank value has no
+ * values, but is returned too.
  */
 function spelledParameters(part: SinglePart & { readonly name: string }, source: KeySource): Spelled[] {
   const { target } = source
@@ -124,5 +124,5 @@ function spelledParameters(part: SinglePart & { readonly name: string }, source:
 /** A parameter without a value. */
 const isEmpty = /^[^=]*=?$/
 
-/** Maximum number of parameters; a client with more counts by account, as no sign-in has so many. */
+/** Maximum number of parameters. No sign-in has more; a request with more counts by account. */
 const MAX_PARAMETERS = 32

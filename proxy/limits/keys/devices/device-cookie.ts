@@ -1,22 +1,22 @@
 import { readToken, TOKEN_LENGTH, type DeviceToken } from './device-token.ts'
 
-/** Accounts that one browser keeps a token for, in one cookie. The oldest goes. */
+/** Maximum number of accounts for which one browser keeps a token, in one cookie. The oldest token is dropped. */
 const MAX_TOKENS = 8
 
-/** Tokens that are read of all cookies with the name: more than fit into a head of the default `MAX_HEADER_SIZE`, 16 KiB. */
+/** Maximum number of tokens to read from all cookies with the name: more than fit into a head of the default `MAX_HEADER_SIZE`, 16 KiB. */
 const MAX_READ = 256
 
-/** A token, and how it is written. */
+/** A token and its text. */
 export type SentToken = DeviceToken & { readonly text: string }
 
-/** Between tokens. No token has it. */
+/** Separates tokens, which never contain it. */
 const separator = '.'
 
 /**
- * The tokens in the device cookies of a request, at most `MAX_TOKENS` of each cookie with this name, in their order. A browser sends the
- * cookies of other hosts of its domain too, and those with a longer path before the gateway's.
+ * Returns the tokens in the device cookies of a request, in order, at most `MAX_TOKENS` of each cookie with this name. A browser also sends
+ * cookies that other hosts of the domain have set, and sends cookies with a longer path before the gateway's.
  *
- * Only the usual spelling is read, as browsers send it: a token in any other would be nobody's.
+ * Only reads the usual spelling, as sent by browsers. A token in any other spelling is not recognized.
  *
  * @param header all cookies, joined with `; `
  */
@@ -37,7 +37,7 @@ export function readTokens(header: string, name: string): readonly SentToken[] {
   return found
 }
 
-/** The value of `Set-Cookie`. The cookie is for the host of the request alone, as it has no `Domain`. */
+/** Writes the value of `Set-Cookie`. Without `Domain`, the cookie is for the host of the request alone. */
 export function writeSetCookie(
   name: string,
   tokens: readonly string[],

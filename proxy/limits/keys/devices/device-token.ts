@@ -1,21 +1,21 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-// A device token says that somebody has signed in to an account on a device: when, and a MAC. It names neither the account nor
-// the rule: only who asks about both can check it.
+// A device token proves that a device has signed in to an account. It contains the time and a MAC, but neither the account nor the rule:
+// checking it requires knowing both.
 //
 //   4 bytes: seconds since 1970 · 16 bytes: the random id of the device · 32 bytes: HMAC-SHA256
 
-/** What a token is valid for. A token of one account is not valid for another, nor for another rule. */
+/** The subject of a token. A token is valid for a single account and rule. */
 export type TokenSubject = {
-  /** Name of the rule. */
+  /** The name of the rule. */
   readonly rule: string
   /** The partition key of the account under the rule. */
   readonly partitionKey: string
-  /** Method, host and path, and the account as it was spelled. Accounts that share a partition key can be different to the backend. */
+  /** The method, host and path, and the account as spelled. The backend may distinguish accounts that share a partition key. */
   readonly account: string
 }
 
-/** A device token: when it was made, in seconds since 1970, and the id of its device. */
+/** A device token: the time at which it was made, in seconds since 1970, the id of its device, and the MAC. */
 export type DeviceToken = { readonly seconds: number; readonly id: Buffer; readonly mac: Buffer }
 
 const ID_AT = 4
@@ -27,7 +27,7 @@ export const TOKEN_LENGTH = Math.ceil((TOKEN_BYTES * 4) / 3)
 
 const form = new RegExp(`^[\\w-]{${TOKEN_LENGTH}}$`)
 
-/** The parts of a token; undefined for any other text. Nothing is checked but the form. */
+/** Reads the parts of a token; undefined for any other text. Only checks the form. */
 export function readToken(text: string): DeviceToken | undefined {
   if (!form.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
@@ -46,7 +46,7 @@ export function writeToken(secret: string, subject: TokenSubject, seconds: numbe
   return Buffer.concat([head, macOf(secret, subject, seconds, id)]).toString('base64url')
 }
 
-/** Whether a token was made with one of the secrets for this subject. The comparison takes the same time whatever the token is. */
+/** Whether a token was made for this subject with one of the secrets. The comparison takes the same time for every token. */
 export function isMadeFor(token: DeviceToken, subject: TokenSubject, secrets: readonly string[]): boolean {
   return secrets.some((secret) => timingSafeEqual(macOf(secret, subject, token.seconds, token.id), token.mac))
 }
@@ -57,7 +57,7 @@ function macOf(
   seconds: number,
   id: Buffer,
 ): Buffer {
-  // Each text after its length, so that none can pass for a part of another.
+  // Each text follows its length, so that no text can pass as part of another one.
   const mac = createHmac('sha256', secret).update('sluice device 1')
   for (const text of [rule, partitionKey, account]) mac.update(`:${Buffer.byteLength(text)}:${text}`)
   return mac.update(`:${seconds}:`).update(id).digest()

@@ -10,53 +10,53 @@ import { isMadeFor, writeToken } from './device-token.ts'
 import { mayOverrideMethod } from './method-override.ts'
 import { signInTargets } from './sign-in-target.ts'
 
-/** The final response of the backend, as far as it matters here. */
+/** The relevant parts of the exchange with the backend. */
 type Answer = {
   readonly status: number
-  /** `Cookie` of the request. */
+  /** The `Cookie` header of the request. */
   readonly cookies: string
   readonly isSecure: boolean
-  /** Called for each policy whose device gets a cookie. */
+  /** Called for each policy for which the device gets a token. */
   readonly onIssued?: (policy: Policy) => void
 }
 
 /** The device cookies of a request under a policy. */
 type SentTokens = { readonly areSent: boolean; readonly usable: readonly SentToken[] }
 
-/** Clocks of gateways may differ by so much. */
+/** Maximum difference between the clocks of gateways. */
 const MAX_SKEW_SECONDS = 300
 
 /**
- * Comparisons of tokens for one request, over all its charges; no browser needs so many. After them no further token is recognized, and
- * the charge counts by account. Each takes 3 µs. Expired tokens, which most random texts seem to be, need none.
+ * Maximum token comparisons for one request, over all its charges; no browser needs as many. After them, no further token is recognized,
+ * and the charge counts by account. Each comparison takes 3 µs. Expired tokens, as most random texts appear to be, are not compared.
  */
 const MAX_COMPARISONS = 32
 
-/** Accounts and tokens of one request, read once for all its charges. */
+/** The accounts and tokens of one request, read once for all its charges. */
 type Recognition = {
   readonly source: KeySource
-  /** The backend may show its form in answer, with the status of a sign-in that worked. */
+  /** The backend may respond with its sign-in form, and with the status of a successful sign-in. */
   readonly mayNotBeSignIn: boolean
-  /** The accounts that tokens are valid for; new tokens are for the first. */
+  /** The targets for which tokens are valid; new tokens are made for the first one. */
   readonly signInTargets: readonly string[]
   comparisonsLeft: number
   readonly accounts: Map<Policy, ReadonlyMap<string, string>>
-  /** By policy name, the token that identifies the device of each charge, extra ones excepted. */
+  /** By policy name, the token that identifies the device of each charge, except extra charges. */
   readonly found: Map<string, (SentToken | undefined)[]>
   readonly tokens: Map<DevicePolicy, SentTokens>
 }
 
-/** A cookie for a response: its new tokens, and the ones that they replace. */
+/** A cookie for a response, with its new tokens and the tokens that they replace. */
 type NewCookie = { device: DevicePolicy; readonly made: string[]; readonly replaced: Set<string> }
 
-/** Knows devices by tokens in cookies, and remembers none: gateways with the same secrets know the same devices. */
+/** Recognizes devices by tokens in cookies, without storing devices. Gateways with the same secrets recognize the same devices. */
 export class Devices {
   readonly #secrets: readonly string[]
   readonly #wallClock: () => number
   readonly #random: (bytes: number) => Buffer
 
   /**
-   * @param options.secrets one or two; the first makes tokens, all are accepted
+   * @param options.secrets one or two; tokens are made with the first one and accepted with all
    * @param options.wallClock milliseconds since 1970
    */
   constructor(options: {
@@ -70,8 +70,8 @@ export class Devices {
   }
 
   /**
-   * Counts requests of devices that are known for their account by account and device; all others stay as they are. A device is known
-   * for the method, host and path that it signed in with.
+   * Changes the charges of devices that are known for their account, so that they count by account and device. Other charges are returned
+   * unchanged. A device is known for the method, host and path with which it signed in.
    */
   recognize(charges: readonly Charge[], source: KeySource, method: string): readonly Charge[] {
     if (!charges.some(({ policy }) => policy.device)) return charges
@@ -90,11 +90,11 @@ export class Devices {
     return recognized.map((charge) => (charge.isExtra ? this.#recognizeExtra(charge, recognition) : charge))
   }
 
-  /** The values of `Set-Cookie` for a response that says that somebody has signed in; none for any other. */
+  /** Returns the values of `Set-Cookie` for a response to a successful sign-in; empty for any other response. */
   setCookies(charges: readonly Charge[], answer: Answer): readonly string[] {
     const { cookies, isSecure } = answer
     return Array.from(this.#newCookies(charges, answer), ([name, { device, made, replaced }]) => {
-      // Those of other accounts of the same browser stay.
+      // Tokens of the browser's other accounts are kept.
       const kept = readTokens(cookies, name).filter(
         (token) => this.#isUnexpired(token, device) && !replaced.has(token.text),
       )
@@ -132,7 +132,7 @@ export class Devices {
     }
   }
 
-  /** Recognizes the device of an extra client, which only few backends find: it has the device of the others, if all of them have one. */
+  /** Recognizes the device of an extra client, which only few backends find: the device of the other clients, if each of them has one. */
   #recognizeExtra(charge: Charge, recognition: Recognition): Charge {
     const { policy, partitionKey } = charge
     if (!policy.device) return charge
@@ -172,14 +172,14 @@ export class Devices {
     })
   }
 
-  /** The new cookies by name. If several policies share a cookie, it has the tokens of all, and lasts as long as the longest. */
+  /** Returns the new cookies by name. A cookie that several policies share has the tokens of all, and the longest of their lifetimes. */
   #newCookies(charges: readonly Charge[], { status, onIssued }: Answer): Map<string, NewCookie> {
     const byName = new Map<string, NewCookie>()
     for (const charge of charges) {
       const { policy, device: of } = charge
       const { device } = policy
       if (!device || !of || of.account === undefined || !isIn(device.status, status)) continue
-      // Which of several accounts somebody has signed in to is unknown.
+      // If the request names several accounts, it is unknown to which one it has signed in.
       if (charges.some((other) => other !== charge && !other.isExtra && other.policy.name === policy.name))
         continue
       const subject = { rule: policy.name, partitionKey: of.accountKey, account: of.account }
@@ -216,7 +216,7 @@ function accountsOf(policy: Policy, { accounts, source }: Recognition): Readonly
   return spelled
 }
 
-/** The key of a device. Of the token only its id is used: a new sign-in gets another device, and with it another counter. */
+/** The key of a device. It depends on the token's id only. A new sign-in gets a new id, and thereby another counter. */
 function keyOfDevice(accountKey: string, { id }: SentToken): string {
   return hashedKeyOf(`device:${accountKey}:${id.toString('hex')}`)
 }

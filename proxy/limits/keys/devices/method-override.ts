@@ -6,8 +6,8 @@ import type { KeySource } from '../part-values.ts'
 const methodHeaders: ReadonlySet<string> = new Set(methodOverrideFields)
 
 /**
- * Whether a backend may take another method than that of the request, such as `GET`: it then shows its form, with 200, whatever account
- * and password are sent along. A body that is not read may say so too.
+ * Whether a backend may apply another method than the request's, such as `GET`. It would then show its form, with 200, regardless of the
+ * account and password in the request. A body that is not fully read may also contain an override.
  */
 export function mayOverrideMethod(
   { headers, body }: Pick<KeySource, 'headers' | 'body'>,
@@ -17,19 +17,22 @@ export function mayOverrideMethod(
   for (const name in headers)
     if (methodHeaders.has(name.replaceAll('_', '-')) && !isOnly(headers[name], own)) return true
   if (!body || body.isPartlyRead) return true
-  // In the query, too.
+  // Also finds the field in the query.
   const { values, isCut, unread } = body.find(methodField)
   if (isCut || unread === 'memory') return true
   const others = values.filter(({ text, isExtra }) => !isExtra && text.toLowerCase() !== own)
   const mentions = body.countMentions(named)
-  // To Yii, CakePHP and Symfony anything is a method, blanks and all, also an empty value, which is not found.
+  // Yii, CakePHP and Symfony accept any value as a method, including blank ones and the empty value, which `find` does not return.
   if (mentions > 0) return others.length > 0 || values.length !== mentions
-  // A field `method`, as names are compared by their letters: it may be any application's.
+  // A field `method`, because names are compared by their letters. Any application may have such a field.
   const readings = others.flatMap((value) => body.readingsOf(value, methodField).usual)
   return readings.some((value) => knownMethods.has(value.toUpperCase()))
 }
 
-/** PHP makes it of `.method` and `[method` too, and drops blanks before a name. Not in `payment_method`, nor as the cookie `; method=`. */
+/**
+ * Matches `_method`, and `.method` and `[method`, which PHP turns into it; PHP also drops blanks before a name. Matches neither
+ * `payment_method` nor the cookie `; method=`.
+ */
 const named = /(?<![a-z0-9])[_.[]method/g
 
 function isOnly(sent: string | readonly string[] | undefined, method: string): boolean {

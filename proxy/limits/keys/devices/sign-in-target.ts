@@ -1,13 +1,13 @@
 import type { KeySource } from '../part-values.ts'
 
 /**
- * The method, host and path of a request, which its device is known for: at others under the same rule there may be pages, which answer 200
- * to anything. Two ports, or a name with a dot at its end, can be two applications, so hosts are compared as they were sent, in lower case;
- * paths as well, but for the values of path parameters: of servlets, which ignore these, `;jsessionid=…` is another one in each session.
+ * Returns the method, host and path for which the device of a request is known. Other targets under the same rule may be pages that answer
+ * 200 to any request. Hosts are compared as sent, in lower case, because another port or a trailing dot can mean another application. Paths
+ * are compared as sent, too, except for the values of path parameters: servlets ignore these, and `;jsessionid=…` differs in each session.
  *
  * @param source its `host` and `target` are read
- * @returns what new tokens are for; then, if the path has parameters, the same without them. Tokens of this one are valid for the request,
- *   but not the other way around: to most services `/login;x` is another page, which may answer 200
+ * @returns the target of new tokens; then, if the path has parameters, the same target without them. Tokens of the latter are valid for the
+ *   request, but not the other way around: to most services, `/login;x` is another page, which may answer 200
  */
 export function signInTargets(
   { host, target }: Pick<KeySource, 'host' | 'target'>,

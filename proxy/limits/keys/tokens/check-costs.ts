@@ -3,7 +3,7 @@ const MIN_RSA_BITS = 2048
 const SMALL_RSA_BITS = 3072
 const MAX_LARGE_RSA_EXPONENT_BITS = 64
 
-/** Members of a JSON Web Key (RFC 7517 section 4, RFC 7518 section 6): texts, unless the key is malformed. */
+/** Members of a JSON Web Key (RFC 7517 section 4, RFC 7518 section 6). Strings, unless the key is malformed. */
 type Key = {
   readonly kty?: unknown
   readonly crv?: unknown
@@ -18,16 +18,16 @@ type Key = {
   readonly d?: unknown
 }
 
-/** Keys that are tried at most for a token that names none, and signatures that are checked at most for a request. */
+/** Maximum number of keys to try for a token without a key id, and of signatures to check for a request. */
 const MAX_KEYS = 8
 
-/** CPU time that the signature checks of a token take at most. One check takes it with RSA of 12,952 bits or more, or a long exponent. */
+/** Maximum CPU time of a token's signature checks. A single check takes as long with RSA of 12,952 bits, or with a long exponent. */
 const MAX_CHECKS_US = 2000
 
-/** Maximum tokens of a request that may take a check each, whatever its CPU time: an access token and an ID token of one issuer. */
+/** Maximum tokens in a request that may take one check each, regardless of CPU time: an access token and an ID token of one issuer. */
 const MAX_SINGLE_CHECKS = 2
 
-/** CPU time of one check by OpenSSL 3.5 on a core of an AMD EPYC, rounded up. */
+/** CPU time of one check with OpenSSL 3.5 on a core of an AMD EPYC, rounded up. */
 const microseconds: Readonly<Record<string, number>> = {
   HS256: 10,
   HS384: 10,
@@ -38,18 +38,18 @@ const microseconds: Readonly<Record<string, number>> = {
   EdDSA: 150,
   Ed25519: 150,
 }
-/** RSA with 2048 bits and the exponent 65537; the time grows with the square of the former, and with the length of the exponent. */
+/** RSA with 2048 bits and the exponent 65537. The time grows with the square of the bits, and with the length of the exponent. */
 const RSA_US = 50
 const USUAL_EXPONENT = Buffer.from([1, 0, 1])
-/** Bits of an exponent for which a check takes at most as long as with 65537, whose bits are all 0 but for two. */
+/** Bits of an exponent with which a check takes at most as long as with 65537, which has only two bits set. */
 const SHORT_EXPONENT_BITS = 13
 
-/** Microseconds of CPU time for the check of a signature. */
+/** The CPU time of a signature check, in microseconds. */
 export function checkCostUs(alg: string, key: Pick<Key, 'n' | 'e'> = {}): number {
   return microseconds[alg] ?? RSA_US * Math.max(1, modulusBytes(key) / 256) ** 2 * exponentFactor(key)
 }
 
-/** How much longer a check takes than with the exponent 65537, rounded up. */
+/** The factor by which a check takes longer than with the exponent 65537, rounded up. */
 function exponentFactor({ e }: Pick<Key, 'e'>): number {
   const exponent = bytesOf(e)
   if (exponent.equals(USUAL_EXPONENT)) return 1
@@ -59,7 +59,7 @@ function exponentFactor({ e }: Pick<Key, 'e'>): number {
 /**
  * Whether checking the tokens of a request takes too many signature checks, or too much CPU time.
  *
- * @param costsUs of each token those of its checks
+ * @param costsUs for each token, the cost of each of its checks
  */
 export function haveTooManyChecks(costsUs: readonly (readonly number[])[]): boolean {
   const checked = costsUs.filter(({ length }) => length > 0)
@@ -67,7 +67,7 @@ export function haveTooManyChecks(costsUs: readonly (readonly number[])[]): bool
   return !(areSingle && checked.length <= MAX_SINGLE_CHECKS) && areTooManyChecks(checked.flat())
 }
 
-/** Whether these checks of one token are too many, or take too much CPU time. */
+/** Whether the checks of one token are too many, or take too much CPU time. */
 export function areTooManyChecks(costsUs: readonly number[]): boolean {
   const sumUs = costsUs.reduce((sum, each) => sum + each, 0)
   return costsUs.length > MAX_KEYS || sumUs > MAX_CHECKS_US
@@ -78,7 +78,7 @@ export function modulusBytes({ n }: Pick<Key, 'n'>): number {
   return bytesOf(n).length
 }
 
-/** The bytes of a number in a key, from the first that is not 0. */
+/** The bytes of a number in a key, without leading zeros. */
 function bytesOf(number: unknown): Buffer {
   const bytes = Buffer.from(typeof number === 'string' ? number : '', 'base64url')
   const first = bytes.findIndex((byte) => byte !== 0)
@@ -89,7 +89,7 @@ function bitLength(bytes: Buffer): number {
   return bytes.length === 0 ? 0 : 8 * bytes.length - Math.clz32(bytes[0] ?? 0) + 24
 }
 
-/** A kind of keys: their type and curve, and the algorithms of their signatures, which cost the same. */
+/** A kind of key: its type and curve, and its signature algorithms, which cost the same. */
 type Kind = { readonly kty: string; readonly crv?: string; readonly algorithms: readonly string[] }
 
 /** Keys of other kinds verify no token. */
@@ -102,11 +102,11 @@ const kinds: readonly Kind[] = [
 ]
 
 /**
- * Finds keys that are of no use, although the library takes them: RSA keys that are too short, too large or have a long exponent, and keys
- * without a name that a token without one is not tried with, whatever its algorithm, since keys before them take all its checks.
+ * Finds keys that are never used although the library accepts them: RSA keys that are too short, too large or have a long exponent, and
+ * keys without a `kid` that are never tried, for any algorithm, because the keys before them use up the checks of a token.
  *
  * @param keySet any text
- * @returns a description for each kind of such keys
+ * @returns a description of each kind of unused key
  */
 export function findUntriedKeys(keySet: string): string[] {
   return kinds.flatMap(({ kty, crv, algorithms }) => {
@@ -144,12 +144,12 @@ function describe(count: number, which: string, what: string, why: string): stri
   return count === 0 ? [] : [`${count} of its keys ${which} ${count === 1 ? 'is' : 'are'} ${what}, as ${why}`]
 }
 
-/** Whether this key verifies nothing, or a single check with it takes too much CPU time. */
+/** Whether no token can be verified with the key, or a single check takes too much CPU time. */
 export function isUnusable(key: Key, algorithms: readonly string[]): boolean {
   return isInvalid(key) || isTooCostly(key, algorithms)
 }
 
-/** Whether all checks with an RSA key fail: `jose` refuses a short one (RFC 7518 section 3.3), OpenSSL a large one with a long exponent. */
+/** Whether every check with an RSA key fails: `jose` refuses short keys (RFC 7518 section 3.3), OpenSSL large ones with a long exponent. */
 function isInvalid({ kty, n, e }: Key): boolean {
   const bits = bitLength(bytesOf(n))
   if (kty !== 'RSA' || bits === 0) return false
@@ -160,7 +160,7 @@ function isTooCostly(key: Pick<Key, 'n' | 'e'>, [alg = '']: readonly string[]): 
   return areTooManyChecks([checkCostUs(alg, key)])
 }
 
-/** The keys that a token without a `kid` is tried with. */
+/** Returns the keys that are tried for a token without a `kid`. */
 function triedWith(alg: string, keys: readonly Key[]): Key[] {
   const tried: Key[] = []
   for (const key of keys.filter((each) => canSign(each, [alg]))) {
@@ -170,7 +170,7 @@ function triedWith(alg: string, keys: readonly Key[]): Key[] {
   return tried
 }
 
-/** Whether the library verifies signatures of one of these algorithms with a key of their kind. */
+/** Whether the library verifies signatures of one of these algorithms with a key. */
 function canSign({ alg, use, key_ops: operations, ext, d }: Key, names: readonly string[]): boolean {
   if (use !== undefined && use !== 'sig') return false
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) return false
@@ -178,7 +178,7 @@ function canSign({ alg, use, key_ops: operations, ext, d }: Key, names: readonly
   return alg === undefined || names.some((name) => name === alg)
 }
 
-/** The keys of a set that are objects: one that is malformed does not make the others useless (RFC 7517 section 5). */
+/** Returns the keys of a set that are objects. A malformed key does not make the others useless (RFC 7517 section 5). */
 export function keysIn(keySet: string): readonly Key[] {
   try {
     const { keys } = JSON.parse(keySet) as { keys?: unknown }

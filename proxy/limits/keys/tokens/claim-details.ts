@@ -1,18 +1,18 @@
 /** The parts of a verified token that conditions need. Times are milliseconds of the wall clock. */
 export type ClaimDetails = {
-  /** By claim name, its values as text: a string, a number, a boolean, or each of these in a list. */
+  /** The values as text, by claim name: of a string, a number, a boolean, or each of these in a list. */
   readonly values: ReadonlyMap<string, readonly string[]>
-  /** Names of claims with more or longer values than are kept. */
+  /** Names of claims with values that were not kept, because they are too many or too long. */
   readonly incomplete: ReadonlySet<string>
   readonly fromMs: number
   readonly untilMs: number
 }
 
-/** Maximum values of a claim; ten thousand tokens are remembered. */
+/** Maximum values of a claim, because ten thousand tokens are remembered. */
 const MAX_VALUES = 64
 const MAX_VALUE_LENGTH = 256
 
-/** @param payload of a token whose signature is right, whatever the times in it */
+/** @param payload the payload of a token with a valid signature; the token may be expired */
 export function claimDetails(
   payload: Readonly<Record<string, unknown>>,
   names: readonly string[],
@@ -34,13 +34,13 @@ export function claimDetails(
   }
 }
 
-/** Empty texts are absent, as they are for keys. */
+/** Empty texts count as absent, as in keys. */
 function textOf(value: unknown): readonly string[] {
   const isText = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
   return isText && value !== '' ? [String(value)] : []
 }
 
-/** A time that is not a number is one that no backend can be sure of. */
+/** NaN if the time is not a number, so that the token is never certainly valid. */
 function timeOf(seconds: unknown, otherwise: number): number {
   if (seconds === undefined) return otherwise
   return typeof seconds === 'number' ? seconds * 1000 : NaN

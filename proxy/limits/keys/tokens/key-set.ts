@@ -4,15 +4,15 @@ import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { findUntriedKeys } from './check-costs.ts'
 
 const REFRESH_MS = 300_000
-/** Milliseconds before the first retry; doubled after each further failure. At a start the issuer may be only starting too. */
+/** Milliseconds before the first retry, doubled after each further failure. Short, because the issuer may start at the same time. */
 const FIRST_RETRY_MS = 1_000
 const MAX_RETRY_MS = 10_000
-/** A client can name unknown keys as often as it likes. */
+/** Minimum milliseconds between loads for unknown keys, because clients can name unknown keys at any rate. */
 const MISSING_KEY_MS = 10_000
 
 /**
- * A key set that is kept current in the background, from its construction until `close`: loaded again every five minutes, sooner
- * after a failure, and when a key is missing. While loading fails, the last key set stays in use.
+ * Keeps a key set current in the background, from construction until `close`: loads it again every five minutes, sooner after a failure,
+ * and when a key is missing. While loading fails, the last key set stays in use.
  */
 export class KeySet {
   readonly #load: () => Promise<string>
@@ -45,17 +45,17 @@ export class KeySet {
     this.#firstAttempt = this.#refresh()
   }
 
-  /** The text that was loaded last; undefined before the first. */
+  /** The last text that was loaded; undefined until the first load has succeeded. */
   current(): string | undefined {
     return this.#text
   }
 
-  /** A token names a key that the set does not have: it is loaded again, unless that was begun less than ten seconds ago. */
+  /** Call it if a token names a key that the set lacks. Loads the set again, unless the last load began less than ten seconds ago. */
   keyMissing(): void {
     if (!this.#isClosed && this.#now() - this.#startedAtMs >= MISSING_KEY_MS) void this.#refresh()
   }
 
-  /** Resolves when the first attempt to load it is over, after `limitMs` at the latest. */
+  /** Resolves when the first attempt to load the set has ended, after `limitMs` at the latest. */
   ready(limitMs: number): Promise<void> {
     return endedWithin(limitMs, this.#firstAttempt)
   }
@@ -65,7 +65,7 @@ export class KeySet {
     clearTimeout(this.#timer)
   }
 
-  /** Loads it now, or waits for the attempt in progress. Never rejects. */
+  /** Loads the set now, or waits for the attempt in progress. Never rejects. */
   #refresh(): Promise<void> {
     clearTimeout(this.#timer)
     this.#loading ??= this.#attempt().finally(() => {
@@ -85,7 +85,7 @@ export class KeySet {
     this.#startedAtMs = this.#now()
     try {
       const text = await this.#load()
-      // Once for each version of the set.
+      // Logged once per version of the set.
       const untried = text === this.#text ? [] : findUntriedKeys(text)
       for (const reason of untried)
         this.#log.warn({ reason }, 'ignoring a key of the key set (JWKS) for tokens')
@@ -96,7 +96,7 @@ export class KeySet {
     } catch (error) {
       this.#telemetry.keySetLoaded('failed')
       const reason = error instanceof Error ? error.message : String(error)
-      // Once for each outage.
+      // Logged once per outage.
       if (this.#failures === 0) this.#log.warn({ reason }, 'cannot load the key set (JWKS) for tokens')
       this.#failures++
     }

@@ -9,7 +9,7 @@ export type KeySetPlace =
   /** A secret that is shared with the issuer of the tokens. */
   | ({ readonly kind: 'secret' } & KeyFile)
 
-/** `digest`: the SHA-256 of its content when the settings were read, by which a reload tells whether it has changed. */
+/** `digest`: the SHA-256 of the file's content when the settings were read, so that a reload detects changes. */
 type KeyFile = { readonly path: string; readonly digest?: string }
 
 const TIMEOUT_MS = 5_000
@@ -18,7 +18,7 @@ const MAX_BYTES = 1024 * 1024
 /** The shortest secret for HS256 (RFC 7518 section 3.2). */
 const MIN_SECRET_BYTES = 32
 
-/** Loads the text of a key set, or the secret. Rejects if it cannot be read, or is not one; a URL after five seconds. */
+/** Loads the text of a key set, or the secret. Rejects if it cannot be read or is invalid, and for a URL after five seconds. */
 export async function loadKeySet(place: KeySetPlace): Promise<string> {
   if (place.kind === 'url') return checkKeySet(await fetchText(place.url))
   const text = (await readRegularFile(place.path)).toString()
@@ -32,7 +32,7 @@ async function fetchText(url: string): Promise<string> {
     headers: { accept: 'application/jwk-set+json, application/json' },
   })
   if (!response.ok) {
-    // Its connection would wait for whatever is left of it.
+    // Otherwise the connection would wait for the rest of the body.
     await response.body?.cancel().catch(() => undefined)
     throw new Error(`the server answered ${response.status}`)
   }
@@ -51,7 +51,7 @@ export function checkSecret(text: string): string {
   return secret
 }
 
-/** Throws if the value is not a key set. */
+/** @throws Error if the text is not a key set */
 export function checkKeySet(text: string): string {
   const json = withoutMark(text)
   const read: unknown = JSON.parse(json)

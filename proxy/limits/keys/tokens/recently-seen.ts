@@ -1,10 +1,10 @@
-/** A set of bounded size: members are added to the younger of two generations, and when it is full the older one is dropped. */
+/** A set of bounded size. Members are added to the younger of two generations; when it is full, the older one is dropped. */
 export class RecentlySeen {
   readonly #capacity: number
   #younger = new Set<string>()
   #older = new Set<string>()
 
-  /** @param capacity of each generation */
+  /** @param capacity maximum members of each generation */
   constructor(capacity: number) {
     this.#capacity = capacity
   }

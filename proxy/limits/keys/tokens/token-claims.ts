@@ -8,18 +8,18 @@ import type { KeySet } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
 import { chooseFrom, chooseSecret, type KeyChooser, type VerificationKey } from './verification-keys.ts'
 
-/** The claims of a verified token that rules count by; `details` where conditions of rules name claims. */
+/** The claims of a verified token that rules count by. `details` is set if conditions of rules test claims. */
 export type Claims = ReadonlyMap<string, string> & { readonly details?: ClaimDetails }
 
-/** A token as it was sent: the signing input, and the characters of base64url after it, with which its signature begins. */
+/** A token as sent: the signing input, and the base64url characters after it, which begin with the signature. */
 export type SentToken = { readonly signed: string; readonly signature: string }
 
-/** How long a verified token is not looked at again, so that keys that are taken back end. */
+/** How long a verified token is not verified again, so that revoked keys stop being accepted. */
 const TRUSTED_MS = 300_000
 
 /**
- * Algorithms of issuers with key sets. A public key must never verify a token that a client made with it as a secret, so `HS256`
- * is not here.
+ * Algorithms of issuers with key sets. `HS256` is not listed, because a public key must never verify a token that a client made with the
+ * public key as a secret.
  */
 const ASYMMETRIC = [
   'RS256',
@@ -36,7 +36,7 @@ const ASYMMETRIC = [
 ]
 const SYMMETRIC = ['HS256', 'HS384', 'HS512']
 
-/** A verified token, by its header and payload: it may come again with its signature in another spelling. */
+/** A verified token. It is identified by its header and payload, because its signature may be spelled differently the next time. */
 type Verified = { readonly signature: string; readonly claims: Claims; readonly endsAtMs: number }
 
 export type TokenVerifierOptions = {
@@ -45,11 +45,11 @@ export type TokenVerifierOptions = {
   readonly isSecret: boolean
   readonly issuer: string | undefined
   readonly audience: string | undefined
-  /** The names of those that rules count by. */
+  /** The names of the claims that rules count by. */
   readonly claims: readonly string[]
-  /** The names of those in conditions; of a token no more is kept. */
+  /** The names of the claims in conditions. Only the claims of these two lists are kept. */
   readonly conditionClaims?: readonly string[]
-  /** Maximum number of verified tokens that are remembered. */
+  /** Maximum number of verified tokens to remember. */
   readonly capacity: number
   readonly telemetry: Pick<Telemetry, 'tokenRead'>
   /** Milliseconds of the wall clock. */
@@ -57,15 +57,15 @@ export type TokenVerifierOptions = {
 }
 
 /**
- * Verifies JSON Web Tokens (RFC 7519): signature, algorithm, issuer and audience. `none` is not an algorithm. The times in it do not
- * matter: backends allow for clocks that differ, and some take a token that has expired for a new one. Verified tokens are
- * remembered, at most `capacity`, for five minutes or until the key set changes; those that are not valid until twice as many
- * have come.
+ * Verifies JSON Web Tokens (RFC 7519): signature, algorithm, issuer and audience. The algorithm `none` is not accepted. The times in a
+ * token are ignored, because backends tolerate clock skew, and some exchange an expired token for a new one. At most `capacity` verified
+ * tokens are remembered, for five minutes or until the key set changes. Invalid tokens are remembered until up to twice as many have
+ * followed.
  */
 export class TokenVerifier {
   readonly #options: TokenVerifierOptions
   readonly #algorithms: string[]
-  /** The key set that all below was verified by, and what chooses from it. */
+  /** The key set that the tokens below were verified with, and the function that chooses keys from it. */
   #keysText: string | undefined
   #chooseKeys: KeyChooser | undefined
   readonly #verified = new Map<string, Verified>()
@@ -81,8 +81,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Returns the claims of a token, undefined if it cannot be verified: at once if the token was seen a moment ago, else as a promise,
-   * which never rejects. A token that comes while it is being verified is not verified again.
+   * Returns the claims of a token, or undefined if it cannot be verified. For a token that was seen recently, returns them at once,
+   * otherwise as a promise, which never rejects. Several requests with the same token share one verification.
    */
   claimsOf(token: SentToken): Claims | undefined | Promise<Claims | undefined> {
     const { telemetry } = this.#options
@@ -105,9 +105,9 @@ export class TokenVerifier {
   }
 
   /**
-   * Whether the tokens of one request would need more signature checks, or more CPU time for these, than a single token ever does, or
-   * than a check each of two tokens. A request with made-up tokens would otherwise cost a multiple, even if it is refused. Tokens
-   * seen a moment ago need none.
+   * Whether the tokens of one request need more signature checks or CPU time than a single token may, and more than one check each for two
+   * tokens. Otherwise a request with made-up tokens would cost a multiple, even if it is refused. Tokens that were seen recently need no
+   * check.
    */
   async needTooManyChecks(tokens: readonly SentToken[]): Promise<boolean> {
     const costsUs = await Promise.all(tokens.map((token) => this.#costsOfChecks(token)))
@@ -143,7 +143,7 @@ export class TokenVerifier {
     return signature.startsWith(known.signature) ? known.claims : undefined
   }
 
-  /** Microseconds of CPU time for each check of the token. */
+  /** The CPU time of each check of a token, in microseconds. */
   async #costsOfChecks(token: SentToken): Promise<number[]> {
     const choose = this.#currentKeys()
     if (choose === undefined || this.#findVerified(token)) return []
@@ -153,7 +153,7 @@ export class TokenVerifier {
     return keys.map(({ checkUs }) => checkUs)
   }
 
-  /** The header of a token, and the keys that may have signed it: undefined and none where its algorithm is not allowed. */
+  /** The header of a token, and the keys that may have signed it: undefined and empty if its algorithm is not allowed. */
   async #keysFor({ signed }: SentToken, choose: KeyChooser): Promise<FoundKeys> {
     const header = headerOf(signed)
     if (header === undefined || !this.#algorithms.includes(header.alg)) return { header: undefined, keys: [] }
@@ -184,7 +184,7 @@ export class TokenVerifier {
       return claims
     }
     const isUnknown = header !== undefined && keys.length === 0
-    // A token that names no key may be signed with a new one.
+    // A token without a key id may be signed with a new key.
     if (isUnknown || (keys.length > 0 && header?.kid === undefined && !isSecret)) keySet.keyMissing()
     if (choose === this.#chooseKeys && !isUnknown) this.#invalid.add(idOf(signed, signature))
     telemetry.tokenRead(isUnknown ? 'unknown-key' : 'invalid')
@@ -224,7 +224,7 @@ type Checks = {
   readonly audience: string | undefined
 }
 
-/** @returns undefined if the token is not valid with this key, whatever the times in it */
+/** @returns undefined if the token is not valid with this key, apart from its times */
 async function payloadOf(
   token: string,
   key: VerificationKey['key'],
@@ -238,7 +238,7 @@ async function payloadOf(
     })
     return payload
   } catch (error) {
-    // Times are checked last, when all else is valid.
+    // The library checks times last, after everything else was valid.
     const isTime =
       (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed) &&
       times.has(error.claim)
@@ -248,7 +248,7 @@ async function payloadOf(
 
 const times = new Set(['exp', 'nbf', 'iat'])
 
-/** Texts and numbers; a list or an object names nobody. */
+/** Picks strings and numbers. A list or an object does not identify a client. */
 function pick(payload: Payload, names: readonly string[], conditionNames: readonly string[] = []): Claims {
   const claims = new Map<string, string>()
   for (const name of names) {

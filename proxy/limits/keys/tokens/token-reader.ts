@@ -6,21 +6,21 @@ import { singleParts } from '../../../policy/partition.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'
 
 /**
- * The claims of a request's verified tokens, each once. `too-many`: there are more tokens than are read, or more signatures than are
- * checked, so that it is unknown which of them the backend takes.
+ * The claims of a request's verified tokens, without duplicates. `too-many`: the request has too many tokens to read, or too many
+ * signatures to check, so it is unknown which token the backend takes.
  */
 export type ReadClaims = readonly Claims[] | 'too-many'
 
 /** Reads the tokens of a request if a rule counts by their claims. */
 export type TokenReader = {
-  /** Returns undefined if no policy needs tokens, or if none can be verified. */
+  /** Returns undefined if no policy needs tokens, or if no token can be verified. */
   read(
     policies: readonly Policy[],
     request: Pick<ClientRequest, 'rawHeaders'>,
   ): ReadClaims | undefined | Promise<ReadClaims | undefined>
 }
 
-/** The claims that policies count by, or that name the plan of a client. */
+/** Returns the names of the claims that policies count by, or that name the plan of a client. */
 export function claimNames(policies: readonly Policy[]): string[] {
   return policies.flatMap(({ partition, plans }) => [
     ...singleParts(partition).flatMap((part) => (part.kind === 'jwt' ? [part.name] : [])),
@@ -29,11 +29,11 @@ export function claimNames(policies: readonly Policy[]): string[] {
 }
 
 /**
- * Finds tokens in `Authorization` as lenient backends do: of any scheme, before other words, with characters in the signature
- * outside base64. A backend takes one of these; each that is verified counts.
+ * Finds tokens in `Authorization` as lenient backends do: with any scheme, before other words, and with signatures that contain characters
+ * outside base64. The backend takes one of these tokens; every verified one counts.
  *
- * @param policies all that a request can come under, those of overrides included
- * @param withConditions those whose rule has conditions on claims
+ * @param policies all policies that can apply to a request, including those of overrides
+ * @param withConditions the policies whose rules have conditions on claims
  */
 export function createTokenReader(
   policies: readonly Policy[],

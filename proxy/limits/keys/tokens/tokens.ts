@@ -17,7 +17,7 @@ export type TokenSettings = {
 /** The token reader, and how to wait for its keys and close it. */
 export type Tokens = {
   readonly reader: TokenReader
-  /** The same for questions from operators, not counted in metrics. */
+  /** A reader for requests that operators ask about, which metrics do not count. */
   readonly uncounted: TokenReader
   readonly place: KeySetPlace
   readonly keySet: KeySet
@@ -25,17 +25,17 @@ export type Tokens = {
   close(): void
 }
 
-/** Verified tokens that are remembered: a few megabytes. */
+/** Maximum verified tokens to remember: a few megabytes. */
 const VERIFIED_TOKENS = 10_000
-/** Maximum tokens of operators' questions that are remembered. */
+/** Maximum tokens to remember of requests that operators ask about. */
 const ASKED_TOKENS = 10
 
 /**
- * Begins to load the keys, or continues with those of `running` if they have the same source.
+ * Starts loading the keys, or reuses the key set of `running` if it has the same source.
  *
  * @param options.now milliseconds of a monotonic clock
- * @param options.wallNow milliseconds of the wall clock, which tokens go by
- * @returns undefined if no rule counts by tokens: then no key set is loaded
+ * @param options.wallNow the wall clock in milliseconds, for the validity of tokens
+ * @returns undefined if no rule reads tokens; no key set is loaded then
  */
 export async function createTokens(
   settings: TokenSettings | undefined,
@@ -54,7 +54,7 @@ export async function createTokens(
   if (!settings || claims.length + withConditions.length === 0) return undefined
   const { place, issuer, audience } = settings
   const { telemetry, log, now, wallNow } = options
-  // A gateway without rules by tokens does not load the library.
+  // A gateway without such rules does not load the library.
   const { TokenVerifier } = await import('./token-claims.ts')
   const keySet =
     running && isDeepStrictEqual(running.place, place)

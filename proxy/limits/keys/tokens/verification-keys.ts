@@ -4,9 +4,9 @@ import { areTooManyChecks, checkCostUs, isUnusable, keysIn, modulusBytes } from 
 /** A key that verifies a signature. */
 export type VerificationKey = {
   readonly key: Uint8Array | Awaited<ReturnType<ReturnType<typeof createLocalJWKSet>>>
-  /** The length of its signatures in base64url without padding. */
+  /** The length of the key's signatures in base64url without padding. */
   readonly signatureLength: number
-  /** Microseconds of CPU time for the check of a signature. */
+  /** The CPU time of a signature check, in microseconds. */
   readonly checkUs: number
 }
 
@@ -16,7 +16,7 @@ export type KeyChooser = (header: {
   readonly kid: unknown
 }) => Promise<readonly VerificationKey[]>
 
-/** Bytes of a signature, where the algorithm alone says it (RFC 7518 section 3.1, RFC 8037 section 3.1). */
+/** Bytes of a signature, for algorithms that fix its length (RFC 7518 section 3.1, RFC 8037 section 3.1). */
 const signatureBytes: Readonly<Record<string, number>> = {
   HS256: 32,
   HS384: 48,
@@ -28,7 +28,7 @@ const signatureBytes: Readonly<Record<string, number>> = {
   Ed25519: 64,
 }
 
-/** @param secret the secret that is shared with who makes the tokens */
+/** @param secret the secret that is shared with the issuer of the tokens */
 export function chooseSecret(secret: string): KeyChooser {
   const key = new TextEncoder().encode(secret)
   return ({ alg }) => {
@@ -38,11 +38,11 @@ export function chooseSecret(secret: string): KeyChooser {
 }
 
 /**
- * Chooses the keys whose `kid` is that of the token from a key set. Both may lack one (RFC 7517 section 4.5, RFC 7515 section 4.1.4): if
- * a token names no key, each that fits its algorithm is tried, and if no key has that name, those without a name: as many as one request
- * may take signature checks.
+ * Chooses the keys with the token's `kid` from a key set. Keys and tokens may lack a `kid` (RFC 7517 section 4.5, RFC 7515 section 4.1.4).
+ * For a token without one, every key that fits its algorithm is tried; if no key has the token's `kid`, the keys without one are tried: as
+ * many as the signature checks of one request allow.
  *
- * @returns undefined if the text is not a key set, or has no key that is an object
+ * @returns undefined if the text is not a key set, or has no key that the library accepts
  */
 export function chooseFrom(keySet: string): KeyChooser | undefined {
   const single = keysIn(keySet).flatMap((jwk) => findersOf(jwk as JWK))
@@ -53,7 +53,7 @@ export function chooseFrom(keySet: string): KeyChooser | undefined {
     const chosen: VerificationKey[] = []
     for (const { jwk, find } of named.length > 0 ? named : others) {
       const key = await find({ alg }).catch(() => undefined)
-      // A key for something else, one that cannot be read, or one that is too short or too large takes no check.
+      // A key that is for another use, unreadable, too short or too large is skipped, and takes no check.
       if (!key || isUnusable(jwk, [alg])) continue
       const checkUs = checkCostUs(alg, jwk)
       if (areTooManyChecks([...chosen.map((each) => each.checkUs), checkUs])) break
@@ -66,7 +66,7 @@ export function chooseFrom(keySet: string): KeyChooser | undefined {
 
 type KeyFinder = { readonly jwk: JWK; readonly find: ReturnType<typeof createLocalJWKSet> }
 
-/** Returns nothing for a key that the library does not accept. */
+/** Returns an empty list for a key that the library does not accept. */
 function findersOf(jwk: JWK): KeyFinder[] {
   try {
     return [{ jwk, find: createLocalJWKSet({ keys: [jwk] }) }]
