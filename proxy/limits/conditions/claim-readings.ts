@@ -3,17 +3,17 @@ import type { ReadClaims } from '../keys/tokens/token-reader.ts'
 import { absent, anything, type Readings } from './readings.ts'
 import type { Comparison } from './text-tests.ts'
 
-/** The usual form, in which every backend finds the one token. */
+/** The usual form, in which every backend finds the same single token. */
 const oneToken = /^bearer +[\w-]+\.[\w-]+\.[\w-]+$/i
 
-/** The claims of a request and the header they are from. `authorization`: all lines of the header. `nowMs`: the wall clock. */
+/** The claims of a request and the header that they come from. `authorization`: all lines of the header. `nowMs`: the wall clock. */
 export type ClaimSource = {
   readonly claims: ReadClaims | undefined
   readonly authorization: string | undefined
   readonly nowMs: number
 }
 
-/** Returns what backends may read of a claim. */
+/** Returns the values that backends may read from a claim. */
 export function readClaim(name: string, source: ClaimSource): Readings {
   const { claims } = source
   if (claims === undefined) return absent
@@ -32,8 +32,8 @@ export function readClaim(name: string, source: ClaimSource): Readings {
 const none: readonly string[] = []
 
 /**
- * A claim is certain if the request has one token in the usual form, which is verified and not expired: a backend may refuse an expired
- * one, or take another token of the same request.
+ * A claim is certain if the request has exactly one token, in the usual form, verified and not expired. A backend may refuse an expired
+ * token, or take another token of the same request.
  */
 class ClaimReadings implements Readings {
   readonly #values: readonly string[]
@@ -82,7 +82,7 @@ class ClaimReadings implements Readings {
   }
 }
 
-/** Claims are Unicode, unlike headers, and a list is not one text. */
+/** Unlike headers, claims are Unicode, and a text is never a list. */
 export const comparisonOfClaims: Comparison = {
   sentAs: (text) => text,
   formsOf: (text) => [text.toLowerCase()],

@@ -13,18 +13,18 @@ import type { Readings } from './readings.ts'
 import { compileTests, type CompiledTest } from './text-tests.ts'
 
 export type CompiledCondition = {
-  /** Whether it holds for some backend, as they read requests differently. */
+  /** Whether the condition holds for at least one backend, because backends read requests differently. */
   mayHold(source: ConditionSource): boolean
-  /** Whether it holds for every backend. */
+  /** Whether the condition holds for every backend. */
   mustHold(source: ConditionSource): boolean
-  /** Relative cost of reading it: cheap conditions are read first. */
+  /** Relative cost of evaluating the condition. Cheap conditions are evaluated first. */
   readonly cost: number
 }
 
 /**
- * Compiles a condition once, so that a request only reads.
+ * Compiles a condition once, so that requests only evaluate it.
  *
- * @param files the lists of addresses that `ip` conditions name
+ * @param files the address lists that `ip` conditions name
  */
 export function compileCondition(
   condition: RuleCondition,
@@ -103,7 +103,7 @@ function compileAddresses(
   return (address) => ranges.has(address) || lists.some((list) => list.has(address))
 }
 
-/** Matches hosts. Some backends, such as Go's, tell hosts apart by letter case and by trailing dots, and serve another site for them. */
+/** Matches hosts. Some backends, such as Go's, distinguish hosts by letter case and trailing dots, and may serve another site for them. */
 function compileHosts(patterns: readonly string[]): CompiledCondition {
   const exact = new Set(patterns.filter((pattern) => !pattern.startsWith('*')))
   const endings = patterns.filter((pattern) => pattern.startsWith('*')).map((pattern) => pattern.slice(1))

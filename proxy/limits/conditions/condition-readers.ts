@@ -7,12 +7,12 @@ import { createCookiesReader, createQueryReader } from './name-value-pairs.ts'
 import { createCookieReader, createParameterReader } from './parameter-readings.ts'
 import { absent, anything, type Readings } from './readings.ts'
 
-/** The parts of a request that conditions are about. */
+/** The parts of a request that conditions test. */
 export type ConditionSource = Omit<KeySource, 'addresses'> & { readonly rawHeaders: readonly string[] }
 
 type Read = (source: ConditionSource) => Readings
 
-/** The readers of all conditions of a table: what several of them are about is read once for a request. */
+/** The readers of all conditions of a table. A part that several conditions test is read once per request. */
 export class ConditionReaders {
   readonly #byPart = new Map<string, Read>()
   readonly #cookies = createCookiesReader()
@@ -21,7 +21,7 @@ export class ConditionReaders {
   #addressText: string | undefined
   #address: IpAddress | undefined
 
-  /** @param wallNow milliseconds of the wall clock, which tokens go by */
+  /** @param wallNow the wall clock in milliseconds, for the validity of tokens */
   constructor(wallNow: () => number) {
     this.#wallNow = wallNow
   }

@@ -7,18 +7,18 @@ import { ConditionReaders, type ConditionSource } from './condition-readers.ts'
 export type ConditionOptions = {
   /** The address lists that conditions name. */
   readonly files: AddressLists
-  /** Milliseconds of the wall clock, which tokens go by. */
+  /** The wall clock in milliseconds, for the validity of tokens. */
   readonly wallNow: () => number
 }
 
 /** `when` and `unless` of all rules, compiled once. */
 export type Conditions = {
   /**
-   * Returns the policies whose rule applies to a request: each condition of `when` may hold, and none of `unless` certainly does. A
-   * condition that several rules have is read once.
+   * Returns the policies whose rule applies to a request: every condition of `when` may hold, and no condition of `unless` certainly holds.
+   * A condition that several rules share is evaluated once.
    */
   applying(policies: readonly Policy[], source: ConditionSource): readonly Policy[]
-  /** The condition for which a policy does not apply; undefined if it applies. */
+  /** Returns the condition that keeps a policy from applying; undefined if the policy applies. */
   unmet(policy: Policy, source: ConditionSource): UnmetCondition | undefined
 }
 
@@ -29,12 +29,12 @@ type Shared = {
   readonly field: 'when' | 'unless'
   readonly condition: RuleCondition
   readonly compiled: CompiledCondition
-  /** The number of the request for which `excluded` was found: whether the condition keeps its rules from applying. */
+  /** The number of the request that `excluded` was evaluated for. `excluded`: the condition keeps its rules from applying. */
   request: number
   excluded: boolean
 }
 
-/** The conditions of a rule: in the order of the table, and with the cheap ones first. */
+/** The conditions of a rule, in the order of the table and in the order of their cost. */
 type OfPolicy = { readonly written: readonly Shared[]; readonly byCost: readonly Shared[] }
 
 /** Compiles the conditions of all rules. @returns undefined if no rule has conditions */

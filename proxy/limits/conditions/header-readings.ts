@@ -7,11 +7,11 @@ import { isPlainWord } from './plain-words.ts'
 import { absent, blank, type Readings } from './readings.ts'
 import { bytesOf, type Comparison } from './text-tests.ts'
 
-/** The parts of a request that have its headers. */
+/** The headers of a request. */
 export type HeaderSource = { readonly headers: IncomingHttpHeaders; readonly rawHeaders: readonly string[] }
 
 /**
- * Reads a header for all conditions on it: they get the same readings.
+ * Creates a reader of a header. All conditions on the header share its readings.
  *
  * @param name lower-case
  */
@@ -32,18 +32,19 @@ function readHeader(name: string, text: string, rawHeaders: readonly string[]): 
   return isBlank ? blank : new HeaderReadings(name, text, rawHeaders)
 }
 
-/** The usual case, without a regular expression. */
+/** Recognizes the usual case without a regular expression. */
 function beginsWithWord(text: string): boolean {
   const code = text.charCodeAt(0)
   return (code >= 0x30 && code <= 0x39) || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a)
 }
 
 /**
- * What backends may read of a header. The gateway forwards the headers that conditions name as one line, and drops those that some
- * backends take for them, such as `X_Api_Key`: so of several lines a backend may read one, or all of them together.
+ * The values that backends may read from a header. The gateway forwards each header that a condition names as one line, and drops headers
+ * that some backends confuse with it, such as `X_Api_Key`. If the client sent several lines, a backend may therefore read one of them, or
+ * all of them together.
  *
- * - A header of nothing but blanks and punctuation is present to some backends, and absent to others.
- * - Values may be read in pieces, between commas and semicolons, with and without quotes.
+ * - A header with nothing but blanks and punctuation is present to some backends, and absent to others.
+ * - Backends may split values at commas and semicolons, and may remove quotes.
  */
 class HeaderReadings implements Readings {
   readonly #name: string
@@ -76,7 +77,7 @@ class HeaderReadings implements Readings {
   certainly(isSame: (text: string) => boolean): boolean {
     const trimmed = this.#trimmed
     if (this.#text !== trimmed || !isSame(trimmed)) return false
-    // Several lines have been joined with a comma.
+    // A comma may have come from joining several lines.
     return !trimmed.includes(',') || countLines(this.#name, this.#rawHeaders) === 1
   }
 
@@ -90,7 +91,7 @@ class HeaderReadings implements Readings {
   }
 
   possibleTexts(): readonly string[] | undefined {
-    // Credentials have other spellings than the one that was sent.
+    // Credentials can be spelled in other ways than the client did.
     return this.#name === 'authorization' ? this.possible() : this.#foldedTexts()
   }
 
@@ -113,7 +114,7 @@ class HeaderReadings implements Readings {
   }
 }
 
-/** Returns how values of a header are compared with those of the table. */
+/** Returns how a header's values are compared with the texts of the table. */
 export function comparisonOfHeader(name: string, ignoresCase: boolean): Comparison {
   return {
     sentAs: bytesOf,
@@ -124,17 +125,17 @@ export function comparisonOfHeader(name: string, ignoresCase: boolean): Comparis
 }
 
 const isEmpty = /^[\s",;'\x85\xa0]*$/
-/** The first, the last, or one between two commas. */
+/** An empty piece: the first, the last, or one between two commas. */
 const hasEmptyPiece = /^[\s"']*,|,[\s"']*(?:,|$)/
 const plain = /^[!#-&(-+\--:<-~]*$/
 const separator = /[,;]/
-/** PHP ends a content type at a space, too. */
+/** PHP also ends a content type at a space. */
 const separatorOfTypes = /[,; ]/
-/** Above these a value is not taken apart. */
+/** A value above these limits is not split. */
 const MAX_LENGTH = 4096
 const MAX_PIECES = 32
 
-/** Spellings of the same value, in lower case: numbers, UUIDs, and tokens too. Undefined if there are too many. */
+/** All spellings of a value, in lower case, including those of numbers, UUIDs and tokens. Undefined if there are too many. */
 function formsOf(name: string, text: string): readonly string[] | undefined {
   const lower = folded(text)
   if (isPlainWord(lower)) return name === 'authorization' ? [lower, `bearer ${lower}`] : [lower]
@@ -165,8 +166,8 @@ function hasManyPieces(text: string): boolean {
 }
 
 /**
- * The pieces of a list; unless the wanted text has a semicolon, also the text before the first semicolon of each and those after it, but
- * for parameters such as `q=1`. Of too many pieces, one that equals nothing.
+ * Splits a list at its commas. Unless the wanted text has a semicolon, adds the texts between the semicolons of each piece, except
+ * parameters such as `q=1`. Returns an empty text, which passes no test, if there are too many pieces.
  */
 function partsOf(text: string, hasSemicolons: boolean): readonly string[] {
   const pieces = text.split(',', MAX_PIECES + 1)
@@ -185,7 +186,7 @@ function partsOf(text: string, hasSemicolons: boolean): readonly string[] {
 const tooManyParts = ['']
 const parameterOrBlank = /^\s*(?:[\w!#$%&'*+.^`|~-]+\s*=|$)/
 
-/** The text in lower case, with runs of blanks replaced by one space. */
+/** Converts a text to lower case, with each run of blanks replaced by one space. */
 function folded(text: string): string {
   return withSingleBlanks(text.toLowerCase())
 }

@@ -5,38 +5,38 @@ import { nameTest } from '../../request/values/value-names.ts'
 import { maxReadings } from '../keys/partition-key.ts'
 import { SimplePairs } from './simple-pairs.ts'
 
-/** A NUL, which ends the text for some backends only. */
+/** A NUL, which ends the text for some backends. */
 export const hasNul = /\0|%(?:25)*00|%(?:25)*u0000/i
 const unclear = new RegExp(`${hasNul.source}|${malformedEscape.source}`, 'i')
 
-/** A text with names and values in it, such as all cookies of a request, and how some backend may read it. */
+/** A text of names and values, such as all cookies of a request, and the ways in which backends may read it. */
 export type Pairs = {
   /** The header or the target. */
   readonly text: string
-  /** Whether no backend finds a name. */
+  /** Whether no backend finds any name in the text. */
   readonly isEmpty: boolean
-  /** The pairs if every backend finds the same ones; undefined if one may find others. */
+  /** Finds usual readings quickly; undefined for a target whose query may begin elsewhere than at the question mark. */
   readonly simple: SimplePairs | undefined
-  /** The values of exactly this name; undefined if the text has other than ordinary characters. */
+  /** The values of exactly this name; undefined if the text has characters that are not ordinary. */
   exact(name: string): readonly string[] | undefined
-  /** The values that some backend may read. */
+  /** All values that some backend may read for the name. */
   find(name: string): readonly string[]
-  /** How often some backend may find the name, with or without a value. */
+  /** How often a backend may find the name, with or without a value. */
   countNames(name: string): number
-  /** Whether the name or its value may hold a malformed escape or a NUL for some backend, so that what it reads is unknown. */
+  /** Whether the name or its value may have a malformed escape or a NUL for some backend, so that it is unknown what this backend reads. */
   mayBeUnclear(name: string): boolean
 }
 
-/** Maximum number of parameters: some parsers ignore the rest, `qs` and PHP after 1,000. */
+/** Maximum number of parameters, because some parsers ignore the rest: `qs` and PHP after 1,000. */
 const MAX_PAIRS = 200
 
 const ordinaryCookies = /^(?:[!#-'*+.^-z|~\w-]+=[!#-+\--:<-[\]-~]*(?:; ?|$))+$/
 const cookieName = /[\s;,&"'\\[\]{}()<>\x80-\xff]+/
 
-/** Parses one text once, for all conditions on it. */
+/** Parses a text once for all conditions on it. */
 export type ReadPairs = (text: string) => Pairs
 
-/** Makes a reader of the `Cookie` header, which keeps the pairs of the last text: all conditions of a request ask about the same one. */
+/** Creates a reader of the `Cookie` header. It keeps the pairs of the last text, because all conditions of a request ask about it. */
 export function createCookiesReader(): ReadPairs {
   return keepLast((header) => new CookiePairs(header))
 }
@@ -76,7 +76,7 @@ class CookiePairs implements Pairs {
 
 const ordinaryQuery = /^[\w\-.~!$'()*,:@/?&=%+]*$/
 
-/** The same for the query of a target. */
+/** Creates a reader of the query of a target. It keeps the pairs of the last target. */
 export function createQueryReader(): ReadPairs {
   return keepLast((target) => new QueryPairs(target))
 }
@@ -124,12 +124,12 @@ class QueryPairs implements Pairs {
   }
 }
 
-/** Whether some backend may take the cookies after a semicolon for a part of the quoted value before it. */
+/** Whether some backend may take the cookies after a semicolon as part of the quoted value before it. */
 function mayGoOn(pair: string): boolean {
   return pair.includes('"') && !/^[^"\\]*"[^"\\]*"\s*$/.test(pair)
 }
 
-/** Whether a character stands nowhere before an index. */
+/** Whether a text has a character only after an index, or not at all. */
 function isOnlyAfter(text: string, character: string, index: number): boolean {
   const at = text.indexOf(character)
   return at === -1 || at > index
@@ -142,7 +142,7 @@ function keepLast(read: ReadPairs): ReadPairs {
 
 const mayHideQuery = /[%&]/
 
-/** The values of exactly this name; undefined if there are so many pairs that some parser does not read all. */
+/** The values of exactly this name; undefined if there are more pairs than every parser reads. */
 function exactPairs(pairs: readonly string[], name: string): readonly string[] | undefined {
   if (pairs.length > MAX_PAIRS) return undefined
   const beginning = `${name}=`

@@ -9,9 +9,9 @@ import { absent, type Readings } from './readings.ts'
 import { bytesOf, type Comparison } from './text-tests.ts'
 
 /**
- * What backends may read of a cookie or a query parameter. It is certain only where every parser reads the same: in a header or a query
- * of ordinary characters that has the name once, spelled as in the table, with a value. Otherwise a quote that opens before it, another
- * spelling of the name, or a thousand parameters before it could hide it from some backend.
+ * The values that backends may read from a cookie or a query parameter. A value is certain only if every parser reads the same one: the
+ * header or query has only ordinary characters, and the name once, spelled as in the table, with a value. Otherwise a quote that opens
+ * before the name, another spelling of it, or a thousand parameters before it could hide it from some backend.
  */
 class ParameterReadings implements Readings {
   readonly #name: string
@@ -56,14 +56,14 @@ class ParameterReadings implements Readings {
     return this.#lacksName() ? [] : this.#readAll().possible()
   }
 
-  /** Whether every backend reads the value, which is not empty. */
+  /** Whether every backend reads the same value, which is not empty. */
   #isCertain(): boolean {
     const { simple } = this.#pairs
     if (this.#at === -1 || !this.#wanted || !simple || !this.likely()) return false
     return simple.isAlone(this.#at, this.#wanted) && simple.isSimple()
   }
 
-  /** The usual case, which costs little. */
+  /** Detects the usual case, an absent parameter, at little cost. */
   #lacksName(): boolean {
     if (this.#at !== -1) return false
     const { simple, text } = this.#pairs
@@ -100,7 +100,7 @@ function readAll(pairs: Pairs, name: string): Readings {
   }
 }
 
-/** A blank value: some backends trim decoded values, and take blank ones for absent. */
+/** A blank value: some backends trim decoded values and treat blank ones as absent. */
 const blankText = /^[\s",;']*$/
 
 function formsOf(text: string, isQuoted: boolean): readonly string[] {
@@ -108,13 +108,13 @@ function formsOf(text: string, isQuoted: boolean): readonly string[] {
   return [...valuesOf(text, { isQuoted, isNumber: false }), decodedText(text, isQuoted)]
 }
 
-/** @param name as the limits table has it */
+/** @param name as written in the limits table */
 export function createCookieReader(name: string, read: ReadPairs): (header: string | undefined) => Readings {
   const readings = createReadings(name)
   return (header) => (header ? readings(read(header)) : absent)
 }
 
-/** The same readings for all conditions on the name. */
+/** Creates a reader whose readings all conditions on the name share. */
 function createReadings(name: string): (pairs: Pairs) => Readings {
   const wanted = wantedName(name)
   let lastPairs: Pairs | undefined
@@ -126,7 +126,7 @@ function createReadings(name: string): (pairs: Pairs) => Readings {
   }
 }
 
-/** @param name as the limits table has it */
+/** @param name as written in the limits table */
 export function createParameterReader(name: string, read: ReadPairs): (target: string) => Readings {
   const readings = createReadings(name)
   return (target) => {
@@ -135,7 +135,7 @@ export function createParameterReader(name: string, read: ReadPairs): (target: s
   }
 }
 
-/** @param isQuoted of a cookie, whose value may be in quotes */
+/** @param isQuoted the parameter is a cookie, whose value may be in quotes */
 export function comparisonOfParameter(isQuoted: boolean): Comparison {
   return {
     sentAs: bytesOf,
@@ -148,7 +148,7 @@ export function comparisonOfParameter(isQuoted: boolean): Comparison {
 const usualName = /^[a-z0-9-]+$/i
 const mayBeEscaped = /[%\\\x80-\xff]/
 
-/** Whether a text certainly has no such name: the usual case, which costs little. */
+/** Whether a text certainly lacks the name. Detects the usual case at little cost. */
 function lacksName(text: string, name: string): boolean {
   if (!usualName.test(name) || mayBeEscaped.test(text)) return false
   return !text.includes(name) && !text.toLowerCase().includes(name.toLowerCase())

@@ -1,29 +1,29 @@
 /**
- * What backends may read by one name in a request: they differ, so a condition on it holds for no backend, for some, or for every one.
- * Each answer is computed when it is asked for, as most conditions need few of them.
+ * The values that backends may read for a name in a request. Backends differ, so a condition on the name holds for no backend, for some, or
+ * for all. Each answer is computed on demand, because most conditions need few of them.
  *
- * A client gains by a rule that does not apply. So a condition of `when` is met if it holds for some backend, and one of `unless` only if
- * it holds for every one.
+ * A client gains if a rule does not apply. A condition of `when` is therefore met if it holds for at least one backend, and a condition of
+ * `unless` only if it holds for all.
  */
 export type Readings = {
-  /** Whether no backend finds anything. */
+  /** Whether no backend finds the name. */
   isAbsent(): boolean
-  /** Whether every backend finds something. */
+  /** Whether every backend finds a value. */
   isPresent(): boolean
-  /** A text that some backend reads, as sent or in lower case, where that takes no decoding. */
+  /** A text that some backend reads, as sent or in lower case; undefined if it would have to be decoded. */
   likely(isLower: boolean): string | undefined
   /** Whether the text that every backend reads, as sent, passes the test. */
   certainly(isSame: (text: string) => boolean): boolean
   /**
-   * Pieces that some backend may take of the text as sent, which is a list or has parameters: each must begin with a prefix, or contain a
-   * part. If the wanted text has a semicolon, values are not split at semicolons.
+   * The pieces that some backend may read from the text as sent, if it is a list or has parameters. Every piece must pass the test of
+   * `prefix` or `contains`. If the wanted text has a semicolon, values are not split at semicolons.
    */
   parts?(wanted: string): readonly string[]
-  /** Texts that some backend may read, in lower case, each in all its forms; undefined: any. */
+  /** The texts that some backend may read, in lower case, each in all its forms; undefined: any text. */
   possible(): readonly string[] | undefined
-  /** The same to look for a beginning or a part in, where that needs fewer. */
+  /** The same for the tests `prefix` and `contains`, if these need fewer texts. */
   possibleTexts?(): readonly string[] | undefined
-  /** Whether no backend reads a text that has this one as its only form, where that takes no decoding. */
+  /** Whether no backend reads this word, a text with only one form. False if only decoding could tell. */
   lacksWord?(word: string): boolean
 }
 
@@ -37,8 +37,8 @@ export const absent: Readings = {
   possible: () => none,
 }
 
-/** A value that cannot be read: any text, or absent. */
+/** A value that cannot be read: backends may find any text, or nothing. */
 export const anything: Readings = { ...absent, isAbsent: () => false, possible: () => undefined }
 
-/** A blank value: some backends take it for absent, and none reads any text in it. */
+/** A blank value: some backends treat it as absent, and no backend reads any text in it. */
 export const blank: Readings = { ...absent, isAbsent: () => false }

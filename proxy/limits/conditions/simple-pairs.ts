@@ -1,18 +1,18 @@
 const separators = { cookies: ';', query: '&' } as const
 /**
- * Characters that all parsers read alike: no escapes, quotes, brackets or other separators, nor anything that some decoder changes, such
- * as `j:7`, a JSON cookie.
+ * Texts that all parsers read alike: without escapes, quotes, brackets, other separators, or values that some decoder changes, such as the
+ * JSON cookie `j:7`.
  */
 const simple = {
   cookies: /^(?:[\w.-]+=(?!j:)[\w.:/*~@!-]*(?:; ?|$))+$/,
   query: /^(?:[\w.-]+=[\w.:*~@!-]*(?:&|$))+$/,
 } as const
-/** Maximum length: some parsers ignore the rest of a longer text. */
+/** Maximum length, because some parsers ignore the rest of a longer text. */
 const MAX_LENGTH = 2048
 
 /**
- * Cookies, or a query, in which the usual readings are found without taking all of it apart: the readers of all that backends may find take
- * microseconds for each name. Results that hold for all names are kept.
+ * Finds the usual readings in cookies or a query without parsing all of the text, because the readers of all possible readings take
+ * microseconds per name. Keeps results that apply to all names.
  */
 export class SimplePairs {
   readonly #text: string
@@ -36,8 +36,8 @@ export class SimplePairs {
   }
 
   /**
-   * The place of the name, spelled as in the table, at the beginning of the text or after a separator; -1 if there is none. Some backend
-   * finds it there, whatever else the text has.
+   * The index of the name, spelled as in the table, at the beginning of the text or after a separator; -1 if it is not found. Some backend
+   * finds it there, regardless of the rest of the text.
    */
   find({ beginning }: WantedName): number {
     return this.#find(this.#text, beginning, 0)
@@ -50,12 +50,12 @@ export class SimplePairs {
     return next === -1 ? this.#text.slice(start) : this.#text.slice(start, next)
   }
 
-  /** Whether a simple text has the name nowhere else, in any spelling. */
+  /** Whether a simple text has the name only at this index, in any spelling. */
   isAlone(at: number, { comparable }: WantedName): boolean {
     return this.#findAlike(comparable, 0) === at && this.#findAlike(comparable, at + comparable.length) === -1
   }
 
-  /** Whether a simple text has the name in no spelling. */
+  /** Whether a simple text does not have the name in any spelling. */
   lacks({ comparable }: WantedName): boolean {
     return this.#findAlike(comparable, 0) === -1
   }
@@ -67,7 +67,7 @@ export class SimplePairs {
     return this.#find(this.#comparable, comparable, from)
   }
 
-  /** Returns the place at which a name begins, or -1. */
+  /** Returns the index at which a name begins, or -1. */
   #find(text: string, name: string, from: number): number {
     let at = text.indexOf(name, from)
     while (at > 0 && !this.#isSeparator(text.charCodeAt(at - 1))) at = text.indexOf(name, at + 1)
@@ -82,7 +82,8 @@ export class SimplePairs {
 const BLANK = 0x20
 
 /**
- * A name of letters, digits, dots, dashes and underscores, with `=` after it: as the table has it, and in lower case with `_` for a dot.
+ * A name of letters, digits, dots, dashes and underscores, followed by `=`: as written in the table, and in lower case with `_` for each
+ * dot.
  */
 export type WantedName = { readonly beginning: string; readonly comparable: string }
 

@@ -2,26 +2,26 @@ import type { TextTest } from '../../policy/conditions.ts'
 import type { Readings } from './readings.ts'
 import { isPlainWord } from './plain-words.ts'
 
-/** How the texts of a kind of condition are compared. */
+/** How a kind of condition compares texts. */
 export type Comparison = {
-  /** A text of the table as the request would have it. */
+  /** Converts a text of the table to the form that requests have. */
   sentAs(text: string): string
-  /** Returns every spelling, in lower case, that `possible` has for a text. */
+  /** Returns every spelling, in lower case, under which `possible` may have a text. */
   formsOf(text: string): readonly string[]
-  /** The one in which the beginning or a part of a text is looked for, in lower case. */
+  /** Returns the spelling, in lower case, that `prefix` and `contains` look for. */
   partOf(text: string): string
-  /** Letter case makes no difference to anybody, and nobody takes a text for a list. */
+  /** No backend distinguishes letter case or reads a text as a list. */
   readonly ignoresCase: boolean
 }
 
 export type CompiledTest = {
-  /** Whether it holds for some backend. */
+  /** Whether the test holds for at least one backend. */
   mayHold(readings: Readings): boolean
-  /** Whether it holds for every backend. */
+  /** Whether the test holds for every backend. */
   mustHold(readings: Readings): boolean
 }
 
-/** Compiles the tests of a condition; it holds if any of them does. */
+/** Compiles the tests of a condition, which holds if one of them does. */
 export function compileTests(tests: readonly TextTest[], comparison: Comparison): CompiledTest {
   const compiled = tests.map((test) => compileTest(test, comparison))
   const [only] = compiled
@@ -67,7 +67,7 @@ function hasPart(text: string, part: string): boolean {
   return text.includes(part)
 }
 
-/** A text that may be read as a list is compared as a whole. */
+/** Compares a text as a whole, even if backends may read it as a list. */
 function compileIs(written: string, comparison: Comparison): CompiledTest {
   const { ignoresCase } = comparison
   const sent = comparison.sentAs(written)
@@ -122,12 +122,12 @@ function compilePart(
   }
 }
 
-/** A string with one character per byte, as Node reads headers and targets. */
+/** Converts a text to a string with one character per byte, as Node reads headers and targets. */
 export function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
-/** Maximum occurrences to examine. If there are more, a word is assumed to begin with the part. */
+/** Maximum occurrences to examine. If there are more, some word is assumed to begin with the part. */
 const MAX_OCCURRENCES = 64
 const beforeWord = /[\s,;"'(=]/
 

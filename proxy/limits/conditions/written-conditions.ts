@@ -1,7 +1,7 @@
 import type { ListEntry, RuleCondition } from '../../policy.ts'
 import type { TextTest } from '../../policy/conditions.ts'
 
-/** A condition in the form of the limits table. */
+/** Writes a condition in the form of the limits table. */
 export function writeCondition(condition: RuleCondition): object {
   switch (condition.kind) {
     case 'header':
@@ -20,14 +20,14 @@ export function writeCondition(condition: RuleCondition): object {
   }
 }
 
-/** A condition as one line of the table, such as `header: { authorization: absent }`. */
+/** Writes a condition as one line of the table, such as `header: { authorization: absent }`. */
 export function conditionText(condition: RuleCondition): string {
   return flowOf(writeCondition(condition)).slice('{ '.length, -' }'.length)
 }
 
 const plainWord = /^[\w*][\w.*/-]*$/
 
-/** YAML in one line. */
+/** Writes a value as YAML in flow style, on one line. */
 function flowOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(flowOf).join(', ')}]`
   if (typeof value !== 'object' || value === null) {
@@ -40,7 +40,7 @@ function flowOf(value: unknown): string {
 
 function writeTest(test: TextTest): string | object {
   if (!('text' in test)) return test.kind
-  // A text that would be taken for something else.
+  // A text such as `absent` would be read as a keyword.
   const isWord = test.kind === 'is' && test.text !== 'absent' && test.text !== 'present'
   return isWord ? test.text : { [test.kind]: test.text }
 }

@@ -3,30 +3,30 @@ import { tokensOf } from './estimate.ts'
 import { EventNumbers } from './event-numbers.ts'
 import { JsonNumbers } from './json-numbers.ts'
 
-/** The reason why the body of a response is not read: it is neither JSON nor server-sent events, or has a content coding. */
+/** Why the body of a response is not read: it is neither JSON nor server-sent events (`type`), or it has a content coding (`encoding`). */
 export type UnreadBody = 'type' | 'encoding'
 
-/** Reads the body of a response as it is forwarded: the cost that it states, and an estimate of its tokens. */
+/** Reads the stated cost and estimates the tokens of a response's body while it is forwarded. */
 export type BodyReader = {
   push(chunk: Buffer): void
-  /** The number at a path, a whole number from 0; undefined if the bytes read so far do not have one. */
+  /** The number at a path, a whole number from 0; undefined if the bytes read so far have no number there. */
   valueAt(path: string): number | undefined
-  /** The received bytes are a complete JSON text, or events. */
+  /** Whether the bytes received are a complete JSON text, or events. */
   readonly isWhole: boolean
-  /** Whether the cost stated so far is final even if the body is cut here. */
+  /** Whether the cost read so far is final even if the body is truncated here. */
   readonly isCostFinal: boolean
   readonly unread: UnreadBody | undefined
-  /** Estimated tokens of a language model received so far, if they are measured. */
+  /** Estimated language-model tokens received so far, if tokens are estimated. */
   readonly tokens: number
 }
 
 /**
- * Makes a reader for JSON, or for server-sent events with JSON in their data: the last event that has a number counts. Uses constant
- * memory.
+ * Makes a reader for JSON, or for server-sent events with JSON data. For events, the number in the last event that has one counts. Uses
+ * constant memory.
  *
  * @param paths names of members, joined by dots
  * @param fields of the response: name in lower case, value, name, value…
- * @param isMeasured tokens are estimated
+ * @param isMeasured whether to estimate tokens
  */
 export function createBodyReader(
   paths: readonly string[],
@@ -43,9 +43,9 @@ export function createBodyReader(
 }
 
 /**
- * The cost that a header says: of several lines the highest.
+ * Returns the cost that a header states; if it has several lines, the highest.
  *
- * @returns undefined if there is no such header, or where no line of it is one whole number from 0
+ * @returns undefined if the header is missing, or no line of it is a whole number from 0
  */
 export function unitsFrom(fields: readonly string[], name: string): number | undefined {
   const numbers = linesOf(fields, name)
@@ -103,7 +103,7 @@ function createUnreadReader(unread: UnreadBody): BodyReader {
     isCostFinal: false,
     unread,
     get tokens() {
-      // Measured for gzip and Brotli: texts of models have 1.1 compressed bytes a token and more.
+      // Measured for gzip and Brotli: texts of models have at least 1.1 compressed bytes per token.
       return unread === 'encoding' ? bytes : tokensOf(bytes)
     },
   }

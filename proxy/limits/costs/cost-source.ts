@@ -1,12 +1,12 @@
 import { singleSources, type CostSource, type SingleCostSource } from '../../policy.ts'
 
-/** Units; undefined if not stated, `later` if not known yet. */
+/** Units; undefined if not stated; `later` if not known yet. */
 export type Units = number | undefined | 'later'
 
 /**
- * The cost of a response by the sources of a rule: the first that is present of a list, all that are present of a sum.
+ * Returns the cost of a response by a rule's source: the first source of a list that is present, or the sum of those that are present.
  *
- * @param read what one header, or one place in the body, says
+ * @param read returns the units that a header or a member of the body states
  */
 export function unitsBy(source: CostSource, read: (single: SingleCostSource) => Units): Units {
   switch (source.kind) {
@@ -31,7 +31,7 @@ export function unitsBy(source: CostSource, read: (single: SingleCostSource) => 
   }
 }
 
-/** The places in the JSON of bodies that a source names, each once: names of members, joined by dots. */
+/** The JSON paths that sources name, without duplicates: member names, joined by dots. */
 export function pathsIn(sources: readonly CostSource[]): string[] {
   const paths = sources
     .flatMap(singleSources)

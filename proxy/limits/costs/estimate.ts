@@ -1,23 +1,23 @@
 /**
- * Bytes that a token of a language model has, in texts of requests and responses, as measured with the tokenizers of GPT-4 and GPT-4o:
- * English prose 5.2, code 4.3, Chinese 3.2 to 4.3, digits 3.0, JSON 2.3, Base64 1.5.
+ * Bytes per language-model token in texts of requests and responses. Measured with the tokenizers of GPT-4 and GPT-4o: English prose 5.2,
+ * code 4.3, Chinese 3.2 to 4.3, digits 3.0, JSON 2.3, Base64 1.5.
  */
 const BYTES_PER_TOKEN = 3
 
-/** Bytes of the first event of a stream that can be there without any text. */
+/** Bytes that the first event of a stream may have without any text. */
 const FRAME_BYTES = 512
-/** Maximum pieces of an event to compare with those of the event before. Further pieces count as text. */
+/** Maximum pieces of an event that are compared with the event before. Further pieces count as text. */
 const MAX_PIECES = 64
 
-/** Estimated tokens of a text. */
+/** Estimates the tokens of a text by its length in bytes. */
 export function tokensOf(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN)
 }
 
 /**
- * Estimates the tokens of a stream from its events: each is at least one token, since most backends send every token as it comes. Text is
- * the difference from the event before: the quotes of JSON divide an event into pieces, and those that stay, such as an identifier, are
- * not text.
+ * Estimates the tokens of a stream from its events. An event is at least one token, because most backends send every token on its own. The
+ * text of an event is its difference from the event before: the quotes of JSON divide an event into pieces, and pieces that stay the same,
+ * such as an identifier, are not text.
  */
 export class EventTokens {
   readonly #marks = new Int32Array(MAX_PIECES)
@@ -29,9 +29,9 @@ export class EventTokens {
   #pieces = 0
   #pieceBytes = 0
   #hash = 0
-  /** Pieces to come that are not text. */
+  /** The number of following pieces that are not text. */
   #skipped = 0
-  /** Bytes of text in the last event that had any. An event identical to the one before counts as having that many. */
+  /** Bytes of text in the last event that had text. An event identical to the one before counts as having as many. */
   #usualBytes = 0
 
   push(bytes: Buffer, start: number, end: number): void {
@@ -66,7 +66,7 @@ export class EventTokens {
     else if (this.#pieces >= MAX_PIECES || this.#marks[this.#pieces] !== mark)
       this.#changedBytes += this.#pieceBytes
     if (this.#pieces < MAX_PIECES) this.#marks[this.#pieces++] = mark
-    // OpenAI fills events up with random characters under this name: the colon and they are skipped.
+    // OpenAI pads events with random characters under this name. The colon and these characters are skipped.
     if (mark === padding) this.#skipped = 2
     this.#hash = this.#pieceBytes = 0
   }

@@ -2,19 +2,19 @@ import { EventTokens } from './estimate.ts'
 import { JsonNumbers } from './json-numbers.ts'
 
 /**
- * Bytes of the events that end a stream, such as `[DONE]` and `{"type":"message_stop"}`: many clients hang up there. With text an event
- * has more.
+ * Maximum bytes of the events that end a stream, such as `[DONE]` and `{"type":"message_stop"}`; many clients disconnect there. Events with
+ * text are larger.
  */
 const MAX_END_BYTES = 64
 
-/** States of a line, by the place of the next byte. */
+/** States of the parser within a line: where the next byte belongs. */
 const inName = 0
 const inData = 1
 const inOther = 2
 
 /**
- * Finds numbers in the JSON of server-sent events of any length, as they arrive in pieces: for each path, that of the last event that has
- * one. The text of an event is that of its `data` lines (HTML Living Standard, section 9.2.6).
+ * Finds numbers in the JSON of server-sent events of any length as they arrive in pieces. For each path, the last event with a number
+ * counts. The text of an event is in its `data` lines (HTML Living Standard, section 9.2.6).
  */
 export class EventNumbers {
   readonly #paths: readonly string[]
@@ -25,21 +25,21 @@ export class EventNumbers {
   /** The number of bytes at the start of the line that match `data`. */
   #matched = 0
   #isBlank = true
-  /** A line feed that comes next belongs to the line that has just ended. */
+  /** A line feed as the next byte belongs to the line that has just ended. */
   #endedByReturn = false
   #hasData = false
-  /** Bytes of data after the last event that had a number, and whether an event has ended there. */
+  /** Bytes of data since the last event that had a number, and whether an event has ended since. */
   #bytesSince = 0
   #hasEventSince = false
 
-  /** @param isMeasured its tokens are estimated too */
+  /** @param isMeasured whether to estimate tokens, too */
   constructor(paths: readonly string[], isMeasured: boolean) {
     this.#tokens = isMeasured ? new EventTokens() : undefined
     this.#paths = paths
     this.#event = new JsonNumbers(paths)
   }
 
-  /** Whether the cost stated so far is final even if the stream is cut here: it is followed by the event that ends a stream. */
+  /** Whether the cost read so far is final even if the stream is truncated here, because the event that ends a stream has followed. */
   get isCostFinal(): boolean {
     return this.#latest.size > 0 && this.#hasEventSince && this.#bytesSince <= MAX_END_BYTES
   }

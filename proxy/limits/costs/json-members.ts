@@ -14,27 +14,27 @@ const closingBrace = 0x7d
 /** The result of looking up a path of member names in a JSON text. */
 export type Found =
   | { readonly kind: 'value'; readonly value: unknown }
-  /** A name of the path appears twice in one object: parsers differ in which of the two counts. */
+  /** A name of the path appears twice in one object. Parsers differ in which one they use. */
   | { readonly kind: 'repeated' }
-  /** A value along the path is neither an object nor null, or the name cannot be found among thousands of unusual names. */
+  /** A value along the path is neither an object nor null, or the text has too many unusual names to find the member. */
   | { readonly kind: 'no-object' }
   | { readonly kind: 'absent' }
 
 /**
- * Finds a value as a backend in any language could: names are compared by their letters and digits only, in any case, as
- * Go's encoding/json and the JSON mapping of Protocol Buffers have it. One pass over the text, whatever is in it.
+ * Finds a value in the way that a backend in any language could: compares names by their letters and digits only, in any case, as Go's
+ * encoding/json and the JSON mapping of Protocol Buffers do. Always takes a single pass over the text.
  *
- * @param text that `JSON.parse` accepts
+ * @param text must be accepted by `JSON.parse`
  * @param path member names, one or more
  */
 export function findMember(text: string, path: readonly string[]): Found {
   const names = path.map(foldedName)
-  /** Members of the path that have been met, by their level. */
+  /** Levels at which the member of the path has been found. */
   const met = new Set<number>()
   let depth = 0
-  /** How many of the open objects are on the path, the outermost first. */
+  /** The number of open objects, from the outermost, that are on the path. */
   let onPath = 0
-  /** Whether the next value is that of a member of the path, or the whole text. */
+  /** Whether the next value belongs to a member of the path, or is the whole text. */
   let expects = true
   let unusual = 0
   let found: Found | undefined
@@ -71,19 +71,19 @@ export function findMember(text: string, path: readonly string[]): Found {
   return faulty ?? found ?? { kind: 'absent' }
 }
 
-/** Names with escapes or characters beyond ASCII that are compared at most: each takes a hundred times as long as others. */
+/** Maximum names with escapes or non-ASCII characters to compare. Each takes a hundred times as long as other names. */
 const MAX_UNUSUAL_NAMES = 64
 
 const firstOfNull = 0x6e
 
-/** The place after a string. */
+/** The index after a string. */
 function endOfString(text: string, start: number): number {
   let at = start + 1
   while (text.charCodeAt(at) !== quote) at += text.charCodeAt(at) === backslash ? 2 : 1
   return at + 1
 }
 
-/** The place after a number or a word, or after the string that ends here. */
+/** The index after a number or a word, or after the string that ends here. */
 function endOfToken(text: string, start: number): number {
   let at = start
   while (at < text.length && !endsToken.has(text.charCodeAt(at))) at++
@@ -99,7 +99,7 @@ function isName(text: string, end: number): boolean {
   return text.charCodeAt(at) === colon
 }
 
-/** The value; for an array `{}` and for a string `''`, since callers only need to know that they are not numbers. */
+/** The value; `{}` for an array and `''` for a string, because callers only need to know that these are not numbers. */
 function valueAt(text: string, start: number): unknown {
   const code = text.charCodeAt(start)
   if (code === openingBrace || code === openingBracket) return {}

@@ -15,16 +15,16 @@ type PathNode = {
   readonly members: Map<string, PathNode>
   /** Places of the numbers at this name and below it. */
   readonly places: number[]
-  /** Place of the number at this name, if a path ends here. */
+  /** The place of the number at this name, if a path ends here. */
   place: number | undefined
 }
 
 /** An object or an array on the way to a number. */
 type Level = { readonly node: PathNode; readonly isArray: boolean; index: number }
 
-/** Bytes of a number that are read at most. */
+/** Maximum bytes of a number to read. */
 const MAX_NUMBER_BYTES = 1024
-/** Bytes that a name takes at most for each UTF-16 code unit of it: an escape such as `\u0061`. */
+/** Maximum bytes per UTF-16 code unit of a name: an escape such as `\u0061`. */
 const NAME_BYTES_PER_UNIT = 6
 
 /** The syntax element of the next byte. */
@@ -34,9 +34,9 @@ const inName = 2
 const inNumber = 3
 
 /**
- * Finds numbers in a JSON text of any length as it arrives in pieces, with memory for the paths alone. For a valid text the numbers are
- * those that `JSON.parse` gives, the last one where a name repeats. Values not on the way to a number are not checked: logarithms that
- * Python writes as `NaN` do not hide the cost of a response.
+ * Finds numbers in a JSON text of any length as it arrives in pieces. Memory depends on the paths alone. For a valid text, the numbers are
+ * the same as those of `JSON.parse`; if a name repeats, the last one counts. Values that are not on the way to a number are not validated,
+ * so that logarithms that Python writes as `NaN` do not hide the cost of a response.
  */
 export class JsonNumbers {
   readonly #root: PathNode = createNode('')
@@ -70,12 +70,12 @@ export class JsonNumbers {
     this.#name = Buffer.allocUnsafe(longest * NAME_BYTES_PER_UNIT + 1)
   }
 
-  /** The text has come to its end: one object or array, and blanks around it. */
+  /** Whether the text is complete: one object or array, with blanks around it. */
   get isWhole(): boolean {
     return this.#hasEnded && !this.#isBroken
   }
 
-  /** The number at the path, not below 0 and rounded up; undefined if there has been none so far. */
+  /** The number at the path, rounded up; undefined if there is none so far, or it is below 0. */
   valueAt(path: string): number | undefined {
     const value = this.#values[this.#placesByPath.get(path) ?? -1] ?? NaN
     return value >= 0 ? Math.min(Math.ceil(value), Number.MAX_SAFE_INTEGER) + 0 : undefined
@@ -112,13 +112,13 @@ export class JsonNumbers {
     node.place = place
   }
 
-  /** Whether the value being read stands directly in an object or an array that is on the way. */
+  /** Whether the current value is directly in an object or an array on the way to a number. */
   get #isOnWay(): boolean {
     return this.#depth === this.#levels.length
   }
 
   #take(code: number): void {
-    // Blanks, and a byte order mark before the text.
+    // Ignore blanks, and a byte order mark before the text.
     if (code <= space || (code > 0x7f && this.#depth === 0)) return
     if (this.#hasEnded) this.#isBroken = true
     switch (code) {
@@ -206,7 +206,7 @@ export class JsonNumbers {
     return at
   }
 
-  /** Passes over the rest of a string, or over what there is of it. */
+  /** Skips the rest of a string, as far as it has arrived. */
   #skipString(bytes: Buffer, start: number, end: number): number {
     let at = start
     if (this.#isEscaped) {
@@ -225,7 +225,7 @@ export class JsonNumbers {
     return end
   }
 
-  /** Keeps a name, unless it is longer than all that are looked for. */
+  /** Keeps a name, unless it is longer than every wanted name. */
   #takeName(bytes: Buffer, start: number, end: number): number {
     const room = this.#name
     for (let at = start; at < end; at++) {
@@ -248,17 +248,17 @@ export class JsonNumbers {
     if (this.#nameBytes === this.#name.length) return
     const next = this.#findMember(node)
     this.#next = next
-    // Of members with the same name the last one counts.
+    // If several members have the same name, the last one counts.
     if (next) for (const place of next.places) this.#values[place] = NaN
   }
 
-  /** The node of the member with this name, if it is on the way to a number. */
+  /** The node of the member with the current name, if it is on the way to a number. */
   #findMember({ members }: PathNode): PathNode | undefined {
     if (this.#nameHasEscapes) {
       const name = this.#readEscaped()
       return name === undefined ? undefined : members.get(name)
     }
-    // Most names are not among these: their length tells.
+    // Comparing lengths first rules out most names.
     for (const member of members.values())
       if (member.name.length === this.#nameBytes && this.#isNamed(member.name)) return member
     return undefined

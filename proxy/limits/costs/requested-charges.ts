@@ -9,14 +9,14 @@ import { findMember } from './json-members.ts'
 /** Maximum bytes of a request's body to read. */
 export const MAX_BODY_BYTES = 64 * 1024
 
-/** Whether the body of the request says how much to reserve for one of the charges. */
+/** Whether the units to reserve for at least one of the charges are read from the request's body. */
 export function areRequested(charges: readonly Charge[]): boolean {
   return charges.some(({ policy }) => requestedUnits(policy) !== undefined)
 }
 
 /**
- * The reason why the head tells that the body of a request need not be read: it has none (`missing`), or one that a backend could read
- * otherwise than as JSON. Undefined if it has to be read.
+ * Returns why, by its head, a request's body need not be read: it is missing, or a backend may not read it as JSON. Undefined if it has to
+ * be read.
  */
 export function whyUnread(request: ClientRequest): UnreadReserve | undefined {
   if (!request.hasContent) return 'missing'
@@ -31,7 +31,7 @@ export function whyUnread(request: ClientRequest): UnreadReserve | undefined {
   return types.length > 1 || !types.every(isJson) ? 'type' : undefined
 }
 
-/** A media type of JSON, in UTF-8 if it names a charset: JSON has no other (RFC 8259 section 8.1). */
+/** Whether a content type is JSON. A charset must be UTF-8, the only encoding of JSON (RFC 8259 section 8.1). */
 function isJson(line: string): boolean {
   const [type = '', ...parameters] = line.split(';')
   return (
@@ -43,11 +43,11 @@ function isJson(line: string): boolean {
 }
 
 /**
- * The charges with the units that the request says. A number above the quota is all of it. If the request states no number,
- * `otherwise` counts; if it states something that could be read as any number, the whole quota, so that nobody pays less by
- * sending an unreadable body.
+ * Returns the charges with the units that the request states, at most the quota. If the request states no number, reserves `otherwise`. If
+ * it states something that a backend could read as any number, reserves the whole quota, so that no client pays less by sending an
+ * unreadable body.
  *
- * @param body all of it, or why it cannot be read
+ * @param body the whole body, or why it cannot be read
  */
 export function withRequestedUnits(
   charges: readonly Charge[],
@@ -81,10 +81,10 @@ function parse(body: Buffer | UnreadReserve): { readonly json: string } | { read
   }
 }
 
-/** Keeps a byte order mark, so that the text is not valid JSON. */
+/** Keeps a byte order mark, which makes the text invalid JSON. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The largest of the numbers that a request states, or why it states none: of several reasons the most suspicious. */
+/** The largest number that a request states, or why it does not state one. A reason other than `missing` takes precedence over numbers. */
 function largestAt(json: string, { paths }: RequestedUnits): number | UnreadReserve {
   let largest: number | undefined
   for (const path of paths) {
@@ -97,8 +97,8 @@ function largestAt(json: string, { paths }: RequestedUnits): number | UnreadRese
 }
 
 /**
- * The units at a path. Null is not a number to backends. A number below 1 is not valid here, since many of them take 0 and less for no
- * limit.
+ * The units at a path. Null counts as missing, as it does for backends. A number below 1 is not valid, because many backends read 0 and
+ * less as no limit.
  */
 function unitsAt(json: string, path: readonly string[]): number | UnreadReserve {
   const found = findMember(json, path)

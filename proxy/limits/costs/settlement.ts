@@ -14,7 +14,7 @@ import { pathOf, pathsIn, unitsBy, type Units } from './cost-source.ts'
 import { tokensOf } from './estimate.ts'
 import type { LimitHeaders } from '../replies.ts'
 
-/** The status and fields of a response: name, value, name, value…; names in lower case. Without `framing`, nothing follows. */
+/** The status and fields of a response: name, value, name, value…; names in lower case. Without `framing`, the response has no body. */
 type ResponseHead = {
   readonly status: number
   readonly fields: string[]
@@ -31,9 +31,9 @@ export type SettlementOptions = {
 }
 
 /**
- * Settles the reservations of one request, each once, as soon as the cost of the request is known: by the
- * status code, a header, the body or a trailer of the response, or by its end where requests in flight are counted. If the cost
- * never becomes known, such as after a failure of the backend, the reserved units stay charged, or an estimate if the rule says so.
+ * Settles each reservation of a request once, as soon as the cost is known: from the status code, a header, the body or a trailer of the
+ * response, or from the end of the request if the rule counts requests in flight. If the cost never becomes known, for example after a
+ * failure of the backend, the reserved units stay charged, or an estimate if the rule asks for it.
  */
 export class Settlement {
   readonly #options: SettlementOptions
@@ -41,12 +41,12 @@ export class Settlement {
   /** Reservations of rules that count requests in flight, until the request is over. */
   #inFlight: Reservation[] = []
   #open: Reservation[] = []
-  /** Reservations that the body of the response settles, or its trailers. */
+  /** Reservations that the body or the trailers of the response will settle. */
   #waiting: Reservation[] = []
   #head: ResponseHead | undefined
   /** Name, value, name, value…; names in lower case. */
   #trailers: readonly string[] = []
-  /** Names of headers that the client does not get. */
+  /** Names of headers that are not forwarded to the client. */
   readonly #hidden = new Set<string>()
   #body: BodyReader | undefined
 
@@ -65,7 +65,7 @@ export class Settlement {
     return this.#options.limitHeaders(this.#states)
   }
 
-  /** Whether something counts for as long as the request is in flight. */
+  /** Whether a reservation counts for as long as the request is in flight. */
   get lasts(): boolean {
     return this.#inFlight.length > 0
   }
@@ -75,7 +75,7 @@ export class Settlement {
     return this.#open.some(({ charge }) => readsResponseBody(charge.policy))
   }
 
-  /** The backend responds. Returns the response as the client is to get it. */
+  /** Called when the backend responds. Returns the response without the headers to hide from the client. */
   onHead<Head extends ResponseHead>(head: Head): Head {
     this.#head = head
     for (const reservation of this.#open.splice(0)) {
@@ -91,7 +91,7 @@ export class Settlement {
     return this.#hidden.size === 0 ? head : { ...head, fields: this.#withoutHidden(head.fields) }
   }
 
-  /** Returns the trailers as the client is to get them: name, value, name, value…; names in lower case. */
+  /** Returns the trailers without those to hide from the client: name, value, name, value…; names in lower case. */
   onTrailers(fields: readonly string[]): readonly string[] {
     this.#trailers = fields
     return this.#hidden.size === 0 ? fields : this.#withoutHidden(fields)
@@ -105,19 +105,19 @@ export class Settlement {
     this.#body?.push(chunk)
   }
 
-  /** Called when all of the response has come, however long the client takes to read it. */
+  /** Called when the whole response has arrived, even if the client has not read all of it. */
   onEnd(): void {
     for (const reservation of this.#waiting.splice(0)) this.#settleAtEnd(reservation, false)
     this.#body = undefined
   }
 
-  /** The backend will not see the request: everything is given back. */
+  /** Called if the backend will not get the request. Refunds everything. */
   cancel(): void {
     for (const reservation of this.#open.splice(0)) this.#settle(reservation, 0)
     this.finish()
   }
 
-  /** The request is over, and all of the response that is still to come is not waited for. */
+  /** Called when the request is over. The rest of the response, if any, is ignored. */
   finish(): void {
     for (const reservation of this.#waiting.splice(0)) this.#settleAtEnd(reservation, true)
     this.#body = undefined
@@ -143,7 +143,7 @@ export class Settlement {
     const body = createBodyReader(pathsIn(sources), head.fields, read.some(estimates))
     this.#body = body
     if (!body.unread) return
-    // Nothing of it will be known, unless by its length or by a trailer.
+    // The cost can only come from the length of the body or from a trailer.
     for (const reservation of this.#waiting.splice(0)) {
       const { policy } = reservation.charge
       if (estimates(policy) || (mayHaveTrailers(head) && readsHeader(policy))) this.#waiting.push(reservation)
@@ -152,9 +152,9 @@ export class Settlement {
   }
 
   /**
-   * Settles by all that has come of the response.
+   * Settles by the part of the response that has arrived.
    *
-   * @param isCut the response has not come to its end
+   * @param isCut the response is incomplete
    */
   #settleAtEnd(reservation: Reservation, isCut: boolean): void {
     const { policy } = reservation.charge
@@ -178,19 +178,19 @@ export class Settlement {
     )
   }
 
-  /** The client has gone before there was a response, or there will be none. */
+  /** Called if the client disconnected before the response began, or if there will be no response. */
   #settleUnanswered(reservation: Reservation): void {
     if (estimates(reservation.charge.policy)) this.#settleUnread(reservation, 'cut')
   }
 
   /**
-   * The cost of the request is unknown: it counts no less than the reserved units, so that nobody gains by it.
+   * Settles a request of unknown cost. It counts at least the reserved units, so that no client gains from hiding the cost.
    *
-   * @param minUnits the known units
+   * @param minUnits units that are certain
    */
   #settleUnread(reservation: Reservation, reason: UnreadCost, minUnits = 0): void {
     const { policy } = reservation.charge
-    // Responses that are errors need not say it: nothing was made for them.
+    // Error responses need not state a cost, because nothing was generated for them.
     const isError = (this.#head?.status ?? 0) >= 400
     const estimate = estimates(policy) && !isError ? this.#estimatedUnits() : 0
     this.#options.onUnread(policy, isError && reason !== 'cut' ? 'status' : reason)
@@ -216,7 +216,7 @@ export class Settlement {
   }
 }
 
-/** A body whose end is not known from its head: chunked, or over HTTP/2 without `Content-Length`. */
+/** Whether the head leaves the body's end open: chunked, or HTTP/2 without `Content-Length`. */
 function mayHaveTrailers({ framing }: ResponseHead): boolean {
   return framing?.kind === 'chunked' || framing?.kind === 'until-close'
 }
