@@ -4,42 +4,42 @@ import type { BanPolicy } from '../../policy.ts'
 import { BoundedMemory } from './bounded-memory.ts'
 import { banLengthMs } from './client-entry.ts'
 
-/** The ban, and the policy's window: refusals count for `windowMs` from the first one. */
+/** The ban, and the window in which refusals lead to it: `windowMs` from the first refusal. */
 export type BanTerms = { readonly ban: BanPolicy; readonly windowMs: number }
 
-/** How long a client that was just banned is not counted: a ban is known everywhere within a second. */
+/** How long refusals of a client are not counted after a ban. The ban reaches every process within a second. */
 const SETTLE_S = 2
-/** How long a client is not banned again, by whichever process. Longer than it is not counted. */
+/** How long no process bans the client again. Longer than `SETTLE_S`. */
 const ONCE_S = SETTLE_S + 1
-/** Unanswered commands at a time. Beyond, and while Redis does not answer, this process counts by itself. */
+/** Maximum unanswered commands. Above it, and while Redis does not answer, this process counts on its own. */
 const MAX_PENDING = 1000
 
 type Counts = BoundedMemory | RateLimiterRedis
 
-/** `once` makes sure that only one of several processes that count at the same time bans the client. */
+/** `once` ensures that only one process bans the client if several count at the same time. */
 const NAMES = ['refusals', 'bans', 'once'] as const
 
 type CountsByName<Kind extends Counts = Counts> = { readonly [name in (typeof NAMES)[number]]: Kind }
 
 export type BanCountsOptions = BanTerms & {
-  /** The Redis in which replicas count together; undefined: in this process. */
+  /** The Redis in which replicas count together; undefined: counts are kept in this process. */
   readonly redis: RedisClient | undefined
-  /** The prefix of keys in Redis, which a colon follows. */
+  /** The prefix of keys in Redis; a colon follows it. */
   readonly keyStart: string
-  /** Whether there is any use in asking for a key. */
+  /** Whether the Redis server of a key is answering. */
   readonly isAnswering: (key: string) => boolean
   /** Milliseconds of a monotonic clock, for the counts in this process. */
   readonly now: () => number
 }
 
-/** Counts the refusals of one policy's clients, and the bans that these lead to. */
+/** Counts the refusals of one policy's clients, and the resulting bans. */
 export class BanCounts {
   readonly #keyStart: string
   readonly #isAnswering: (key: string) => boolean
   #ban: BanPolicy
   readonly #local: CountsByName<BoundedMemory>
   readonly #shared: CountsByName<RateLimiterRedis> | undefined
-  /** Refusals that are being counted. */
+  /** The number of refusals that are being counted. */
   #pending = 0
 
   constructor(options: BanCountsOptions) {
@@ -63,7 +63,7 @@ export class BanCounts {
       refusals: new RateLimiterRedis({
         ...refusalOptions(options),
         ...sharedOptions('refusals'),
-        // Until every process knows of the ban, Redis is not asked about each refusal.
+        // Until every process knows of the ban, further refusals do not reach Redis.
         inMemoryBlockOnConsumed: options.ban.after,
         inMemoryBlockDuration: 1,
       }),
@@ -72,7 +72,7 @@ export class BanCounts {
     }
   }
 
-  /** The current `ban` of the rule: refusals and bans stay counted. */
+  /** Applies a changed `ban` of the rule. The counts of refusals and bans are kept. */
   useTerms(terms: BanTerms): void {
     this.#ban = terms.ban
     const changed = refusalOptions(terms)
@@ -84,23 +84,23 @@ export class BanCounts {
   /**
    * Counts a refusal. Never rejects.
    *
-   * @param windowMs for how long the refusals of a client count whose first one this is, where it is not always the same
-   * @returns the number of the ban in a row, from 1, if the client must be banned now; otherwise 0. Of several processes that
-   *   count at the same time, one gets it
+   * @param windowMs how long refusals count if this is the client's first; undefined: the policy's constant window
+   * @returns if the client must be banned now, which ban in a row it is, from 1; otherwise 0. Only one of several processes that count at
+   *   the same time gets a number above 0
    */
   async countRefusal(partitionKey: string, windowMs?: number): Promise<number> {
     this.#pending += 1
     try {
       return await this.#count(partitionKey, windowMs)
     } catch {
-      // Redis has failed in between: a client that goes on is refused again, and counted then.
+      // Redis failed in between. If the client continues, its next refusal is counted.
       return 0
     } finally {
       this.#pending -= 1
     }
   }
 
-  /** The next ban of the client is a first one again. Never rejects. */
+  /** Makes the next ban of the client count as its first. Never rejects. */
   async forgive(partitionKey: string): Promise<void> {
     const counts = this.#countsFor(partitionKey)
     await Promise.allSettled(NAMES.map((name) => counts[name].delete(partitionKey)))
@@ -108,7 +108,7 @@ export class BanCounts {
 
   async #count(partitionKey: string, windowMs: number | undefined): Promise<number> {
     const { refusals, bans, once } = this.#countsFor(partitionKey)
-    // Only the process that consumes `once` first bans. After a failure of that process, another one does once it has expired.
+    // Only the first process to consume `once` bans the client. If that process fails, another one can after `once` has expired.
     if (
       (await consumed(refusals, partitionKey, windowMs)) < this.#ban.after ||
       (await consumed(once, partitionKey)) > 1
@@ -122,7 +122,7 @@ export class BanCounts {
     return times
   }
 
-  /** Chooses the counts in Redis or, while one of its servers is away or too much is pending, those of this process. */
+  /** Chooses the counts in Redis or, while one of its servers is unavailable or too many commands are pending, those of this process. */
   #countsFor(partitionKey: string): CountsByName {
     if (!this.#shared || this.#pending > MAX_PENDING) return this.#local
     const areAnswering = NAMES.every((name) => this.#isAnswering(`${this.#keyStart}:${name}:${partitionKey}`))
@@ -130,12 +130,12 @@ export class BanCounts {
   }
 }
 
-/** Options of the counter: the client is banned when it exceeds `points`. `duration` is in seconds. */
+/** Options of the counter of refusals. A client that exceeds `points` is banned. `duration` is in seconds. */
 function refusalOptions({ ban, windowMs }: BanTerms): { readonly points: number; readonly duration: number } {
   return { points: ban.after - 1, duration: Math.ceil(windowMs / 1000) }
 }
 
-/** The library counts a request that it refuses too, and says so by rejecting. */
+/** The library also counts requests that it refuses, for which it rejects. */
 async function consumed(refusals: Counts, key: string, windowMs?: number): Promise<number> {
   const options = windowMs === undefined ? {} : { customDuration: Math.ceil(windowMs / 1000) }
   try {

@@ -13,16 +13,16 @@ import type { EntryStore } from './entry-store.ts'
 export type BanningOptions = {
   readonly store: Pick<EntryStore, 'extend'>
   readonly policies: readonly Policy[]
-  /** The Redis in which replicas count together; undefined: in this process. */
+  /** The Redis in which replicas count together; undefined: counts are kept in this process. */
   readonly redis: RedisClient | undefined
   /** The prefix of keys in Redis (`keyPrefixOf`). */
   readonly keyPrefix: string
-  /** Whether there is any use in asking for a key. */
+  /** Whether the Redis server of a key is answering. */
   readonly isAnswering: (key: string) => boolean
   readonly telemetry: Pick<Telemetry, 'clientBanned'>
-  /** Whether addresses of clients may be in log lines. */
+  /** Whether log lines may contain clients' addresses. */
   readonly logAddresses: boolean
-  /** Called with each ban that this process has made. */
+  /** Called with each ban that this process makes. */
   readonly onBan?: OnBan | undefined
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -33,15 +33,15 @@ export type BanningOptions = {
 
 type WithBan = Policy & { readonly ban: BanPolicy }
 
-/** Counts refusals under rules with `ban`, in the background, and bans clients that had too many. */
+/** Counts refusals under rules with `ban` in the background, and bans clients that exceed the allowed number. */
 export class Banning {
   readonly #options: BanningOptions
-  /** A client that makes up keys is banned under each of them. */
+  /** Bounds the log lines, because a client that makes up keys is banned under each of them. */
   readonly #mayLog: () => boolean
   readonly #logException: ReturnType<typeof createExceptionLog>
   /** The policies of the current table that have bans, by name. */
   #withBans: ReadonlyMap<string, WithBan>
-  /** By policy name, from its first refusal on. */
+  /** By policy name; created at the policy's first refusal. */
   readonly #counts = new Map<string, Promise<BanCounts>>()
   #loggedFullAtMs = -Infinity
 
@@ -52,7 +52,7 @@ export class Banning {
     this.#withBans = withBansOf(options.policies)
   }
 
-  /** Call it when another table of limits takes effect. Under policies that it keeps, refusals and bans stay counted. */
+  /** Call it when another limits table takes effect. The counts of policies that it keeps are kept, too. */
   usePolicies(policies: readonly Policy[]): void {
     this.#withBans = withBansOf(policies)
     for (const [name, opened] of this.#counts) {
@@ -90,7 +90,7 @@ export class Banning {
     if (times > 0) await this.#ban(policy, partitionKey, times)
   }
 
-  /** @param times bans of the client in a row, with this one */
+  /** @param times number of bans of the client in a row, including this one */
   async #ban(policy: WithBan, partitionKey: string, times: number): Promise<void> {
     const { store, telemetry, onBan, logAddresses, log } = this.#options
     const { name, ban } = policy
@@ -109,7 +109,7 @@ export class Banning {
       log.info({ client, policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
   }
 
-  /** Once a minute. */
+  /** Logs at most once a minute. */
   #logFull(policy: string): void {
     const { now, log } = this.#options
     const nowMs = now()
@@ -129,7 +129,7 @@ export class Banning {
   }
 }
 
-/** Loaded at the first refusal that counts: a gateway without them starts sooner. */
+/** The module is loaded at the first refusal that counts, so that the gateway starts faster. */
 async function openCounts(
   policy: WithBan,
   { redis, keyPrefix, isAnswering, now }: BanningOptions,
@@ -145,8 +145,8 @@ async function openCounts(
 }
 
 /**
- * Reports the client, or clients, that a decision refused, if the refusing policy bans. They may have different quotas
- * under it.
+ * Reports the clients that a decision refused, if the refusing policy has a `ban`. Compares policies by name, because clients may have
+ * different quotas under the same policy.
  */
 export function recordRefusal(
   banning: Pick<Banning, 'refused'>,

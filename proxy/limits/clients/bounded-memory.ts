@@ -1,13 +1,13 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 
-/** Maximum number of clients that are counted. The least recently counted one is evicted. */
+/** Maximum number of clients. The least recently counted client is evicted. */
 const MAX_CLIENTS = 10_000
 
 type Count = { points: number; readonly endsAtMs: number }
 
 /**
- * Counts in the memory of this process, as a limiter of the library, so that it can stand in for Redis. The library's own limiter in
- * memory has no bound, sets a timer for each client, and uses the wall clock.
+ * Counts in this process's memory with the interface of the library's limiters, so that it can stand in for Redis. The library's own memory
+ * limiter is unbounded, sets a timer for each client, and uses the wall clock.
  */
 export class BoundedMemory extends RateLimiterMemory {
   readonly #now: () => number
@@ -15,7 +15,7 @@ export class BoundedMemory extends RateLimiterMemory {
   readonly #counts = new Map<string, Count>()
 
   /**
-   * @param options.duration seconds from the first point for which points count
+   * @param options.duration how long points count, in seconds from the first point
    * @param now milliseconds of a monotonic clock
    */
   constructor(options: { readonly points: number; readonly duration: number }, now: () => number) {
@@ -23,7 +23,7 @@ export class BoundedMemory extends RateLimiterMemory {
     this.#now = now
   }
 
-  /** @param options.customDuration seconds, in place of those for all */
+  /** @param options.customDuration seconds, in place of the usual duration */
   override async consume(
     key: string,
     points = 1,
@@ -74,7 +74,7 @@ export class BoundedMemory extends RateLimiterMemory {
     return known && known.endsAtMs > this.#now() ? known : undefined
   }
 
-  /** Makes it the last one. Removes two of the first that have ended or, above the bound, the one that was used longest ago. */
+  /** Moves the count to the end. Removes up to two of the oldest counts that have ended or exceed the bound. */
   #keep(key: string, count: Count): void {
     this.#counts.delete(key)
     this.#counts.set(key, count)

@@ -20,17 +20,17 @@ import {
 } from './client-entry.ts'
 import { EntryMap } from './entry-map.ts'
 
-/** A ban that applies to a request. `policy` is the one under which the client is banned; undefined for all of them. */
+/** A ban that applies to a request. `policy` is the policy under which the client is banned; undefined: under all. */
 export type AppliedBan = {
   readonly policy: Policy | undefined
-  /** The banned partition key; undefined if the client is banned by its address. */
+  /** The banned partition key; undefined if the client's address is banned. */
   readonly partitionKey?: string
   readonly leftMs: number
 }
 
 /**
- * This process's copy of the bans and overrides that are set at run time. It is read for each request, so it is plain maps: without
- * entries, a request pays for three comparisons of numbers.
+ * This process's copy of the bans and overrides that are set at run time. Every request reads it, so it uses plain maps: without entries, a
+ * request costs three comparisons of numbers.
  */
 export class ClientEntries {
   readonly #networks = new BanNetworks()
@@ -38,7 +38,7 @@ export class ClientEntries {
   readonly #overrides = new EntryMap<ClientOverride>()
   readonly #now: () => number
   #evictions = 0
-  /** Called when an override was added, or its requests have changed. */
+  /** Called when an override was added, or its quota has changed. */
   onOverride: ((policyName: string, partitionKey: string) => void) | undefined
 
   /** @param now milliseconds of a monotonic clock */
@@ -47,9 +47,9 @@ export class ClientEntries {
   }
 
   /**
-   * The ban of an address, under all rules.
+   * Finds a ban of an address under all rules.
    *
-   * @param address as it counts
+   * @param address the address or network that counts as a client
    */
   findAddressBan(address: string): AppliedBan | undefined {
     if (this.#bans.size === 0) return undefined
@@ -57,7 +57,7 @@ export class ClientEntries {
     return leftMs > 0 ? { policy: undefined, leftMs } : undefined
   }
 
-  /** Finds a ban by one of the keys that the request counts under: for all rules, or for one. */
+  /** Finds a ban of one of the request's keys: under all rules, or under one rule. */
   findKeyBan(charges: readonly Charge[]): AppliedBan | undefined {
     if (this.#bans.size === 0) return undefined
     const nowMs = this.#now()
@@ -70,14 +70,14 @@ export class ClientEntries {
     return undefined
   }
 
-  /** The charges with the quotas of those clients that have one of their own. */
+  /** Returns the charges, with the policies of clients that have an override. */
   withOverrides(charges: readonly Charge[]): readonly Charge[] {
     if (this.#overrides.size === 0) return charges
     const nowMs = this.#now()
     let changed: Charge[] | undefined
     for (const [at, charge] of charges.entries()) {
       const { policy, device, partitionKey } = charge
-      // A device has the limit of its account.
+      // A device has the override of its account.
       const override = this.#overrides.find(
         entryId('override', policy.name, device?.accountKey ?? partitionKey),
         nowMs,
@@ -89,7 +89,7 @@ export class ClientEntries {
     return changed ?? charges
   }
 
-  /** The entry of a client under a policy, for operators. */
+  /** Describes the entries of a client under a policy, for operators. */
   describe({ policy, partitionKey }: Charge): {
     readonly bannedForMs?: number
     readonly overriddenForMs?: number
@@ -109,16 +109,16 @@ export class ClientEntries {
     }
   }
 
-  /** The label of a client that has a limit of its own. */
+  /** The label of a client with an override. */
   labelOf(policyName: string, partitionKey: string): string | undefined {
     return this.#overrides.find(entryId('override', policyName, partitionKey), this.#now())?.label
   }
 
   /**
-   * Makes room for one more ban by a rule: where its IPv6 network of 48 bits has too many, the one of them that ends soonest
-   * goes, and where the table is full those that `evictBans` takes out. Bans of operators stay.
+   * Makes room for one more ban by a rule. If its IPv6 /48 network has too many bans, evicts the one that ends soonest; if the table is
+   * full, calls `evictBans`. Bans by operators are kept.
    *
-   * @returns the entries that are gone
+   * @returns the evicted entries
    */
   makeRoomFor(ban: Ban): readonly EntryId[] {
     const nowMs = this.#now()
@@ -129,8 +129,8 @@ export class ClientEntries {
   }
 
   /**
-   * Evicts a hundredth of the table, so that the next bans find room at once, from the rules with the most bans, the ones that end
-   * soonest. Clients that make up keys under one rule cannot end the bans of one that has fewer. Returns the evicted entries.
+   * Evicts a hundredth of the table, so that the next bans find room at once: of the rules with the most bans, those that end soonest.
+   * Clients that make up keys under one rule thus cannot evict the bans of a rule with fewer bans. Returns the evicted entries.
    */
   evictBans(): readonly EntryId[] {
     return this.#evict(
@@ -144,7 +144,7 @@ export class ClientEntries {
     return ids
   }
 
-  /** Adds or replaces an entry. Returns false if there are `max` others of its kind already. */
+  /** Adds or replaces an entry. Returns false if there are already `max` other entries of its kind. */
   set(entry: ClientEntry, leftMs: number, max = MAX_ENTRIES): boolean {
     const nowMs = this.#now()
     const id = idOf(entry)
@@ -159,13 +159,13 @@ export class ClientEntries {
     return isSet
   }
 
-  /** Returns whether it was there. */
+  /** Returns whether the entry existed. */
   delete(id: EntryId): boolean {
     const nowMs = this.#now()
     return [this.#bans.delete(id, nowMs), this.#overrides.delete(id, nowMs)].includes(true)
   }
 
-  /** How long an entry still lasts; 0 without one. */
+  /** Milliseconds until an entry ends; 0 if there is no such entry. */
   leftMs(id: EntryId): number {
     const nowMs = this.#now()
     return this.#bans.leftMs(id, nowMs) || this.#overrides.leftMs(id, nowMs)
@@ -198,5 +198,5 @@ export class ClientEntries {
   }
 }
 
-/** Bans that are evicted at a time from a full table, as each eviction scans all of it. */
+/** The number of bans to evict from a full table at a time, because each eviction scans the whole table. */
 const EVICTED_AT_ONCE = MAX_RULE_BANS / 100

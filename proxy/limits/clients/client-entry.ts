@@ -7,19 +7,19 @@ export type ClientEntry = Ban | ClientOverride
 
 export type Ban = {
   readonly kind: 'ban'
-  /** The name of the rule under which the client is banned; undefined: under all. */
+  /** The name of the rule under which the client is banned; undefined: under all rules. */
   readonly policy?: string
-  /** For a ban under all rules, the parts of the key (`partsOf`): the same value of other parts is another client. */
+  /** For a ban under all rules, the parts of the key (`partsOf`), because the same value of other parts is another client. */
   readonly parts?: string
   readonly partitionKey: string
   readonly by: 'rule' | 'operator'
-  /** The operator's words. */
+  /** The reason that the operator gave. */
   readonly reason?: string
-  /** For a rule's ban, its number in the current series, from 1. */
+  /** For a ban by a rule, which ban in a row it is, from 1. */
   readonly times?: number
 }
 
-/** @param client its name in logs and webhooks; undefined if that must not be reported */
+/** @param client the client's name in logs and webhooks; undefined if it must not be reported */
 export type OnBan = (ban: Ban, forMs: number, client: string | undefined) => void
 
 export type ClientOverride = {
@@ -32,25 +32,25 @@ export type ClientOverride = {
   readonly label?: string
 }
 
-/** An entry and how long it still lasts. */
+/** An entry and the milliseconds until it ends. */
 export type TimedEntry<Entry extends ClientEntry = ClientEntry> = {
   readonly id: EntryId
   readonly entry: Entry
   readonly leftMs: number
 }
 
-/** Tells entries apart: one of each kind for a client under a rule. Names of rules have no blank and no `*` in them. */
+/** Identifies an entry: there is one of each kind for a client under a rule. Rule names contain neither blanks nor `*`. */
 export type EntryId = string
 
 /** Maximum number of bans, and of overrides. */
 export const MAX_ENTRIES = 10_000
-/** Maximum number of bans at which rules add more: the rest is reserved for operators. */
+/** Maximum number of bans up to which rules may add bans. The rest is reserved for operators. */
 export const MAX_RULE_BANS = 9_000
-/** Maximum number of bans by rules of clients in one IPv6 network of 48 bits. */
+/** Maximum number of bans by rules in one IPv6 /48 network. */
 export const MAX_BANS_PER_SITE = 256
 
 /**
- * How long a ban by a rule lasts.
+ * The length of a ban by a rule, in milliseconds.
  *
  * @param times which ban in a row it is, from 1
  */
@@ -58,10 +58,10 @@ export function banLengthMs({ forMs, maxMs }: BanPolicy, times: number): number 
   return Math.min(maxMs, forMs * 2 ** (times - 1))
 }
 
-/** What tells an entry apart. */
+/** The fields of an entry that identify it. */
 export type NamedEntry = Ban | Pick<ClientOverride, 'kind' | 'policy' | 'partitionKey'>
 
-/** The id of an entry, by which another one for the same client replaces it. */
+/** The id of an entry. An entry replaces the one with the same id. */
 export function idOf(entry: NamedEntry): EntryId {
   if (entry.kind === 'override') return entryId('override', entry.policy, entry.partitionKey)
   const { policy, parts = '', partitionKey } = entry
@@ -93,7 +93,7 @@ export function partsOf({ partition }: Policy, partitionKey: string): string {
   return parts
 }
 
-/** The name of the rule that an entry is about; of a ban under all rules, `*` and the parts of its key. */
+/** The name of an entry's rule; for a ban under all rules, `*` and the parts of its key. */
 export function scopeOf(id: EntryId): string {
   return id.split(' ', 2)[1] ?? ''
 }
@@ -108,9 +108,7 @@ export function kindOf(id: EntryId): ClientEntry['kind'] {
   return id.startsWith('ban ') ? 'ban' : 'override'
 }
 
-/**
- * Reads an entry from parsed JSON. Undefined for the formats of other versions of the gateway.
- */
+/** Reads an entry from parsed JSON. Returns undefined for formats of other gateway versions. */
 export function readEntry(value: unknown): ClientEntry | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const entry = value as Record<string, unknown>
@@ -128,7 +126,7 @@ export function readEntry(value: unknown): ClientEntry | undefined {
 const MAX_SHARED_TEXTS = 1000
 const sharedTexts = new Map<string, string>()
 
-/** The same text as one string: of ten thousand entries each would bring its own. */
+/** Returns one shared string for equal texts, so that ten thousand entries do not keep one copy each. */
 function shareText(text: string): string {
   const known = sharedTexts.get(text)
   if (known !== undefined) return known
@@ -137,7 +135,7 @@ function shareText(text: string): string {
   return text
 }
 
-/** The policies that an entry is about: the one it names, or for a ban under all rules each whose keys are made of the same parts. */
+/** The policies that an entry applies to: the one that it names or, for a ban under all rules, each policy whose key has the same parts. */
 export function policiesOfEntry(id: EntryId, policies: readonly Policy[]): readonly Policy[] {
   const scope = scopeOf(id)
   const partitionKey = partitionKeyOf(id)
@@ -145,10 +143,10 @@ export function policiesOfEntry(id: EntryId, policies: readonly Policy[]): reado
 }
 
 /**
- * The name of a client in log lines and webhooks: its address, or the hash of its other key. Undefined if it must not be logged: without
- * `logAddresses` that is an address, and a hash that may be of one.
+ * The name of a client in log lines and webhooks: its address, or the hash of another key. Undefined if it must not be logged: addresses,
+ * and hashes that may be of addresses, require `logAddresses`.
  *
- * @param policies under which the client has the key; none if they are not known
+ * @param policies the policies under which the client has the key; empty if they are not known
  */
 export function loggedClient(
   partitionKey: string,

@@ -17,21 +17,21 @@ import { ClientEntries } from './client-entries.ts'
 import { createMemoryEntryStore, type EntryOutcome, type EntryStore } from './entry-store.ts'
 import { RedisEntryStore } from './redis/redis-entry-store.ts'
 
-/** Clients that are banned, or have another limit, at run time. */
+/** The clients that are banned, or have an override, at run time. */
 export type ClientTable = {
   readonly entries: ClientEntries
   readonly refused: Banning['refused']
   readonly operations: EntryOperations
   /** The policies of the current table, without overrides. */
   readPolicies(): readonly Policy[]
-  /** Call it when another table of limits takes effect, with its policies, without their overrides. */
+  /** Call it with the policies of a new limits table, without overrides, when the table takes effect. */
   usePolicies(policies: readonly Policy[]): void
   /** Resolves when the stored entries have been read, or after a short wait. */
   ready(): Promise<void>
   close(): void
 }
 
-/** Operations for an operator. None of these rejects. */
+/** Operations for an operator. No method rejects. */
 export type EntryOperations = {
   list(kind: ClientEntry['kind']): Promise<readonly TimedEntry[]>
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
@@ -47,24 +47,24 @@ export type ClientTableOptions = {
   readonly wallNow?: (() => number) | undefined
   readonly telemetry: Pick<Telemetry, 'clientBanned' | 'observeTable'>
   readonly logAddresses: boolean
-  /** Called with each ban that was made here, by a rule or by an operator. */
+  /** Called with each ban made in this process, by a rule or by an operator. */
   readonly onBan?: OnBan | undefined
   readonly log: Log
 }
 
-/** The Redis in which the table is kept, from which this process copies it. */
+/** The Redis that holds the table, which this process copies. */
 export type SharedBy = {
   readonly redis: RedisClient
   readonly keyPrefix: string
-  /** Whether there is any use in asking for this key. */
+  /** Whether the Redis server of a key is answering. */
   readonly isAnswering: (key: string) => boolean
-  /** Milliseconds for each command. */
+  /** Timeout of each command, in milliseconds. */
   readonly timeoutMs: number
 }
 
 /**
  * @param shared undefined: the table is in the memory of this process
- * @param changed called with each change of a table in memory, for processes that have copies
+ * @param changed called with each change of a table in memory, to update copies in other processes
  */
 export function createClientTable(
   { policies: startPolicies, now, wallNow, telemetry, logAddresses, onBan, log }: ClientTableOptions,
@@ -116,7 +116,7 @@ export function createClientTable(
 }
 
 /**
- * @param options.put called with an entry that an operator has put, even if the store has not confirmed it
+ * @param options.put called with each entry that an operator sets, even if the store has not confirmed it
  * @param options.removing called before a ban is removed
  */
 function createEntryOperations(options: {
@@ -140,7 +140,7 @@ function createEntryOperations(options: {
   }
 }
 
-/** Forgets how often the client of a ban was banned in a row: under the rule of the ban, or under all. */
+/** Resets the number of bans in a row of the banned client: under the rule of the ban, or under all rules. */
 async function forgiveAll(banning: Banning, policies: readonly Policy[], ban: EntryId): Promise<void> {
   const [, policyName = '', partitionKey = ''] = ban.split(' ')
   const isOfAll = policyName.startsWith('*')
@@ -148,7 +148,7 @@ async function forgiveAll(banning: Banning, policies: readonly Policy[], ban: En
   await Promise.all(forgiving.map(({ name }) => banning.forgive(name, partitionKey)))
 }
 
-/** Shows in the metrics how full the tables of bans and of overrides are. */
+/** Adds metrics of how full the tables of bans and overrides are. */
 export function observeEntries(telemetry: Pick<Telemetry, 'observeTable'>, entries: ClientEntries): void {
   telemetry.observeTable('bans', () => entries.readBanUse())
   telemetry.observeTable('overrides', () => entries.readOverrideUse())

@@ -1,26 +1,26 @@
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import { MAX_ENTRIES, type ClientEntry, type EntryId, type TimedEntry } from './client-entry.ts'
 
-/** Entries that end by themselves, at most `MAX_ENTRIES`. */
+/** Entries that expire, at most `MAX_ENTRIES`. */
 export class EntryMap<Entry extends ClientEntry> {
   readonly #onGone: ((id: EntryId, entry: Entry) => void) | undefined
   readonly #entries = new Map<EntryId, { readonly entry: Entry; readonly endsAtMs: number }>()
 
-  /** Read for each request. */
+  /** Kept in a field, because every request reads it. */
   size = 0
 
-  /** @param onGone called with each entry that was removed or replaced */
+  /** @param onGone called with each entry that is removed or replaced */
   constructor(onGone?: (id: EntryId, entry: Entry) => void) {
     this.#onGone = onGone
   }
 
-  /** Whether there are `max` entries that have not ended. */
+  /** Whether there are `max` entries that have not expired. */
   isFull(max: number, nowMs: number): boolean {
     if (this.size >= max) this.#prune(nowMs)
     return this.size >= max
   }
 
-  /** Returns the `count` entries that end soonest. */
+  /** Returns the `count` entries of `among` that end soonest. */
   soonest(count: number, among: Iterable<EntryId>): readonly EntryId[] {
     const ends = Array.from(among, (id) => [id, this.#entries.get(id)?.endsAtMs ?? -Infinity] as const)
     return ends
@@ -30,9 +30,10 @@ export class EntryMap<Entry extends ClientEntry> {
   }
 
   /**
-   * The entries that end soonest, of the largest groups: a group loses none while another one has more than `count` more.
+   * Returns the `count` entries of the largest groups that end soonest. A group that is smaller than another one by more than `count` loses
+   * no entry.
    *
-   * @param groupOf undefined for an entry that stays
+   * @param groupOf returns undefined for an entry that must stay
    */
   soonestOfLargest(
     count: number,
@@ -109,11 +110,11 @@ export class EntryMap<Entry extends ClientEntry> {
   }
 }
 
-/** The size to which the largest groups shrink if they lose so many together. */
+/** The size to which the largest groups shrink if they lose `count` entries together. */
 function sizeLeft(sizes: readonly number[], count: number): number {
   let sum = 0
   for (const [at, size] of sizes.toSorted((one, other) => other - one).entries()) {
-    // The groups before this one can lose as many without becoming smaller than it.
+    // The groups before this one can lose `count` entries without becoming smaller than this one.
     if (sum - at * size >= count) return Math.floor((sum - count) / at)
     sum += size
   }

@@ -2,21 +2,21 @@ import { idOf, MAX_RULE_BANS, type ClientEntry, type EntryId } from './client-en
 import type { ClientEntries } from './client-entries.ts'
 
 /**
- * - `done`: every process of this gateway, and each replica within a second, knows.
+ * - `done`: every process of this gateway knows the change; every replica will within a second.
  * - `absent`: there was nothing to remove.
- * - `full`: there are `MAX_ENTRIES` of the kind already, by operators.
+ * - `full`: operators have already made `MAX_ENTRIES` entries of the kind.
  * - `unavailable`: the store does not answer. Nothing was changed.
- * - `uncertain`: the store was asked and has not confirmed. To be repeated; it can be.
+ * - `uncertain`: the store was asked but did not confirm. It is safe to repeat the change.
  */
 export type EntryOutcome = 'done' | 'absent' | 'full' | 'unavailable' | 'uncertain'
 
-/** The storage of bans and overrides for all processes that have to know them. Its methods never reject. */
+/** Stores bans and overrides for all processes that apply them. No method rejects. */
 export type EntryStore = {
   /** Adds or replaces an entry. */
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   /**
-   * Adds an entry, or extends it; one that lasts longer already stays. If there are too many bans by rules, the ones that end soonest are
-   * evicted. A ban takes effect in this process at once, and is written to the store when that answers.
+   * Adds an entry, or extends it; an existing entry that ends later is kept. If there are too many bans by rules, the ones that end soonest
+   * are evicted. A ban takes effect in this process at once, and is written to the store as soon as it answers.
    */
   extend(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   remove(id: EntryId): Promise<EntryOutcome>
@@ -26,9 +26,9 @@ export type EntryStore = {
 }
 
 /**
- * Entries of this process, which end with it.
+ * Creates a store in this process's memory, which is lost when the process ends.
  *
- * @param changed called with each change, for the processes that have copies: `leftMs` is 0 where the entry is gone
+ * @param changed called with each change, to update copies in other processes; `leftMs` is 0 if the entry was removed
  */
 export function createMemoryEntryStore(
   entries: ClientEntries,

@@ -2,9 +2,9 @@ import { idOf, MAX_RULE_BANS, type ClientEntry, type EntryId } from './client-en
 
 export type PendingBan = { readonly entry: ClientEntry; readonly endsAtMs: number }
 
-/** Bans that were made while Redis was away, until they are written there: at most as many as there can be. */
+/** Bans that were made while Redis was unavailable, until they are written to it: at most `MAX_RULE_BANS`. */
 export class PendingBans {
-  /** The bans in the order in which they were made. */
+  /** The bans, oldest first. */
   readonly #bans = new Map<EntryId, PendingBan>()
   readonly #now: () => number
 
@@ -13,7 +13,7 @@ export class PendingBans {
     this.#now = now
   }
 
-  /** Adds a ban. If there are too many, those that have ended are removed first, then the oldest. */
+  /** Adds a ban. If there are too many, removes the bans that have ended or, if there are none, the oldest ban. */
   add(entry: ClientEntry, forMs: number): void {
     const nowMs = this.#now()
     if (this.#bans.size >= MAX_RULE_BANS) this.#removeEnded(nowMs)
@@ -22,19 +22,19 @@ export class PendingBans {
     this.#bans.set(idOf(entry), { entry, endsAtMs: nowMs + forMs })
   }
 
-  /** Returns whether there was one. */
+  /** Returns whether the ban was pending. */
   delete(id: EntryId): boolean {
     return this.#bans.delete(id)
   }
 
   /**
-   * Writes one after the other, and takes it out. Rejects with the first that cannot be written.
+   * Writes the bans one after another, and removes each one that was written. Rejects if a ban cannot be written.
    *
-   * @param write for so many milliseconds from now
+   * @param write writes a ban that ends after `leftMs` milliseconds
    */
   async writeAll(write: (entry: ClientEntry, leftMs: number) => Promise<unknown>): Promise<void> {
     for (const [id, ban] of [...this.#bans]) {
-      // While the one before was written somebody may have lifted or changed this one.
+      // The ban may have been lifted or changed while the one before was being written.
       if (this.#bans.get(id) !== ban) continue
       const leftMs = ban.endsAtMs - this.#now()
       if (leftMs > 0) await write(ban.entry, leftMs)

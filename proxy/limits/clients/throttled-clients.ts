@@ -7,35 +7,35 @@ export type ThrottledClient = {
   /** The policy's name. */
   readonly policy: string
   readonly partitionKey: string
-  /** Its label. */
+  /** The client's label, if it has one. */
   readonly label?: string
-  /** Requests over the limit that this process has seen: refused, or let pass by a shadow. */
+  /** Requests over the limit that this process has seen: refused, or let through by a shadow policy. */
   readonly refusals: number
-  /** Milliseconds until more is left. */
+  /** Milliseconds until quota is freed. */
   readonly resetMs: number
-  /** Whether the policy is a shadow: none of the client's requests was refused. */
+  /** Whether the policy is in shadow mode, so that no request of the client was refused. */
   readonly isShadow: boolean
 }
 
 export type ThrottledClients = {
-  /** Takes note of a decision, if it found a client over a limit. `charges` are those that were decided. */
+  /** Records a decision that found a client over a limit. `charges` are the charges that were decided. */
   record(charges: readonly Charge[], decision: Decision): void
-  /** Lists the clients that are refused before those under a shadow, and among both the most refused first. */
+  /** Lists clients by their number of refusals, most first; clients of shadow policies come last. */
   list(policyName: string | undefined, limit: number): ThrottledClient[]
-  /** Forgets the client under the policy of this name, or under all. */
+  /** Forgets the client under the policy of this name, or under all policies. */
   forget(policyName: string | undefined, partitionKey: string): void
-  /** Forgets all clients of policies that have none of these names. */
+  /** Forgets the clients of all policies except the named ones. */
   keepPolicies(names: ReadonlySet<string>): void
   readUse(): TableUse
 }
 
 /**
- * Clients that are over a limit, and how many requests over it they have sent, for operators to see. Costs a map lookup
- * for each request over a limit, and nothing for others.
+ * Records which clients are over a limit, and how many requests over it they have sent, for operators. Costs one map lookup for a request
+ * over a limit, and nothing for other requests.
  *
- * Their number is bounded (`TwoGenerations`), and a client that is noted again moves to the younger generation. So whoever
- * asks often stays, with an exact count, however many others come and go: an entry is dropped only when half the bound of
- * other clients were noted since its own last request. See docs/decisions/operators-interface.md.
+ * The number of clients is bounded (`TwoGenerations`). A client that is recorded again moves to the younger generation, so a frequent
+ * client keeps its entry, with an exact count, no matter how many other clients come and go: its entry is dropped only after half the bound
+ * of other clients were recorded since its last request. See docs/decisions/operators-interface.md.
  *
  * @param maxEntries at least 2
  * @param now milliseconds of a monotonic clock
@@ -97,12 +97,12 @@ export function createThrottledClients(maxEntries: number, now: () => number): T
   }
 }
 
-/** Orders clients that are refused before those under a shadow, and among both the most refused first. */
+/** Orders clients by their number of refusals, most first; clients of shadow policies come last. */
 function byRefusals(a: ThrottledClient, b: ThrottledClient): number {
   return Number(a.isShadow) - Number(b.isShadow) || b.refusals - a.refusals
 }
 
-/** The lists of several processes as one: a client's refusals are the sum of theirs. */
+/** Merges the lists of several processes, and adds up each client's refusals. */
 export function sumThrottled(clients: readonly ThrottledClient[], limit: number): ThrottledClient[] {
   const sums = new Map<string, ThrottledClient>()
   for (const client of clients) {
@@ -123,13 +123,13 @@ export function sumThrottled(clients: readonly ThrottledClient[], limit: number)
 
 type Entry = { refusals: number; endsAtMs: number; isShadow: boolean; readonly label?: string }
 
-/** Counts a refusal; in a window after the noted one, counting begins anew. */
+/** Counts a refusal. After the recorded window has ended, counting starts again. */
 function addRefusal(
   entry: Entry,
   { endsAtMs, nowMs, isShadow }: { endsAtMs: number; nowMs: number; isShadow: boolean },
 ): void {
   entry.refusals = entry.endsAtMs > nowMs ? entry.refusals + 1 : 1
   entry.endsAtMs = endsAtMs
-  // The mode may have been changed since.
+  // The policy's mode may have changed since the last refusal.
   entry.isShadow = isShadow
 }

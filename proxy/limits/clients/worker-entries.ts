@@ -6,24 +6,25 @@ import { ClientEntries } from './client-entries.ts'
 import type { ClientEntry, EntryId } from './client-entry.ts'
 import { observeEntries, type ClientTable } from './client-table.ts'
 
-/** The primary process's message with an entry, or that it was removed. */
+/** The primary process's message about an entry that was set or, without `entry`, removed. */
 type EntryMessage = {
   readonly clients: 'entry'
   readonly id: EntryId
   readonly entry?: ClientEntry
   readonly leftMs: number
 }
-/** A worker's message with a refusal to count, or that it listens. */
+/** A worker's messages: a refusal to count, and the message that the worker is listening. */
 type RefusalMessage = { readonly clients: 'refused'; readonly policy: string; readonly partitionKey: string }
 type HelloMessage = { readonly clients: 'hello' }
 
 /**
- * Milliseconds between two refusals that a worker sends while the primary process does not read its messages: clients decide how many
- * there are, and all would be buffered here. A refusal that is left out only delays a ban; the log has their number.
+ * Milliseconds between two refusals that a worker sends while the primary process does not read its messages. Clients determine the number
+ * of refusals, and the worker would have to buffer all of them. A refusal that is not sent only delays a ban; the log reports how many were
+ * not sent.
  */
 const PAUSE_MS = 1000
 
-/** Makes a worker's copy of the table in the primary process, which operators ask. */
+/** Makes a worker's copy of the primary process's table. Operators use the primary process. */
 export function createWorkerClientTable(
   port: LimiterPort,
   {
@@ -88,7 +89,7 @@ function reportRefusals(port: LimiterPort, now: () => number, log: Pick<Log, 'wa
         return
       }
       pausedUntilMs = nowMs + PAUSE_MS
-      // Where the pause is over and no refusal comes, by which the next one would begin.
+      // Logs the number if no refusal follows the pause.
       clearTimeout(timer)
       timer = setTimeout(logLeftOut, 2 * PAUSE_MS).unref()
     },
@@ -96,9 +97,9 @@ function reportRefusals(port: LimiterPort, now: () => number, log: Pick<Log, 'wa
 }
 
 /**
- * Counts the refusals of a worker in the primary process, and sends it the table once it listens.
+ * Counts a worker's refusals in the primary process, and sends the table to the worker once it is listening.
  *
- * @param policyNamed of those of the current rules
+ * @param policyNamed finds a policy of the current rules by its name
  */
 export function serveClientTable(
   table: Pick<ClientTable, 'entries' | 'refused'>,
@@ -115,7 +116,7 @@ export function serveClientTable(
   })
 }
 
-/** Sends a change to a worker: `entry` is undefined if it is gone. */
+/** Sends a change to a worker. `entry` is undefined if it was removed. */
 export function sendEntry(
   port: LimiterPort,
   id: EntryId,
@@ -126,7 +127,7 @@ export function sendEntry(
   send(port, message)
 }
 
-/** Returns false if the other process is gone, or does not read its messages. */
+/** Returns false if the other process has ended, or does not read its messages. */
 function send(port: LimiterPort, message: object): boolean {
   try {
     return port.send(message) !== false

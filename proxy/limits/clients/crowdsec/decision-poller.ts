@@ -5,15 +5,15 @@ import type { Decision } from './decision.ts'
 import type { DecisionChange } from './decision-table.ts'
 import { readDecisionStream, type CrowdsecSettings } from './local-api.ts'
 
-/** How often all decisions are read anew, in case an update was lost. */
+/** How often all decisions are read again, in case an update was lost. */
 const SYNC_EVERY_MS = 3_600_000
 const DECISIONS_IN_CHANGE = 500
 
 type PollerOptions = {
-  /** Takes the changes in order. */
+  /** Called with each change, in order. */
   readonly apply: (change: DecisionChange) => void
   readonly telemetry: Pick<Telemetry, 'crowdsecPolled'>
-  /** `NAME/VERSION`, which CrowdSec shows. */
+  /** `NAME/VERSION`, as displayed by CrowdSec. */
   readonly userAgent: string
   readonly log: Pick<Log, 'info' | 'warn'>
   /** Monotonic milliseconds. */
@@ -21,8 +21,8 @@ type PollerOptions = {
 }
 
 /**
- * Polls the local API of CrowdSec, from its construction until `close`: first for all decisions, then for the differences. After a
- * failed poll it asks for all again, as CrowdSec sends no difference twice. Meanwhile the decisions stay, each until it ends.
+ * Polls the local API of CrowdSec from construction until `close`: first for all decisions, then for differences. After a failed poll it
+ * requests all decisions again, because CrowdSec sends no difference twice. Meanwhile each known decision applies until it ends.
  */
 export class DecisionPoller {
   readonly #settings: CrowdsecSettings
@@ -31,7 +31,7 @@ export class DecisionPoller {
   readonly #firstPoll: Promise<void>
   /** Whether the last poll succeeded, so that differences are enough. */
   #isInSync = false
-  /** When the last poll began that read all decisions. */
+  /** The start of the last successful poll that read all decisions. */
   #syncedMs = -Infinity
   /** The error of the last poll, if it failed. */
   #failure: string | undefined
@@ -40,11 +40,11 @@ export class DecisionPoller {
   constructor(settings: CrowdsecSettings, options: PollerOptions) {
     this.#settings = settings
     this.#options = options
-    // `apply` is called only when the caller has this poller.
+    // `apply` must not be called before the caller has this poller.
     this.#firstPoll = Promise.resolve().then(() => this.#pollAgain())
   }
 
-  /** Resolves when the first poll is over, after `limitMs` at the latest. */
+  /** Resolves when the first poll has ended, after `limitMs` at the latest. */
   ready(limitMs: number): Promise<void> {
     return endedWithin(limitMs, this.#firstPoll)
   }
@@ -54,9 +54,9 @@ export class DecisionPoller {
     clearTimeout(this.#timer)
   }
 
-  /** Polls once, and never rejects. */
+  /** Polls once, and schedules the next poll. Never rejects. */
   async #pollAgain(): Promise<void> {
-    // What the log or the metrics throw must not end the polling.
+    // An exception of the log or the metrics must not end the polling.
     await this.#poll().catch(() => undefined)
     if (this.#closing.signal.aborted) return
     this.#timer = setTimeout(() => void this.#pollAgain(), this.#settings.everyMs).unref()
@@ -83,7 +83,7 @@ export class DecisionPoller {
     const { telemetry, log } = this.#options
     this.#isInSync = false
     telemetry.crowdsecPolled('failed')
-    // Once for each outage.
+    // Logged once per outage.
     if (reason !== this.#failure)
       log.warn(
         { url: this.#settings.url, reason },
@@ -98,7 +98,7 @@ export class DecisionPoller {
     let decisions: Decision[] = []
     const query = { startup: true, userAgent, signal: this.#closing.signal }
     await readDecisionStream(this.#settings, query, (list, decision) => {
-      // They have ended: with all others known, there is nothing to delete.
+      // The complete list replaces all known decisions, so there is nothing to delete.
       if (list === 'deleted') return
       decisions.push(decision)
       if (decisions.length < DECISIONS_IN_CHANGE) return
@@ -118,13 +118,13 @@ export class DecisionPoller {
       if (list === 'new') decisions.push(decision)
       else values.push(decision.value)
     })
-    // The same address may be in both: one decision has ended, and another begun.
+    // An address may be in both lists, if one decision has ended and another one has begun.
     if (values.length > 0) apply({ crowdsec: 'delete', values })
     if (decisions.length > 0) apply({ crowdsec: 'set', decisions })
   }
 }
 
-/** The message of an error; `fetch` has its reason in the error's cause. */
+/** The message of an error; `fetch` puts the reason into the error's cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.cause instanceof Error ? error.cause.message || String(error.cause) : error.message

@@ -18,16 +18,16 @@ export type DecisionChange =
   | { readonly crowdsec: 'set'; readonly decisions: readonly Decision[] }
   | { readonly crowdsec: 'delete'; readonly values: readonly string[] }
 
-/** Decisions that are kept: some 60 MB. @internal exported for its test */
+/** Maximum number of decisions, about 60 MB. @internal exported for its test */
 export const MAX_DECISIONS = 500_000
 
-/** A `Map` that grows copies all its entries: among many small ones, each pause is short. */
+/** A `Map` copies all its entries when it grows. With many small maps, each pause is short. */
 const SHARDS = 32
 
 type Key = number | string
 type Shards = readonly Map<Key, number>[]
 
-/** Decisions by their network, each with the time at which it ends. */
+/** The end of each decision, by network. */
 class Networks {
   /** The networks by prefix length. */
   readonly #byBits = new Map<number, Shards>()
@@ -73,8 +73,8 @@ class Networks {
 }
 
 /**
- * The decisions of CrowdSec in this process. A lookup costs the same for one decision of each length of prefix as for many. A decision
- * ends by its duration, even if nothing more is heard of it.
+ * This process's copy of CrowdSec's decisions. The cost of a lookup depends on the number of different prefix lengths, not of decisions. A
+ * decision ends after its duration, even if no further update arrives.
  */
 export class DecisionTable implements AddressList {
   readonly #now: () => number
@@ -122,7 +122,7 @@ export class DecisionTable implements AddressList {
     if (range) (this.#next ?? this.#active).delete(range.address, range.bits)
   }
 
-  /** The active decisions, for a copy; undefined before all of them were read once. */
+  /** The active decisions, for a copy; undefined until all decisions have been read once. */
   all(): Iterable<Decision> | undefined {
     return this.#isComplete ? this.#active.all(this.#now()) : undefined
   }
@@ -135,7 +135,7 @@ export class DecisionTable implements AddressList {
 
 const IPV4_BITS = 96
 
-/** The network as a number for IPv4, as a text of eight characters for IPv6. */
+/** The key of a network: a number for IPv4, a string of eight characters for IPv6. */
 function keyOf(address: IpAddress, bits: number): Key {
   if (isIpv4(address) && bits >= IPV4_BITS) {
     const value = (address[6] ?? 0) * 0x1_0000 + (address[7] ?? 0)
@@ -144,7 +144,7 @@ function keyOf(address: IpAddress, bits: number): Key {
   return String.fromCharCode(...networkOf(address, bits))
 }
 
-/** The address of a key, in the form of a CIDR before the slash. */
+/** The address of a key, as the part of a CIDR before the slash. */
 function addressOf(key: Key, bits: number): string {
   if (typeof key === 'string') return formatAddress(Array.from({ length: 8 }, (_, i) => key.charCodeAt(i)))
   const value = key * 2 ** (128 - bits)

@@ -1,7 +1,7 @@
-/** A ban by CrowdSec. `value`: an address, or a network as a CIDR. `leftMs`: until it ends; 0 or less if it has ended. */
+/** A ban by CrowdSec. `value`: an address, or a network as a CIDR. `leftMs`: the time until it ends; 0 or less if it has ended. */
 export type Decision = { readonly value: string; readonly leftMs: number }
 
-/** Fields of a decision as the local API sends it, as far as they matter here. */
+/** The fields of the local API's decisions that are used here. */
 type Sent = {
   readonly type?: unknown
   readonly scope?: unknown
@@ -11,7 +11,7 @@ type Sent = {
 
 const scopes = new Set(['ip', 'range'])
 
-/** @returns undefined for a decision that is no ban, or not of an address or a network, or cannot be read */
+/** @returns undefined for a decision that is not a ban of an address or a network, or cannot be read */
 export function readDecision(sent: unknown): Decision | undefined {
   if (typeof sent !== 'object' || sent === null) return undefined
   const { type, scope, value, duration } = sent as Sent

@@ -3,11 +3,11 @@ import { readRegularFile } from '../../../../shared/settings/regular-file.ts'
 import { readDecision, type Decision } from './decision.ts'
 import { StreamReader, type StreamList } from './stream-reader.ts'
 
-/** `crowdsec` of the settings. */
+/** The setting `crowdsec`. */
 export type CrowdsecSettings = {
   /** The URL of the local API, without `/v1`. */
   readonly url: string
-  /** The file with the key of a bouncer, read for each poll so that it can be replaced. */
+  /** The file with a bouncer's key, read again for each poll, so that it can be replaced. */
   readonly keyFile: string
   readonly everyMs: number
 }
@@ -18,10 +18,11 @@ const TIMEOUT_MS = 60_000
 /**
  * Reads the stream of decisions of CrowdSec's local API, `GET /v1/decisions/stream`: bans of addresses and networks only.
  *
- * @param query.startup all active decisions; else the changes since the last request with this key
- * @param query.userAgent `NAME/VERSION`, which CrowdSec shows
- * @param onDecision called for each as it arrives, with the list it is in
- * @throws Error if the key file cannot be read, the response is no 200, invalid or truncated, after 60 seconds, or when `signal` aborts
+ * @param query.startup true requests all active decisions; false, the changes since the last request with this key
+ * @param query.userAgent `NAME/VERSION`, as displayed by CrowdSec
+ * @param onDecision called with each decision as it arrives, and the list that it is in
+ * @throws Error if the key file cannot be read, if the response is not a success, invalid or truncated, after 60 seconds, or when `signal`
+ *   aborts
  */
 export async function readDecisionStream(
   { url, keyFile }: CrowdsecSettings,
@@ -36,7 +37,7 @@ export async function readDecisionStream(
     headers: { 'x-api-key': key, 'user-agent': userAgent, accept: 'application/json' },
   })
   if (!response.ok) {
-    // Its connection would wait for whatever is left of it.
+    // Otherwise the connection would wait for the rest of the body.
     await response.body?.cancel().catch(() => undefined)
     const isRefused = response.status === 401 || response.status === 403
     throw new Error(

@@ -1,22 +1,22 @@
-/** The lists of the answer. */
+/** The lists in the response. */
 export type StreamList = 'new' | 'deleted'
 
-/** The longest decision that CrowdSec makes has a few hundred characters. */
+/** CrowdSec's longest decisions have a few hundred characters. */
 const MAX_DECISION_LENGTH = 16_384
 
 /**
- * Reads `{"new": [{…}, …], "deleted": [{…}, …]}` as it arrives, decision by decision: the list of a community has a hundred thousand, and
- * to parse them at once would stop the process for a second. A list may be null.
+ * Reads `{"new": [{…}, …], "deleted": [{…}, …]}` as it arrives, decision by decision. A community list has a hundred thousand decisions;
+ * parsing all at once would block the process for a second. A list may be null.
  */
 export class StreamReader {
   readonly #onDecision: (list: StreamList, decision: unknown) => void
   #depth = 0
   #isInString = false
   #isEscaped = false
-  /** The decision or the name that has begun. */
+  /** The text of the current decision or name, so far. */
   #text = ''
   #name = ''
-  /** The next character that is no blank begins the value of `new` or `deleted`. */
+  /** The next non-blank character begins the value of `new` or `deleted`. */
   #isListNext = false
   #hasList = false
   #isOver = false
@@ -25,7 +25,7 @@ export class StreamReader {
     this.#onDecision = onDecision
   }
 
-  /** @throws Error where it is not such an object */
+  /** @throws Error if the text is not such an object */
   write(piece: string): void {
     for (let at = 0; at < piece.length; at++) {
       const character = piece.charAt(at)
@@ -36,7 +36,7 @@ export class StreamReader {
     }
   }
 
-  /** @throws Error where the object is truncated */
+  /** @throws Error if the object is truncated */
   end(): void {
     if (!this.#isOver || !this.#hasList) throw new Error('the answer is truncated, or has no decisions')
   }

@@ -4,7 +4,7 @@ import type { LimiterPort } from '../../store/workers/worker-messages.ts'
 import type { Decision } from './decision.ts'
 import { DecisionTable, type DecisionChange } from './decision-table.ts'
 
-/** A worker's message that it listens. */
+/** A worker's message that it is listening. */
 type Hello = { readonly crowdsec: 'hello' }
 
 /** Makes a worker's copy of the decisions that the primary process polls. */
@@ -32,9 +32,9 @@ export function createWorkerDecisions(
 const DECISIONS_IN_MESSAGE = 500
 
 /**
- * Sends the decisions from the primary process to its workers: all of them when a worker begins to listen and whenever all were read
- * anew, and the differences in between. They are sent in order, a part in each turn: without Redis this process counts for its workers
- * meanwhile.
+ * Sends the decisions from the primary process to its workers: all decisions when a worker begins to listen and after each complete read,
+ * and the differences in between. Changes are sent in order, a part in each turn of the event loop, because without Redis this process also
+ * counts for its workers.
  */
 export class DecisionBroadcast {
   readonly #table: Pick<DecisionTable, 'all'>
@@ -42,7 +42,7 @@ export class DecisionBroadcast {
   #isReadingAll = false
   #last: Promise<void> = Promise.resolve()
 
-  /** @param ports to the workers that there are now */
+  /** @param ports returns the ports of the current workers */
   constructor(table: Pick<DecisionTable, 'all'>, ports: () => readonly LimiterPort[]) {
     this.#table = table
     this.#ports = ports
@@ -55,7 +55,7 @@ export class DecisionBroadcast {
     })
   }
 
-  /** The table has changed. */
+  /** Call it when the table has changed. */
   changed(change: DecisionChange): void {
     if (change.crowdsec === 'begin') this.#isReadingAll = true
     else if (change.crowdsec === 'end') {
@@ -89,7 +89,7 @@ function* sendOne(ports: readonly LimiterPort[], change: DecisionChange): Steps<
     try {
       port.send(change)
     } catch {
-      // The other process is gone.
+      // The worker has ended.
     }
     yield
   }

@@ -1,9 +1,9 @@
 import type { Policy, Rule } from '../../../policy.ts'
 import type { Charge } from '../../limiter.ts'
 
-/** The rules' `overrides` for accounts, compiled once. */
+/** The `overrides` of rules for accounts, compiled once. */
 export type AccountOverrides = {
-  /** Replaces the policy of each charge by that of the first override that names its account. A device shares its account's. */
+  /** Replaces each charge's policy with that of the first override that names its account. A device has the override of its account. */
   apply(charges: readonly Charge[]): readonly Charge[]
 }
 

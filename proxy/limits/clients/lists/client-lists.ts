@@ -18,27 +18,27 @@ import { readAnyLine, readOnlyLine, SecretHeaders } from './secret-headers.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>
 
-/** `allowList`, `denyList` and the rules' `overrides`, compiled once. */
+/** `allowList`, `denyList` and the `overrides` of rules, compiled once. */
 export type ClientLists = {
-  /** The list that refuses a request before any rule. */
+  /** Returns the list that denies a request, before any rule is applied. */
   findDenial(client: ClientAddress, request: WithLines): Denial | undefined
   /** Whether a request is exempt from all rules and bans. */
   allows(client: ClientAddress, request: WithLines): boolean
   /**
-   * Returns the policies that apply: neither `allowList` nor the list of their own rule has the client. If an override of a rule names
-   * the client, its policy replaces the rule's.
+   * Returns the policies that apply: the client is neither in `allowList` nor in the list of the policy's rule. If an override of a rule
+   * names the client, its policy replaces the rule's.
    */
   applying(policies: readonly Policy[], client: ClientAddress, request: WithLines): readonly Policy[]
 }
 
-/** A list that denies: `denyList` where its entry is in the settings file, else the file with the entry, as written, or `crowdsec`. */
+/** The list that denies a request: `denyList` for an entry in the settings file, the path of the list file as written, or `crowdsec`. */
 export type Denial = { readonly list: string; readonly location?: string }
 
 type List = (client: ClientAddress, request: WithLines) => boolean
 
 type Override = {
   readonly namesClient: List
-  /** Whether some backend may read the client in a request. Only of an override with fewer requests than its rule, for a header. */
+  /** Whether some backend may find the client in a request. Only set for headers of an override with a lower quota than its rule. */
   readonly mayNameClient: List | undefined
   readonly policy: Policy
 }
@@ -51,7 +51,7 @@ export type WrittenLists = {
   readonly rules: readonly Rule[]
 }
 
-/** @param files those that the lists name */
+/** @param files the address lists that the lists name */
 export function compileClientLists(lists: WrittenLists, files = noAddressLists): ClientLists {
   return doAtOnce(compileClientListsInSteps(lists, files))
 }
@@ -95,7 +95,7 @@ export function* compileClientListsInSteps(lists: WrittenLists, files: AddressLi
       if (!address) return undefined
       const denial = findFile(denyingFiles, address)
       if (denial || !crowdsec?.has(address)) return denial
-      // Others decide there whom to ban, and may be wrong about a client that this table knows.
+      // Third parties make CrowdSec's decisions, and may be wrong about a client that this table allows.
       return isAllowed?.(client, request) ? undefined : byCrowdsec
     },
     allows: isAllowed ?? (() => false),
@@ -113,8 +113,8 @@ export function* compileClientListsInSteps(lists: WrittenLists, files: AddressLi
 }
 
 /**
- * The policy of the first override that names the client, or the rule's own. Where a backend may read another client with fewer requests,
- * the lower quota applies, and credentials raise it only if the backend certainly reads them.
+ * Returns the policy of the first override that names the client, or the rule's own. If some backend may find another client with a lower
+ * quota, the lower quota applies. Credentials raise the quota only if every backend reads them.
  */
 function policyFor(
   policy: Policy,
@@ -130,7 +130,7 @@ function policyFor(
   return chosen
 }
 
-/** The headers that the lists look at: of these the backend gets one value and no alias, as of those that rules count by. */
+/** The headers that the lists test. As with the headers in keys of rules, the backend gets a single value of each, and no alias. */
 export function listedHeaders({ allowList, denyList, rules }: WrittenLists): string[] {
   const ofRules = rules.flatMap(({ allowList = [], overrides = [] }) => [
     ...allowList,
@@ -152,7 +152,7 @@ function findFile(
   return undefined
 }
 
-/** The function that it returns yields undefined if nothing is on the list. */
+/** The function that this returns yields undefined for an empty list. */
 function createListCompiler(parse: typeof parseAddress, files: AddressLists) {
   return function* compileList(
     entries: readonly ListEntry[],
@@ -185,7 +185,7 @@ function withoutFiles(entry: ListEntry): ListEntry {
   return entry.kind === 'ip' ? { kind: 'ip', ranges: entry.ranges } : entry
 }
 
-/** Parses an address once for all lists, of which there may be thousands, that are asked about it one after another. */
+/** Parses an address once for all lists that look it up one after another; there may be thousands of lists. */
 function createAddressParser(): typeof parseAddress {
   let lastText = ''
   let lastAddress: ReturnType<typeof parseAddress>
@@ -196,7 +196,7 @@ function createAddressParser(): typeof parseAddress {
   }
 }
 
-/** Parses entries one at a time, as each is asked for. */
+/** Parses entries on demand, one at a time. */
 function* readRanges(entries: readonly ListEntry[]): Generator<AddressRange> {
   for (const entry of entries) {
     if (entry.kind !== 'ip') continue

@@ -4,33 +4,33 @@ import type { ListEntry } from '../../../policy.ts'
 import { canonicalCredentials } from '../../keys/credentials/credentials.ts'
 import { possibleSpellings } from '../../keys/credentials/possible-spellings.ts'
 
-/** The entries whose secret a request has, each as a text that `add` has returned. Nearly always empty. */
+/** The entries whose secret a request has, as texts that `add` returned. Nearly always empty. */
 export type FoundSecrets = ReadonlySet<string>
 
-/** The secrets that a header may stand for, by its lines, as many as there are spellings; undefined if they cannot be told. */
+/** Reads the secrets that a header may stand for, one per spelling, from its lines; undefined if they cannot be determined. */
 type ReadSecrets = (lines: readonly string[], name: string) => Iterable<string> | undefined
 
 const nothing: FoundSecrets = new Set()
 
 /**
- * The headers with a secret value of all lists, by the SHA-256 of the value. The secrets of a request are found once for all
- * lists, in time that does not depend on how many entries they have: there may be 10,000 lists of a client each, and thousands of
- * spellings of one value.
+ * The headers with a secret value of all lists, by the SHA-256 of the value. The secrets of a request are found once for all lists, in a
+ * time that does not depend on the number of entries: there may be 10,000 lists with one client each, and thousands of spellings of one
+ * value.
  *
- * They are looked up in hash tables, whose seed only V8 knows. So the time of a look-up reveals nothing of secrets that are near.
+ * Digests are looked up in hash tables with a seed that only V8 knows, so the time of a lookup reveals nothing about similar secrets.
  */
 export class SecretHeaders {
   readonly #read: ReadSecrets
-  /** By header name, the SHA-256 digests in hex. */
+  /** The SHA-256 digests in hex, by header name. */
   readonly #digests = new Map<string, Set<string>>()
-  /** The result for a request, by its raw headers: several lists ask one after another. */
+  /** The result for a request, by its raw headers, because several lists ask one after another. */
   readonly #found = new WeakMap<readonly string[], FoundSecrets>()
 
   constructor(read: ReadSecrets) {
     this.#read = read
   }
 
-  /** Returns the text that is found if a request has the secret, and the one that is found if it cannot be told whether it has. */
+  /** Returns two texts: `find` returns the first one if a request has the secret, and the second one if that cannot be determined. */
   add({ name, sha256 }: ListEntry & { readonly kind: 'header' }): readonly string[] {
     const digest = sha256.toLowerCase()
     const digests = this.#digests.get(name) ?? new Set<string>()
@@ -60,7 +60,7 @@ export class SecretHeaders {
     }
   }
 
-  /** The lines of the headers that some list names. */
+  /** The lines of the headers that a list names. */
   #linesOf(rawHeaders: readonly string[]): ReadonlyMap<string, readonly string[]> {
     const lines = new Map<string, string[]>()
     for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -76,7 +76,8 @@ export class SecretHeaders {
 }
 
 /**
- * Returns the value if there is a single line: of several it is unknown which one the backend takes, and an exemption is never a guess.
+ * Returns the value if there is a single line. With several lines, it is unknown which one the backend uses, and exemptions are never
+ * guessed.
  */
 export function readOnlyLine(lines: readonly string[], name: string): Iterable<string> {
   const [line] = lines
@@ -85,8 +86,8 @@ export function readOnlyLine(lines: readonly string[], name: string): Iterable<s
 }
 
 /**
- * Any line counts, and whatever a backend may read in it or in all of them together: a client cannot hide credentials by sending
- * other headers next to them, nor by a spelling that only a lenient backend takes.
+ * Returns every value that a backend may read from any line, or from all lines together. A client cannot hide credentials by sending other
+ * headers next to them, or by a spelling that only a lenient backend accepts.
  */
 export function readAnyLine(lines: readonly string[], name: string): Iterable<string> | undefined {
   return name === 'authorization' ? possibleSpellings(lines) : lines.map(withoutBlanksAround)

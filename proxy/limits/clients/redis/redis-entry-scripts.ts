@@ -1,12 +1,12 @@
 import { script } from '../../store/redis/run-script.ts'
 
 /**
- * KEYS   entries, changes, ids of the kind by their ends
- * ARGV   the id, how many of the kind there can be; to put it: for how many milliseconds, and its JSON; `extend` where one that
- *        lasts longer is to stay
+ * KEYS   entries, changes, ids of the kind sorted by the entries' ends
+ * ARGV   the id, the maximum number of entries of the kind; to put the entry, also its milliseconds and its JSON, and `extend` to keep an
+ *        existing entry that ends later
  * reply  'done', 'absent' or 'full'
  *
- * Expired entries are removed in passing. All keys end an hour after the last entry.
+ * Also removes expired entries. All keys expire an hour after the last entry.
  */
 export const changeScript = script(`
 local time = redis.call('TIME')
@@ -48,9 +48,9 @@ return reply
 
 /**
  * KEYS   entries, changes
- * ARGV   the last change that is known, or ''
- * reply  the last change there is, the time in milliseconds, and where it is not the known one 1 if all entries follow,
- *        otherwise 0; then ids with the entry of each, or false
+ * ARGV   the last change that the caller knows, or ''
+ * reply  the last change, the time in milliseconds, and 1 if all entries follow, otherwise 0; then, if the last change is not known yet,
+ *        each id and its entry, or false if the entry was removed
  */
 export const readChangesScript = script(`
 local change = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]

@@ -24,15 +24,15 @@ const NOT_UNDERSTOOD =
 const READY_MS = 1000
 
 /**
- * Bans and overrides in Redis, which all replicas and workers copy. Each process polls four times a second for changes since its
- * last poll. Keys, all in one slot of a cluster:
+ * Stores bans and overrides in Redis, from which all replicas and workers copy them. Each process polls four times a second for changes
+ * since its last poll. The keys are all in one slot of a cluster:
  *
- * - `<prefix>:{clients}`: a hash of all entries: when each ends, by the clock of Redis, and its JSON
+ * - `<prefix>:{clients}`: a hash of all entries; each value has the entry's end, by the clock of Redis, and its JSON
  * - `<prefix>:{clients}:ban`, `<prefix>:{clients}:override`: sorted sets of their ids by their ends
  * - `<prefix>:{clients}:changes`: a sorted set of ids by their last change, in microseconds of the clock of Redis
  */
 export class RedisEntryStore implements EntryStore {
-  /** The copy. */
+  /** This process's copy. */
   readonly #entries: ClientEntries
   readonly #redis: RedisClient
   readonly #entriesKey: string
@@ -41,16 +41,16 @@ export class RedisEntryStore implements EntryStore {
   readonly #timeoutMs: number
   readonly #log: Log
   readonly #poll: Poll
-  /** The last change that has been read; undefined: everything must be read. */
+  /** The last change that was read; undefined: all entries must be read. */
   #lastChange: string | undefined
-  /** Whether there was an entry that this version does not know, which is logged once. */
+  /** Whether an entry in an unknown format was found, which is logged once. */
   #isNotUnderstood = false
   readonly #pendingBans: PendingBans
 
   /**
-   * @param options.keyPrefix of `keyPrefixOf`
-   * @param options.isAnswering whether there is any use in asking
-   * @param options.timeoutMs for each change
+   * @param options.keyPrefix the result of `keyPrefixOf`
+   * @param options.isAnswering whether the Redis server of a key is answering
+   * @param options.timeoutMs timeout of each change
    * @param options.now milliseconds of a monotonic clock
    */
   constructor(options: {
@@ -138,7 +138,7 @@ export class RedisEntryStore implements EntryStore {
       this.#isNotUnderstood = true
       this.#log.warn({ key: this.#entriesKey }, NOT_UNDERSTOOD)
     }
-    // It was removed, also from the pending writes.
+    // The entry was removed, has ended or cannot be read: a pending write must not restore it.
     this.#pendingBans.delete(id)
     this.#entries.delete(id)
   }
@@ -147,7 +147,7 @@ export class RedisEntryStore implements EntryStore {
     const extend = (): Promise<EntryOutcome> => this.#attempt(() => this.#write(entry, forMs, 'extend'))
     const outcome = await extend()
     if (outcome !== 'full') return outcome
-    // Other replicas have made bans of which this one has not heard.
+    // Other replicas have made bans that this one does not know yet.
     this.#entries.delete(idOf(entry))
     const evicted = this.#entries.evictBans()
     this.#entries.set(entry, forMs, MAX_RULE_BANS)
@@ -157,8 +157,8 @@ export class RedisEntryStore implements EntryStore {
   }
 
   /**
-   * An entry accepted here is accepted everywhere. Commands are executed in their order, so there is room for one that is written
-   * after it.
+   * Removes evicted entries from Redis, too, so that an entry accepted here is accepted everywhere. Redis executes commands in order, so an
+   * entry that is written afterwards finds room.
    */
   #removeAll(ids: readonly EntryId[]): void {
     for (const id of ids) {
@@ -172,7 +172,7 @@ export class RedisEntryStore implements EntryStore {
     return this.#change(idOf(entry), max, String(Math.ceil(forMs)), JSON.stringify(entry), ...how)
   }
 
-  /** Puts an entry, or without `values` removes it, as `changeScript` says. */
+  /** Puts an entry or, without `values`, removes it (`changeScript`). */
   async #change(id: EntryId, max: number, ...values: readonly string[]): Promise<EntryOutcome> {
     const keys = [this.#entriesKey, this.#changesKey, `${this.#entriesKey}:${kindOf(id)}`]
     const reply = await within(
