@@ -14,8 +14,8 @@ import { choosePlans, recordPlans } from './plans/choose-plans.ts'
 import type { AskedRequest, DecisionTable, RequestedCharges, Verdict } from './verdict.ts'
 
 /**
- * Decides about a request. This is the only place that defines the order of the steps. Returns the verdict itself, and no promise,
- * if everything is known in this process.
+ * Decides about a request. This is the only place that defines the order of the steps. Returns a promise only if a token, the body or the
+ * store has to be waited for.
  */
 export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdict | Promise<Verdict> {
   const { request, peer } = asked
@@ -103,7 +103,7 @@ function decideCharges(
   const { headers } = asked.request
   const { accountOverrides, addresses, geo, entries, readsBodies, devices } = table
 
-  // Named one by one: with rest and spread a request allocated 0.3 KB more, of 8 KB.
+  // Named one by one: with rest and spread, a request allocated 0.3 KB more (of 8 KB).
   const source = { client, host, target, geo, headers, addresses, claims, body }
   const found = chargesOf(applying, source, asked)
   if (!found) return { outcome: 'rejected', ...ambiguousKey }

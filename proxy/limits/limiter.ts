@@ -6,11 +6,11 @@ export type Charge = {
   readonly policy: Policy
   /** Identifies the client under the policy. Its parts are unambiguously separated, and secrets are hashed. */
   readonly partitionKey: string
-  /** Units to reserve, from 1 to the quota; as many as `reservedUnits` says of the policy where it is left out. */
+  /** Units to reserve, from 1 to the quota. Defaults to `reservedUnits` of the policy. */
   readonly units?: number
   /** The device, under a policy with `device`. */
   readonly device?: DeviceOfCharge
-  /** The client is one that only few backends take the request for. */
+  /** The client is one that only few backends attribute the request to. */
   readonly isExtra?: boolean
 }
 
@@ -22,13 +22,13 @@ export type PolicyState = {
   /** Units left in the current window, 0 to quota. */
   readonly remaining: number
   /**
-   * Milliseconds until more is left, perhaps with a fraction: until a fixed window ends, or until the oldest request
-   * that uses up a sliding one leaves it. The whole window where nothing is counted.
+   * Milliseconds until quota is freed, possibly fractional: until a fixed window ends, or until the oldest counted request leaves a sliding
+   * window. The full window if nothing is counted.
    */
   readonly resetMs: number
   /** The policy does not have the plan that was set for the client. */
   readonly isPlanUnknown?: true
-  /** The reservation to settle; only under policies for which `isReserved` holds, and if something was reserved. */
+  /** The reservation to settle. Set only if the policy satisfies `isReserved` and units were reserved. */
   readonly reservation?: Reservation
 }
 
@@ -36,15 +36,15 @@ export type PolicyState = {
 export type Reservation = {
   readonly charge: Charge
   readonly units: number
-  /** Counted in this process while the store was away. */
+  /** Counted in this process while the store was unavailable. */
   readonly isLocal: boolean
   /** Identifies where the charge was counted; only the counters that made it can read it. */
   readonly ticket: Ticket
 }
 
 /**
- * Identifies the window, time or request in flight that a reservation was counted in, to tell it from others of the same client: a number
- * in this process's counters, a text in others.
+ * Identifies the window, time or request in flight that a reservation was counted in, among those of the same client. A number in this
+ * process's counters, a string in others.
  */
 export type Ticket = number | string
 
@@ -52,12 +52,11 @@ export type Ticket = number | string
  * The decision for all charges of one request. `states` are in the order of the charges. While the store is
  * unavailable, policies that allow requests without counting have no state.
  *
- * - `allowed`: every charge was counted, except those of an exceeded policy that refuses nothing (`refusesOver`).
- *   `withoutStore`: they were counted in this process only, and those without a state not at all. `turn`: the request has
- *   to wait for it.
+ * - `allowed`: every charge was counted, except those of an exceeded policy that refuses nothing (`refusesOver`). `withoutStore`: they were
+ *   counted in this process only, and charges without a state were not counted at all. `turn`: the request has to wait for its turn.
  * - `refused`: `refusedBy` is the first enforced policy that is over its limit. Nothing was counted.
- * - `unavailable`: the store did not answer, and a policy of the request has `onStoreError: closed`. `uncertain`: the
- *   store may have counted the request; otherwise it has not.
+ * - `unavailable`: the store did not answer, and a policy of the request has `onStoreError: closed`. `uncertain`: the store may have
+ *   counted the request; otherwise it did not.
  */
 export type Decision =
   | {
@@ -73,35 +72,34 @@ export type Decision =
 export type Turn = {
   /** Calls back when its turn has come, with the milliseconds waited. */
   wait(onTurn: (waitedMs: number) => void): void
-  /** Gives up the turn of a client that has disconnected to the next one. */
+  /** Passes the turn of a disconnected client to the next one in the queue. */
   leave(): void
 }
 
-/** Decides a whole request: atomically, unless its counters are on several nodes of a cluster. */
+/** Decides all charges of a request together: atomically, unless the counters are on several nodes of a cluster. */
 export type Limiter = {
   /**
-   * Decides and counts. Never throws and never rejects: a failure is the value `unavailable`. Returns the decision
-   * itself, and no promise, if it is known in this process.
+   * Decides and counts. Never throws and never rejects: a failure is the outcome `unavailable`. Returns a promise only if the decision is
+   * made outside this process.
    *
-   * @param charges of the request's rules, in the table's order; never empty. Mostly one for each rule; a rule that counts
-   *   the request for several clients has one for each of them, side by side
+   * @param charges in the table's order of their rules; never empty. Usually one per rule; a rule that counts the request for several
+   *   clients has one charge for each, side by side
    */
   decide(charges: readonly Charge[]): Decision | Promise<Decision>
   /**
-   * Settles a reservation, once: units reserved beyond the real cost are refunded to the window that they were taken from, if that has
-   * not ended; missing units are charged to the running window. It returns before that is done. If the store does not get it, the
-   * reservation stays counted until its window ends, or its gateway is considered dead.
+   * Settles a reservation, once. Surplus units are refunded to the window that they were taken from, unless it has ended; missing units are
+   * charged to the current window. Returns before this is done. If the store never receives the settlement, the reservation stays counted
+   * until its window ends or its gateway is considered dead.
    *
-   * @param costUnits what the request has cost, a whole number from 0; of no meaning under `concurrency`
+   * @param costUnits the cost of the request, a whole number from 0; ignored under `concurrency`
    */
   settle(reservation: Reservation, costUnits: number): void
 }
 
 /**
- * Returns the charge of each state. They are in the same order, but some charges have no state: those of a policy that allowed the
- * request without counting it.
+ * Returns the charge of each state, in the same order. Charges of a policy that allowed the request without counting it have no state.
  *
- * @returns as many as there are states
+ * @returns one charge per state
  */
 export function chargesOfStates(
   charges: readonly Charge[],

@@ -19,23 +19,23 @@ export type Refusal = {
   readonly body: Buffer
   /** The page for clients that prefer HTML. */
   readonly html: Buffer | undefined
-  /** Name, value, name, value… to add. */
+  /** Headers to add: name, value, name, value… */
   readonly headers: readonly string[]
 }
 
 export type Refusals = {
-  /** The refusal of rules without one of their own. */
+  /** The refusal for rules that do not configure their own. */
   readonly everyRule: Refusal | undefined
   /** By rule name. */
   readonly ofRules: ReadonlyMap<string, Refusal>
 }
 
-/** @returns undefined for the default */
+/** @returns undefined for the default response */
 export function refusalOf({ everyRule, ofRules }: Refusals, policy: Policy | undefined): Refusal | undefined {
   return (policy && ofRules.get(policy.name)) ?? everyRule
 }
 
-/** The names of the headers that refusals add, each once. */
+/** The names of the headers that refusals add, without duplicates. */
 export function addedNames({ everyRule, ofRules }: Refusals): string[] {
   const refusals = [...(everyRule ? [everyRule] : []), ...ofRules.values()]
   return [...new Set(refusals.flatMap(({ headers }) => headers.filter((_, index) => index % 2 === 0)))]
@@ -80,7 +80,7 @@ function sendRefusal(
   refusal: Refusal | undefined,
   fields: string[],
 ): void {
-  // Calls of gRPC have one way to say it.
+  // A gRPC call can only be refused with a gRPC status.
   if (!refusal || isGrpcCall(request)) return sendError(request, response, errors.tooManyRequests, fields)
   const { html, headers } = refusal
   if (html) fields.push('vary', 'Accept')
@@ -97,16 +97,16 @@ export function refuseUndecided(request: ClientRequest, response: ClientResponse
   sendError(request, response, errors.limiterUnavailable, ['retry-after', '1', 'cache-control', 'no-store'])
 }
 
-/** A form in which clients are told their limits. */
+/** A format of the headers that report limits to clients. */
 type LimitHeaderFormat = 'ietf' | 'x-ratelimit'
 
 /** Makes the headers with the remaining quota, for a response on a limited endpoint, allowed or refused: name, value, name, value… */
 export type LimitHeaders = (states: readonly PolicyState[]) => string[]
 
 /**
- * Makes the headers in the given formats; none without a format.
+ * Makes the headers in the given formats; no headers without a format.
  *
- * @param hasBodyRules some policies may count by what the body says, and clients are told nothing of these: a stranger would be told how
+ * @param hasBodyRules some policies may count by a value in the body. Their limits are not reported: the numbers would show a stranger how
  *   many others try an account
  * @param wallNow the time of day, in milliseconds since 1970
  */
@@ -127,7 +127,7 @@ function createAllHeaders(formats: readonly LimitHeaderFormat[], wallNow: () => 
   return (states) => [...ietf(states), ...xRateLimitHeaders(states)]
 }
 
-/** The names of these headers, as people write them. */
+/** The names of these headers, in their usual spelling. */
 export function limitHeaderNames(formats: readonly LimitHeaderFormat[]): string[] {
   return formats.flatMap((format) => names[format])
 }
@@ -138,8 +138,8 @@ const names: Readonly<Record<LimitHeaderFormat, readonly string[]>> = {
 }
 
 /**
- * The response fields of draft-ietf-httpapi-ratelimit-headers-11: structured-field Lists of String items. The one place
- * that writes them, because the draft may yet turn the String into a Token.
+ * The response fields of draft-ietf-httpapi-ratelimit-headers-11: structured-field Lists of String items. Only this function writes them,
+ * because the draft may still change the String to a Token.
  *
  * Shadow policies are left out: a client that heeds the fields would slow down for a limit that is not enforced.
  */
@@ -153,8 +153,8 @@ function ietfHeaders(states: readonly PolicyState[], wallNow: () => number): str
 }
 
 /**
- * `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined if none is enforced. For a calendar window it is
- * the full length of the current one.
+ * `RateLimit-Policy`: quota and window (whole seconds) of each policy; undefined if no policy is enforced. For calendar windows, the length
+ * of the current one.
  */
 function rateLimitPolicyHeader(states: readonly PolicyState[], wallNow: () => number): string | undefined {
   let list: string | undefined
@@ -168,14 +168,14 @@ function rateLimitPolicyHeader(states: readonly PolicyState[], wallNow: () => nu
 }
 
 /**
- * `RateLimit`: the remaining quota under each policy, and the seconds until more is left, rounded up: the effective window of
+ * `RateLimit`: the remaining quota under each policy, and the seconds until quota is freed, rounded up. This is the effective window of
  * section 4.1.2, within which the client can use no more than the remaining quota.
  */
 function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
   let list: string | undefined
   for (const { policy, remaining, resetMs } of states) {
     if (policy.mode === 'shadow') continue
-    // Nobody knows when a request in flight ends.
+    // It is unknown when a request in flight ends.
     const reset = constantsOf(policy).isInFlight ? '' : `;t=${wholeSeconds(resetMs)}`
     const item = `"${policy.name}";r=${remaining}${reset}`
     list = list === undefined ? item : `${list}, ${item}`
@@ -183,7 +183,7 @@ function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
   return list
 }
 
-/** `Retry-After` in whole seconds, rounded up: when every exhausted policy lets the client through again. */
+/** `Retry-After` in whole seconds, rounded up: the time until every exhausted policy lets the client through again. */
 function retryAfterHeader(states: readonly PolicyState[]): string {
   let maxMs = 0
   for (const { policy, exceeded, resetMs } of states) {
@@ -194,7 +194,7 @@ function retryAfterHeader(states: readonly PolicyState[]): string {
 
 /** The constant headers of a policy. */
 type Constants = {
-  /** Its item of `RateLimit-Policy`, unless its windows differ in length. */
+  /** The policy's item of `RateLimit-Policy`, unless its windows differ in length. */
   readonly item: string
   readonly calendar: CalendarWindows | undefined
   readonly isInFlight: boolean
@@ -204,7 +204,7 @@ type Constants = {
 
 const constants = new WeakMap<Policy, Constants>()
 
-/** Made once for each policy: it never changes. Names need no escaping, the settings allow only `[A-Za-z0-9._-]`. */
+/** Made once for each policy, which never changes. Names need no escaping: the settings allow only `[A-Za-z0-9._-]`. */
 function constantsOf(policy: Policy): Constants {
   const known = constants.get(policy)
   if (known) return known
@@ -224,9 +224,9 @@ function itemOf({ name, quota }: Policy, windowMs: number | undefined): string {
 }
 
 /**
- * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, for clients that know no other: name, value, name, value… They describe
- * one policy: the one with the least left among those that the request exceeds, or among all if it exceeds none. `-Reset` is in seconds
- * from now, and left out where requests in flight are limited.
+ * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, for clients that do not read the draft's fields: name, value, name, value… They describe
+ * one policy: the one with the least quota left, among the policies that the request exceeds, or among all if it exceeds none. `-Reset` is
+ * in seconds from now, and left out for a policy that limits requests in flight.
  *
  * Shadow policies are left out, as in the headers of the draft.
  */
@@ -243,16 +243,17 @@ function xRateLimitHeaders(states: readonly PolicyState[]): string[] {
   return headers
 }
 
-/** The states as they are so much later, for a request that was not answered meanwhile. */
+/** Returns the states as of `durationMs` later, for a response that is sent only then. */
 export function statesAfter(states: readonly PolicyState[], durationMs: number): readonly PolicyState[] {
   return states.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs - durationMs) }))
 }
 
 /**
- * Reduces states to one for each policy. If a request counted for several clients under one, that of the client with the least left,
- * which the policy refuses first. Clients may have other quotas under a policy, which its name tells.
+ * Reduces states to one for each policy. If a request counted for several clients under a policy, keeps the state of the client with the
+ * least quota left, which the policy refuses first. Policies are compared by name, because clients may have different quotas under the same
+ * policy.
  *
- * @param states in the order of the charges: those of a policy side by side
+ * @param states in the order of the charges: the states of a policy are side by side
  */
 export function oneStateEach(states: readonly PolicyState[]): readonly PolicyState[] {
   if (!states.some(({ policy }, i) => policy.name === states[i - 1]?.policy.name)) return states
@@ -265,13 +266,13 @@ export function oneStateEach(states: readonly PolicyState[]): readonly PolicySta
   return kept
 }
 
-/** Whether `state` is the tighter one: exceeded, else with less left, else with the later reset. */
+/** Whether `state` is tighter: it is exceeded and the other is not; otherwise it has less left; otherwise it resets later. */
 function isTighter(state: PolicyState, than: PolicyState): boolean {
   if (state.exceeded !== than.exceeded) return state.exceeded
   return state.remaining === than.remaining ? state.resetMs > than.resetMs : state.remaining < than.remaining
 }
 
-/** A duration in seconds for response headers, at least 1: a client told to wait 0 seconds asks again at once. */
+/** A duration in seconds for response headers, at least 1, because a client told to wait 0 seconds retries at once. */
 function wholeSeconds(durationMs: number): string {
   return String(Math.max(1, Math.ceil(durationMs / 1000)))
 }

@@ -14,7 +14,7 @@ import { compileRoutes, type RouteTable, type UpstreamRoute } from './rules/upst
 import { compileRulesInSteps } from './rules/rule-table.ts'
 import type { DecisionTable } from './verdict.ts'
 
-/** The tables compiled from settings to decide about requests. */
+/** The tables that requests are decided with, compiled from the settings. */
 export type RequestTable = Pick<
   DecisionTable,
   | 'rules'
@@ -28,7 +28,7 @@ export type RequestTable = Pick<
   | 'hasBodyRules'
   | 'hasPlans'
 > & {
-  /** The current rules: none with limiting switched off. */
+  /** The current rules, as written; empty if limiting is switched off. */
   readonly written: readonly Rule[]
   readonly head: HeadOptions
   /** Names of routes; undefined if everything goes to `upstream`. */
@@ -41,7 +41,7 @@ export type TableSettings = {
   readonly rules: readonly Rule[]
   readonly allowList: readonly ListEntry[]
   readonly denyList: readonly ListEntry[]
-  /** Required where a rule has `device`. */
+  /** Required if a rule has `device`. */
   readonly deviceSecret?: readonly string[] | undefined
   /** The CORS settings; undefined without CORS. */
   readonly cors?: object | undefined
@@ -53,7 +53,7 @@ export type TableSettings = {
   readonly hasFallback: boolean
 }
 
-/** @param files the lists of addresses that the settings name */
+/** @param files the address lists that the settings name */
 export function compileTable(
   settings: TableSettings,
   addresses: AddressReader,

@@ -14,16 +14,16 @@ import type { TokenReader } from './keys/tokens/token-reader.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import type { RuleTable } from './rules/rule-table.ts'
 
-/** The inputs of `decideRequest`: the table of limits, clients that are banned or have a limit of their own, and the counters. */
+/** The inputs of `decideRequest`: the compiled limits table, the bans and overrides set at run time, and the counters. */
 export type DecisionTable = {
   readonly rules: RuleTable
-  /** The same for preflights, where others than `rules` apply to them. */
+  /** The rules for CORS preflights; undefined if `rules` applies to them too. */
   readonly preflightRules: RuleTable | undefined
-  /** The client lists; undefined if none names a client. */
+  /** The client lists; undefined if all of them are empty. */
   readonly clientLists: ClientLists | undefined
   /** The overrides of accounts; undefined if there are none. */
   readonly accountOverrides: AccountOverrides | undefined
-  /** The conditions; undefined if no rule has any. */
+  /** The conditions; undefined if no rule has one. */
   readonly conditions?: Conditions | undefined
   readonly addresses: AddressReader
   /** Countries and autonomous systems; undefined without databases. */
@@ -36,7 +36,7 @@ export type DecisionTable = {
   readonly devices: Devices | undefined
   /** A rule reads the body of requests, for its key or its devices. */
   readonly hasBodyRules: boolean
-  /** True if bodies can be read, and a rule reads its key, its devices or the units to reserve from them. */
+  /** Bodies can be read, and a rule reads its key, its devices or the units to reserve from them. */
   readonly readsBodies: boolean
   /** A rule has other quotas for clients with a plan. */
   readonly hasPlans: boolean
@@ -45,40 +45,38 @@ export type DecisionTable = {
 }
 
 /**
- * A request to decide about. `decideRequest` writes what it has read here, as soon as it knows: the logs need it even if the client
+ * A request to decide about. `decideRequest` stores its findings here as soon as it has them, because the logs need them even if the client
  * disconnects during the decision.
  */
 export type AskedRequest = {
   readonly request: ClientRequest
   readonly peer: Peer
-  /** The client has disconnected: the request is not counted any more. */
+  /** The client has disconnected, so that the request will not be counted. */
   readonly isFinished: boolean
   /** Whether another proxy forwards the request if it is allowed, so that the gateway cannot answer in place of the backend. */
   readonly isForwardedByAnother?: boolean
   readHead(): RequestHead | RejectedHead
   /**
-   * Sets the units of the charges from the body of the request. `busy`: there is no memory to read it. `gone`: the request
-   * was answered, or its client disconnected, before the body was there.
+   * Sets the units of the charges from the request's body. `busy`: there is no memory to read it. `gone`: the request was answered, or its
+   * client disconnected, before the body had arrived.
    */
   readUnits?(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges>
-  /** The body of the request as far as rules read it: the same each time. `gone`: as for `readUnits`. */
+  /** The part of the request's body that rules read; the same object at each call. `gone`: as for `readUnits`. */
   readBody?(): SentBody | 'gone' | Promise<SentBody | 'gone'>
-  /** Called where a request counts by address under a policy, as its body does not say for certain for whom it counts. */
+  /** Called if a request counts by address under a policy, because its body does not identify the client with certainty. */
   onUnreadKey?(policy: Policy, reason: UnreadKey): void
-  /** Called for each applying policy with plans: the plan of the client, `none` or `unknown`. */
+  /** Called for each applying policy with plans. `plan` is the client's plan, `none` or `unknown`. */
   onPlan?(policy: Policy, plan: string): void
   /** Called before the limiter decides. */
   onAsk?(charges: readonly Charge[]): void
   clientAddress: ClientAddress
   /** The request's head; undefined if the request was rejected. */
   head: RequestHead | undefined
-  /** Policies of the rules that match. */
+  /** The policies of the matching rules. */
   matched: readonly Policy[]
-  /**
-   * The matching policies that apply to the client: without exemptions, and with the overrides of the table. Conditions are read later.
-   */
+  /** The matching policies that apply to the client, after the table's exemptions and overrides, but before conditions. */
   applying: readonly Policy[]
-  /** The charges with the overrides that were set at run time, once no ban was found. */
+  /** The charges; once no ban was found, with the overrides that were set at run time. */
   charges: readonly Charge[]
 }
 
@@ -89,10 +87,10 @@ export type RequestedCharges = readonly Charge[] | 'busy' | 'gone'
  *
  * - `rejected`: it is malformed, too large or not supported
  * - `answered`: a successful OPTIONS that is not for the backend
- * - `denied`: `denyList` has the client, or a file of it
+ * - `denied`: the client is in `denyList` or one of its files, or is banned by CrowdSec
  * - `banned`: the client is banned
  * - `forward`: no rule counts it
- * - `busy`: there is no memory to read its body, which says for whom it counts, or how much to reserve
+ * - `busy`: there is no memory to read its body, which identifies the client or states how much to reserve
  * - `gone`: its client disconnected, or it was answered, before it was counted
  * - `allowed`, `refused`, `unavailable`: the limiter's decision
  */

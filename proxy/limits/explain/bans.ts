@@ -4,16 +4,16 @@ import type { Charge } from '../limiter.ts'
 import type { AskedRequest, DecisionTable } from '../verdict.ts'
 import { refusalOf, type Refusals } from '../replies.ts'
 
-/** State of clients in a running gateway, in addition to its settings. */
+/** The state of clients in a running gateway, in addition to its settings. */
 export type RunTimeState = {
   readonly entries: DecisionTable['entries'] & Pick<ClientEntries, 'list'>
   readonly refusals: Refusals
-  /** Whether a request would find a place to wait, if it had to. */
+  /** Whether the waiting queue has room for a request. */
   readonly hasPlace: (charge: Charge) => boolean
 }
 
 export type ExplainedBan = {
-  /** The rule under which the client is banned; null: under all. */
+  /** The rule under which the client is banned; null: under all rules. */
   readonly policy: string | null
   readonly leftMs: number
   readonly by: Ban['by']
@@ -28,7 +28,7 @@ type Banned = {
   readonly ban: ExplainedBan
 }
 
-/** The ban of a client by its address, or by the keys of its request if they are known. */
+/** Explains a client's ban, found by its address or, if they are known, by the keys of its request. */
 export function explainBan(
   { policy, leftMs }: AppliedBan,
   { clientAddress, charges }: AskedRequest,

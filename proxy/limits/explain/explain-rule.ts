@@ -13,19 +13,19 @@ import { whyUnmet } from './why-unmet.ts'
 export type ExplainedRule = {
   readonly name: string
   readonly counts: boolean
-  /** Whether it nearly counts the request. */
+  /** Whether the rule nearly counts the request. */
   readonly near: boolean
   /** The reason why the rule does not count the request, or which override applies. */
   readonly why?: string
-  /** The number of the rule's override in the file that applies to the client, from 1. */
+  /** The number, from 1, of the override in the file that applies to the client. */
   readonly override?: number
-  /** The plan of the client, if the rule has plans, and its token names one of them. */
+  /** The client's plan, if its token names one of the rule's plans. */
   readonly plan?: string
-  /** The reason why the request counts by the client's address, too or only, under a rule that counts by its body. */
+  /** Why a rule with a key in the body counts the request by the client's address, too or only. */
   readonly unread?: UnreadKey
-  /** The names of its counters. Several where backends would not read the same client. */
+  /** The names of the request's counters. Several if backends may read different clients. */
   readonly keys: readonly string[]
-  /** The units that the request reserves of each of these counters, in their order. */
+  /** The units that the request reserves in each of these counters, in the same order. */
   readonly units: readonly number[]
   readonly key: readonly KeyPart[]
   readonly requests: number
@@ -33,11 +33,11 @@ export type ExplainedRule = {
   readonly calendar?: CalendarWindow
   readonly algorithm: Policy['algorithm']
   readonly mode: Policy['mode']
-  /** What happens to requests over the limit, if they are not refused. */
+  /** How requests over the limit are handled, if they are not refused. */
   readonly over?: OverPolicy
-  /** The queue of the process that answers is full for this client. */
+  /** The waiting queue of the process that answers is full for this client. */
   readonly waitingFull?: true
-  /** Units that gateways take ahead from Redis. */
+  /** The units that gateways take ahead from Redis. */
   readonly lease?: Policy['lease']
 }
 
@@ -51,11 +51,11 @@ type RuleContext = {
   readonly unread: ReadonlyMap<string, UnreadKey>
 }
 
-/** Whether and how a rule counts a request that `decideRequest` has decided. */
+/** Explains whether and how a rule counts a request that `decideRequest` has decided. */
 export function explainRule(rule: Rule, context: RuleContext): ExplainedRule {
   const { applying, charges } = context.about
   const chosen = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
-  // Overrides, also those that were set at run time, have the name of their policy.
+  // Overrides have the name of their policy, including those that were set at run time.
   const ofRule = charges.filter((charge) => charge.policy.name === rule.policy.name)
   const usual = ofRule.filter(({ isExtra }) => !isExtra)
   const policy = overrideOfAccount(rule, usual) ?? chosen
@@ -95,10 +95,10 @@ function describePolicy(policy: Policy) {
 }
 
 /**
- * The first step at which the rule let the request pass uncounted; undefined if it counts it.
+ * Returns why the rule does not count the request, by the first step that decided so; undefined if it counts it.
  *
  * @param chosen the policy of the rule or of its override for this client
- * @param found the key under the rule, and the charges of the rule
+ * @param found the key parts under the rule, and the charges of the rule
  */
 function whyNotCounted(
   rule: Rule,
@@ -120,7 +120,7 @@ function whyNotCounted(
   return near(`the request has no ${absent.join(', no ')}`)
 }
 
-/** Describes the charges of a rule: plan, override, waiting, and what could not be read. */
+/** Describes the charges of a rule: plan, override, waiting queue, and the parts of the request that could not be read. */
 function describeCharges(
   policy: Policy,
   charges: readonly Charge[],
@@ -147,7 +147,7 @@ function describeCharges(
   }
 }
 
-/** The policy of the override of the accounts that the request counts for, if all have the same one. */
+/** The policy of the accounts' override, if all accounts that the request counts for have the same one. */
 function overrideOfAccount({ overrides = [] }: Rule, charges: readonly Charge[]): Policy | undefined {
   const [first, ...others] = charges.map((charge) => charge.policy.override)
   if (first === undefined || others.some((other) => other !== first)) return undefined
@@ -155,7 +155,7 @@ function overrideOfAccount({ overrides = [] }: Rule, charges: readonly Charge[])
   return accounts ? policy : undefined
 }
 
-/** The overrides of single clients of a batch, with their quotas: the rule's own holds for the others. */
+/** Describes the overrides that apply to some clients of a batch. The rule's own quota applies to the other clients. */
 function overridesOfSome(charges: readonly Charge[]): string[] {
   const byOverride = Map.groupBy(charges, ({ policy }) => policy.override)
   return [...byOverride].flatMap(([override, [first, ...others]]) =>
@@ -167,7 +167,7 @@ function overridesOfSome(charges: readonly Charge[]): string[] {
   )
 }
 
-/** A member that is certain, though the body is not, counts as well. */
+/** A member that is certain counts, too, even if the rest of the body is not certain. */
 const byAddress = 'counts by address too, as the body'
 const unreadText: Readonly<Record<UnreadKey, string>> = {
   missing: 'counts by address, as the body does not contain the key',

@@ -22,20 +22,20 @@ import { countsNothing, createUnservedRequest, noEntries, readPartOf } from './u
 /** The explanation of a request. */
 export type Explanation = {
   /**
-   * `rejected`: an error for its form. `answered`: OPTIONS, which the gateway answers itself. `denied`: 403 by `denyList`.
-   * `banned`: refused for a ban that was set at run time. `limited`: some rule counts it. `forwarded`: none does.
+   * `rejected`: malformed, or not supported. `answered`: OPTIONS, which the gateway answers itself. `denied`: 403 by `denyList` or
+   * CrowdSec. `banned`: refused because of a ban. `limited`: at least one rule counts it. `forwarded`: no rule counts it.
    */
   readonly outcome: 'rejected' | 'answered' | 'denied' | 'banned' | 'limited' | 'forwarded'
   /** The status of a request that is answered before it is counted. */
   readonly status?: number
   readonly why?: string
   readonly ban?: ExplainedBan
-  /** The path without the query, which may hold secrets; null if the request was rejected. */
+  /** The path, without the query, which may contain secrets; null if the request was rejected. */
   readonly path: string | null
-  /** The readings of the path that rules match: how backends may read it. */
+  /** The readings of the path that rules match, one for each way in which backends may read it. */
   readonly readings: readonly string[]
   readonly host: string | null
-  /** The route that takes the request if it is allowed, or `default` for `upstream`; null if no route matches, or nothing was read. */
+  /** The route of the request if it is allowed, or `default` for `upstream`; null if no route matches, or the request was rejected. */
   readonly upstream: string | null
   readonly client: ExplainedClient
   readonly rules: readonly ExplainedRule[]
@@ -49,21 +49,21 @@ export type ExplainedClient = {
   readonly why: string
 }
 
-/** A request as the steps get it, with its context. */
+/** A request to explain, with its context. */
 export type Asked = {
   readonly table: RequestTable
   readonly tokens: TokenReader | undefined
   readonly peer: Peer
   readonly request: ClientRequest
-  /** The request is a WebSocket handshake that is taken up. */
+  /** Whether the request is a WebSocket handshake that the gateway accepts. */
   readonly upgrades: boolean
   /** The body; undefined if the request has none. */
   readonly body?: Buffer | undefined
-  /** The state of a running gateway. */
+  /** The state of a running gateway, if there is one. */
   readonly runTime?: RunTimeState | undefined
 }
 
-/** Decides about a request as about those that are served, and says why. Counts nothing. */
+/** Decides about a request in the same way as about requests that are served, and explains why. Counts nothing. */
 export async function explain(asked: Asked): Promise<Explanation> {
   const { table, peer, request, tokens, upgrades, body, runTime } = asked
   const about = createUnservedRequest(request, peer, table.head, upgrades, body)
@@ -88,7 +88,7 @@ export async function explain(asked: Asked): Promise<Explanation> {
       return { outcome: 'denied', status: 403, why: await whyDenied(verdict.by, about), ...read, rules: [] }
     case 'banned': {
       const ban = runTime && explainBan(verdict.ban, about, runTime)
-      // What would count it without its ban.
+      // The rules that would count the request without the ban.
       const otherwise = await decideRequest(about, { ...active, entries: noEntries })
       const rules = otherwise.outcome === 'rejected' ? [] : await explainRules(asked, about, unread)
       return { outcome: 'banned', ...ban, ...read, rules }
@@ -100,7 +100,7 @@ export async function explain(asked: Asked): Promise<Explanation> {
   }
 }
 
-/** Returns which entry denies the client. In a file its line is searched, which takes as long as reading the file. */
+/** Returns the entry that denies the client. Reads the list file again to find the entry's line. */
 async function whyDenied({ list, location }: Denial, { clientAddress }: AskedRequest): Promise<string> {
   if (location === undefined)
     return list === 'crowdsec' ? 'CrowdSec has banned the client' : 'denyList contains the client'

@@ -5,12 +5,12 @@ import type { Policy } from '../../policy.ts'
 import { partName, type SinglePart } from '../../policy/partition.ts'
 
 /**
- * A part of a rule's key and the values that a request has for it, none where it is absent. What its client has put there may be
- * secret: it is shown as its hash.
+ * A part of a rule's key, and the values that a request has for it; empty if the part is absent. Values that the client sent may be secret,
+ * and are hashed.
  */
 export type KeyPart = { readonly part: string; readonly values: readonly string[] }
 
-/** The keys of a request under a policy: of `first`, each part that the client has sent, else the one that every request has. */
+/** The key parts of a request under a policy: of `first`, every part that the client has sent, otherwise the one that every request has. */
 export function keyPartsOf({ partition }: Policy, source: KeySource): KeyPart[] {
   return partition.flatMap((part) => {
     if (part.kind !== 'first') return keyPart(part, source)

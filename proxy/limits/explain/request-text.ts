@@ -5,15 +5,15 @@ export type ExplainedRequest = {
   readonly method: string
   readonly target: string
   readonly host?: string | undefined
-  /** Name and value of each line, in order. */
+  /** The name and value of each line, in order. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body?: string | undefined
 }
 
-/** Characters that cannot be in a request line or a header: they would end it. */
+/** Characters that would end a request line or a header. */
 const lineEnd = /[\r\n\0]/
 
-/** Whether a text can be part of a line of a request. */
+/** Whether a text can be part of a request line or a header. */
 export function fitsInLine(text: string): boolean {
   return !lineEnd.test(text)
 }
@@ -24,10 +24,10 @@ export function isHeaderName(text: string): boolean {
 }
 
 /**
- * Writes the HTTP/1.1 request line and headers, one character a byte. A missing `Host` becomes the one that an HTTP/1.0 request without
- * one gets; a missing `Content-Type` of a body becomes that of JSON or of a form, whichever the body looks like.
+ * Writes the HTTP/1.1 request line and headers, one character per byte. A missing `Host` is set as for an HTTP/1.0 request without one. A
+ * missing `Content-Type` of a body is set to that of JSON or of a form, depending on how the body begins.
  *
- * @param defaultHost that of the backend
+ * @param defaultHost the backend's host
  */
 export function writeHead(
   { method, target, host, headers, body }: ExplainedRequest,

@@ -6,10 +6,10 @@ import type { SentBody } from '../keys/body/body-values.ts'
 import type { AskedRequest, DecisionTable } from '../verdict.ts'
 
 /**
- * A request that is decided about without being served: from a log, or asked about by an operator.
+ * Creates a request that is decided about without being served: one from a log, or one that an operator asks about.
  *
- * @param upgrades it is a WebSocket handshake that is taken up
- * @param body undefined if it has none, or none that is known
+ * @param upgrades whether it is a WebSocket handshake that the gateway accepts
+ * @param body undefined if the request has no body, or the body is not known
  */
 export function createUnservedRequest(
   request: ClientRequest,
@@ -38,12 +38,12 @@ export function readPartOf(body: Buffer): SentBody {
   return { bytes: body.subarray(0, MAX_BODY_BYTES), isWhole: body.length <= MAX_BODY_BYTES }
 }
 
-/** A limiter for requests that are decided about without being counted. */
+/** A limiter that counts nothing, for requests that are only decided about. */
 export const countsNothing: DecisionTable['limiter'] = {
   decide: () => ({ outcome: 'allowed', states: [] }),
 }
 
-/** Nobody is banned, or has a limit that was set at run time. */
+/** A table without bans and overrides. */
 export const noEntries: DecisionTable['entries'] = {
   findAddressBan: () => undefined,
   findKeyBan: () => undefined,

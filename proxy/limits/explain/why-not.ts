@@ -6,20 +6,20 @@ import type { RequestHead } from '../../request/request-head.ts'
 import { preflightRules } from '../rules/preflight-rules.ts'
 import { compileRules } from '../rules/rule-table.ts'
 
-/** The condition of a rule that a request does not meet. */
+/** A criterion of a rule that a request does not meet. */
 export type Unmet = 'method' | 'path' | 'host' | 'except'
 
 export type WhyNot = {
-  /** Criteria each of which, if it alone were met, would make the rule match; if there is none, the ones that are not met. */
+  /** The criteria each of which alone keeps the rule from matching; if there are none, all criteria that are not met. */
   readonly unmet: readonly Unmet[]
-  /** Whether the rule nearly matches: one thing alone is not met, and a path that is not is similar. */
+  /** Whether the rule nearly matches: a single criterion is not met and, if that is the path, the path is similar. */
   readonly isNear: boolean
   readonly text: string
 }
 
 const everyPath: RoutePattern = { methods: [], path: '/*' }
 
-/** The rule with one condition widened so that every request meets it. */
+/** Widens one criterion of a rule so that every request meets it. */
 const widened: Readonly<Record<Unmet, (rule: Rule) => Rule>> = {
   method: (rule) => ({ ...rule, match: rule.match.map(({ path }) => ({ methods: [], path })) }),
   path: (rule) => ({ ...rule, match: rule.match.map(({ methods }) => ({ methods, path: everyPath.path })) }),
@@ -28,7 +28,7 @@ const widened: Readonly<Record<Unmet, (rule: Rule) => Rule>> = {
 }
 const all = Object.keys(widened) as Unmet[]
 
-/** Explains why a rule does not match a request, by asking the real table about the rule with one criterion widened at a time. */
+/** Explains why a rule does not match a request. Matches the request against the rule with one criterion widened at a time. */
 export function whyNot(rule: Rule, request: ClientRequest, head: RequestHead, withCors: boolean): WhyNot {
   const { method, headers } = request
   const matches = (changed: Rule): boolean =>
@@ -44,7 +44,7 @@ export function whyNot(rule: Rule, request: ClientRequest, head: RequestHead, wi
         }
   }
   const alone = all.filter((criterion) => matches(widened[criterion](rule)))
-  // With all else widened, what still keeps the rule from matching.
+  // The criteria that keep the rule from matching even if all others are widened.
   const failing = all.filter(
     (criterion) =>
       !matches(
@@ -69,7 +69,7 @@ function describe(criterion: Unmet, rule: Rule, method: string, matches: (rule: 
     case 'host':
       return `the host is not ${listed(rule.hosts ?? [])}`
     case 'except': {
-      // Alone in place of what the rule matches, an exception that applies matches.
+      // An exception applies if the rule matches with the exception as its only pattern.
       const excepting = rule.except.filter((pattern) => matches({ ...rule, match: [pattern], except: [] }))
       return `except matches ${listed((excepting.length > 0 ? excepting : rule.except).map(writePattern))}`
     }
@@ -80,7 +80,7 @@ function listed(values: readonly string[]): string {
   return [...new Set(values)].join(', ')
 }
 
-/** Whether the path may have been meant: it begins as a pattern does, or is a typing mistake away from one. */
+/** Whether the path looks like a misspelled pattern: it has the same first segment as a pattern, or differs by a typo. */
 function isSimilar({ match }: Rule, { target }: RequestHead): boolean {
   const path = target.matchPath
   const paths = match.map((pattern) => pattern.path.toLowerCase())
