@@ -13,7 +13,7 @@ import {
 } from './request-head.ts'
 import { readTarget } from './target/target.ts'
 
-/** How a proxy describes the original request in an auth request; by the path of the auth request. */
+/** How a proxy describes the original request in an auth request. The path of the auth request determines the form. */
 export type AuthRequestForm = 'forward-auth' | 'auth-request' | 'ext-authz'
 
 const extAuthzPrefix = '/ext-authz'
@@ -26,7 +26,7 @@ type UnusableAuthRequest = { readonly reply: ErrorReply; readonly reason: string
 
 type Original = { readonly method: string; readonly target: string; readonly host: string }
 
-/** @returns undefined for a path at which nothing is decided */
+/** @returns undefined for a path that is not one of these forms */
 export function formOf({ url }: ClientRequest): AuthRequestForm | undefined {
   if (url.startsWith(`${extAuthzPrefix}/`)) return 'ext-authz'
   const question = url.indexOf('?')
@@ -36,9 +36,8 @@ export function formOf({ url }: ClientRequest): AuthRequestForm | undefined {
 }
 
 /**
- * Reads from an auth request the head of the original request, which is then checked as if it had arrived here: one
- * method, target and host. Nothing is guessed: a header that is missing, repeated or malformed is an
- * error of the proxy's configuration.
+ * Reads the head of the original request from an auth request: one method, target and host, which are checked as if the request had arrived
+ * here. Nothing is guessed: a missing, repeated or malformed header is an error in the proxy's configuration.
  *
  * - `forward-auth`: `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`. Traefik, Caddy
  * - `auth-request`: `X-Original-Method`, `X-Original-URI`, `Host`. nginx
@@ -67,7 +66,7 @@ export function readAuthRequest(
     return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers')
   const target = readTarget(method, written, { headers: request.headers, isForwardedAsSent: true })
   if (typeof target === 'string') return reject('target', errors.badRequest, target)
-  // Proxies write the path and query here, whatever their client has written.
+  // Proxies write the path and query here, regardless of the form that the client has used.
   if (target.authority !== undefined)
     return reject(
       'target',
@@ -78,7 +77,7 @@ export function readAuthRequest(
   return { method, target, host }
 }
 
-/** @param fallback the host for an HTTP/1.0 request without one, as nginx sends it with `proxy_http_version 1.0` for its client's */
+/** @param fallback the host for an HTTP/1.0 request without one, which nginx sends with `proxy_http_version 1.0` for such a request */
 function readOriginal(
   form: AuthRequestForm,
   request: ClientRequest,
@@ -118,7 +117,7 @@ function unusable(header: string): UnusableAuthRequest {
   }
 }
 
-/** The value of a header that is there once; else undefined. */
+/** Returns the value of a header that occurs exactly once; undefined otherwise. */
 function onlyValue({ rawHeaders }: ClientRequest, name: string): string | undefined {
   let found: string | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -2,10 +2,10 @@ import { isIPv6 } from 'node:net'
 import { Remembered } from '../http/message/remembered.ts'
 
 const MAX_HOSTS = 256
-/** A name has 253 characters at most (RFC 1035 section 2.3.4), after it a dot and a port. */
+/** A name has at most 253 characters (RFC 1035 section 2.3.4); a dot and a port may follow. */
 const MAX_HOST_LENGTH = 260
 
-/** Makes a bounded cache of the hosts that recent requests named, which clients cannot fill with long texts. */
+/** Creates a bounded cache of the hosts in recent requests, which clients cannot fill with long texts. */
 export function rememberHosts(): Remembered<string> {
   return new Remembered(MAX_HOSTS, MAX_HOST_LENGTH)
 }
@@ -13,10 +13,10 @@ export function rememberHosts(): Remembered<string> {
 const authoritySyntax = /^(?:[a-z0-9._-]{1,255}|\[([0-9a-f:.]{2,45})\])(?::(\d{0,5}))?$/i
 
 /**
- * Reads a host and its port, from `Host` or from an absolute target (RFC 9110 sections 4.2 and 7.2).
+ * Reads a host and its port, from `Host` or from an absolute-form target (RFC 9110 sections 4.2 and 7.2).
  *
- * Narrower than RFC 3986 section 3.2.2, which would allow escapes and punctuation that no name in use has: software that reads
- * `a,b` or `a'b` as a host somewhere behind the gateway reads it as something else next to it.
+ * Stricter than RFC 3986 section 3.2.2, which allows escapes and punctuation that no name in use has. Of the software behind the gateway,
+ * some might read `a,b` or `a'b` as a host, and some as something else.
  *
  * @returns the authority without an empty port, which means the same as no port; undefined if the text is not an authority
  */

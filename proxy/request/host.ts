@@ -5,18 +5,17 @@ import { rememberHosts } from './authority.ts'
 const comparable = rememberHosts()
 
 /**
- * A host in the one spelling that hosts are compared in: lower case, without the port, without a dot at the end, an
- * address in its canonical text and without brackets. Names are compared as they are sent, which for international ones
- * is Punycode.
+ * Returns a host in the form in which hosts are compared: in lower case, without the port and a trailing dot; addresses in their canonical
+ * text, without brackets. Names are compared as sent, which is Punycode for international names.
  *
- * @param authority as `readHost` returns it
+ * @param authority a result of `readHost`
  */
 export function comparableHost(authority: string): string {
   const known = comparable.find(authority)
   if (known !== undefined) return known
   const [, bracketed, name = ''] = /^(?:\[(.*)\]|([^:]*))(?::\d*)?$/.exec(authority.toLowerCase()) ?? []
   const address = parseAddress(bracketed ?? name)
-  // A name of dots alone is not a name, but it is the one that was sent.
+  // Dots alone are not a valid name, but are kept as sent.
   const host = address ? formatAddress(address) : (bracketed ?? name.replace(/(?<=[^.])\.+$/, ''))
   comparable.add(ownCopy(authority), ownCopy(host))
   return host

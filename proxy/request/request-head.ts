@@ -7,31 +7,31 @@ import type { Rejection } from '../telemetry/telemetry.ts'
 import { readAuthority, rememberHosts } from './authority.ts'
 import { readTarget, type Target } from './target/target.ts'
 
-/** The methods that the HTTP/1 parser knows. Over HTTP/2 clients can send any text as a method. */
+/** The methods that the HTTP/1 parser knows. HTTP/2 clients can send any text as a method. */
 export const knownMethods = new Set(METHODS)
 
 const hosts = rememberHosts()
 
 export type HeadOptions = {
-  /** Bytes that a request's target may have. */
+  /** Maximum bytes of a request's target. */
   readonly maxTargetBytes: number
   /** Maximum number of headers of a request. */
   readonly maxHeaderCount: number
-  /** `Host` for an HTTP/1.0 request without one. */
+  /** The host for an HTTP/1.0 request without `Host`. */
   readonly upstreamHost: string
 }
 
-/** The method, target and host of a request, for matching rules and for the backend. */
+/** The method, target and host of a request, as used by rules and forwarded to the backend. */
 export type RequestHead = { readonly method: string; readonly target: Target; readonly host: string }
 
 /** The rejection of a request before any rule applies. */
 export type RejectedHead = {
-  /** The kind that the metrics count. */
+  /** The kind of rejection, for metrics. */
   readonly rejection: Rejection
   readonly reply: ErrorReply
-  /** The reason for the log, without anything of the request. */
+  /** The reason for the log, without any text of the request. */
   readonly reason: string
-  /** The path as forwarded, as far as it could be told. */
+  /** The path as forwarded; empty if it could not be read. */
   readonly path: string
 }
 
@@ -39,7 +39,7 @@ export type RejectedHead = {
  * Reads a request head. Rejects requests that are ambiguous, too large, or expect something unsupported. `docs/http.md`
  * lists each decision with its source.
  *
- * @param upgrades the request is a WebSocket handshake that is taken up. Whatever else offers a WebSocket is rejected
+ * @param upgrades the request is a WebSocket handshake that the gateway accepts. Any other request that offers a WebSocket is rejected
  */
 export function readRequestHead(
   request: ClientRequest,
@@ -74,14 +74,14 @@ export function readRequestHead(
 }
 
 /**
- * @param reason for the log, without anything of the request
- * @param path as forwarded, as far as it could be told
+ * @param reason for the log, without any text of the request
+ * @param path the path as forwarded; empty if it could not be read
  */
 export function reject(rejection: Rejection, reply: ErrorReply, reason: string, path = ''): RejectedHead {
   return { rejection, reply, reason, path }
 }
 
-/** Counts header fields without HTTP/2's pseudo-fields; cookies that HTTP/2 carries in pieces are one field (RFC 9113 section 8.2.3). */
+/** Counts header fields, except HTTP/2's pseudo-fields. Cookies that HTTP/2 splits into fields count as one (RFC 9113 section 8.2.3). */
 export function countFields(rawFields: readonly string[]): number {
   let count = 0
   let hasCookie = false
@@ -95,11 +95,12 @@ export function countFields(rawFields: readonly string[]): number {
 }
 
 /**
- * The one host that a request names, as it is forwarded, or undefined if the request must be refused (RFC 9112 section 3.2): HTTP/1.1
- * without one, with several, or with one that is not a host. The host of an absolute-form target replaces that of `Host` (section 3.2.2).
+ * Returns the host that a request names, as it is forwarded; undefined if the request must be rejected (RFC 9112 section 3.2): an HTTP/1.1
+ * request without `Host`, with several, or with an invalid one. The host of an absolute-form target replaces that of `Host` (section
+ * 3.2.2).
  *
- * @param authority the one in an absolute-form target
- * @param fallback for HTTP/1.0, which need not name one
+ * @param authority the authority of an absolute-form target
+ * @param fallback the host for an HTTP/1.0 request, which need not name one
  */
 export function readHost(
   request: ClientRequest,
@@ -127,17 +128,17 @@ function isHostField(name: string): boolean {
   return name === 'host' || name === ':authority'
 }
 
-/** Whether `:authority` and `Host` name the same (RFC 9113 section 8.3.1): letter case and the port of the scheme make no difference. */
+/** Whether `:authority` and `Host` name the same host (RFC 9113 section 8.3.1), ignoring letter case and the default port. */
 function isSameAuthority(one: string, other: string): boolean {
   return one === other || withoutUsualPort(one.toLowerCase()) === withoutUsualPort(other.toLowerCase())
 }
 
-/** Removes the port of `http` or `https`: over a connection without TLS a request may be for either, if a proxy has terminated TLS. */
+/** Removes the default port of `http` or `https`. A request without TLS may be for either, because a proxy may have terminated TLS. */
 function withoutUsualPort(authority: string): string {
   return authority.replace(/:(?:80|443)?$/, '')
 }
 
-/** The last host that is forwarded as it was sent: most requests name the same one as the request before. */
+/** The last host that was forwarded as sent. Most requests name the same host as the one before. */
 let lastHost: string | undefined
 
 function readHostValue(value: string): string | undefined {
@@ -152,14 +153,14 @@ function readHostValue(value: string): string | undefined {
 }
 
 /**
- * The reply to a request that the gateway answers itself: an error, or `options` for a successful OPTIONS; undefined if the
- * request must be forwarded.
+ * Returns the reply to a request that the gateway answers itself: an error, or `options` for a successful OPTIONS; undefined if the request
+ * must be forwarded.
  *
- * - TRACE is never forwarded: the response would contain the request's credentials and the headers that proxies have added
- *   (RFC 9110 section 9.3.8).
- * - `OPTIONS *` asks about the server as a whole, which to the client is the gateway (section 9.3.7). With a path prefix for the
- *   backend it could not be forwarded either.
- * - `Max-Forwards: 0` says that OPTIONS must not be forwarded further (section 7.6.2).
+ * - TRACE is never forwarded, because the response would contain the request's credentials and the headers that proxies have added (RFC
+ *   9110 section 9.3.8).
+ * - `OPTIONS *` asks about the server as a whole, which is the gateway for the client (section 9.3.7). It could not be forwarded to a
+ *   backend with a path prefix either.
+ * - `Max-Forwards: 0` means that OPTIONS must not be forwarded further (section 7.6.2).
  */
 export function localReply(
   { method, headers }: Pick<ClientRequest, 'method' | 'headers'>,
@@ -172,28 +173,28 @@ export function localReply(
   return path === '*' || Number(maxForwards) === 0 ? 'options' : undefined
 }
 
-/** Why `localReply` is an error, for the log. */
+/** Returns why `localReply` returned an error, for the log. */
 export function whyRejected(reply: ErrorReply): string {
   return reply === errors.badRequest ? 'Max-Forwards is not a number' : 'TRACE is not supported'
 }
 
 const maxForwardsSyntax = /^[0-9]{1,9}$/
 
-/** An error in a request's framing: the reply to give, and the reason for the log. */
+/** An error in a request's framing: the reply to send, and the reason for the log. */
 type FaultyFraming = { readonly reply: ErrorReply; readonly reason: string }
 
 /**
- * Rejects a request whose body cannot be delimited safely: returns the reply to send, after which the connection has to
- * close; undefined for a request that can be forwarded. Adds to what the parser rejects by itself: repeated or
- * malformed lengths, a length with a coding, a coding after `chunked`.
+ * Rejects a request whose body cannot be delimited safely. Returns the reply to send, after which the connection must be closed; undefined
+ * for a request that can be forwarded. The parser already rejects repeated or malformed lengths, a length together with a coding, and a
+ * coding after `chunked`. This function also rejects:
  *
- * - Another version than HTTP/1.0 and HTTP/1.1 (RFC 9110 section 15.6.6)
+ * - Versions other than HTTP/1.0 and HTTP/1.1 (RFC 9110 section 15.6.6)
  * - A transfer coding in HTTP/1.0, or one that does not end in `chunked` (RFC 9112 sections 6.1 and 6.3)
- * - Another coding under `chunked`, which would have to be undone before the content is framed anew (section 6.1)
- * - A length that no number here can hold
+ * - Another coding before `chunked`, which would have to be decoded before the content is framed again (section 6.1)
+ * - A length above `Number.MAX_SAFE_INTEGER`
  */
 export function refuseFraming(request: ClientRequest): FaultyFraming | undefined {
-  // HTTP/2 frames content by itself.
+  // HTTP/2 has its own framing.
   if (request.httpVersionMajor > 1) return undefined
   const { httpVersion, headers } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
@@ -219,7 +220,7 @@ export function refuseFraming(request: ClientRequest): FaultyFraming | undefined
 
 const endsInChunked = /(?:^|,[\t ]*)chunked$/
 
-/** Whether `Expect` is other than `100-continue`. In HTTP/1.0 the field is ignored (RFC 9110 section 10.1.1). */
+/** Whether `Expect` has a value other than `100-continue`. In HTTP/1.0 the field is ignored (RFC 9110 section 10.1.1). */
 export function expectsOther({ headers, httpVersion }: ClientRequest): boolean {
   return (
     headers.expect !== undefined && httpVersion !== '1.0' && headers.expect.toLowerCase() !== '100-continue'

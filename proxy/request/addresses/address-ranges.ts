@@ -10,7 +10,7 @@ import {
 /**
  * Reads addresses and CIDRs, such as `10.0.0.0/8`.
  *
- * @returns whether an address is in one of them
+ * @returns a function that tells whether an address is in one of them
  * @throws RangeError for an entry that is neither
  */
 export function compileRanges(texts: readonly string[]): (address: IpAddress) => boolean {
@@ -31,19 +31,19 @@ const isInPrivateNetwork = compileRanges([
   'fe80::/10',
 ])
 
-/** Whether this is an address that only this machine reaches. False for a host name. */
+/** Whether a text is an address that only this machine can reach. False for a host name. */
 export function isLoopback(text: string): boolean {
   const address = readAddress(text)
   return address !== undefined && isInLoopback(address)
 }
 
-/** Whether this is an address of a private network (RFC 1918, RFC 4193), of a carrier (RFC 6598), of a link, or of loopback. */
+/** Whether a text is an address of a private network (RFC 1918, RFC 4193) or a carrier (RFC 6598), or a link-local or loopback address. */
 export function isPrivate(text: string): boolean {
   const address = readAddress(text)
   return address !== undefined && isInPrivateNetwork(address)
 }
 
-/** Parses an address. An IPv6 zone is ignored, as clients are not told apart by it. */
+/** Parses an address. Ignores an IPv6 zone, which does not distinguish clients. */
 function readAddress(text: string): IpAddress | undefined {
   const [address = ''] = text.split('%', 1)
   return isIP(text) === 0 ? undefined : parseAddress(address)

@@ -1,10 +1,12 @@
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import { formatAddress, networkOf, type AddressRange, type IpAddress } from './ip-address.ts'
 
-/** A set of addresses and networks, perhaps thousands: a lookup costs the same for one of each length as for many. */
+/**
+ * A set of possibly thousands of addresses and networks. A lookup's cost depends on the number of different prefix lengths, not of entries.
+ */
 export type AddressSet = {
   has(address: IpAddress): boolean
-  /** Whether all addresses of a range are in one of the set's. */
+  /** Whether a single range of the set contains all addresses of a range. */
   contains(range: AddressRange): boolean
 }
 
@@ -13,9 +15,9 @@ export function createAddressSet(ranges: readonly AddressRange[]): AddressSet {
   return doAtOnce(createAddressSetInSteps(ranges))
 }
 
-/** The same in steps, one for each range. */
+/** Does the same in steps, one per range. */
 export function* createAddressSetInSteps(ranges: Iterable<AddressRange>): Steps<AddressSet> {
-  /** Networks by the length of their prefix. */
+  /** Networks by prefix length. */
   const networks = new Map<number, Set<string>>()
   for (const { address, bits } of ranges) {
     const known = networks.get(bits) ?? new Set()

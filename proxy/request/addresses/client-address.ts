@@ -13,11 +13,11 @@ import {
 
 /** The client that a request comes from. */
 export type ClientAddress = {
-  /** The canonical text, without a zone: IPv4 dotted, including a client's behind NAT64, IPv6 as in RFC 5952. */
+  /** The canonical text, without a zone: dotted for IPv4, including clients behind NAT64; as in RFC 5952 for IPv6. */
   readonly address: string
   /**
-   * The key that the client counts under: its IPv4 address, or the network of its IPv6 address, such as `2001:db8::/64`. With a prefix of
-   * 128 bits, that is the IPv6 address itself.
+   * The key that the client counts under: its IPv4 address, or the network of its IPv6 address, such as `2001:db8::/64`. With a prefix
+   * length of 128, the IPv6 address itself.
    */
   readonly prefix: string
 }
@@ -25,13 +25,13 @@ export type ClientAddress = {
 /** Stands for a client whose address has not been read. */
 export const unknownClient: ClientAddress = { address: '', prefix: '' }
 
-/** The peer of a connection. It does not change: it is read once for all requests of the connection. */
+/** The peer of a connection. Read once for all requests of the connection, because it does not change. */
 export type Peer = {
-  /** Canonical text, with the prefix of NAT64: by it proxies are trusted. */
+  /** The canonical text, including a NAT64 prefix. Proxies are trusted by this address. */
   readonly address: string
-  /** A trusted proxy, which is believed about its client. */
+  /** The peer is a trusted proxy, which is believed about its client. */
   readonly trusted: boolean
-  /** The client of a request in which no trusted proxy names another. */
+  /** The client of requests in which no trusted proxy names another one. */
   readonly client: ClientAddress
 }
 
@@ -40,23 +40,21 @@ export type AddressReader = {
   readonly header: string
 
   /**
-   * @param remoteAddress of the socket, with or without a zone
-   * @returns undefined without an address: the connection was reset, and the system no longer knows its peer. Its
-   *   requests are dropped, as otherwise clients that reset each connection after a request would share a limit of
-   *   their own.
+   * @param remoteAddress the socket's remote address, with or without a zone
+   * @returns undefined without an address: the connection was reset, and the system no longer knows its peer. Its requests must be dropped,
+   *   because clients that reset each connection after a request would otherwise share a separate limit.
    */
   readPeer(remoteAddress: string | undefined): Peer | undefined
 
   /**
-   * The client of a request. In X-Forwarded-For it is the right-most address that is not a trusted proxy, or the
-   * left-most one if all are. Each proxy appends the address of its client, so a client can only forge entries to the
-   * left of those that trusted proxies added. A malformed entry ends the search: the request counts for the last valid
-   * address before it.
+   * Returns the client of a request. In X-Forwarded-For it is the right-most address that is not a trusted proxy, or the left-most one if
+   * all are. Each proxy appends the address of its client, so a client can only forge entries to the left of those that trusted proxies
+   * added. A malformed entry ends the search, and the request counts for the valid address to its right.
    *
-   * Any other header holds one address. If it is missing, malformed or there are several, the client is `peer.client`:
-   * somebody has added one, and nothing tells which one the proxy sent.
+   * Any other header holds one address. If it is missing, malformed or repeated, the client is `peer.client`: of several headers, it is
+   * unknown which one the proxy sent.
    *
-   * @param value of the header; if there are several, in the order in which they were sent
+   * @param value the value of the header; several values are in the order in which they were sent
    */
   readClientAddress(peer: Peer, value: string | readonly string[] | undefined): ClientAddress
 
@@ -67,9 +65,9 @@ export type AddressReader = {
 /** A host can choose any IPv6 address within its /64 (RFC 8981). */
 const usualIpv6Prefix = 64
 
-/** Bounds the work on a header that a client has filled with addresses of trusted proxies. */
+/** Bounds the work on a header that a client fills with addresses of trusted proxies. */
 const maxHops = 64
-/** Names of interfaces have 15 characters on Linux, and more elsewhere. */
+/** Interface names have up to 15 characters on Linux, and more on other systems. */
 const maxZoneLength = 64
 const maxEntryLength = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.length + maxZoneLength
 const entryForms =
@@ -78,9 +76,9 @@ const entryForms =
 export type AddressOptions = {
   /** The header in which trusted proxies name their client, in lower case. Default `x-forwarded-for`. */
   readonly header?: string
-  /** Leading bits of an IPv6 address that clients are counted by, 32 to 128. Default 64. */
+  /** The number of leading bits of an IPv6 address by which clients are counted, 32 to 128. Default 64. */
   readonly ipv6Prefix?: number
-  /** Further trusted proxies, by the canonical text of their addresses. They may change at any time. */
+  /** Additional trusted proxies, by the canonical text of their addresses. They may change at any time. */
   readonly hosts?: Pick<ReadonlySet<string>, 'has'> | undefined
 }
 
@@ -97,7 +95,7 @@ export function createAddressReader(
     isInRanges(address) || (hosts?.has(formatAddress(address)) ?? false)
   const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(withoutNat64(ip), ipv6Prefix)
 
-  /** The last address of the chain that is known to be true. */
+  /** Returns the left-most address that trusted proxies vouch for. */
   function followChain(field: string): IpAddress | undefined {
     let lastValid: IpAddress | undefined
     let end = field.length
@@ -127,7 +125,7 @@ export function createAddressReader(
       if (trusted || !hosts) return { address, trusted, client }
       return {
         address,
-        // A connection may outlast an answer of the name server: one that nginx opened before its name was known.
+        // Checked for each request: the name of a proxy, such as nginx, may be resolved only after the proxy has opened the connection.
         get trusted() {
           return hosts.has(address)
         },
@@ -155,9 +153,9 @@ function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {
 }
 
 /**
- * Reads `1.2.3.4`, `1.2.3.4:port`, IPv6, `[IPv6]` or `[IPv6]:port`, with spaces and tabs around it: what nginx, HAProxy, Envoy,
- * Go's and Node's proxies, load balancers of AWS and Azure, and IIS write. Proxies on Go and Node write the zone of a link-local
- * address too, `fe80::1%eth0` (RFC 4007 section 11): it says which interface the address is at, and is not part of the client.
+ * Reads `1.2.3.4`, `1.2.3.4:port`, IPv6, `[IPv6]` or `[IPv6]:port`, with spaces and tabs around it: the forms that nginx, HAProxy, Envoy,
+ * Go's and Node's proxies, load balancers of AWS and Azure, and IIS write. Proxies in Go and Node also write the zone of a link-local
+ * address, `fe80::1%eth0` (RFC 4007 section 11). It names the interface, and does not identify the client.
  */
 function parseEntry(field: string, from: number, to: number): IpAddress | undefined {
   const entry = trimBlanks(field, from, to)
@@ -168,16 +166,16 @@ function parseEntry(field: string, from: number, to: number): IpAddress | undefi
 
 export type PeerOptions = {
   readonly addresses: AddressReader
-  /** The address of the peer of a connection; undefined if it has disconnected. */
+  /** Returns the address of a connection's peer; undefined if it has disconnected. */
   readonly addressOf: (socket: ConnectionAddresses) => string | undefined
-  /** Whether a trusted proxy has said that it names no client of a connection: then it names none in its requests either. */
+  /** Whether a trusted proxy has declared that a connection has no client to name. Its requests do not name one either. */
   readonly isWithoutClient?: (socket: ConnectionAddresses) => boolean
 }
 
 const peers = new WeakMap<object, Peer>()
 
 /**
- * The peer of a request's connection, read once per connection.
+ * Returns the peer of a request's connection, which is read once per connection.
  *
  * @returns undefined if the connection has closed and its peer was never read
  */
@@ -199,7 +197,7 @@ export function connectionOf(request: ClientRequest): Socket {
 
 const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
 
-/** The `X-Request-Id` of a trusted proxy, so that a request has the same id in all logs; undefined to make a new one. */
+/** Returns the `X-Request-Id` of a trusted proxy, so that a request has the same id in all logs; undefined if a new id is needed. */
 export function givenRequestId({ headers }: ClientRequest, { trusted }: Peer): string | undefined {
   const given = trusted ? headers['x-request-id'] : undefined
   return typeof given === 'string' && requestIdSyntax.test(given) ? given : undefined

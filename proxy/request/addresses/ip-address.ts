@@ -1,6 +1,6 @@
 /**
- * An address as its eight 16-bit groups. IPv4 is held as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2), so that both
- * spellings of one address are one value.
+ * An address as its eight 16-bit groups. IPv4 is stored as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2), so that both spellings of an
+ * address have the same value.
  */
 export type IpAddress = readonly number[]
 
@@ -10,8 +10,8 @@ export type AddressRange = { readonly address: IpAddress; readonly bits: number 
 const maxIpv6Length = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
 
 /**
- * Reads an address strictly: what another parser may read as a different address (leading zeros, hex, short forms, a
- * zone, blanks around it) is not an address.
+ * Reads an address strictly. Rejects texts that other parsers may read as a different address: leading zeros, hex, short forms, a zone, or
+ * blanks around it.
  */
 export function parseAddress(text: string): IpAddress | undefined {
   if (text.length > maxIpv6Length) return undefined
@@ -33,7 +33,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   return bits <= 128 ? { address, bits } : undefined
 }
 
-/** Parses an address or a CIDR of clients. Inside the prefix of NAT64 it becomes that of the IPv4 clients, as by `withoutNat64`. */
+/** Parses an address or a CIDR of clients. Converts a range within the NAT64 prefix to that of the IPv4 clients, as `withoutNat64` does. */
 export function parseClientRange(text: string): AddressRange | undefined {
   const range = parseAddressRange(text)
   if (!range || range.bits <= NAT64_BITS) return range
@@ -42,9 +42,9 @@ export function parseClientRange(text: string): AddressRange | undefined {
 }
 
 /**
- * Returns the IPv4 address in an address of NAT64's well-known prefix, `64:ff9b::/96` (RFC 6052 section 2.1), which translators give to
- * an IPv4 client. Returns every other address unchanged, including one with an IPv4 address that is not global, which no translator makes
- * (section 3.1): nobody becomes an address of this machine or of a private network.
+ * Returns the IPv4 address in an address of NAT64's well-known prefix, `64:ff9b::/96` (RFC 6052 section 2.1), which translators give to an
+ * IPv4 client. Returns every other address unchanged, including one with a non-global IPv4 address, which no translator makes (section
+ * 3.1), so that no client gets an address of this machine or of a private network.
  */
 export function withoutNat64(address: IpAddress): IpAddress {
   if (address[0] !== 0x64 || !isInRange(address, nat64)) return address
@@ -53,8 +53,8 @@ export function withoutNat64(address: IpAddress): IpAddress {
 }
 
 /**
- * Whether clients behind NAT64 have addresses in the range as it is written, but not in the range that `parseClientRange` reads: it looks
- * for them in the prefix, while they are matched by their IPv4 addresses.
+ * Whether the range, as written, includes clients behind NAT64 that the range from `parseClientRange` does not match, because clients are
+ * matched by their IPv4 addresses.
  */
 export function missesNat64(range: AddressRange): boolean {
   if (range.bits <= NAT64_BITS)
@@ -64,7 +64,7 @@ export function missesNat64(range: AddressRange): boolean {
   return !notGlobal.some((each) => each.bits <= range.bits && isInRange(ipv4, each))
 }
 
-/** Whether the address has the first `bits` of the range. An IPv4 range has only IPv4 addresses in it, `::/0` all. */
+/** Whether the address has the first `bits` bits of the range. An IPv4 range contains only IPv4 addresses; `::/0` contains all. */
 export function isInRange(address: IpAddress, range: AddressRange): boolean {
   const wholeGroups = range.bits >> 4
   for (let i = 0; i < wholeGroups; i++) if (address[i] !== range.address[i]) return false
@@ -72,7 +72,7 @@ export function isInRange(address: IpAddress, range: AddressRange): boolean {
   return rest === 0 || ((address[wholeGroups] ?? 0) ^ (range.address[wholeGroups] ?? 0)) >> (16 - rest) === 0
 }
 
-/** The address with all bits after the first ones set to 0. */
+/** Returns the address with all bits after the first `bits` set to 0. */
 export function networkOf(address: IpAddress, bits: number): IpAddress {
   return address.map((group, i) => {
     const kept = Math.min(16, Math.max(0, bits - 16 * i))
@@ -80,7 +80,7 @@ export function networkOf(address: IpAddress, bits: number): IpAddress {
   })
 }
 
-/** The canonical text: dotted for IPv4, else as RFC 5952 has it. */
+/** Returns the canonical text: dotted for IPv4, as in RFC 5952 for IPv6. */
 export function formatAddress(address: IpAddress): string {
   if (isIpv4(address)) {
     const high = address[6] ?? 0
@@ -101,7 +101,7 @@ export function formatAddress(address: IpAddress): string {
   return text
 }
 
-/** The canonical text of a network, such as `2001:db8::/64`: of a whole address without its length. */
+/** Returns the canonical text of a network, such as `2001:db8::/64`; a single address has no prefix length. */
 export function formatNetwork(
   address: IpAddress,
   lengths: { readonly ipv4: number; readonly ipv6: number },
@@ -111,7 +111,7 @@ export function formatNetwork(
   return `${formatAddress(networkOf(address, length + 128 - all))}/${length}`
 }
 
-/** Whether it is an IPv4 address, which is held as an IPv4-mapped one. */
+/** Whether it is an IPv4 address, which is stored as an IPv4-mapped one. */
 export function isIpv4(address: IpAddress): boolean {
   for (let i = 0; i < 5; i++) if (address[i] !== 0) return false
   return address[5] === 0xffff
@@ -140,11 +140,11 @@ function parseIpv4(text: string): IpAddress | undefined {
 const DOT = 0x2e
 const COLON = 0x3a
 
-/** Parses what `isIPv6` of Node accepts, except zones, in one pass: it runs for each request of an IPv6 client. */
+/** Parses the texts that Node's `isIPv6` accepts, except zones. Takes one pass, because it runs for each request of an IPv6 client. */
 function parseIpv6(text: string): IpAddress | undefined {
   const groups = [0, 0, 0, 0, 0, 0, 0, 0]
   let count = 0
-  /** Groups before the `::`. */
+  /** The number of groups before the `::`, or -1. */
   let gap = -1
   let group = 0
   let digits = 0
@@ -189,7 +189,7 @@ function hexDigit(code: number): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
 }
 
-/** The run of zero groups that `::` stands for: the first of the longest. */
+/** Returns the run of zero groups that `::` replaces: the longest run, or the first of several equally long ones. */
 function longestZeroRun(address: IpAddress): { start: number; length: number } {
   let longest = { start: 0, length: 0 }
   let start = 0
@@ -203,7 +203,7 @@ function longestZeroRun(address: IpAddress): { start: number; length: number } {
 
 const NAT64_BITS = 96
 const nat64: AddressRange = { address: [0x64, 0xff9b, 0, 0, 0, 0, 0, 0], bits: NAT64_BITS }
-/** IPv4 networks that are not global (RFC 6890): this network, private, carriers', loopback, link-local, and all from multicast on. */
+/** IPv4 networks that are not global (RFC 6890): this network, private, carrier, loopback, link-local, and everything from multicast on. */
 const notGlobal = [
   '0.0.0.0/8',
   '10.0.0.0/8',

@@ -2,17 +2,17 @@ import type { Log } from '../../../shared/log.ts'
 import { endedWithin } from '../../../shared/within.ts'
 import { formatAddress, parseAddress } from './ip-address.ts'
 
-/** How often a name is looked up: after an answer, and without one. */
+/** Time until a name is looked up again, after an answer and after a failure. */
 const RENEW_MS = 60_000
 const RETRY_MS = 5_000
 
-/** Milliseconds after the last answer for which a name keeps its addresses while its server does not answer. */
+/** How long a name keeps its addresses after the last answer, while the name server does not answer. */
 const KEEP_MS = 300_000
 
-/** Maximum addresses of one name that are trusted. */
+/** Maximum number of trusted addresses per name. */
 const MAX_ADDRESSES = 256
 
-/** Codes of a server's answer that the name has no address. Any other error means that the lookup did not complete. */
+/** Error codes for an answer that the name has no address. Any other error means that the lookup did not complete. */
 const noSuchHost = new Set(['ENOTFOUND', 'ENODATA'])
 
 type Host = {
@@ -21,15 +21,14 @@ type Host = {
   isPending: boolean
   answeredMs: number
   dueMs: number
-  /** The error that is in the log. */
+  /** The error that was logged last. */
   failure: string
 }
 
 /**
- * The addresses of proxies that are named by their hosts, looked up in the background: at start and again each minute, or every
- * five seconds where there was no answer. A name that does not exist has no addresses, so that nobody is trusted for it; where its
- * server does not answer, it keeps those that it had for five minutes. A name is not looked up again before its last lookup has
- * come to an end.
+ * The addresses of proxies that are configured by host name. Names are looked up in the background: at start and again each minute, or
+ * every five seconds after a failure. A name that does not exist has no addresses, so that no peer is trusted for it. While the name server
+ * does not answer, a name keeps its addresses for five minutes. A name has only one lookup at a time.
  */
 export class TrustedHosts {
   readonly #lookup: (host: string) => Promise<readonly string[]>
@@ -70,7 +69,7 @@ export class TrustedHosts {
     this.#timer = setInterval(() => void this.#look(), RETRY_MS).unref()
   }
 
-  /** @param address its canonical text */
+  /** @param address the canonical text of an address */
   has(address: string): boolean {
     return this.#all.has(address)
   }
@@ -85,7 +84,7 @@ export class TrustedHosts {
     clearInterval(this.#timer)
   }
 
-  /** Expires addresses that no answer has confirmed, and looks up the names that are due. */
+  /** Drops addresses that no recent answer has confirmed, and looks up the names that are due. */
   #look(): Promise<unknown> {
     const nowMs = this.#now()
     for (const host of this.#hosts)
@@ -145,7 +144,7 @@ export class TrustedHosts {
   }
 }
 
-/** The form in which peers are compared: without a zone, IPv4 dotted. */
+/** Returns the form in which peers are compared: without a zone, dotted for IPv4. */
 function canonical(text: string): string[] {
   const address = parseAddress(text.split('%', 1)[0] ?? '')
   return address ? [formatAddress(address)] : []

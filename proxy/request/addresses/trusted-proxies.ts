@@ -1,7 +1,7 @@
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { parseAddressRange } from './ip-address.ts'
 
-/** The networks that `trustedProxies` knows by name. */
+/** The networks that `trustedProxies` accepts by name. */
 export const namedNetworks: ReadonlyMap<string, readonly string[]> = new Map([
   ['loopback', ['127.0.0.0/8', '::1']],
   // RFC 1918 section 3, RFC 4193 section 3.1
@@ -36,17 +36,17 @@ export const namedNetworks: ReadonlyMap<string, readonly string[]> = new Map([
   ],
 ])
 
-/** Names of hosts are looked up again each minute, all of them. */
+/** Maximum number of host names, because all of them are looked up again each minute. */
 export const MAX_HOSTS = 16
 
 export type TrustedProxies = {
   /** Addresses and CIDRs. */
   readonly ranges: readonly string[]
-  /** Names that have to be looked up. */
+  /** Host names that have to be looked up. */
   readonly hosts: readonly string[]
 }
 
-/** Sorts the entries of `trustedProxies`: addresses, CIDRs, names of networks, names of hosts. */
+/** Separates the entries of `trustedProxies`: addresses, CIDRs, names of networks, and host names. */
 export function sortTrustedProxies(entries: readonly string[]): TrustedProxies {
   const ranges: string[] = []
   const hosts = new Set<string>()
@@ -60,8 +60,8 @@ export function sortTrustedProxies(entries: readonly string[]): TrustedProxies {
 }
 
 /**
- * Whether a text can be the name of a host. A text that looks like an address, such as `10.0.0` or `10.0.0.256`, cannot: its
- * last label is a number (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+ * Whether a text can be a host name. A text that looks like an address, such as `10.0.0` or `10.0.0.256`, cannot, because its last label is
+ * a number (https://url.spec.whatwg.org/#ends-in-a-number-checker).
  */
 export function isHostName(text: string): boolean {
   return (
@@ -71,7 +71,7 @@ export function isHostName(text: string): boolean {
   )
 }
 
-/** The network that a host's name was probably meant to be. */
+/** Returns the name of the network that a host name was probably meant to be. */
 export function suggestNetwork(host: string): string | undefined {
   return host.includes('.') ? undefined : nearestWord(host, [...namedNetworks.keys()])
 }

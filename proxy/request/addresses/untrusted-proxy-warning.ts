@@ -1,19 +1,19 @@
 import type { Log } from '../../../shared/log.ts'
 import { isPrivate } from './address-ranges.ts'
 
-/** Requests of one peer before the warning: a few such headers prove nothing. */
+/** The number of requests from one peer before the warning. A few such headers prove nothing. */
 const enoughRequests = 100
-/** Maximum number of peers whose requests are counted; one gateway has fewer load balancers. */
+/** Maximum number of peers whose requests are counted. A gateway has fewer load balancers. */
 const maxPeers = 64
 
 /**
- * Detects a load balancer that is missing in `TRUSTED_PROXIES`: a peer on a private network that sends many requests
- * with a `CLIENT_ADDRESS_HEADER`, which is ignored. All clients then share the limits of that one address. Warns once, with
- * the setting that helps.
+ * Detects a load balancer that is missing in `TRUSTED_PROXIES`: a peer on a private network that sends many requests with a
+ * `CLIENT_ADDRESS_HEADER`, which is ignored, so that all clients share the limits of this address. Warns once, and names the setting that
+ * helps.
  *
- * @param options.logAddresses without it the line does not name the peer
+ * @param options.logAddresses whether the log line may name the peer
  * @param options.clientAddressHeader in lower case
- * @returns a function to call with the peer's address for each request whose field is not believed
+ * @returns a function to call with the peer's address for each request whose header is ignored
  */
 export function createUntrustedProxyWarning(
   log: Log,
@@ -28,7 +28,7 @@ export function createUntrustedProxyWarning(
   return (peerAddress) => {
     if (hasWarned || !isPrivate(peerAddress)) return
     const requests = (requestsOf.get(peerAddress) ?? 0) + 1
-    // Moves it to the end: the first entry is always the least recently used.
+    // Moves the entry to the end, so that the first entry is the least recently used.
     requestsOf.delete(peerAddress)
     requestsOf.set(peerAddress, requests)
     const [first = ''] = requestsOf.keys()

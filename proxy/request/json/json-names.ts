@@ -1,9 +1,9 @@
 const backslash = 0x5c
 
 /**
- * Whether a name is, folded, the one given. Mostly the first letter says so: there may be thousands of names.
+ * Whether the folded form of a name is `name`. Usually the first letter decides, which matters because there may be thousands of names.
  *
- * @returns undefined if there are escapes in it, or characters beyond ASCII
+ * @returns undefined if the name has escapes or non-ASCII characters
  */
 export function isNamed(text: string, start: number, end: number, name: string): boolean | undefined {
   let matched = 0
@@ -18,8 +18,8 @@ export function isNamed(text: string, start: number, end: number, name: string):
 }
 
 /**
- * The letters and digits of a name, in the form in which names are compared. Case is folded as Unicode does it for `ſ` and the Kelvin
- * sign too.
+ * Returns the letters and digits of a name, in the form in which names are compared. Folds case as Unicode does, including `ſ` and the
+ * Kelvin sign.
  */
 export function foldedName(name: string): string {
   return name

@@ -1,28 +1,28 @@
 import { unescape } from 'node:querystring'
 
 /**
- * The form in which paths are compared: escapes decoded once and letters folded. `%25`, `%2F`, `%3B` and `%5C` stay escapes: what
- * they mean depends on the backend. Text to look up, never to forward.
+ * Returns the form in which paths are compared: escapes decoded once, letters folded. `%25`, `%2F`, `%3B` and `%5C` stay escaped, because
+ * their meaning depends on the backend. The result must never be forwarded.
  *
- * @param path every `%` in it begins an escape
+ * @param path every `%` must begin an escape
  */
 export function comparable(path: string): string {
   const decoded = path.includes('%') ? unescape(path.replace(/%(?=25|2F|3B|5C)/gi, '%25')) : path
-  // Upper case first: it turns `ſ` and `ı` into the letters that they are taken for.
+  // Upper case first, because it turns `ſ` and `ı` into the letters that backends read them as.
   return decoded.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
 }
 
 /**
- * The same for a backend that decodes twice.
+ * Returns the form for a backend that decodes twice.
  *
- * @param text of `comparable`
- * @returns the text itself where that makes no difference
+ * @param text a result of `comparable`
+ * @returns the text itself if decoding again changes nothing
  */
 export function decodedAgain(text: string): string {
   return text.replace(/(?:%25[0-9a-f]{2})+/g, (escapes) => comparable(escapes.replaceAll('%25', '%')))
 }
 
-/** A name without what some backends ignore of it: spaces around it, dots at its end. */
+/** Removes the characters of a name that some backends ignore: spaces around it, and dots at its end. */
 export function trimmed(name: string): string {
   let start = 0
   let end = name.length
@@ -30,6 +30,6 @@ export function trimmed(name: string): string {
   while (end > start && name[end - 1] === ' ') end -= 1
   if (start === end) return ''
   while (end > start && (name[end - 1] === ' ' || name[end - 1] === '.')) end -= 1
-  // No backend takes `.. ` for `..`.
+  // No backend reads `.. ` as `..`.
   return start === end ? name : name.slice(start, end)
 }

@@ -1,10 +1,10 @@
 const dotSegments = /\/(?:\.|%2e){1,2}(?:\/|$)/i
 
 /**
- * Resolves the dot segments of a path, escaped or not (RFC 3986 section 5.2.4: an empty segment counts as one, and `..` at the
- * root is dropped). All other bytes stay as they were sent. Its own output comes back unchanged.
+ * Resolves the dot segments of a path, escaped or not (RFC 3986 section 5.2.4: an empty segment counts as a segment, and `..` at the root
+ * is dropped). All other bytes stay as sent. The function is idempotent.
  *
- * @param path begins with `/`
+ * @param path must begin with `/`
  */
 export function resolveDotSegments(path: string): string {
   if (!dotSegments.test(path)) return path

@@ -4,32 +4,32 @@ import { addSpellings, cuts, isNewText, type SpelledTexts } from './path-spellin
 import { hasScript, scriptPaths, withoutExtensions } from './script-paths.ts'
 
 /**
- * The form of a path that rules match. Segments are joined with `/`; letters are folded to lower case and escapes are decoded
- * (not `%25`), so this is text to compare and look up, never to forward or to decode again.
+ * The form of a path that rules match. Segments are joined with `/`; letters are folded to lower case, and escapes except `%25` are
+ * decoded. These texts must only be compared, never forwarded or decoded again.
  */
 export type MatchPaths = {
-  /** The path as the most lenient backend reads it. No empty and no dot segments; no slash at the end but of `/`. */
+  /** The path as the most lenient backend reads it: without empty segments, dot segments and, except for `/`, a trailing slash. */
   readonly matchPath: string
   /**
-   * The readings of other backends, where they differ; mostly the shared empty list. `/users//` is `/users/` with an empty name at its
-   * end, which some routers take for `/users/:id`; an empty name in the middle is one too.
+   * The different readings of other backends; usually the shared empty list. `/users//` stands for `/users/` with an empty name at its end,
+   * which some routers match with `/users/:id`. Empty names in the middle occur, too.
    */
   readonly otherMatchPaths: readonly string[]
   /**
-   * Readings that end before a dot of the last segment other than its last one. Rules match them, but a `:name` at their end has no value
-   * there: all names that begin with `anna.` would be one.
+   * Readings that end before a dot of the last segment, except its last dot. Rules match them, but a `:name` at their end has no value,
+   * because all names that begin with `anna.` would have the same one.
    */
   readonly shortened?: ReadonlySet<string> | undefined
 }
 
-/** How a path came, as far as its readings depend on it. */
+/** The properties of a request on which the readings of its path depend. */
 export type PathUse = {
   /**
-   * Whether an extension of the last segment may be a format, and the path the same without it: not with GET, where it names
-   * another file.
+   * Whether the last segment's extension may be a format, so that the path without it is equivalent. Not for GET, where it names another
+   * file.
    */
   readonly hasFormat: boolean
-  /** The path as the backend gets it, where that is with dot segments: it is read in all ways of resolving them too. */
+  /** The path with dot segments, if the backend gets it unresolved. It is also read in every way of resolving them. */
   readonly unresolved?: string | undefined
 }
 
@@ -41,14 +41,14 @@ const slash = /\/|%2f|%5c|\\/
 const control = /[\0-\x1f\x7f]/
 
 /**
- * Bounds the work on a path with many readings, by the length of all of them. A short path may take less of it than a long one, as a
- * client can send more of them: 50 bytes are refused after 0.3 ms, once V8 has compiled this, 8 KB after some milliseconds. A path of
- * 24 bytes may have dozens of readings, one of 1 KB hundreds.
+ * Bounds the work on a path with many readings, by their total length. A short path gets less than a long one, because a client can send
+ * more short paths: 50 bytes are rejected after 0.3 ms, once V8 has compiled this, 8 KB after some milliseconds. A path of 24 bytes may
+ * have dozens of readings, one of 1 KB hundreds.
  */
 const MAX_WORK = 1 << 18
 const MAX_WORK_OF_SHORTEST = 16 * 1024
 const MAX_WORK_PER_BYTE = 160
-/** Work units of a spelling and of a reading, in addition to their length. */
+/** Work units per spelling and per reading, in addition to their length. */
 const WORK_OF_SPELLING = 64
 const WORK_OF_READING = 16
 
@@ -59,23 +59,22 @@ const climbs = 'the path climbs above the root'
 const endless = 'the path can be read in too many ways'
 
 /**
- * Reads a path in every way in which a backend may read it, so that no spelling of a limited path slips by. Backends differ in
- * what `addSpellings` and `scriptPaths` say, and each combination of it with these is a reading:
+ * Reads a path in every way in which a backend may read it, so that no spelling of a limited path evades its rule. Backends differ in the
+ * points that `addSpellings` and `scriptPaths` describe, and in the following ones. Each combination is a reading:
  *
- * - escapes are decoded once, or twice;
- * - dot segments that appear only now (`..;x`, `..%2F`) are resolved, after merging slashes (Tomcat, nginx) or before
- *   (RFC 3986), or are text (WSGI, Express);
- * - slashes are merged, or an empty name stands between two and after one at the end, which a `:name` takes (find-my-way of
- *   Fastify and Restify); or a slash at the end is ignored;
- * - spaces around a segment and dots at its end are ignored (Windows opens `login.` as `login`) or not;
- * - the last segment has an extension, of which a dot may be part, that is not part of its name (Rails, Spring, Symfony), or that is.
+ * - escapes are decoded once or twice;
+ * - dot segments that decoding reveals (`..;x`, `..%2F`) are resolved, after merging slashes (Tomcat, nginx) or before (RFC 3986), or are
+ *   text (WSGI, Express);
+ * - slashes are merged; or there is an empty name between two slashes and after a trailing one, which a `:name` matches (find-my-way of
+ *   Fastify and Restify); or a trailing slash is ignored;
+ * - spaces around a segment and dots at its end are ignored (Windows opens `login.` as `login`), or not;
+ * - the last segment has an extension, possibly with dots in it, that is not part of its name (Rails, Spring, Symfony), or is part of it.
  *
- * Letter case is ignored in every reading, as Unicode and Python's `re.IGNORECASE` fold it (`ſ`, `ı`, `K`).
+ * Every reading ignores letter case, folded as in Unicode and Python's `re.IGNORECASE` (`ſ`, `ı`, `K`).
  *
  * @param path every `%` in it begins an escape
- * @returns the readings, or the reason to reject the path: one that climbs above the root in some reading would leave the
- * upstream's prefix there, one with a control character could be several requests to a second server, and one of very many
- * readings would cost too much
+ * @returns the readings, or the reason to reject the path: in some reading it climbs above the root, and would leave the upstream's prefix;
+ * it has a control character, and could be several requests to a second server; or it has so many readings that it would cost too much
  */
 export function readMatchPaths(path: string, use: PathUse): MatchPaths | string {
   const text = comparable(path)
@@ -106,7 +105,7 @@ type Found = {
   readonly spelled: SpelledTexts
   /** Spellings whose readings have been added. */
   readonly read: SpelledTexts
-  /** Paths of names whose readings have been added. */
+  /** Paths, joined from names, whose readings have been added. */
   readonly named: Set<string>
   readonly shortened: Set<string>
   workLeft: number
@@ -128,7 +127,7 @@ function addDecodings(found: Found, text: string): string | undefined {
 function addReadings(found: Found, text: string): string | undefined {
   const mistake = addReadingsOfOne(found, text)
   if (mistake !== undefined || !delimiter.test(text)) return mistake
-  // Behind a server that has decoded the path and resolved its dot segments, another one does the same and the rest.
+  // After one server has decoded the path and resolved its dot segments, a second server does the same, and everything else.
   const segments = text.slice(1).split(slash)
   if (!segments.includes('..') && !segments.includes('.')) return undefined
   for (const names of [segments.filter((name) => name !== ''), segments]) {
@@ -141,9 +140,9 @@ function addReadings(found: Found, text: string): string | undefined {
   return undefined
 }
 
-/** Adds how one server may read a path. */
+/** Adds the readings of a path by one server. */
 function addReadingsOfOne(found: Found, text: string): string | undefined {
-  /** By spelling, whether one may climb above the root. */
+  /** Whether each spelling may climb above the root. */
   const spellings: SpelledTexts = new Map()
   addSpellings(text, found.spelled, (spelling, isRelative) => {
     found.workLeft -= WORK_OF_SPELLING + spelling.length
@@ -166,7 +165,7 @@ function addReadingsOfOne(found: Found, text: string): string | undefined {
   return undefined
 }
 
-/** Whether a path ends in a slash, or in a segment that resolves to one. */
+/** Whether a path ends in a slash, or in a segment that resolves to a slash. */
 function isDirectory(segments: readonly string[]): boolean {
   return /^\.{0,2}$/.test(segments.at(-1) ?? '')
 }
@@ -194,7 +193,7 @@ function addNames(found: Found, segments: readonly string[], endsInSlash: boolea
   }
 }
 
-/** The path as a backend that does not merge slashes reads it. */
+/** Adds the path as read by a backend that does not merge slashes. */
 function addWithEmptyNames(found: Found, segments: readonly string[]): void {
   for (const names of [segments, resolveNames(segments) ?? segments]) {
     const path = `/${names.join('/')}`
@@ -219,7 +218,7 @@ function addReading(found: Found, reading: string): void {
   found.shortened.delete(reading)
 }
 
-/** Returns the readings of a path, already folded, in which only a slash or an extension at the end can be read in several ways. */
+/** Returns the readings of a folded path in which only a trailing slash or an extension can be read in several ways. */
 export function plainMatchPaths(path: string, hasFormat: boolean): MatchPaths {
   if (path === '/') return { matchPath: path, otherMatchPaths: rootWithEmptyName, shortened: undefined }
   const isDirectory = path.endsWith('/')
@@ -232,12 +231,12 @@ export function plainMatchPaths(path: string, hasFormat: boolean): MatchPaths {
   }
 }
 
-/** @param path without a slash at the end, but the only one */
+/** @param path has no trailing slash, unless it is `/` */
 function withEmptyName(path: string): string {
   return path === '/' ? '//' : `${path}//`
 }
 
-/** @returns the path, where an empty name has been put at its end, and else undefined */
+/** @returns the path without the empty name at its end; undefined if it has none */
 export function withoutEmptyName(path: string): string | undefined {
   if (!path.endsWith('//')) return undefined
   return path === '//' ? '/' : path.slice(0, -2)

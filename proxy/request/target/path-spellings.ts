@@ -5,17 +5,17 @@ const parameter = /;[^/]*/g
 const parameterOrEscaped = /(?:;|%3b)[^/]*/g
 const fromParameter = /;[^]*/
 const fromParameterOrEscaped = /(?:;|%3b)[^]*/
-/** A host in a path, with a scheme or without; browsers skip more slashes, RFC 3986 reads an empty host between them. */
+/** A host in a path, with or without a scheme. Browsers skip additional slashes; RFC 3986 reads an empty host between them. */
 const authorities = [/\/\/+[^/]*/, /\/[a-z][a-z0-9+.-]*:\/\/+[^/]*/, /\/[a-z][a-z0-9+.-]*:\/\/[^/]*/]
 
 type AddSpelling = (spelling: string, isRelative: boolean) => void
 
-/** The texts that have been looked at, and whether each came only as a relative path, which may climb above the root. */
+/** The texts that have been processed, and whether each was only a relative path, which may climb above the root. */
 export type SpelledTexts = Map<string, boolean>
 
 /**
- * Notes a text, and returns whether it has to be looked at: it is new, or has come only as a relative path so far. Different servers
- * in a row often make the same text of a path.
+ * Records a text, and returns whether it has to be processed, because it is new, or was only a relative path so far. Different chains of
+ * servers often turn a path into the same text.
  */
 export function isNewText(known: SpelledTexts, text: string, isRelative: boolean): boolean {
   const before = known.get(text)
@@ -25,21 +25,23 @@ export function isNewText(known: SpelledTexts, text: string, isRelative: boolean
 }
 
 /**
- * What a server leaves of a path before it looks at segments. Each combination is one:
+ * Adds every form that a server may give a path before it splits the path into segments. Servers differ in these points, and each
+ * combination is a spelling:
  *
- * - `%2F` parts segments (WSGI, nginx), or is text (Express); `\` and `%5C` do (IIS), or the former (WHATWG's URL), or none;
- * - `%3F` and `%23` are text, or end the path, where a server writes the decoded path into a new request (nginx's
- *   `proxy_pass http://app$uri`; mod_rewrite before CVE-2024-38474);
- * - `&` is text, or ends the path, where a rewrite rule makes a parameter of it (`index.php?url=$1`);
- * - `;parameters` are dropped, before decoding (Tomcat, Jetty) or after it, so that `%3B` begins them and `%2F` ends them
- *   too; or those of the last segment only (Python's `urlparse`); or the path ends with the first of them (find-my-way of
- *   Fastify 4 and Restify, and Puma's parser); or they are text (Express);
- * - the text after `//` is a host (`new URL(path, base)`, Python's `urlsplit`), with a scheme before it or not; or it is a name.
+ * - `%2F` separates segments (WSGI, nginx), or is text (Express); `\` and `%5C` both separate segments (IIS), or only `\` does (WHATWG's
+ *   URL), or neither;
+ * - `%3F` and `%23` are text, or end the path if a server writes the decoded path into a new request (nginx's `proxy_pass http://app$uri`;
+ *   mod_rewrite before CVE-2024-38474);
+ * - `&` is text, or ends the path if a rewrite rule turns the path into a parameter (`index.php?url=$1`);
+ * - `;parameters` are dropped before decoding (Tomcat, Jetty), or after it, so that `%3B` begins them and `%2F` ends them, too; or only
+ *   those of the last segment are dropped (Python's `urlparse`); or the first one ends the path (find-my-way of Fastify 4 and Restify, and
+ *   Puma's parser); or they are text (Express);
+ * - the text after `//` is a host (`new URL(path, base)`, Python's `urlsplit`), with or without a scheme before it; or it is a name.
  *
- * @param text of `comparable`
- * @param known texts of the same path whose spellings have been given already
- * @param add called with each, separators as `/`; the most lenient is the first, and some come several times. `isRelative`: the
- *   path was resolved against that of a URL, above whose root `..` does not lead
+ * @param text a result of `comparable`
+ * @param known texts of the same path whose spellings have already been added
+ * @param add called with each spelling, with `/` as the separator; the most lenient one comes first, and some are repeated. `isRelative`:
+ *   the path is resolved against the path of a URL, so that `..` cannot lead above the root
  */
 export function addSpellings(text: string, known: SpelledTexts, add: AddSpelling): void {
   for (const separated of separations(text)) {
@@ -74,7 +76,7 @@ function separations(text: string): Iterable<string> {
   return new Set(hasSlash ? [...texts.map((path) => path.replaceAll('%2f', '/')), ...texts] : texts)
 }
 
-/** The part of a path before something that ends it, and the path itself. */
+/** Returns a path, and its parts before each delimiter that may end it. */
 export function cuts(text: string): string[] {
   const found = [text]
   for (const delimiter of delimiters) {
@@ -101,7 +103,7 @@ function addParameterReadings(text: string, isRelative: boolean, add: AddSpellin
   add(withoutLastParameters(text, fromParameterOrEscaped), isRelative)
 }
 
-/** Removes the last segments' parameters step by step: one expression would start again at each of thousands of `;`. */
+/** Removes the last segment's parameters in two steps, because a single expression would restart at each of thousands of `;`. */
 function withoutLastParameters(text: string, parameters: RegExp): string {
   const lastSegment = text.lastIndexOf('/') + 1
   return text.slice(0, lastSegment) + text.slice(lastSegment).replace(parameters, '')

@@ -2,13 +2,13 @@ import { ownCopy } from '../../http/message/detach-buffer.ts'
 import { Remembered } from '../../http/message/remembered.ts'
 import { readMatchPaths, type MatchPaths, type PathUse } from './match-path.ts'
 
-/** Characters of all paths and readings. */
+/** Maximum characters of all paths and readings in the cache. */
 const MAX_REMEMBERED = 1 << 21
 const MAX_PATH_LENGTH = 16 * 1024
 
 /**
- * Over HTTP/2 a client sends a path once, and then names it by its index in the table of HPACK: with 15 bytes it would have a path of 4 KB
- * read again, for 4 ms. A proxy in front takes such requests, too, and sends the whole path.
+ * Caches readings, because an HTTP/2 client can send a path once and then refer to it by its index in the HPACK table: with 15 bytes it
+ * could have a path of 4 KB read again, which takes 4 ms. A proxy in front accepts such requests, too, and forwards the whole path.
  */
 const recent = new Remembered<MatchPaths | string>(MAX_REMEMBERED, MAX_PATH_LENGTH, [], weigh)
 
@@ -18,12 +18,12 @@ function weigh(path: string, read: MatchPaths | string): number {
 }
 
 /**
- * The same as `readMatchPaths` for the path of a request, which other requests may have, too.
+ * Does the same as `readMatchPaths`, with a cache for paths that several requests have.
  *
- * @param path visible ASCII
+ * @param path must be visible ASCII
  */
 export function readRequestPath(path: string, use: PathUse): MatchPaths | string {
-  // There is no blank in a path.
+  // A blank separates the parts, because paths have none.
   const asked = `${use.hasFormat ? '.' : ''}${use.unresolved ?? ''} ${path}`
   const known = recent.find(asked)
   if (known !== undefined) return known

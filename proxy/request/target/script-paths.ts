@@ -1,26 +1,26 @@
-// Readings of a path by servers that know files: scripts, their directories, and extensions.
+// Readings of a path by servers that map it to files: scripts, their directories, and extensions.
 
 const script = String.raw`\.(?:php[0-9s]?|phtml|phar|f?cgi|pl|py|rb|lua|aspx?|as[hm]x|svc|cf[mc]|shtml)`
 const scriptName = new RegExp(`${script}$`)
 const indexName = new RegExp(`^index${script}$`)
 
-/** Found in a folded path where `scriptPaths` gives something for it. */
+/** Matches a folded path for which `scriptPaths` returns other paths. */
 export const hasScript = new RegExp(`${script}/|/index${script}$|/cgi-bin/[^/]*/`)
 
-/** The same for most paths with an extension, at less cost: whether it is worth a look. */
+/** Whether a path matches `hasScript`. Costs less for most paths with an extension. */
 export function mayHaveScript(path: string): boolean {
   return (path.indexOf('.') < path.lastIndexOf('/') || path.includes('/index.')) && hasScript.test(path)
 }
 
-/** Maximum scripts that are considered in one path. */
+/** Maximum number of scripts to consider in one path. */
 const maxScripts = 4
 
 /**
- * Returns the paths to scripts. A script may be followed by its PATH_INFO: `/login.php/x` is `/login.php`, and to a front controller
- * `/index.php/x` is `/x`. The index of a directory is the directory.
+ * Returns the paths of the scripts that may handle a path. PATH_INFO may follow a script: `/login.php/x` is `/login.php`, and for a front
+ * controller `/index.php/x` is `/x`. The index of a directory is the directory.
  *
  * @param names the segments of a path, without empty ones
- * @returns the segments of other paths that it may be
+ * @returns the segments of each other path that the path may stand for
  */
 export function scriptPaths(names: readonly string[]): string[][] {
   const paths: string[][] = []
@@ -35,15 +35,15 @@ export function scriptPaths(names: readonly string[]): string[][] {
   return paths
 }
 
-/** Maximum extensions of a name: they begin at its first dots, and at the last one. */
+/** Maximum number of extensions of a name, which begin at its first dots; one more begins at its last dot. */
 const MAX_EXTENSIONS = 8
 const none: readonly string[] = Object.freeze([])
 
 /**
- * Routers that take a format from the path: for Rails' `(.:format)` it begins at the last dot, for Spring's suffix patterns (`/login.*`)
- * and Symfony's `/login.{_format}` at any.
+ * Returns a path without the extension that a router may read as a format. For Rails' `(.:format)` it begins at the last dot, for Spring's
+ * suffix patterns (`/login.*`) and Symfony's `/login.{_format}` at any dot.
  *
- * @returns the path without each extension that its last segment may have, that at the last dot first
+ * @returns the path without each possible extension of its last segment; the one at the last dot comes first
  */
 export function withoutExtensions(path: string): readonly string[] {
   const last = path.lastIndexOf('.')

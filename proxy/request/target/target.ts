@@ -7,30 +7,30 @@ import { controlCharacter, noOtherMatchPaths, plainMatchPaths, type MatchPaths }
 import { readRequestPath } from './recent-paths.ts'
 import { mayHaveScript } from './script-paths.ts'
 
-/** The target of a request: as it was sent except for dot segments, and in all ways in which it may be read. */
+/** The target of a request: as sent except for dot segments, and in every way in which a backend may read it. */
 export type Target = MatchPaths & {
-  /** The path as it is forwarded: begins with `/`, without dot segments and the query; `*` for `OPTIONS *`. */
+  /** The path as forwarded: begins with `/`, without dot segments and the query; `*` for `OPTIONS *`. */
   readonly path: string
-  /** Path and query for the backend's request line: visible ASCII only. */
+  /** The path and query for the backend's request line; only visible ASCII. */
   readonly forwardTarget: string
-  /** The form that routes match: escapes decoded once, but for `%2F`, letters folded, slashes merged. */
+  /** The form that routes match: escapes decoded once, except `%2F`; letters folded; slashes merged. */
   readonly routePath: string
-  /** The authority of an absolute-form target: it replaces Host (RFC 9112 section 3.2.2). */
+  /** The authority of an absolute-form target, which replaces `Host` (RFC 9112 section 3.2.2). */
   readonly authority: string | undefined
 }
 
-/** Further inputs of a target. */
+/** Further inputs for reading a target. */
 export type TargetOptions = {
   /** The headers of the request. */
   readonly headers: IncomingHttpHeaders
-  /** Whether the backend gets the target as it was sent, since somebody else forwards it. */
+  /** Whether the backend gets the target as sent, because another proxy forwards it. */
   readonly isForwardedAsSent?: boolean
-  /** Default: one that remembers recent paths. */
+  /** The default caches recent paths. */
   readonly readPath?: typeof readRequestPath
 }
 
 const beyondVisibleAscii = /[^\x21-\x7e]/
-/** Characters of paths that have several readings; extensions depend on the method as well. */
+/** Matches paths that have several readings. Extensions are not included, because they depend on the method as well. */
 const notPlain = /[^a-zA-Z0-9\-_~!$'()*+,=:@./]|\/(?:[/.]|cgi-bin\/)|\.(?:\/|$)/i
 const url = /^\/+[a-z][a-z0-9+.-]*:[/\\]{2}/i
 const absoluteForm = /^https?:\/\/([^/?]*)/i
@@ -39,20 +39,20 @@ const escapedControl = /%(?:[01][0-9a-f]|7f)/i
 const noHeaders: TargetOptions = { headers: {} }
 
 /**
- * Reads a request target (RFC 9112 section 3.2). It stays as sent, byte for byte, except that dot segments in its path are resolved, and
- * an absolute form is reduced to its path. The query stays as sent too, with its `?` even when it is empty; a malformed escape in it is
- * for the backend to judge.
+ * Reads a request target (RFC 9112 section 3.2). The target stays as sent, byte for byte, except that dot segments in its path are
+ * resolved, and an absolute form is reduced to its path. The query also stays as sent, including the `?` of an empty query; the backend
+ * judges malformed escapes in it.
  *
- * @param method as sent: `*` is a target of OPTIONS only, and CONNECT has none that can be forwarded
- * @param raw the target as it came, one character a byte
- * @returns the target, or the reason to answer 400, in words that quote nothing of the request
+ * @param method as sent; `*` is only valid for OPTIONS, and CONNECT has no target that can be forwarded
+ * @param raw the target as received, one character per byte
+ * @returns the target, or the reason to answer 400, without any text of the request
  */
 export function readTarget(method: string, raw: string, options = noHeaders): Target | string {
   if (method === 'CONNECT') return 'CONNECT is not supported'
   if (raw.startsWith('/')) {
     const question = raw.indexOf('?')
     const path = question === -1 ? raw : raw.slice(0, question)
-    // Most targets end here: with one reading, or two by a slash or an extension at their end.
+    // Most targets are handled here: with one reading, or two because of a trailing slash or an extension.
     if (!notPlain.test(path) && (question === -1 || isLegal(raw))) {
       const text = path.toLowerCase()
       const hasExtension = text.includes('.')
@@ -99,7 +99,7 @@ function isLegal(raw: string): boolean {
   return !beyondVisibleAscii.test(raw) && !raw.includes('#')
 }
 
-/** Whether an extension may be dropped. With GET and HEAD it names another file, unless the backend may take them for another method. */
+/** Whether the extension may be a format. For GET and HEAD it names another file, unless the backend may apply another method. */
 function hasFormat(method: string, { headers }: TargetOptions): boolean {
   if (method !== 'GET' && method !== 'HEAD') return true
   for (const name of methodOverrideFields) if (headers[name] !== undefined) return true
@@ -112,7 +112,7 @@ function fromAbsoluteForm(method: string, raw: string, options: TargetOptions): 
   const authority = readAuthority(sent)
   if (authority === undefined) return 'the target has an invalid authority'
   const rest = raw.slice(prefix.length)
-  // RFC 9112 section 3.2.4: without a path, OPTIONS asks about the server as a whole.
+  // Without a path, OPTIONS asks about the server as a whole (RFC 9112 section 3.2.4).
   if (rest === '' && method === 'OPTIONS') return wholeServer(authority)
   return fromOriginForm(method, rest.startsWith('/') ? rest : `/${rest}`, authority, options)
 }
@@ -139,8 +139,8 @@ function fromOriginForm(
 }
 
 /**
- * Whether a path is such as `/http://host/x`, which a backend that takes its first slash away, or looks for a scheme, reads as
- * absolute form: another host than rules have seen. Further on, as in `/web/2020/https://host/x`, it is data.
+ * Whether a path begins with a URL, such as `/http://host/x`. A backend that removes the first slash, or looks for a scheme, reads it as
+ * absolute form, with another host than the one that rules have seen. Further back, as in `/web/2020/https://host/x`, a URL is data.
  */
 export function beginsWithUrl(path: string): boolean {
   if (url.test(path)) return true

@@ -1,9 +1,9 @@
-/** The charsets of one `Content-Type`, or of all lines of it together. */
+/** Finds each charset in a `Content-Type`, or in all of its lines together. */
 const mention = /charset/gi
-/** Names of UTF-8 and ASCII, with what programs write in place of them. */
+/** Names of UTF-8 and ASCII, including variants that programs write. */
 export const utf8Names = /utf[-_]?8(?:mb4)?|(?:us-)?ascii/
 export const latin1Names = /iso[-_]8859-1|latin-?1|binary/
-/** A parameter without a name is read as if it were not there. */
+/** A `charset` without a value counts as absent. */
 const utf8 = new RegExp(
   `(?<=[;,\\s])charset\\s*[=:]\\s*(?:["']?(?:${utf8Names.source})["']?\\s*)?(?=[;,]|$)`,
   'gi',
@@ -11,18 +11,18 @@ const utf8 = new RegExp(
 const latin1 = new RegExp(`[;,]\\s*charset\\s*=\\s*"?(?:${latin1Names.source})"?\\s*(?=[;,]|$)`, 'gi')
 const utf16 = /[;,]\s*charset\s*=\s*"?utf-16(?:le|be)?"?\s*(?=[;,]|$)/gi
 
-/** Charsets in which a text of ASCII alone is written as itself. */
+/** Charsets that encode ASCII text as itself. */
 const ofAscii =
   /[;,]\s*charset\s*=\s*"?(?:iso[-_]8859-\d{1,2}|latin-?\d|binary|windows-125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gbk|gb2312|gb18030|big5)"?\s*(?=[;,]|$)/gi
 
-/** Charsets that a `Content-Type` names. */
+/** The charsets that a `Content-Type` names. */
 export type NamedCharsets = {
-  /** Whether a charset other than UTF-8 is named that has ASCII as a part. */
+  /** Whether a charset other than UTF-8 and ASCII is named. */
   readonly hasOther: boolean
-  /** Whether a charset other than UTF-8 and Latin-1 is named that writes ASCII as itself: Windows-1252, KOI8-R, Shift JIS. */
+  /** Whether a charset other than UTF-8 and Latin-1 is named that encodes ASCII as itself: Windows-1252, KOI8-R, Shift JIS. */
   readonly hasLegacy: boolean
   /**
-   * Any other, but for UTF-16. In UTF-7, ISO-2022, EBCDIC or Python's `unicode_escape`, which frameworks decode,
+   * Whether any other charset except UTF-16 is named. In UTF-7, ISO-2022, EBCDIC or Python's `unicode_escape`, which frameworks decode,
    * bytes mean other letters, and a letter can be written in any number of ways.
    */
   readonly hasUnknown: boolean
@@ -31,7 +31,7 @@ export type NamedCharsets = {
 
 const onlyUtf8: NamedCharsets = { hasOther: false, hasLegacy: false, hasUnknown: false, hasUtf16: false }
 
-/** A charset in any unusual form, such as `charset*=utf-8''x`, is unknown. */
+/** Reads the charsets in a `Content-Type`. A charset in an unusual form, such as `charset*=utf-8''x`, is unknown. */
 export function charsetsIn(contentType: string): NamedCharsets {
   const named = countOf(contentType, mention)
   if (named === 0) return onlyUtf8
@@ -46,19 +46,20 @@ export function charsetsIn(contentType: string): NamedCharsets {
   }
 }
 
-/** The type of nearly all requests that have one: without a charset, or with UTF-8. */
+/** The usual types, without a charset or with UTF-8. */
 const usualType = /^[\w/+.-]*(?:; ?charset=utf-8)?$/i
 const beyondAscii = /[\x80-\xff]|%(?:25)*[89a-f]|content-transfer-encoding/i
 
-/** Whether a text may have characters other than ASCII: literal, in escapes, or in a part in base64. */
+/** Whether a text may have non-ASCII characters: literally, in escapes, or in a part with a transfer encoding. */
 export function isBeyondAscii(text: string): boolean {
   return beyondAscii.test(text)
 }
 
 /**
- * Whether a query may say anything: Django decodes it in the charset of the `Content-Type`, as Tomcat does with `useBodyEncodingForURI`.
+ * Whether backends may decode a query to any text: Django decodes it in the charset of the `Content-Type`, as does Tomcat with
+ * `useBodyEncodingForURI`.
  *
- * @param contentType of all lines together
+ * @param contentType all lines together
  */
 export function mayRespellQuery(contentType: string | undefined, target: string): boolean {
   if (contentType === undefined || usualType.test(contentType)) return false

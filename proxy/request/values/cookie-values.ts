@@ -2,19 +2,20 @@ import { DecodedValues } from './decoded-values.ts'
 import { countedNameTest, type NameTest } from './value-names.ts'
 
 /**
- * The values that a backend may read of a cookie: of several one takes the first, another the last. Backends differ in
- * where a value ends: at the next `;` (RFC 6265), also at a comma or a blank (RFC 2109, Python's `http.cookies`), at `&`
- * (CGI.pm), at what no cookie should have in it (WebOb), or at the closing quote, whatever is between. And in where a name
- * begins: `x]sid=1` is a cookie `sid` to WebOb. Starlette reads Latin-1, and ignores U+0085 and U+00A0 around names and values.
+ * Returns the values that a backend may read from a cookie. If it is repeated, some backends take the first value, others the last.
+ * Backends also differ in where a value ends: at the next `;` (RFC 6265), at a comma or a blank as well (RFC 2109, Python's
+ * `http.cookies`), at `&` (CGI.pm), at a character that no cookie should contain (WebOb), or at the closing quote, regardless of the text
+ * between the quotes. And they differ in where a name begins: WebOb reads `x]sid=1` as a cookie `sid`. Starlette reads Latin-1, and ignores
+ * U+0085 and U+00A0 around names and values.
  *
- * Takes time in proportion to the length of the header, however often the name is in it: the characters that begin a cookie to a backend
- * also ends one there, so that the values of each way of reading lie one after the other.
+ * Takes time in proportion to the length of the header, no matter how often it has the name: for each backend, the characters that begin a
+ * cookie also end the one before, so that the values of each way of reading do not overlap.
  *
- * @param header all cookies that were sent, joined with `; `, a character for each byte
- * @param name as the limits table has it
- * @param maxValues the values to look for at most; one more is given where there are more
- * @param isNumber the backend takes it for a whole number
- * @returns each once, in the form of `valuesOf`; none that is empty
+ * @param header all cookies that were sent, joined with `; `, one character per byte
+ * @param name as written in the limits table
+ * @param maxValues maximum number of values to find; if there are more, one more is returned
+ * @param isNumber the backend reads the value as a whole number
+ * @returns without duplicates and empty values, in the form of `valuesOf`
  */
 export function cookieValues(header: string, name: string, maxValues: number, isNumber = false): string[] {
   const values = new DecodedValues(maxValues, { isQuoted: true, isNumber })
@@ -37,7 +38,7 @@ export function cookieValues(header: string, name: string, maxValues: number, is
 }
 
 /**
- * The place of the first cookie that some backend takes for the one with this name; undefined if there is none.
+ * Returns the index of the first cookie that some backend reads as the one with this name; undefined if there is none.
  *
  * @param text cookies, or one of them
  */
@@ -50,20 +51,20 @@ export function findCookie(text: string, matchesName: NameTest): number | undefi
   return undefined
 }
 
-/** The name before an equals sign: from `start`, and to some from `afterUnusual`. */
+/** Reads the name before an equals sign. It begins at `start` or, for some backends, at `afterUnusual`. */
 function readName(header: string, equals: number, matchesName: NameTest) {
   const end = skipBlanksBack(header, equals)
   const start = startOfName(header, end)
   const afterUnusual = startAfterUnusual(header, end, start)
-  // Text after another `=` is not a name, as in `a=b=c`.
+  // A text after another `=` is not a name, as in `a=b=c`.
   const isName = start < end && header[start - 1] !== '=' && matchesName(header.slice(start, end))
   const isNameAfter = start < afterUnusual && matchesName(header.slice(afterUnusual, end))
   return { start, afterUnusual, isName, isNameAfter }
 }
 
 /**
- * Names that begin after a backslash, or after what one escapes. As that ends no value, values of many such names would lie
- * within one another: each further one counts as one more value.
+ * Maximum number of names that begin after a backslash or an escaped character. These do not end a value, so the values of many such names
+ * would overlap; each further name counts as another value.
  */
 const maxEscapedNames = 4
 
@@ -81,10 +82,10 @@ const endings: readonly (Ending | undefined)[] = Array.from({ length: 256 }, (_,
 
 /** Endings after a complete value; the others truncate it. */
 const endsWhole: ReadonlySet<Ending> = new Set(['semicolon', 'comma', 'blank'])
-/** A truncated value with neither a letter nor a digit names nobody, such as the `{` of JSON. */
+/** A truncated value without a letter or a digit, such as the `{` of JSON, does not identify a client. */
 const isName = /[0-9A-Za-z]/
 
-/** U+0085 in Latin-1: around names and values a blank (Python's `strip`), within them as any byte beyond ASCII. */
+/** U+0085 in Latin-1: a blank around names and values (Python's `strip`), any other non-ASCII byte within them. */
 const nextLine = 0x85
 const equalsSign = 0x3d
 const quote = 0x22
@@ -107,7 +108,7 @@ function startOfName(header: string, end: number): number {
   return start
 }
 
-/** The place of the name's last part without unusual characters; `end` if there is no such part. */
+/** Returns the start of the name's last part without unusual characters; `end` if there is no such part. */
 function startAfterUnusual(header: string, end: number, start: number): number {
   let at = end
   while (at > start && endings[header.charCodeAt(at - 1)] !== 'unusual') at -= 1
@@ -123,7 +124,8 @@ const upTo = {
 } as const satisfies Readonly<Record<string, readonly Ending[]>>
 
 /**
- * The latest endings of a value for backends to which a cookie begins here: it ends at each of these at the latest, or at a semicolon.
+ * Returns the latest endings of a value for backends for which a cookie begins here. The value ends at these at the latest, or at a
+ * semicolon.
  */
 function latestEndings(header: string, start: number): readonly Ending[] {
   const at = skipBlanksBack(header, start)
@@ -134,14 +136,14 @@ function latestEndings(header: string, start: number): readonly Ending[] {
   return followsBlank ? upTo.blank : upTo.unusual
 }
 
-/** Whether this is a backslash, or what an odd number of them stands before. */
+/** Whether this is a backslash, or a character after an odd number of backslashes. */
 function isEscaped(header: string, at: number): boolean {
   let start = at
   while (start > 0 && header.charCodeAt(start - 1) === backslash) start -= 1
   return header.charCodeAt(at) === backslash || (at - start) % 2 === 1
 }
 
-/** Adds what may be the value that begins here: up to the first of each of the characters that end one, and a quoted text. */
+/** Adds the possible values that begin here: up to the first occurrence of each character that may end a value, and the quoted text. */
 function addReadings(values: DecodedValues, header: string, start: number, latest: readonly Ending[]): void {
   const isQuoted = header.charCodeAt(start) === quote
   const met = new Set<Ending>()
@@ -158,7 +160,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     }
     const ending = endings[code]
     if (ending === undefined) continue
-    // To WebOb a value goes on after an escape in it.
+    // For WebOb, a value continues after an escape.
     if (goesOn && at !== escaped && ending !== 'ampersand') {
       goesOn = false
       const value = header.slice(start, at)
@@ -183,11 +185,11 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
 function addWithoutTrailingBlanks(values: DecodedValues, value: string): void {
   const end = skipBlanksBack(value, value.length)
   values.add(value.slice(0, end))
-  // In UTF-8, these bytes may be the last one of a letter, such as `Å` or `à`.
+  // In UTF-8, these bytes may be the last byte of a letter, such as `Å` or `à`.
   if (/[\x85\xa0]/.test(value.slice(end))) values.add(value)
 }
 
-/** The place after the closing quote, or after the last escaped one if there is no other (WebOb); undefined without any. */
+/** Returns the index after the closing quote, or after the last escaped quote if there is no other (WebOb); undefined without a quote. */
 function endOfQuoted(header: string, start: number): number | undefined {
   let lastEscaped: number | undefined
   for (let at = start + 1; at < header.length; at++) {

@@ -4,24 +4,24 @@ import { numberValues } from './number-values.ts'
 
 /** How the values of a part of a key are read. */
 export type ValueReading = {
-  /** Quotes may be around a value, as for `decodedText`. */
+  /** Whether a value may be in quotes, as for `decodedText`. */
   readonly isQuoted: boolean
-  /** The backend takes it for a whole number. */
+  /** Whether the backend reads the value as a whole number. */
   readonly isNumber: boolean
 }
 
-/** The values that one spelling may stand for, each in the one form that it counts by. */
+/** Returns the values that a spelling may stand for, in the form that they count by. */
 export function valuesOf(sent: string, { isQuoted, isNumber }: ValueReading): readonly string[] {
   return numberValues(decodedText(sent, isQuoted), isNumber)
 }
 
-/** Spellings that are decoded for each value that may be found. No request but an attack has so many. */
+/** Maximum spellings to decode per value to find. Only attacks have as many. */
 const maxSpellings = 8
 
-/** Places of the name: to read a value takes a microsecond, and a header has room for thousands. No client sends so many. */
+/** Maximum occurrences of a name. Reading a value takes a microsecond, and a header has room for thousands. No client sends as many. */
 const maxPlaces = 64
 
-/** Collects the values that a backend may read, each once, from how they were sent. */
+/** Collects the values, without duplicates, that a backend may read from the texts that were sent. */
 export class DecodedValues {
   readonly #sent = new Set<string>()
   readonly #values = new Set<string>()
@@ -30,24 +30,24 @@ export class DecodedValues {
   #places = 0
   #unread = 0
 
-  /** @param maxValues values to look for */
+  /** @param maxValues maximum number of values to find */
   constructor(maxValues: number, reading: ValueReading) {
     this.#maxValues = maxValues
     this.#reading = reading
   }
 
-  /** Whether there are more values than the caller asked for. */
+  /** Whether there are more than `maxValues` values. */
   get isFull(): boolean {
     return this.#values.size > this.#maxValues
   }
 
   /**
-   * Adds a spelling of a value. If there are so many spellings that to decode all of them would keep others waiting,
-   * further ones are taken for as many values.
+   * Adds a spelling of a value. If there are so many spellings that decoding them would delay other requests, each further one counts as a
+   * value.
    */
   add(sent: string): void {
     this.#addSpelling(sent)
-    // To WebOb it is a quote; to a parser that removes quotes first, a backslash, which may escape the next character.
+    // WebOb reads `\"` as a quote. A parser that removes quotes first reads a backslash, which may escape the next character.
     if (this.#reading.isQuoted && sent.includes('\\"')) this.#addSpelling(sent.replaceAll('\\"', '"'))
   }
 
@@ -60,12 +60,12 @@ export class DecodedValues {
     if (json !== undefined) this.#addSpelling(json)
   }
 
-  /** Counts a place of the name. If there are too many, each further one is taken for another value. */
+  /** Counts an occurrence of the name. If there are too many, each further one counts as another value. */
   addPlace(): void {
     if (++this.#places > maxPlaces) this.addUnread()
   }
 
-  /** Adds a value that is not read, and taken for another one than all others. */
+  /** Adds a value that is not read, and counts as different from all others. */
   addUnread(): void {
     this.#values.add(`unread ${++this.#unread}`)
   }

@@ -1,19 +1,19 @@
 import { findCookie } from './cookie-values.ts'
 import { nameTest, type NameTest } from './value-names.ts'
 
-/** Keeps cookies of the gateway between it and its clients. */
+/** Keeps the gateway's cookies between the gateway and its clients. */
 export type HiddenCookies = {
-  /** The cookies of a request without them. */
+  /** Returns the cookies of a request without hidden ones. */
   readonly withoutCookies: (header: string) => string
-  /** The headers of a response without those that would set them: name, value, name, value…; names in lower case. */
+  /** Returns the headers of a response without those that set hidden cookies: name, value, name, value…; names in lower case. */
   readonly withoutSetCookies: (fields: readonly string[]) => readonly string[]
 }
 
 /**
- * Hides cookies with these names in each spelling that some backend reads, and leaves others as they were sent, byte for byte.
+ * Hides cookies with these names in every spelling that some backend reads, and leaves other cookies as sent, byte for byte.
  *
- * A cookie within the value of another one, as in `a=b, name=x` to a backend that separates cookies by commas, goes with what
- * is after it.
+ * A hidden cookie may be inside the value of another one: a backend that separates cookies by commas finds it in `a=b, name=x`. It is
+ * removed together with the text after it.
  */
 export function hideCookies(names: readonly string[]): HiddenCookies {
   const tests = names.map(nameTest)
@@ -40,14 +40,14 @@ function withoutHidden(pair: string, matchesName: NameTest): string | undefined 
   const start = findCookie(pair, matchesName)
   if (start === undefined) return pair
   let end = start
-  // A pattern that ends with `$` would be tried from each of the blanks in the value before it.
+  // Not a pattern that ends with `$`, which would be tried at each blank in the value before.
   while (end > 0 && separators.test(pair[end - 1] ?? '')) end--
   return end === 0 ? undefined : pair.slice(0, end)
 }
 
 const separators = /^[,&\s]$/
 
-/** The name in a `Set-Cookie`. Browsers send a cookie without a name, as in `Set-Cookie: =a=b`, as its text alone: `a=b`. */
+/** Returns the name in a `Set-Cookie`. Browsers send a cookie without a name, such as `Set-Cookie: =a=b`, as its bare text: `a=b`. */
 function nameInSetCookie(value: string): string {
   const [pair = ''] = value.split(';', 1)
   const [, name = ''] = /^[\s=]*([^=]*)/.exec(pair) ?? []

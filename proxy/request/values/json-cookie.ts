@@ -1,10 +1,10 @@
 const begins = /^"?(?:j|%6a)(?::|%3a)/i
 
 /**
- * The text of a JSON cookie, such as `j:"a"`, which Express's cookie-parser reads as `a`.
+ * Returns the text of a JSON cookie, such as `j:"a"`, which Express's cookie-parser reads as `a`.
  *
- * @param sent a character for each byte
- * @returns the same; undefined for any other cookie
+ * @param sent one character per byte
+ * @returns one character per byte; undefined for any other cookie
  */
 export function jsonCookieText(sent: string): string | undefined {
   if (!begins.test(sent)) return undefined
@@ -21,10 +21,7 @@ export function jsonCookieText(sent: string): string | undefined {
   }
 }
 
-/**
- * Returns undefined for values that are false in JavaScript, which cookie-parser leaves as they are. An array of one text becomes that
- * text, as some backends do.
- */
+/** Returns undefined for falsy values, which cookie-parser leaves unparsed. An array of one text becomes that text, as in some backends. */
 function textOf(value: unknown): string | undefined {
   if (Array.isArray(value)) return value.join()
   if (typeof value === 'number') return value === 0 ? undefined : String(value)

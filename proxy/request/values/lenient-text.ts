@@ -6,16 +6,16 @@ const beyondAscii = /[^\0-\x7f]/
 const escapedOrBeyondAscii = /[%+"\\\0\x80-\xff]/
 
 /**
- * Reads a value or a name of a query or a cookie as the most lenient backend does, so that two spellings that some backend
- * takes for one come out as one: escapes decoded (`%41`, `%u0041`), `+` as a space, letter case folded, blanks around it
- * dropped, and the text after a NUL. It is text to compare, never to forward. Two texts that a strict backend tells apart
- * may come out as one, such as `a+b` and `a b`.
+ * Reads a value or a name of a query or a cookie as the most lenient backend does, so that spellings that some backend treats as equal have
+ * the same result: decodes escapes (`%41`, `%u0041`), reads `+` as a space, folds letter case, and drops surrounding blanks and the text
+ * after a NUL. The result must only be compared, never forwarded. Texts that a strict backend distinguishes, such as `a+b` and `a b`, may
+ * have the same result.
  *
- * Each step is repeated until nothing changes. So whichever of them a backend takes, and in whatever order, what it reads
- * comes out as what it was sent does.
+ * Steps are repeated until nothing changes. Regardless of which steps a backend takes, and in which order, its reading has the same result
+ * as the text that was sent.
  *
- * @param sent a character for each byte
- * @param isQuoted of a cookie, whose value may be quoted: `"a"`, with `\"` and `\101` in it
+ * @param sent one character per byte
+ * @param isQuoted the text is of a cookie, whose value may be quoted: `"a"`, with `\"` and `\101` in it
  */
 export function decodedText(sent: string, isQuoted: boolean): string {
   if (plain.test(sent)) return sent
@@ -26,16 +26,15 @@ export function decodedText(sent: string, isQuoted: boolean): string {
 }
 
 function folded(text: string): string {
-  // Bytes that are no UTF-8 are one character to some backends, and several to others.
+  // Some backends replace consecutive invalid bytes with one character, others with several.
   const single = text.includes('\uFFFD\uFFFD') ? text.replace(/\uFFFD{2,}/g, '\uFFFD') : text
-  // Upper case first, as for paths: it turns `ſ` and `ı` into the letters that they are taken for.
+  // Upper case first, as for paths, because it turns `ſ` and `ı` into the letters that backends read them as.
   const lower = single.toUpperCase().toLowerCase()
   return lower.includes('\u0307') ? lower.replaceAll('i\u0307', 'i') : lower
 }
 
 /**
- * Trims as `trim` does, and removes NULs (PHP, Java), control characters (Java) and further blanks of Python, Go and older versions of
- * .NET.
+ * Trims as `trim` does, and also NULs (PHP, Java), control characters (Java), and further blanks of Python, Go and older versions of .NET.
  */
 function withoutBlanksAround(text: string): string {
   let start = 0

@@ -1,9 +1,9 @@
-/** Characters that are looked at one by one: to call `indexOf` costs as much as that. */
+/** Number of characters to examine one by one before calling `indexOf`, which costs as much. */
 const MAX_NEAR = 16
 
 /**
- * The places of a character in a text, asked for from left to right: the text is looked through once, however many ask for a place that is
- * far away.
+ * Finds the next occurrence of a character in a text. Queries go from left to right, so that the text is scanned once, no matter how many
+ * queries ask for a distant occurrence.
  */
 export class NextCharacter {
   readonly #text: string
@@ -17,7 +17,7 @@ export class NextCharacter {
     this.#character = String.fromCharCode(code)
   }
 
-  /** @returns the first place from there; the end of the text where there is none */
+  /** @returns the index of the first occurrence from `start`; the length of the text if there is none */
   from(start: number): number {
     if (this.#place >= start) return this.#place
     const text = this.#text

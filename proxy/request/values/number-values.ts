@@ -1,17 +1,17 @@
 import { uuidOf } from './uuid.ts'
 
 /**
- * The values that backends read from a text that may stand for a number or a UUID, each in one spelling, so that `07` and `7` are one
+ * Returns the values that backends read from a text that may be a number or a UUID, each in one spelling, so that `07` and `7` are the same
  * client.
  *
- * A number is read in whole: `+7`, `007`, `0_7` (Python, Ruby), `７` (digits of other scripts: Python, Java), `7.0` and `7.5`
- * (what converts to an integer), `7e0`, `0x7` (JavaScript). `010` is 10, and 8 to whom a zero in front means octal. Only of
- * values known to be numbers is the rest ignored as `parseInt`, PHP, Ruby and MySQL do it: `7x`, `7-title`. Otherwise all
- * random texts that begin with a 7 would be one client.
+ * The whole text must be a number: `+7`, `007`, `0_7` (Python, Ruby), `７` (digits of other scripts: Python, Java), `7.0` and `7.5`
+ * (converted to an integer), `7e0`, `0x7` (JavaScript). `010` is 10, and also 8, for backends that read a leading zero as octal. Only for
+ * values known to be numbers is the rest of the text ignored, as by `parseInt`, PHP, Ruby and MySQL: `7x`, `7-title`. Otherwise all random
+ * texts that begin with a 7 would be the same client.
  *
- * @param text decoded, in lower case
- * @param isNumber the backend takes it for a whole number
- * @returns one or more; the text itself where it is neither
+ * @param text decoded and in lower case
+ * @param isNumber the backend reads the value as a whole number
+ * @returns one or more values; the text itself if it is neither a number nor a UUID
  */
 export function numberValues(text: string, isNumber: boolean): readonly string[] {
   if (isPlainNumber.test(text)) return [text]
@@ -19,20 +19,20 @@ export function numberValues(text: string, isNumber: boolean): readonly string[]
   const uuid = uuidOf(plain)
   if (uuid !== undefined) return [uuid]
   const values = isNumber ? leadingNumbers(plain) : wholeNumbers(plain)
-  // To others a number ends where the digits of another script begin.
+  // For other backends, a number ends where digits of another script begin.
   if (isNumber && plain !== text)
     for (const value of leadingNumbers(withoutBlanksAround(text))) values.add(value)
   return values.size === 0 ? [text] : [...values]
 }
 
 const isPlainNumber = /^(?:0|[1-9]\d*)$/
-/** Characters of numbers with blanks that `trim` leaves, or digits of other scripts. */
+/** Characters that numbers may have besides visible ASCII: blanks that `trim` leaves, and digits of other scripts. */
 const mayBeWritten = /[^!-~]/
 const signed = /^([+-]?)(\.?\d[^]*)$/
 const decimal = /^([\d_]*)(\.\d*)?(e[+-]?\d+)?/
 const based = /^0(?:x[\da-f_]+|o[0-7_]+|b[01_]+)/
 
-/** Longer ones are not converted to another base: no backend has them. */
+/** Longer numbers are not converted from another base, because no backend has them. */
 const maxDigits = 64
 
 function wholeNumbers(text: string): Set<string> {
@@ -45,7 +45,7 @@ function wholeNumbers(text: string): Set<string> {
   return withSign(sign, values)
 }
 
-/** Parsers differ in where a number ends: at the first non-digit, or only at a character that no number has. */
+/** Reads the number that begins a text. Parsers differ in where it ends: at the first non-digit, or at a character that no number has. */
 function leadingNumbers(text: string): Set<string> {
   const values = new Set<string>()
   const [, sign = '', body = ''] = signed.exec(text) ?? []
@@ -63,7 +63,7 @@ function leadingNumbers(text: string): Set<string> {
   return withSign(sign, values)
 }
 
-/** @param float the whole number, where it has an exponent */
+/** @param float the whole text of the number, if it has an exponent */
 function addDecimal(values: Set<string>, digits: string, float: string | undefined): void {
   const plain = digits.replaceAll('_', '')
   const value = withoutZeros(plain)
@@ -71,13 +71,13 @@ function addDecimal(values: Set<string>, digits: string, float: string | undefin
   if (plain.startsWith('0') && /^[1-7][0-7]{1,63}$/.test(value)) values.add(BigInt(`0o${value}`).toString())
   if (float === undefined) return
   const converted = Math.trunc(Number(float.replaceAll('_', '')))
-  // A number that is too large is 0 to PHP, or its low 64 bits, or the largest integer.
+  // PHP reads a number that is too large as 0, as its low 64 bits, or as the largest integer.
   if (Number.isFinite(converted)) values.add(BigInt.asIntN(64, BigInt(converted)).toString())
   else values.add('0')
   if (converted > Number(MAX_INT64)) addLargest(values)
 }
 
-/** The maximum of PHP's `intval`, which larger numbers become; with a minus, it is one more. */
+/** The maximum of PHP's `intval`, to which larger numbers are clamped. The negative limit is one more. */
 const MAX_INT64 = '9223372036854775807'
 
 function addLargest(values: Set<string>): void {
@@ -101,7 +101,7 @@ function withSign(sign: string, values: Set<string>): Set<string> {
   return sign === '-' ? new Set(Array.from(values, (value) => (value === '0' ? value : `-${value}`))) : values
 }
 
-/** The text with the digits of all scripts as ASCII ones: in Unicode they stand in runs from 0 to 9. */
+/** Replaces the digits of all scripts with ASCII digits. In Unicode, they are in runs from 0 to 9. */
 export function plainDigits(text: string): string {
   return text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
     const code = digit.codePointAt(0) ?? 0

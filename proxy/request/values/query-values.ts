@@ -2,15 +2,15 @@ import { DecodedValues } from './decoded-values.ts'
 import { countedNameTest, type NameTest } from './value-names.ts'
 
 /**
- * The values that a backend may read of a query parameter: of several one takes the first, another the last, and another
- * all of them. Parameters are separated by `&`, to some also by `;`. Where a server takes an escaped `?` or an `&` in the path
- * for the beginning of the query, the text after it is read too.
+ * Returns the values that a backend may read from a query parameter. If it is repeated, some backends take the first value, others the
+ * last, or all of them. Parameters are separated by `&`, and for some backends by `;`. The text after an escaped `?` or an `&` in the path
+ * is also read, because some servers begin the query there.
  *
- * @param target path and query as forwarded
- * @param name as the limits table has it
- * @param maxValues the values to look for at most; one more is given where there are more
- * @param isNumber the backend takes it for a whole number
- * @returns each once, in the form of `valuesOf`; none that is empty
+ * @param target the path and query as forwarded
+ * @param name as written in the limits table
+ * @param maxValues maximum number of values to find; if there are more, one more is returned
+ * @param isNumber the backend reads the value as a whole number
+ * @returns without duplicates and empty values, in the form of `valuesOf`
  */
 export function queryValues(target: string, name: string, maxValues: number, isNumber = false): string[] {
   const values = new DecodedValues(maxValues, { isQuoted: false, isNumber })
@@ -28,12 +28,12 @@ export function queryValues(target: string, name: string, maxValues: number, isN
 
 function addPair(values: DecodedValues, pair: string, matchesName: NameTest): void {
   let start = 0
-  // To h3 the name begins after them.
+  // h3 skips equals signs before a name.
   while (pair[start] === '=') start += 1
   const equals = pair.indexOf('=', start)
   if (equals === -1) return
   if (matchesName(pair.slice(start, equals))) addValue(values, pair.slice(equals + 1))
-  // To qs the name of `user[a=b]=1` ends after the bracket.
+  // For qs, the name of `user[a=b]=1` ends after the bracket.
   const bracket = pair.search(/(?:\]|%5D)=/i)
   const after = pair.indexOf('=', bracket)
   if (bracket > equals && matchesName(pair.slice(start, bracket))) addValue(values, pair.slice(after + 1))
@@ -44,14 +44,14 @@ function addValue(values: DecodedValues, sent: string): void {
   values.add(sent)
 }
 
-/** Begin a query in a path: to a server that decodes it before it looks for one, and to a rewrite rule such as `index.php?url=$1`. */
+/** Begin a query in a path, for servers that decode the path before they split off the query, and rewrite rules like `index.php?url=$1`. */
 const beginnings = [/%(?:25)?3f/i, /&|%(?:25)?26/i]
 
-/** The texts of a target that some backend may take for its query. */
+/** Returns the texts of a target that some backend may read as its query. */
 export function queriesOf(target: string): string[] {
   const question = target.indexOf('?')
   const path = question === -1 ? target : target.slice(0, question)
-  // Of `??a=b`, some take the second for a part of the first name, and some drop it.
+  // In `??a=b`, some backends read the second `?` as part of the first name, and some drop it.
   const queries = question === -1 ? [] : [target.slice(question).replace(/^\?+/, '')]
   if (!path.includes('%') && !path.includes('&')) return queries
   for (const beginning of beginnings) {

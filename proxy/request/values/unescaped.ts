@@ -9,19 +9,19 @@ const backslash = 0x5c
 const lowerU = 0x75
 
 /**
- * Removes whatever some backend removes: escapes (`%41`, `%u0041`), `+` for a space, and quotes with what a backslash escapes in them.
- * Each step is repeated until nothing changes, in a few passes over the bytes: for thousands of escapes regular expressions take ten
- * times as long.
+ * Decodes everything that some backend decodes: escapes (`%41`, `%u0041`), `+` for a space, and quotes with the backslash escapes in them.
+ * Steps are repeated until nothing changes, in a few passes over the bytes, because regular expressions take ten times as long for
+ * thousands of escapes.
  *
- * @param sent a character for each byte
- * @param isQuoted `"` and `\` are not part of the text
+ * @param sent one character per byte
+ * @param isQuoted whether to remove `"` and `\`
  */
 export function unescapedBytes(sent: string, isQuoted: boolean): Buffer {
   const bytes = Buffer.from(sent, 'latin1')
   return bytes.subarray(0, unescape(bytes, bytes.length, isQuoted))
 }
 
-/** The same as a text, whose bytes are read as UTF-8. A header may have thousands of short names, for each of which this is called. */
+/** Does the same, and decodes the bytes as UTF-8. Called for each of possibly thousands of short names in a header. */
 export function unescapedText(sent: string, isQuoted: boolean): string {
   const bytes = sent.length <= scratch.length ? scratch : Buffer.allocUnsafeSlow(sent.length)
   return bytes.toString('utf8', 0, unescape(bytes, bytes.write(sent, 'latin1'), isQuoted))
@@ -45,7 +45,7 @@ function unescape(bytes: Buffer, length: number, isQuoted: boolean): number {
   return end
 }
 
-/** Rewrites the first bytes in place, as nothing gets longer; the new end, or `unchanged`. */
+/** Rewrites the first `length` bytes in place, which never makes them longer. Returns the new length, or `unchanged`. */
 type Pass = (bytes: Buffer, length: number) => number
 
 const unchanged = -1
@@ -53,7 +53,7 @@ const unchanged = -1
 const passes: readonly Pass[] = [decodeBytes, decodeUnits]
 const quotedPasses: readonly Pass[] = [...passes, unquote]
 
-/** `%41` */
+/** Decodes `%41`. */
 function decodeBytes(bytes: Buffer, length: number): number {
   let end = 0
   let isChanged = false
@@ -68,7 +68,7 @@ function decodeBytes(bytes: Buffer, length: number): number {
   return isChanged ? end : unchanged
 }
 
-/** `%u0041`, a unit of UTF-16, and `+`. A half of a surrogate pair is not a character. */
+/** Decodes `%u0041`, a UTF-16 code unit, and `+`. A surrogate is not a character. */
 function decodeUnits(bytes: Buffer, length: number): number {
   let end = 0
   let isChanged = false
@@ -88,10 +88,10 @@ function decodeUnits(bytes: Buffer, length: number): number {
   return isChanged ? end : unchanged
 }
 
-/** Quotes mean nothing, wherever they are; a character after a backslash is itself, or octal digits give a byte. */
+/** Removes all quotes and backslashes. A backslash before three octal digits stands for a byte, otherwise for the next character. */
 function unquote(bytes: Buffer, sentLength: number): number {
   let length = 0
-  // First the quotes, then the backslashes: `\"101` is `\101` to one that takes quotes away.
+  // First the quotes, then the backslashes: a parser that removes quotes reads `\"101` as `\101`.
   for (let at = 0; at < sentLength; at++) {
     const byte = bytes[at] ?? 0
     if (byte !== quote) bytes[length++] = byte
@@ -135,7 +135,7 @@ function octalAt(bytes: Buffer, start: number): number {
   return value
 }
 
-/** Writes a UTF-16 unit as UTF-8: at most three bytes for the six of `%u0041`. Lone surrogates become U+FFFD, as with `Buffer.from`. */
+/** Writes a UTF-16 code unit as UTF-8: at most three bytes for the six of `%u0041`. Surrogates become U+FFFD, as with `Buffer.from`. */
 function putUtf8(bytes: Buffer, at: number, unit: number): number {
   const code = unit >= 0xd800 && unit <= 0xdfff ? 0xfffd : unit
   if (code < 0x80) {

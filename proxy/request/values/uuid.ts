@@ -2,8 +2,8 @@ const longest = 128
 const groupLengths = [8, 4, 4, 4, 12]
 
 /**
- * A UUID without dashes, of all spellings that Python, Java, .NET and PostgreSQL read: `urn:uuid:` before it, braces around it,
- * dashes anywhere or nowhere, and groups without their leading zeros.
+ * Returns a UUID without dashes. Reads all spellings that Python, Java, .NET and PostgreSQL accept: with `urn:uuid:` before it, braces
+ * around it, dashes anywhere or nowhere, and groups without leading zeros.
  *
  * @param text in lower case
  * @returns undefined if the text is not a UUID

@@ -4,24 +4,24 @@ import { decodedText } from './lenient-text.ts'
 export type NameTest = (sent: string) => boolean
 
 /**
- * Compares the names of query parameters and cookies as lenient backends do: letter case is ignored (ASP.NET), escapes are decoded,
- * blanks and dots become `_` (PHP), and `user[x]`, a member of `user`, has the name `user`. So have `[user]` (qs), `]user`, `user]` and
- * `[[user]]` (Rack 2).
+ * Compares the names of query parameters and cookies as lenient backends do: letter case is ignored (ASP.NET), escapes are decoded, blanks
+ * and dots become `_` (PHP), and `user[x]`, a member of `user`, has the name `user`, as have `[user]` (qs), `]user`, `user]` and `[[user]]`
+ * (Rack 2).
  *
- * @param name as the limits table has it
+ * @param name as written in the limits table
  */
 export function nameTest(name: string): NameTest {
   const { compare, matches } = compareWith(name)
   return (sent) => compare(sent) ?? matches(sent)
 }
 
-/** Names of one header or query that are decoded, beside those of letters, digits and escapes of these. */
+/** Maximum names of one header or query to decode, besides names of letters, digits and their escapes. */
 const maxDecoded = 256
 
 /**
- * The same test for all names of a header or a query.
+ * Creates the same test for all names of a header or a query, and counts the names that it has to decode.
  *
- * @param onUnread called for each further name that has to be decoded after hundreds of them
+ * @param onUnread called for each further name to decode, after `maxDecoded` names
  */
 export function countedNameTest(name: string, onUnread: () => void): NameTest {
   const { compare, matches } = compareWith(name)
@@ -35,7 +35,7 @@ export function countedNameTest(name: string, onUnread: () => void): NameTest {
 }
 
 type Comparison = {
-  /** Compares without decoding; undefined if that does not tell. */
+  /** Compares without decoding; undefined if decoding is required. */
   readonly compare: (sent: string) => boolean | undefined
   /** Decodes the name, which takes up to half a microsecond. */
   readonly matches: NameTest
@@ -45,18 +45,18 @@ function compareWith(name: string): Comparison {
   const known = comparisons.get(name)
   if (known) return known
   const wanted = mangled(decodedText(name, false))
-  // Nothing that a byte is read as becomes more than one ASCII character.
+  // A byte never becomes more than one ASCII character.
   const shortest = /^[\0-\x7f]*$/.test(wanted) ? wanted.length : 0
   const isWanted = (text: string): boolean => text.length === wanted.length && mangled(text) === wanted
   const comparison: Comparison = {
     compare: (sent) => (sent.length < shortest ? false : compareUsual(sent, wanted)),
     matches: (sent) => {
       const text = decodedText(sent, false)
-      // The first piece of a text without brackets is the text.
+      // The first piece of a text without brackets is the text itself.
       return isWanted(text) || (bracket.test(text) && isWanted(firstPiece.exec(text)?.[1] ?? ''))
     },
   }
-  // The names of the limits table, of which there are few.
+  // The cache has the names of the limits table, which are few.
   comparisons.set(name, comparison)
   return comparison
 }
@@ -69,7 +69,7 @@ function mangled(name: string): string {
   return name.replace(/[ .[\]]/g, '_')
 }
 
-/** By character code, in lower case: the characters that every backend reads alike, of which none is trimmed. */
+/** Characters that every backend reads alike and none trims, in lower case, by character code. */
 const usual = Array.from({ length: 0x80 }, (_, code) => {
   const character = String.fromCharCode(code)
   return /[\w.-]/.test(character) ? mangled(character.toLowerCase()).charCodeAt(0) : undefined
@@ -81,7 +81,7 @@ const hexDigit = Array.from({ length: 0x67 }, (_, code) => {
   return /[\da-f]/i.test(digit) ? Number.parseInt(digit, 16) : NaN
 })
 
-/** Whether a name is the wanted one; undefined if it has something else than letters, digits and their escapes before it differs. */
+/** Whether a name is the wanted one; undefined if a character other than letters, digits and their escapes comes before a difference. */
 function compareUsual(sent: string, wanted: string): boolean | undefined {
   let at = 0
   let i = 0
@@ -95,7 +95,7 @@ function compareUsual(sent: string, wanted: string): boolean | undefined {
   return i === wanted.length
 }
 
-/** The byte of two hexadecimal digits; NaN without them. */
+/** The byte of two hexadecimal digits; NaN for other characters. */
 function escapedAt(sent: string, at: number): number {
   return 16 * (hexDigit[sent.charCodeAt(at)] ?? NaN) + (hexDigit[sent.charCodeAt(at + 1)] ?? NaN)
 }

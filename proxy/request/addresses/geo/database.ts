@@ -5,24 +5,24 @@ import type { GeoField } from './geo.ts'
 export type Database = {
   /**
    * @param address canonical text
-   * @returns undefined if it has nothing
+   * @returns undefined if the database has no value for the address
    */
   find(address: string): string | undefined
 }
 
-/** Maximum size: the database is kept in memory; those of countries and autonomous systems have some ten MiB. */
+/** Maximum size, because the database is kept in memory. Databases of countries and autonomous systems have about ten MiB. */
 export const MAX_DATABASE_BYTES = 1024 ** 3
-/** Records that are kept decoded: a file has a few hundred countries, and 80,000 systems. */
+/** Maximum number of decoded records to cache. A file has a few hundred countries, or 80,000 autonomous systems. */
 const MAX_DECODED = 10_000
-/** Addresses that are looked up for one that has the field. */
+/** Maximum number of addresses to look up in search of one with the field. */
 const MAX_TRIED = 1000
 
 /**
- * Opens a file of MaxMind, DB-IP, IPinfo and others, which name their fields differently.
+ * Opens a file of MaxMind, DB-IP, IPinfo or another vendor; their field names differ.
  *
  * @param bytes the whole file
- * @param onDamage called once, for the first address that cannot be looked up because the file is damaged; such addresses have nothing
- * @throws Error for a file that is not whole, one whose records do not have the field, and one with damage that a few lookups find
+ * @param onDamage called once, for the first address that cannot be looked up because the file is damaged; such addresses have no value
+ * @throws Error if the file is incomplete, if its records do not have the field, or if a few lookups find damage
  */
 export function openDatabase(
   bytes: Buffer,
@@ -34,7 +34,7 @@ export function openDatabase(
   if (searchTreeSize + 16 > bytes.length) throw new Error('it is not a whole file in the MMDB format')
   const read = readers[field]
   const find = (address: string): string | undefined => {
-    // A database of IPv4 alone has no place for an IPv6 address.
+    // A database for IPv4 only cannot look up IPv6 addresses.
     if (ipVersion === 4 && address.includes(':')) return undefined
     return read(reader.get(address))
   }
@@ -61,11 +61,11 @@ function openReader(bytes: Buffer): Reader<Response> {
   }
 }
 
-/** Whether addresses all over the Internet have records, and none of these has the field. A file of a few networks may have none. */
+/** Whether addresses all over the Internet have records, but no record has the field. A file with few networks may have no such records. */
 function hasOthers(reader: Reader<Response>, read: (record: unknown) => string | undefined): boolean {
   let records = 0
   for (let i = 1; i <= MAX_TRIED; i++) {
-    // Numbers that are spread evenly (Weyl).
+    // Evenly distributed numbers (a Weyl sequence).
     const bits = Math.imul(i, 0x9e3779b1) >>> 0
     const address = [bits >>> 24, (bits >>> 16) & 255, (bits >>> 8) & 255, bits & 255].join('.')
     const record = recordOf(reader, address)
@@ -110,7 +110,7 @@ function memberOf(value: unknown, name: string): unknown {
     : undefined
 }
 
-/** Caches records by their place in the file. */
+/** Caches records by their position in the file. */
 function boundedCache() {
   const known = new Map<string | number, unknown>()
   return {

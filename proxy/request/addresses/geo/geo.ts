@@ -1,14 +1,14 @@
 /** The field of a database: the country of an address, or its autonomous system. */
 export type GeoField = 'country' | 'asn'
 
-/** The value of an address that the database does not have. */
+/** The value of addresses that are not in the database. */
 export const UNKNOWN = 'unknown'
 
-/** The current databases. What they have changes with their files, so they are asked for each request. */
+/** The current databases. They change with their files, so they are queried for each request. */
 export type Geo = {
   /**
    * @param address canonical text
-   * @returns such as `DE` or `AS64496`; `unknown` for an address that the file does not have
+   * @returns for example `DE` or `AS64496`; `unknown` for an address that is not in the file
    */
   find(field: GeoField, address: string): string
 }

@@ -1,9 +1,9 @@
 import type { IpAddress } from '../ip-address.ts'
 
-/** A list of addresses from a file. It changes with the file, so it is asked for each request. */
+/** A list of addresses from a file. It changes with the file, so it is queried for each request. */
 export type AddressList = { has(address: IpAddress): boolean }
 
-/** The lists that were read, by the absolute paths of their files. */
+/** The address lists, by the absolute paths of their files. */
 export type AddressLists = {
   /** @throws Error for a file that was not read */
   of(location: string): AddressList

@@ -1,12 +1,12 @@
-/** Addresses as words of 32 bits: four of IPv6, one of IPv4. */
+/** The size of a word of an address: four words for IPv6, one for IPv4. */
 export const WORD_BITS = 32
 
-/** Joins two groups of 16 bits to an unsigned word. */
+/** Joins two 16-bit groups to an unsigned word. */
 export function wordOf(high: number, low: number): number {
   return ((high << 16) | low) >>> 0
 }
 
-/** A word with so many of its first bits set: none for 0 and less, all for 32 and more. */
+/** Returns a word with its first `bits` bits set: no bits for 0 and less, all bits for 32 and more. */
 export function prefixMask(bits: number): number {
   return bits <= 0 ? 0 : bits >= WORD_BITS ? 0xffff_ffff : (0xffff_ffff << (WORD_BITS - bits)) >>> 0
 }

@@ -1,19 +1,19 @@
 import { prefixMask, WORD_BITS } from './address-words.ts'
 
-/** IPv6 networks in order, of which none contains another. Plain data, which a thread can transfer. */
+/** IPv6 networks in order. No network contains another one. Plain data, which a thread can transfer. */
 export type NetworkData = {
-  /** The words of their first addresses. */
+  /** The words of each network's first address. */
   readonly starts: Uint32Array<ArrayBuffer>
-  /** The lengths of their prefixes. */
+  /** The prefix lengths. */
   readonly bits: Uint8Array<ArrayBuffer>
-  /** Every `STRIDE`th of the first addresses. They stay in the processor's cache, while most of the list does not. */
+  /** Every `STRIDE`th first address. The sample stays in the processor's cache, unlike most of the list. */
   readonly sample: Uint32Array<ArrayBuffer>
 }
 
-/** How many networks there are for each in the sample. */
+/** The number of networks for each address in the sample. */
 export const STRIDE = 16
 
-/** Networks of one width: with `width` 2 no prefix is longer than 64 bits, and an address costs 9.5 bytes; with 4 it costs 18. */
+/** Networks of one width, in words. With 2 words, prefixes have at most 64 bits, and a network takes 9.5 bytes; with 4, it takes 18. */
 export class Ipv6Networks {
   readonly #data: NetworkData
   readonly #width: 2 | 4
@@ -23,7 +23,7 @@ export class Ipv6Networks {
     this.#width = width
   }
 
-  /** The words of an address. */
+  /** Whether a network contains an address, given by its words. */
   has(w0: number, w1: number, w2: number, w3: number): boolean {
     const { starts, bits, sample } = this.#data
     if (bits.length === 0) return false
@@ -40,7 +40,9 @@ export class Ipv6Networks {
     return (((starts[at + 3] ?? 0) ^ w3) & prefixMask(length - 3 * WORD_BITS)) === 0
   }
 
-  /** Counts the addresses of a table that are not greater than this one; all before `low` are not, and all from `high` on are. */
+  /**
+   * Counts the addresses of a table that are not greater than this one. No address before `low` is greater; every one from `high` on is.
+   */
   #countUpTo(
     table: Uint32Array,
     low: number,

@@ -3,7 +3,7 @@ import type { BadLine, ReadList } from './read-list.ts'
 
 type Unread = Exclude<ReadList, { readonly data: unknown }>
 
-/** Messages on a list that cannot be used, each with the place: `./vpn.txt:17: got …`. */
+/** Returns the messages about a list that cannot be used, each with its place: `./vpn.txt:17: got …`. */
 export function problemsOfList(file: string, read: Unread): string[] {
   if ('tooMany' in read) return [`${file}: needs at most ${read.tooMany} entries`]
   const bad = read.bad.map(
@@ -13,17 +13,17 @@ export function problemsOfList(file: string, read: Unread): string[] {
   return read.more ? [...bad, `${file}: there are more such lines`] : bad
 }
 
-/** The message where the file cannot be read. */
+/** Returns the message for a file that cannot be read. */
 export function problemOfFile(file: string, error: unknown): string {
   return `${file}: cannot be read (${reasonOf(error)})`
 }
 
-/** Warns of a line such as `0.0.0.0/0`. @param line its number, from 1 */
+/** Returns the warning for a line such as `0.0.0.0/0`. @param line the line number, from 1 */
 export function warnOfEverybody(file: string, line: number): string {
   return `${file}:${line}: every client is on the list`
 }
 
-/** Warns of the first network of a file that matches no client behind NAT64. */
+/** Returns the warning for the first network of a file that matches no client behind NAT64. */
 export function warnOfNat64(file: string, { line, text }: BadLine): string {
   return `${file}:${line}: ${text} ${NOT_BEHIND_NAT64}`
 }

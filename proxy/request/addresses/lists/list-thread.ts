@@ -3,7 +3,7 @@ import { readList } from './read-list.ts'
 import type { ListAsked, ListAnswer } from './read-in-thread.ts'
 import { buffersOf } from './sorted-ranges.ts'
 
-// A thread that `readListInThread` starts: reads one list, hands it over, and exits.
+// The thread that `readListInThread` starts. Reads one list, transfers it, and exits.
 
 function answer({ path, find }: ListAsked): ListAnswer {
   try {

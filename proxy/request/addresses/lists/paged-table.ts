@@ -1,18 +1,18 @@
 type Column = Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>
 
 /**
- * A column of numbers that grows in place. A large one uses pages of its own, so that nothing is copied when it grows, and all of it
- * returns to the system when it is released. The C library's allocator keeps freed memory: with it, a list of 32 MB that was reloaded
- * left 200 MB behind. A small one is an ordinary array: a process can have no more than 65,530 mappings.
+ * A column of numbers that grows in place. A large column has pages of its own, so that growing copies nothing, and releasing it returns
+ * all memory to the system. The C library's allocator keeps freed memory: with it, reloading a list of 32 MB left 200 MB behind. A small
+ * column is an ordinary array, because a process is limited to 65,530 mappings.
  */
 export class PagedTable<Values extends Column> {
   readonly #buffer: ArrayBuffer
-  /** Follows the length of the buffer: an array created with a length of its own would be read five times as slowly if it is large. */
+  /** Tracks the length of the buffer. Reading a large array created with an explicit length takes five times as long. */
   readonly values: Values
 
   /**
-   * @param Values the kind of numbers
-   * @param maxLength of a large table, address space that is reserved
+   * @param Values the type of the numbers
+   * @param maxLength maximum count of numbers; for a large table, the address space for them is reserved
    */
   constructor(
     Values: { new (buffer: ArrayBuffer): Values; readonly BYTES_PER_ELEMENT: number },
@@ -24,7 +24,7 @@ export class PagedTable<Values extends Column> {
     this.values = new Values(this.#buffer)
   }
 
-  /** Makes room for so many numbers. */
+  /** Makes room for `count` numbers. */
   reserve(count: number): void {
     const { length, BYTES_PER_ELEMENT } = this.values
     if (count <= length) return
@@ -32,7 +32,7 @@ export class PagedTable<Values extends Column> {
     this.#buffer.resize(Math.min(larger * BYTES_PER_ELEMENT, this.#buffer.maxByteLength))
   }
 
-  /** Keeps so many numbers, and gives the memory of the others back. */
+  /** Keeps the first `count` numbers, and releases the memory of the rest. */
   truncate(count: number): Values {
     if (!this.#buffer.resizable) return this.values.slice(0, count) as Values
     this.#buffer.resize(count * this.values.BYTES_PER_ELEMENT)

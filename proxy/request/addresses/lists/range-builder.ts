@@ -7,20 +7,20 @@ import type { RangeData } from './sorted-ranges.ts'
 
 type Words = Uint32Array<ArrayBuffer>
 
-/** Collects the entries of a list in any order, and sorts them. A million take a second: not for a process that serves. */
+/** Collects the entries of a list in any order, and sorts them. A million entries take a second, too long for a serving process. */
 export class RangeBuilder {
   readonly #maxEntries: number
-  /** IPv4 entries: the first address, and the length of the prefix. */
+  /** IPv4 entries: the first address and the prefix length. */
   readonly #ipv4: PagedTable<Words>
   #ipv4Count = 0
-  /** IPv6 entries: the four words of the first address, and the length of the prefix. */
+  /** IPv6 entries: the four words of the first address and the prefix length. */
   readonly #ipv6: PagedTable<Words>
   #ipv6Count = 0
 
-  /** @param maxEntries that are added at most */
+  /** @param maxEntries maximum number of entries */
   constructor(maxEntries: number) {
     this.#maxEntries = maxEntries
-    // A network of IPv6 may have all of IPv4 in it, and then is an entry of both.
+    // An IPv6 network that contains all of IPv4 is an entry of both tables.
     this.#ipv4 = new PagedTable(Uint32Array, maxEntries * IPV4_FIELDS)
     this.#ipv6 = new PagedTable(Uint32Array, maxEntries * IPV6_FIELDS)
   }
@@ -66,7 +66,7 @@ export class RangeBuilder {
     for (const index of sortRows(values, this.#ipv4Count, IPV4_FIELDS)) {
       const start = values[index * IPV4_FIELDS] ?? 0
       const end = (start | ~prefixMask(values[index * IPV4_FIELDS + 1] ?? 0)) >>> 0
-      // Networks contain one another or are apart, so an entry is within the last range, next to it, or after it.
+      // Networks are disjoint or nested, so an entry is within the last range, adjacent to it, or after it.
       if (end <= last) continue
       if (count === 0 || start !== last + 1) {
         starts.reserve(count + 1)
@@ -87,7 +87,7 @@ export class RangeBuilder {
     let last = -1
     for (const index of sortRows(values, this.#ipv6Count, IPV6_FIELDS)) {
       const at = index * IPV6_FIELDS
-      // As networks are apart or contain one another, and a network comes before those within it.
+      // Skips networks within the last one: networks are disjoint or nested, and a network sorts before those within it.
       if (last !== -1 && isWithin(values, last, at)) continue
       ;((values[at + WORDS] ?? 0) <= SHORT_BITS ? short : long).add(values, at)
       last = at
@@ -97,7 +97,7 @@ export class RangeBuilder {
   }
 }
 
-/** Networks in order, with so many words of their first addresses. */
+/** Networks in order, with `width` words of each first address. */
 class NetworkTable {
   readonly #width: number
   readonly #starts: PagedTable<Words>
@@ -112,7 +112,7 @@ class NetworkTable {
     this.#sample = new PagedTable(Uint32Array, Math.ceil(maxCount / STRIDE) * width)
   }
 
-  /** @param at where the row is in the entries */
+  /** @param at the index of the row in the entries */
   add(entries: Uint32Array, at: number): void {
     const width = this.#width
     const first = this.#count * width
@@ -141,11 +141,11 @@ const WORDS = 4
 const IPV4_BITS = 96
 const IPV4_FIELDS = 2
 const IPV6_FIELDS = WORDS + 1
-/** The longest prefix that needs only half of an address. */
+/** The maximum prefix length for which half of an address suffices. */
 const SHORT_BITS = 64
 
 const INDEX_LENGTH = 2 ** 16 + 1
-/** A shorter list needs no index: searching all of it takes no more steps than a part of a long one. */
+/** A shorter list needs no index: searching all of it takes no more steps than searching a part of a long one. */
 const MIN_INDEXED = 1024
 
 function indexOf(starts: Words): Words {
@@ -159,7 +159,7 @@ function indexOf(starts: Words): Words {
   return index.truncate(INDEX_LENGTH)
 }
 
-/** Whether the network of one row of entries contains the first address of another. */
+/** Whether the network of one row contains the first address of another row. */
 function isWithin(entries: Uint32Array, network: number, at: number): boolean {
   const bits = entries[network + WORDS] ?? 0
   for (let word = 0; word < WORDS; word++) {
@@ -173,7 +173,7 @@ function masked(word: number, bits: number): number {
   return (word & prefixMask(bits)) >>> 0
 }
 
-/** Whether an IPv6 network whose prefix is no longer than that of IPv4-mapped addresses contains all of these. */
+/** Whether an IPv6 network, with a prefix of at most 96 bits, contains all IPv4-mapped addresses. */
 function containsIpv4(address: IpAddress, bits: number): boolean {
   const mapped = [0, 0, 0, 0, 0, 0xffff]
   return mapped.every((group, i) => {

@@ -1,6 +1,6 @@
 import type { RangeData } from './sorted-ranges.ts'
 
-/** The columns of a list as bytes, in the order in which `dataOfColumns` takes them. */
+/** Returns the columns of a list as bytes, in the order that `dataOfColumns` expects. */
 export function columnsOf({ ipv4Starts, ipv4Ends, ipv4Index, ipv6Short, ipv6Long }: RangeData): Buffer[] {
   const networks = [ipv6Short, ipv6Long].flatMap(({ starts, bits, sample }) => [starts, bits, sample])
   return [ipv4Starts, ipv4Ends, ipv4Index, ...networks].map(({ buffer, byteOffset, byteLength }) =>
@@ -8,7 +8,7 @@ export function columnsOf({ ipv4Starts, ipv4Ends, ipv4Index, ipv6Short, ipv6Long
   )
 }
 
-/** @param columns each in pieces */
+/** @param columns the pieces of each column */
 export function dataOfColumns(columns: readonly (readonly Buffer[])[]): RangeData {
   const bytes = (column: number): Uint8Array<ArrayBuffer> =>
     new Uint8Array(Buffer.concat(columns[column] ?? []))

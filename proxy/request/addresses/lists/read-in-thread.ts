@@ -7,21 +7,21 @@ import type { ReadList } from './read-list.ts'
 export type ListAsked = { readonly path: string; readonly find?: IpAddress | undefined }
 export type ListAnswer = { readonly read: ReadList } | { readonly error: string }
 
-/** The longest list takes seconds, and longer on a busy machine. */
+/** The longest list takes seconds, or longer on a busy machine. */
 const MAX_DURATION_MS = 120_000
-/** The longest list takes half of it. The buffers that hold the entries are not part of the heap. */
+/** The longest list needs half of this. The buffers with the entries are not part of the heap. */
 const MAX_HEAP_MB = 256
-/** Megabytes of the young generation: every line is a short text, which a small one collects as well, in less memory. */
+/** Size of the young generation. Lines are short texts, which a small young generation collects equally well in less memory. */
 const MAX_YOUNG_MB = 4
 
-/** Source or built. */
+/** The source file or the built file, like this one. */
 const thread = new URL(`./list-thread${extname(import.meta.filename)}`, import.meta.url)
 
 /**
- * Reads a list as `readList` does, in a thread that ends with it: a million entries take a second of CPU, during which this process
- * continues to serve. The data are handed over and not copied.
+ * Reads a list as `readList` does, in a thread of its own: a million entries take a second of CPU time, during which this process continues
+ * to serve. The data is transferred, not copied.
  *
- * @returns rejects where the file cannot be read, and if the thread fails or takes more time or memory than any list needs
+ * @returns a promise that rejects if the file cannot be read, or if the thread fails or takes more time or memory than any list needs
  */
 export async function readListInThread(path: string, find?: IpAddress): Promise<ReadList> {
   const answer = await runInThread<ListAnswer>(thread, {

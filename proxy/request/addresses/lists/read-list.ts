@@ -10,29 +10,29 @@ import {
 import { RangeBuilder } from './range-builder.ts'
 import type { RangeData } from './sorted-ranges.ts'
 
-/** A line of a list that should be another one, such as one that is neither an entry nor a comment. */
+/** A line of a list to report, such as one that is neither an entry nor a comment. */
 export type BadLine = { readonly line: number; readonly text: string }
 
 export type ReadList =
   | {
       readonly data: RangeData
-      /** Lines with an entry. */
+      /** The number of lines with an entry. */
       readonly entries: number
-      /** Line number of the entry, if one has every address. */
+      /** The line number of the first entry that contains every address. */
       readonly everybody?: number
-      /** The first entry that matches no client behind NAT64, though it looks as if. */
+      /** The first entry that appears to match clients behind NAT64, but does not. */
       readonly missesNat64?: BadLine
-      /** The first line whose entry has the address that was looked for. */
+      /** The first line whose entry contains the address to find. */
       readonly found?: number
     }
-  /** At most `MAX_BAD_LINES` lines; `more`: there are others. */
+  /** At most `MAX_BAD_LINES` lines. `more`: there are further bad lines. */
   | { readonly bad: readonly BadLine[]; readonly more: boolean }
   | { readonly tooMany: number }
 
 const MAX_ENTRIES = 2_000_000
 const MAX_BAD_LINES = 10
 const PIECE_BYTES = 256 * 1024
-/** Longer ones are comments, or no list at all. */
+/** A longer line is a comment, or the file is not a list. */
 const MAX_LINE_BYTES = 1024
 const MAX_SHOWN = 60
 
@@ -40,8 +40,8 @@ const CR = 0x0d
 const LF = 0x0a
 
 /**
- * Reads a list of addresses: one address or CIDR a line, blank lines, and comments from `#` or `;` to the end of a line. Lines end in
- * LF or CRLF; a byte order mark is skipped. Takes a second for a million entries.
+ * Reads a list of addresses: one address or CIDR per line, blank lines, and comments from `#` or `;` to the end of the line. Lines end in
+ * LF or CRLF; a byte order mark is skipped. A million entries take a second.
  *
  * @param find an address to look for
  * @throws the error of the file system
@@ -79,18 +79,18 @@ export function readList(path: string, find?: IpAddress): ReadList {
   }
 }
 
-/** Whether the range is all addresses, or all of IPv4. */
+/** Whether the range contains all addresses, or all of IPv4. */
 function isEverybody({ address, bits }: AddressRange): boolean {
   return bits === 0 || (bits === 96 && isIpv4(address))
 }
 
-/** The entry of a line, without a comment and the blanks around it. */
+/** The entry of a line, without comments and surrounding blanks. */
 function entryOf(text: string): string {
   const end = text.search(/[#;]/)
   return (end === -1 ? text : text.slice(0, end)).trim()
 }
 
-/** The lines of a file without their ends, each byte one character; of a long one the first kilobyte. */
+/** Yields the lines of a file without their ends, one character per byte; only the beginning of a long line. */
 function* linesOf(path: string): Generator<{ readonly line: number; readonly text: string }> {
   const file = openSync(path, 'r')
   try {

@@ -1,9 +1,10 @@
 import { PagedTable } from './paged-table.ts'
 
 /**
- * The indexes of the rows of a table in order, by merging: a comparing sort of the engine's would copy them into its heap.
+ * Returns the indexes of a table's rows in sorted order. Uses a merge sort, because the engine's sort with a comparator would copy the
+ * indexes to its heap.
  *
- * @param width words of a row
+ * @param width the number of words per row
  */
 export function sortRows(words: Uint32Array, count: number, width: number): Uint32Array {
   let from = new PagedTable(Uint32Array, count)

@@ -4,9 +4,9 @@ import { wordOf } from './address-words.ts'
 import { Ipv6Networks, type NetworkData } from './ipv6-networks.ts'
 
 /**
- * A set of addresses for lists that may have a million entries: 8 bytes for one of IPv4, 18 for one of IPv6 or 9.5 for a network of it with
- * a prefix of 64 bits or less, and a binary search for a lookup, of IPv4 in the part of the list with the same first 16 bits. It never
- * changes: a list that is read again is another set. `RangeBuilder` makes the data.
+ * A set of addresses for lists that may have a million entries. An IPv4 entry takes 8 bytes; an IPv6 entry takes 18, or 9.5 if its prefix
+ * has at most 64 bits. A lookup is a binary search, for IPv4 only in the part of the list with the same first 16 bits. The set is
+ * immutable: reading a list again makes a new set. `RangeBuilder` makes the data.
  */
 export class SortedRanges {
   readonly data: RangeData
@@ -19,7 +19,7 @@ export class SortedRanges {
     this.#ipv6Long = new Ipv6Networks(data.ipv6Long, 4)
   }
 
-  /** Whether an address is in one of the ranges. IPv4 is IPv4 even if it is written as IPv6. */
+  /** Whether an address is in one of the ranges. IPv4-mapped addresses are IPv4. */
   has(address: IpAddress): boolean {
     const [g0 = 0, g1 = 0, g2 = 0, g3 = 0, g4 = 0, g5 = 0, g6 = 0, g7 = 0] = address
     const w3 = wordOf(g6, g7)
@@ -30,7 +30,7 @@ export class SortedRanges {
     return this.#ipv6Short.has(w0, w1, w2, w3) || this.#ipv6Long.has(w0, w1, w2, w3)
   }
 
-  /** Gives the memory back. The set must not be asked any more. */
+  /** Releases the memory. The set must not be used afterwards. */
   *release(): Steps<void> {
     for (const buffer of buffersOf(this.data))
       while (buffer.resizable && buffer.byteLength > 0) {
@@ -53,20 +53,20 @@ export class SortedRanges {
   }
 }
 
-/** Plain data, which a thread can hand over. */
+/** The data of a set: plain data, which a thread can transfer. */
 export type RangeData = {
-  /** The first and the last address of each range of IPv4, in order. Entries that overlap or touch are one range. */
+  /** The first and the last address of each IPv4 range, in order. Overlapping or adjacent entries are one range. */
   readonly ipv4Starts: Uint32Array<ArrayBuffer>
   readonly ipv4Ends: Uint32Array<ArrayBuffer>
-  /** By the first 16 bits of an address, how many ranges begin before; empty for a short list. */
+  /** For each value of an address's first 16 bits, the number of ranges that begin before it; empty for a short list. */
   readonly ipv4Index: Uint32Array<ArrayBuffer>
-  /** Networks of IPv6 with a prefix of at most 64 bits. */
+  /** IPv6 networks with a prefix of at most 64 bits. */
   readonly ipv6Short: NetworkData
-  /** Networks with a longer prefix, outside of the others. */
+  /** IPv6 networks with a longer prefix, which are outside the networks above. */
   readonly ipv6Long: NetworkData
 }
 
-/** The buffers of these data, to transfer by `postMessage`. */
+/** Returns the buffers of the data, to transfer them with `postMessage`. */
 export function buffersOf({
   ipv4Starts,
   ipv4Ends,
@@ -78,5 +78,5 @@ export function buffersOf({
   return [ipv4Starts, ipv4Ends, ipv4Index, ...networks].map(({ buffer }) => buffer)
 }
 
-/** The system takes milliseconds for the pages of a whole list. */
+/** Bytes to release in one step, because releasing the pages of a whole list takes the system milliseconds. */
 const RELEASED_BYTES = 1024 * 1024

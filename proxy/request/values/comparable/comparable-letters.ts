@@ -1,6 +1,6 @@
 /**
- * Letters and digits that are others to the collations of Unicode (DUCET), but that NFKD leaves as they are: with a stroke, two of them, or
- * in a circle. `\u0363`, an `a` above another letter, is a mark to whoever drops marks, and a letter to those collations.
+ * Letters and digits that equal others in Unicode's collations (DUCET), but that NFKD does not change: with a stroke, ligatures, or in a
+ * circle. `\u0363`, an `a` above another letter, is a mark for backends that drop marks, and a letter in those collations.
  */
 const letters: Readonly<Record<string, string>> = {
   0: '౸༳៰⓿〇',
@@ -95,7 +95,7 @@ const letters: Readonly<Record<string, string>> = {
   zw: 'ƍ',
 }
 
-/** Digits of numerals in other scripts: the code of the first one, and the digits that it and those behind it are. */
+/** Numerals of other scripts: the code of the first one, and the digits that it and the following ones stand for. */
 const numerals = `
   10107:1-9 10142:1 10143:5 10148:5 1014f:5 10158:1 10159:1 1015a:1-2 1015c:2 1015d:2 1015e:2 1015f:5 10173:5 1018a:0
   102e1:1-9 10320:1 10321:5 103d1:1-2 10858:1-3 10879:1-5 108a7:1-4 108ab:4-5 108fb:1 108fc:5 10916:1 1091a:2-3 109c0:1-9
@@ -108,7 +108,8 @@ const numerals = `
 `
 
 /**
- * Letters of other scripts that are one, each after the one that stands for it: hiragana and katakana, final letters, capitals of Georgian.
+ * Equal letters of other scripts, such as hiragana and katakana, final letters, and capitals of Georgian. The first of each group stands
+ * for the others.
  */
 const sameLetters = `
   ʩ𝼀 гґ оꙩꙫꙭꙮꚙꚛ \u05da\u05db \u05dd\u05de \u05df\u05e0 \u05e3\u05e4 \u05e5\u05e6 \u0621\u0674\u06fd\u0883\u0887 \u0627\u0870\u0871\u0872\u0873\u0874\u0875\u0876\u0877\u0878\u0879\u087a\u087b\u087c\u087d\u087e\u087f\u0880\u0881\u0882\u08ad \u0645\u06fe \u0648\u06e5\u0884 \u064a\u06e6\u0885\u0886 \u06cc\u08c9 \u0712\u072d \u0713\u0714\u072e \u0715\u072f \u071b\u071c \u0723\u0724 \u0726\u0727 \u07d6\u07e8 \u07d7\u07e9 \u07d9\u07ea ൎർ རཪ აⴀ
@@ -148,7 +149,7 @@ const marks: Readonly<Record<string, string>> = {
   z: '\u1de6',
 }
 
-/** Further marks, each after the letters that it stands for. */
+/** Further marks, each preceded by the letters that it stands for. */
 const otherMarks = `
   ae\u1dd4 ao\u1dd5 av\u1dd6 ə\u1dea ʀ\u1de2 ʃ\u1def ɑ\u1de7 ɢ\u1ddb ɴ\u1de1 ʍ\u1ac0 ʟ\u1dde ᴍ\u1ddf ꝯ\u1dd2 ꞵ\u1de9
   ꬸ\u1dec а\u2df6 б\u2de0 в\u2de1 г\u2de2 д\u2de3 е\u2df7 є\ua674 ж\u2de4 з\u2de5 и\ua675 і\ua676 к\u2de6 л\u2de7
@@ -157,7 +158,7 @@ const otherMarks = `
   ᨦ\u1a58 ᨦ\u1a59 ᨻ\u1a5a ᨻ\u1a5b ι\u037a
 `
 
-/** U+037A, an iota that NFKD writes as a mark on a blank, too. */
+/** A mark, or U+037A, an iota that NFKD turns into a mark on a blank. */
 const isMark = /[\p{M}\u037a]/u
 const usual = new Map<string, string>([
   ...[letters, marks].flatMap((table) =>
@@ -177,7 +178,7 @@ function wordsOf(text: string): string[] {
   return text.trim().split(/\s+/)
 }
 
-/** Pairs of a numeral and its digit. */
+/** Returns pairs of a numeral and its digit. */
 function digitsOf(numeral: string): (readonly [string, string])[] {
   const [start = '', digits = ''] = numeral.split(':')
   const [first = 0, last = first] = digits.split('-').map(Number)
@@ -192,12 +193,12 @@ const others = [...usual.keys()]
 const otherLetter = new RegExp(`[${others.filter((other) => !isMark.test(other)).join('')}]`, 'gu')
 const markLetter = new RegExp(`[${others.filter((other) => isMark.test(other)).join('')}]`, 'gu')
 
-/** Replaces letters such as `ø` by the usual ones, `o`. */
+/** Replaces letters such as `ø` with the usual ones, such as `o`. */
 export function withUsualLetters(text: string): string {
   return text.replace(otherLetter, (letter) => usual.get(letter) ?? letter)
 }
 
-/** Replaces marks that stand for letters by these; returns the text itself if there are none. */
+/** Replaces marks that stand for letters with these letters. */
 export function withMarksAsLetters(text: string): string {
   return text.replace(markLetter, (letter) => usual.get(letter) ?? letter)
 }

@@ -2,12 +2,12 @@ import { withUsualLetters } from './comparable-letters.ts'
 import { plainDigits } from '../number-values.ts'
 
 /**
- * What each character counts as where texts are compared: without accents, wide and other compatible characters as the usual ones (Unicode
- * NFKD), in lower case, a space for a blank or a plus, and nothing for one that is not seen.
+ * Folds each character to the form in which it is compared: without accents, wide and other compatible characters as the usual ones
+ * (Unicode NFKD), in lower case, a blank or a plus as a space. Drops invisible characters.
  *
- * @param text of any length: some characters are 18
- * @param maxLength of the result
- * @param isRareOne all characters beyond the Basic Multilingual Plane are the same one, letters too
+ * @param text of any length; some characters expand to 18
+ * @param maxLength maximum length of the result
+ * @param isRareOne whether all characters beyond the Basic Multilingual Plane are equal, including letters
  */
 export function foldedCharacters(text: string, maxLength: number, isRareOne: boolean): string {
   let folded = ''
@@ -21,21 +21,21 @@ export function foldedCharacters(text: string, maxLength: number, isRareOne: boo
 }
 
 /**
- * Stands for all characters beyond the Basic Multilingual Plane, such as emoji, and for U+FFFD: to `utf8mb4_general_ci` and
- * `utf8mb4_unicode_ci` of MySQL and MariaDB they are one.
+ * Stands for all characters beyond the Basic Multilingual Plane, such as emoji, and for U+FFFD. They are equal in the collations
+ * `utf8mb4_general_ci` and `utf8mb4_unicode_ci` of MySQL and MariaDB.
  */
 const rareStandIn = '\u{20000}'
 const rareCharacters = /[\u{10000}-\u{10ffff}]/gu
 const replacement = 0xfffd
 /** A plus is a space in forms. */
 const blankOrPlus = /[\s+]/g
-/** Marks on letters, ignorable characters, controls, and the place of a byte that is not UTF-8, which some decoders leave out. */
+/** Marks on letters, ignorable characters, controls, and the replacement of invalid UTF-8, which some decoders omit. */
 const unseen = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\0-\x08\x0e-\x1f\x7f-\x9f\uFFFD]/gu
 
-/** A table of 256 characters a row: only the rows that were needed. All of them are filled in a tenth of a second, and take 3 MB. */
+/** A table with 256 characters per row. Rows are filled on demand; all of them would take a tenth of a second and 3 MB. */
 const rows: (readonly string[] | undefined)[] = []
 
-/** Whether Unicode's functions change it, or leave it out: all characters elsewhere are rare ones, and no others. */
+/** Whether a character is in the planes where Unicode's functions may change or drop characters. All others are rare characters. */
 function isInTable(code: number): boolean {
   return code < 0x20000 || (code >= 0x2f800 && code < 0x2fb00) || (code >= 0xe0000 && code < 0xe1000)
 }
@@ -45,14 +45,14 @@ function foldedCharacter(code: number): string {
   return row[code & 0xff] ?? ''
 }
 
-/** All at once: Unicode's functions take longer to call than to look at a character. */
+/** Folds a whole row at once, because calling Unicode's functions takes longer than processing a character. */
 function foldRow(first: number): readonly string[] {
   const codes = Array.from({ length: 0x100 }, (_, i) => first + i)
   const characters = codes.map((code) => (isSurrogate(code) ? '' : String.fromCodePoint(code)))
   return fold(characters.join(separator)).split(separator)
 }
 
-/** Half of a surrogate pair: no text has one, and Unicode's functions leave it as it is. */
+/** A lone surrogate, which no text contains, and which Unicode's functions do not change. */
 const separator = '\ud800'
 
 function isSurrogate(code: number): boolean {
