@@ -18,8 +18,8 @@ const ambiguous = {
 } as const
 
 /**
- * The handling of an auth request, in which another proxy asks whether to allow a request: the original request is decided about, and a
- * 200 takes the place of forwarding it. The body of the auth request itself is ignored.
+ * Handles an auth request, in which another proxy asks whether to allow a request. The original request is decided about, and answered with
+ * 200 in place of being forwarded. The body of the auth request itself is ignored.
  */
 export class AuthRequest {
   readonly #options: HandlerOptions
@@ -27,7 +27,7 @@ export class AuthRequest {
   readonly #request: ClientRequest
   readonly #response: ClientResponse
   readonly #form: AuthRequestForm | undefined
-  /** The real status of a refusal that nginx gets as 403; undefined otherwise. */
+  /** The real status of a refusal that is sent to nginx as 403; undefined otherwise. */
   refusedWith: number | undefined
 
   constructor(options: HandlerOptions, peer: Peer, request: ClientRequest, response: ClientResponse) {
@@ -40,7 +40,7 @@ export class AuthRequest {
 
   /** Reads the head of the original request. */
   readHead(client: ClientAddress): RequestHead | RejectedHead {
-    // Other peers could use up the limits of any client.
+    // An untrusted peer could use up the limits of any client.
     if (!this.#peer.trusted)
       return this.#unusable({
         reply: errors.forbidden,
@@ -53,14 +53,14 @@ export class AuthRequest {
       })
     const read = readAuthRequest(this.#form, this.#request, this.#options)
     if ('reply' in read) return 'rejection' in read ? read : this.#unusable(read)
-    // Otherwise all requests would count for the proxy.
+    // Without a named client, all requests would count for the proxy.
     if (client === this.#peer.client) return this.#unusable(this.#noClient)
     return this.#isAmbiguous ? { ...ambiguous, path: read.target.path } : read
   }
 
   /**
-   * Whether the backend may read another value of a header than the rules do. When Sluice forwards a request, the backend gets one line of
-   * each header that rules read, and no alias. Here the other proxy forwards it, with all lines that the client has sent.
+   * Whether the backend may read another value of a header than the rules do. When Sluice forwards a request, the backend gets a single
+   * line of each header that rules read, and no alias. The other proxy forwards all lines that the client has sent.
    */
   get #isAmbiguous(): boolean {
     const met = new Set<string>()
@@ -85,7 +85,7 @@ export class AuthRequest {
     return { rejection: 'other', reply, reason, path: '' }
   }
 
-  /** Tells the proxy that asks to forward the original request: 200. @param limitHeaders name, value, name, value… */
+  /** Answers 200, so that the proxy forwards the original request. @param limitHeaders name, value, name, value… */
   allow(limitHeaders: readonly string[]): void {
     this.#response.closeIfBodyUnread()
     writeLocalHead(this.#response, 200, ['content-length', '0', ...limitHeaders])
@@ -93,8 +93,8 @@ export class AuthRequest {
   }
 
   /**
-   * nginx gets each refusal as 403, which its `error_page` can replace: it turns any status but 401 and 403 into 500. The reply has no
-   * body, as nginx would not read it but close the connection, and soon run out of local ports.
+   * Sends refusals to nginx as 403, which its `error_page` can replace. nginx turns any status except 401 and 403 into 500. The reply has
+   * no body, because nginx would close the connection instead of reading it, and soon run out of local ports.
    */
   adaptError(reply: LocalReply): LocalReply {
     if (this.#form !== 'auth-request') return reply
@@ -102,7 +102,7 @@ export class AuthRequest {
     return { status: 403, body: nothing }
   }
 
-  /** The header that tells nginx the real status: name and value; empty without a refusal. */
+  /** The header with the real status for nginx: name and value; empty without a refusal. */
   get statusFields(): readonly string[] {
     return this.refusedWith === undefined ? none : ['x-sluice-status', String(this.refusedWith)]
   }

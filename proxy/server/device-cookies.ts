@@ -6,7 +6,7 @@ import type { Peer } from '../request/addresses/client-address.ts'
 import type { HiddenCookies } from '../request/values/hidden-cookies.ts'
 import type { HandlerOptions } from './handler-options.ts'
 
-/** The request that the response answers. */
+/** The request that a response answers. */
 export type AnsweredRequest = {
   readonly options: Pick<HandlerOptions, 'devices' | 'scheme' | 'telemetry'>
   readonly request: ClientRequest
@@ -15,8 +15,8 @@ export type AnsweredRequest = {
 }
 
 /**
- * The headers of a response without device cookies that the backend sets, and with the gateway's if the response says that somebody
- * has signed in.
+ * Removes the device cookies that the backend sets from the headers of a response, and adds the gateway's if the response means a
+ * successful sign-in.
  *
  * @param fields name, value, name, value…; names in lower case
  */
@@ -36,7 +36,7 @@ export function withDeviceCookies(
   return kept
 }
 
-/** Whether a shared cache could store the response, and give the cookie to other clients. */
+/** Whether a shared cache could store the response, and send the cookie to other clients. */
 function mayBeShared({ method }: ClientRequest, fields: readonly string[]): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false
   let isPrivate = false
@@ -49,8 +49,8 @@ function mayBeShared({ method }: ClientRequest, fields: readonly string[]): bool
 }
 
 /**
- * Whether the value forbids shared caches to store the response. `private="Name"` is about a single header (RFC 9111 section 5.2.2.7),
- * and 0 is that of `X-Accel-Expires`.
+ * Whether a value forbids shared caches to store the response. `private="Name"` applies to a single header only (RFC 9111 section 5.2.2.7);
+ * 0 is the value of `X-Accel-Expires`.
  */
 function forbidsSharing(value: string): boolean {
   return value
@@ -60,14 +60,15 @@ function forbidsSharing(value: string): boolean {
 }
 
 /**
- * Whether a page of another site has made the browser send the request. The browser does not send its own cookie then, but takes the new
- * one: a sign-in to an account of the page's owner would replace the tokens of its user. Browsers say so to HTTPS and `localhost`.
+ * Whether a page of another site made the browser send the request. The browser does not send its cookie then, but would store the new one,
+ * so that a sign-in to an account of the page's owner would replace the user's tokens. Browsers send `Sec-Fetch-Site` over HTTPS and to
+ * `localhost`.
  */
 function isPostedByOtherSite({ method, headers }: ClientRequest): boolean {
   return method !== 'GET' && method !== 'HEAD' && headers['sec-fetch-site'] === 'cross-site'
 }
 
-/** Whether the client used HTTPS: of several proxies, the first one is connected to the client. */
+/** Whether the client used HTTPS. The first value comes from the proxy that is connected to the client. */
 function wasSentOverHttps({ headers }: ClientRequest): boolean {
   const sent = headers['x-forwarded-proto']
   const [first = ''] = (typeof sent === 'string' ? sent : '').split(',', 1)

@@ -17,7 +17,7 @@ export type OnException = (
   requestId?: string,
 ) => void
 
-/** Makes the handler of exceptions, which counts and logs each. */
+/** Makes the handler of exceptions, which counts and logs each one. */
 export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException {
   const logException = createExceptionLog(log)
   return (error, request, response, requestId) => {
@@ -37,7 +37,7 @@ export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException
   }
 }
 
-/** A response that is already complete is left alone. */
+/** Leaves a complete response alone. */
 function abortIncomplete(response: ClientResponse): void {
   if (!response.writableEnded) response.abort()
 }

@@ -15,10 +15,10 @@ type ReportOptions = Pick<
   'telemetry' | 'tracing' | 'throttledClients' | 'onRejected' | 'onRefused' | 'onFinished' | 'now'
 >
 
-/** The known facts about the request so far. */
+/** The facts about the request that are known so far. */
 type ReportedRequest = Pick<AskedRequest, 'request' | 'head' | 'clientAddress'>
 
-/** Reports one request to metrics, logs and traces: each method reports an event. */
+/** Reports one request to metrics, logs and traces. Each method reports an event. */
 export class ExchangeReport {
   readonly #options: ReportOptions
   readonly #startedMs: number
@@ -26,16 +26,16 @@ export class ExchangeReport {
   readonly trace: RequestTrace | undefined
   readonly #request: ReportedRequest
   requestId = ''
-  /** The path of a request whose head was rejected, as it would be forwarded; empty if it is unknown. */
+  /** The path of a request with a rejected head, as it would be forwarded; empty if it is unknown. */
   rejectedPath = ''
   /** The name of the route that the request took. */
   route: string | undefined
-  /** The name of the rule that sent it there because it is over the rule's limit. */
+  /** The name of the rule that sent the request there, because it is over the rule's limit. */
   routedBy: string | undefined
   #delayedSinceMs: number | undefined
   #delayedMs: number | undefined
   #refusedBy: Policy | undefined
-  /** The partition key under the rule whose limit the client is over, or under which it is banned. */
+  /** The partition key of the client under the rule whose limit it exceeds, or under which it is banned. */
   #partitionKey: string | undefined
   #isAddressInKey = false
   #rejected: string | undefined
@@ -44,7 +44,7 @@ export class ExchangeReport {
   #plan: string | undefined
   /** The list that decided about the request. */
   #list: ClientListName | undefined
-  /** The list that denied it: `denyList`, or one of its files. */
+  /** The list that denied the request: `denyList`, one of its files, or `crowdsec`. */
   #deniedBy: string | undefined
 
   constructor(options: ReportOptions, about: ReportedRequest) {
@@ -81,7 +81,7 @@ export class ExchangeReport {
     this.#options.throttledClients.record(charges, decision)
   }
 
-  /** Rules with `device` have read what they know of the device. The logs get the first of them. */
+  /** Called when rules with `device` have recognized the device or not. The logs get the first outcome. */
   devicesRead(charges: readonly Charge[]): void {
     const reported = new Set<string>()
     for (const { policy, device, isExtra } of charges) {
@@ -92,17 +92,17 @@ export class ExchangeReport {
     }
   }
 
-  /** The request is delayed from now on until its turn. */
+  /** Called when the request begins to wait for its turn. */
   delayStarted(): void {
     this.#delayedSinceMs = this.#options.now()
   }
 
-  /** The delay has ended: the turn has come, or the client has gone. */
+  /** Called when the delay has ended: the turn has come, or the client has disconnected. */
   delayEnded(): void {
     if (this.#delayedSinceMs !== undefined) this.#delayedMs = this.#options.now() - this.#delayedSinceMs
   }
 
-  /** A rule has read the client's plan. The logs get the first one. */
+  /** Called when a rule has read the client's plan. The logs get the first plan. */
   planRead(policy: Policy, plan: string): void {
     this.#options.telemetry.planRead(policy, plan)
     this.#plan ??= plan
@@ -124,7 +124,7 @@ export class ExchangeReport {
     this.#options.onRejected(this.requestId, status, reason)
   }
 
-  /** @param nowMs monotonic */
+  /** @param nowMs monotonic milliseconds */
   finished(status: number, nowMs: number): void {
     const { telemetry, onFinished } = this.#options
     const durationMs = nowMs - this.#startedMs
@@ -147,7 +147,7 @@ export class ExchangeReport {
     this.trace?.finished(access)
   }
 
-  /** Names the client for the logs, once. @param client without a policy if it is banned under all rules, as its key may be of any */
+  /** Names the client for the logs, once. @param client without a policy if it is banned under all rules, because the key may be of any */
   #name(client: { readonly policy: Policy | undefined; readonly partitionKey: string } | undefined): void {
     if (!client || this.#partitionKey !== undefined) return
     this.#partitionKey = client.partitionKey
@@ -169,13 +169,13 @@ export class ExchangeReport {
   }
 }
 
-/** The key if it is a hash: addresses are logged as `clientAddress`, and networks and `global` identify nobody. */
+/** Returns the key if it is a hash. Addresses are logged as `clientAddress`; networks and `global` do not identify a client. */
 function hashedOnly(partitionKey: string | undefined): string | undefined {
   return partitionKey !== undefined && isHashedKey(partitionKey) ? partitionKey : undefined
 }
 
 /**
- * The charge of the client under the policy that refused the request, else under the first one that it is over the limit of.
+ * Returns the charge of the client under the policy that refused the request, otherwise under the first policy whose limit it exceeds.
  *
  * @internal exported for tests
  */
@@ -189,10 +189,10 @@ export function chargeOverLimit(decision: Decision, charges: readonly Charge[]):
 }
 
 /**
- * Reports how each policy of a request ended.
+ * Reports the outcome of each policy of a request.
  *
  * @internal exported for tests
- * @returns the names of the policies in shadow that would have refused the request; undefined if there is no such policy
+ * @returns the names of the shadow policies that would have refused the request; undefined if there are none
  */
 export function reportDecision(
   telemetry: Pick<Telemetry, 'decided' | 'nearLimit'>,

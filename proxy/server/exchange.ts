@@ -37,8 +37,8 @@ import { refuse, refuseBanned, refuseUndecided, statesAfter } from '../limits/re
 const none: readonly never[] = []
 
 /**
- * A request from its head to its end: it is decided about once, and the verdict is carried out. All states that a request can be in are
- * in this class; the parts with a concept of their own are in `AuthRequest`, `ForwardedRequest` and `ExchangeReport`.
+ * A request from its head to its end: decides about it once, and carries out the verdict. This class has all states of a request;
+ * `AuthRequest`, `ForwardedRequest` and `ExchangeReport` have the parts that are concepts of their own.
  */
 class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly options: HandlerOptions
@@ -50,7 +50,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   onUpgrade: OnUpgrade | undefined
   /** Reads the original request of an auth request; undefined for a request to the backend. */
   #auth: AuthRequest | undefined
-  /** The forwarded request; undefined before the body is read for the decision, or the request is sent to the backend. */
+  /** The forwarded request; created when the body is read for the decision, or when the request is sent to the backend. */
   #forwarded: ForwardedRequest | undefined
   /** Set while the request is delayed until its turn. */
   #turn: Turn | undefined
@@ -76,13 +76,13 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     response.onClose = () => this.guard(() => this.finish(response.headersSent ? this.status : 0))
   }
 
-  /** Decides about the request, to forward it if it is allowed. @param onUpgrade opens its tunnel, if it asks for one */
+  /** Decides about the request, and forwards it if it is allowed. @param onUpgrade opens the request's tunnel, if it asks for one */
   begin(onUpgrade: OnUpgrade | undefined): void {
     this.onUpgrade = onUpgrade
     this.#decide()
   }
 
-  /** Decides about the original request of an auth request, to tell the proxy that asks. */
+  /** Decides about the original request of an auth request, and answers the proxy that asks. */
   beginAuth(auth: AuthRequest): void {
     this.#auth = auth
     this.#decide()
@@ -172,7 +172,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     return this.#auth !== undefined
   }
 
-  /** The client disconnected during the decision, or sent an invalid body and was answered. Its counts stay. */
+  /** Whether the client disconnected during the decision, or sent an invalid body and was answered. Its request stays counted. */
   get #isAnswered(): boolean {
     return this.isFinished || this.response.headersSent
   }
@@ -182,7 +182,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.report.decided(decision, this.charges)
   }
 
-  /** @param states of the policies that count the request; none if no rule does */
+  /** @param states the states of the policies that count the request; empty if no rule does */
   #forward(states: readonly PolicyState[]): void {
     this.report.routedBy = routingRule(this.options, states)
     if (this.#auth) return this.#auth.allow(this.limitHeaders)
@@ -205,7 +205,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     )
   }
 
-  /** The request is not forwarded: leaves the queue, and refunds its reservations. */
+  /** Leaves the queue and refunds the reservations of a request that is not forwarded. */
   #cancelTurn(turn: Turn | undefined): void {
     turn?.leave()
     this.#forwarded?.cancel()
@@ -217,7 +217,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
 
   #rejectRequest({ rejection, reply, reason, path }: Verdict & { outcome: 'rejected' }): void {
     if (path !== undefined) this.report.rejectedPath = path
-    // The end of the body, where the next request would begin, is unknown.
+    // It is unknown where the body ends and the next request would begin.
     if (rejection === 'framing') this.response.closeAfterResponse()
     this.reject(rejection, reply, reason)
   }
@@ -229,7 +229,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     answerOptions(this.response)
   }
 
-  /** The client is on `denyList`: it is refused before any rule applies. */
+  /** Refuses a client that `denyList` or CrowdSec denies, before any rule applies. */
   #deny(by: Denial): void {
     this.report.denied(by)
     sendError(this.request, this.response, errors.forbidden, ['cache-control', 'no-store'])
@@ -242,7 +242,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.#dropBody()
   }
 
-  /** The gateway lacks memory for the body: this counts neither as a refusal nor towards a ban. */
+  /** Answers if the gateway lacks memory for the body. This counts neither as a refusal nor towards a ban. */
   #answerBusy(): void {
     const fields = ['retry-after', '1', 'cache-control', 'no-store']
     sendError(this.request, this.response, errors.gatewayBusy, fields)
@@ -256,12 +256,12 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.#dropBody()
   }
 
-  /** Drops the held body, and the rest of it: over HTTP/2 a request does not end before its body has been read. */
+  /** Drops the held part of the body and the part still to come, because an HTTP/2 request does not end before its body has been read. */
   #dropBody(): void {
     this.#forwarded?.dropBody()
   }
 
-  /** Runs a step. An exception fails this request only. */
+  /** Runs a step. An exception only fails this request. */
   guard(step: () => void): void {
     try {
       step()
@@ -275,7 +275,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.#forwarded?.fail()
   }
 
-  /** The response has been sent, the client has gone, or a tunnel has taken its place. */
+  /** Called when the response has been sent, the client has disconnected, or a tunnel has taken the response's place. */
   finish(status: number): void {
     const { now, slowClients } = this.options
     this.isFinished = true
@@ -329,10 +329,10 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
 }
 
 /**
- * Handles a request: decides about it, then forwards or refuses it. A request that matches no rule is forwarded
- * without asking the store. A request whose connection has already closed is dropped.
+ * Creates a handler that decides about a request, then forwards or refuses it. A request that matches no rule is forwarded without asking
+ * the store. A request whose connection has already closed is dropped.
  *
- * Throws only if a request cannot be started; exceptions of its steps, synchronous or not, go to `onException`.
+ * The handler throws only if a request cannot be started. Exceptions of its steps, synchronous or not, are passed to `onException`.
  */
 export function createHandler(live: LiveOptions): Handler {
   return (request, response, onUpgrade) => {
@@ -344,7 +344,7 @@ export function createHandler(live: LiveOptions): Handler {
   }
 }
 
-/** Handles an auth request: decides about the original request as if it had come here, and answers with the decision. */
+/** Creates a handler of auth requests. It decides about the original request as if it had arrived here, and answers with the decision. */
 export function createAuthHandler(live: LiveOptions): Handler {
   return (request, response) => {
     const { options } = live

@@ -36,7 +36,7 @@ function bodyOrReason(sent: SentBody | 'gone'): Buffer | UnreadReserve | 'gone' 
 
 const noBytes: Buffer = Buffer.alloc(0)
 
-/** The part that has the request's body now: `HeldBody` before it is forwarded, `Forwarding` afterwards. */
+/** The current owner of the request's body: `HeldBody` before it is forwarded, `Forwarding` afterwards. */
 type Delivery = ForwardProgress & {
   readonly sentBytes: number
   clientGone(): void
@@ -67,7 +67,7 @@ export class ForwardedRequest {
   readonly #exchange: ForwardedExchange
   /** The reservations of the request. */
   #settlement: Settlement | undefined
-  /** Set if the body was read before the request is sent to the backend. */
+  /** Set if the body is read before the request is sent to the backend. */
   #held: HeldBody | undefined
   delivery: Delivery | undefined
   #read: ReturnType<ForwardedRequest['readBody']> | undefined
@@ -76,7 +76,7 @@ export class ForwardedRequest {
     this.#exchange = exchange
   }
 
-  /** The part of the body that rules read, once it has arrived. It is read only once, however many callers ask. */
+  /** Returns the part of the body that rules read, once it has arrived. It is read once for all callers. */
   readBody(): SentBody | 'gone' | Promise<SentBody | 'gone'> {
     return (this.#read ??= this.#readBody())
   }
@@ -98,7 +98,7 @@ export class ForwardedRequest {
     })
   }
 
-  /** The charges with the units that the body of the request states, once it has been read or cannot be. */
+  /** Returns the charges with the units that the request's body states, once it has been read or cannot be read. */
   readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
     const unread = whyUnread(this.#exchange.request)
     if (unread) return this.#unitsOf(charges, unread)
@@ -116,7 +116,7 @@ export class ForwardedRequest {
     return body === 'memory' && read.some(isEnforced) ? 'busy' : read
   }
 
-  /** Buffers the body before the request is decided, or before it is sent to the backend. */
+  /** Buffers the body before the request is decided about, or before it is sent to the backend. */
   #hold(
     limits: Pick<HeldBodyOptions, 'maxBytes' | 'onlyThisTurn'>,
     onRead: ConstructorParameters<typeof HeldBody>[2],
@@ -129,7 +129,7 @@ export class ForwardedRequest {
     this.delivery = this.#held
   }
 
-  /** @param states at least one of them with a reservation */
+  /** @param states at least one state has a reservation */
   reserve(states: readonly PolicyState[]): void {
     const { options, report } = this.#exchange
     const { limiter, limitHeaders, telemetry, onCostUnread } = options
@@ -150,7 +150,7 @@ export class ForwardedRequest {
     return this.#settlement?.responseHeaders
   }
 
-  /** Sends an allowed request to its backend, or rejects it if there is none for it. */
+  /** Sends an allowed request to its backend, or rejects it if no route matches it. */
   forward(head: RequestHead): void {
     const { options, request, report } = this.#exchange
     const { requestBuffering } = options
@@ -227,18 +227,18 @@ export class ForwardedRequest {
     return this.#exchange.isFinished || this.#exchange.response.headersSent
   }
 
-  /** The request is not forwarded: drops its body, and refunds its reservations. */
+  /** Drops the body and refunds the reservations of a request that is not forwarded. */
   cancel(): void {
     this.dropBody()
     this.#settlement?.cancel()
   }
 
-  /** The client disconnected, or the request was answered: drops the held body, and the rest of it. */
+  /** Drops the held part of the body and the part still to come, if the client disconnected or the request was answered. */
   dropBody(): void {
     this.#held?.drop()
   }
 
-  /** The exchange ends when its tunnel opens: the 101 is written to the socket, and `response` never closes. */
+  /** Ends the exchange when its tunnel opens. The 101 is written to the socket, so `response` never closes. */
   #upgrade(...tunnel: Parameters<OnUpgrade>): void {
     const { onUpgrade, request } = this.#exchange
     onUpgrade?.(...tunnel)
@@ -252,7 +252,7 @@ export class ForwardedRequest {
     this.#exchange.guard(() => this.#exchange.finish(101))
   }
 
-  /** The request has been answered, or its client has gone. */
+  /** Called when the request has been answered, or its client has disconnected. */
   finish(): void {
     const isUnsent = this.#held !== undefined && this.delivery === this.#held
     this.delivery?.clientGone()
@@ -261,7 +261,7 @@ export class ForwardedRequest {
     else this.#settlement?.finish()
   }
 
-  /** A step of the request has thrown an exception. */
+  /** Called when a step of the request has thrown an exception. */
   fail(): void {
     this.delivery?.clientGone()
     this.#held?.drop()

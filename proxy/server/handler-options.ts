@@ -32,9 +32,9 @@ export type HandlerOptions = HeadOptions &
     /** Bans clients that are refused too often. */
     readonly banning: Pick<Banning, 'refused'>
     readonly heldBodies: HeldBodyMemory
-    /** Cookies that the backend neither gets nor sets; undefined without any. */
+    /** Cookies that the backend neither gets nor sets; undefined if there are none. */
     readonly hiddenCookies: HiddenCookies | undefined
-    /** Maximum bytes of a body to buffer before its request is sent to the backend; 0 for no buffering. */
+    /** Maximum bytes of a body to buffer before the request is sent to the backend; 0 disables buffering. */
     readonly requestBuffering: number
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'record'>
@@ -45,35 +45,32 @@ export type HandlerOptions = HeadOptions &
     readonly tracing: Tracing | undefined
     /** Called with an exception that a step of the request threw. */
     readonly onException: OnException
-    /** `Via` is added to requests; else those that have one lose it. */
+    /** Whether `Via` is added to requests; otherwise it is removed from them. */
     readonly addsVia: boolean
     readonly scheme: 'http' | 'https'
     readonly makeRequestId: () => string
     readonly now: () => number
     /** True once the gateway is shutting down. */
     readonly isStopping: () => boolean
-    /**
-     * Called with the peer's address for each request that names a client and is not believed, because the peer is not
-     * trusted.
-     */
+    /** Called with the peer's address for each request whose named client is ignored, because the peer is not trusted. */
     readonly onUntrustedProxy: (peerAddress: string) => void
-    /** Called for each malformed or oversized request, which is answered before any rule applies; for the log. */
+    /** Called for each malformed or oversized request, which is rejected before any rule applies; for the log. */
     readonly onRejected: (requestId: string, status: number, reason: string) => void
     /** Called for each auth request that cannot be decided about because of a mistake in the sending proxy's configuration. */
     readonly onUnusableAuthRequest: (peerAddress: string, reason: string) => void
     /** Called for each response that does not state the cost of its request; for the log. */
     readonly onCostUnread: (policy: Policy, reason: UnreadCost, requestId: string) => void
     readonly onKeyUnread: (policy: Policy, reason: UnreadKey, requestId: string) => void
-    /** Called for each request that a rule has refused; undefined without a log of them. */
+    /** Called for each request that a rule has refused; undefined if refusals are not logged. */
     readonly onRefused: ((refused: RefusedRequest) => void) | undefined
-    /** Called once for each finished request; undefined without access log. */
+    /** Called once for each finished request; undefined without an access log. */
     readonly onFinished: ((access: Access) => void) | undefined
   }
 
 /** Called when the backend accepts an upgrade: the tunnel takes the place of the response. @param rest bytes read after the 101 */
 export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void
 
-/** The current options, which a reload replaces. A request uses the options of its beginning until its end. */
+/** The current options, which a reload replaces. A request keeps the options that it began with. */
 export type LiveOptions = { readonly options: HandlerOptions }
 
 export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void

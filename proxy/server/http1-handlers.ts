@@ -14,16 +14,16 @@ import type { Handler, OnUpgrade } from './handler-options.ts'
 
 export type Http1Deps = {
   readonly handler: Handler
-  /** Names of protocols that requests may switch to, besides WebSocket; in lower case. */
+  /** Names of protocols to which requests may switch, besides WebSocket; in lower case. */
   readonly upgradeProtocols: readonly string[]
-  /** The tunnels; undefined if handshakes are served like any request. */
+  /** The tunnels; undefined if handshakes are served as ordinary requests. */
   readonly tunnels: Tunnels | undefined
   readonly telemetry: Telemetry
-  /** Called with exceptions that are thrown outside of the handler's steps. */
+  /** Called with exceptions that are thrown outside the handler's steps. */
   readonly onException: OnException
-  /** The client's input is not a request; for the log. */
+  /** Called if the client's input is not a valid request; for the log. */
   readonly onFault: (found: Fault, peerAddress: string | undefined) => void
-  /** Serves a connection on which the client speaks HTTP/2 without TLS. */
+  /** Serves a connection whose client uses HTTP/2 without TLS. */
   readonly onPreface: Http1Handlers['onPreface']
 }
 
@@ -64,9 +64,9 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
 }
 
 /**
- * Whether to accept an upgrade: WebSocket handshakes, and protocols that the operator has named, whatever the method and
- * with or without a body. Any other upgrade is ignored, and the request is served as usual (RFC 9110 section 7.8); an invalid
- * handshake is answered as a request, so that its body, if any, is read as one.
+ * Whether to accept an upgrade: WebSocket handshakes, and protocols that the operator has named, with any method, with or without a body.
+ * Any other upgrade is ignored, and the request is served as usual (RFC 9110 section 7.8). An invalid handshake is handled as a request, so
+ * that its body, if any, is read as one.
  */
 export function takesUpgrade(request: ClientRequest, protocols: readonly string[]): boolean {
   const offered = offeredProtocol(request)
@@ -74,7 +74,7 @@ export function takesUpgrade(request: ClientRequest, protocols: readonly string[
   return offered === 'websocket' ? isWebSocketHandshake(request) : protocols.includes(offered)
 }
 
-/** A handshake takes the same steps as any request. Bytes after it are kept for the tunnel. */
+/** Serves a handshake in the same steps as any request. Keeps the bytes after it for the tunnel. */
 function serveHandshake(
   handler: Handler,
   tunnels: Tunnels,
@@ -88,7 +88,7 @@ function serveHandshake(
     try {
       tunnels.open(socket, early, head, upstream, upstreamRest)
     } catch (error) {
-      // The 101 may have been sent already: no error reply is possible.
+      // The 101 may already have been sent, so no error reply is possible.
       socket.destroy()
       response.markClosed()
       throw error
@@ -97,7 +97,7 @@ function serveHandshake(
   handler(request, response, open)
 }
 
-/** Answers a malformed request, and closes the connection, as the bytes after it cannot be trusted. */
+/** Answers a malformed request and closes the connection, because the bytes after it cannot be trusted. */
 function answerFault(connection: ServedConnection, { reply }: Fault, exchange: Exchange | undefined): void {
   if (!exchange) return connection.rejectInput(reply, [])
   const { response } = exchange

@@ -20,7 +20,7 @@ type Http2Deps = {
   readonly onException: OnException
   readonly peers: PeerOptions
   readonly slowClients: SlowClients
-  /** Handles a fault as with HTTP/1: a head that cannot be parsed is logged with the peer. */
+  /** Called if a head cannot be parsed, to log it with the peer, as for HTTP/1. */
   readonly onFault: (found: Fault, peerAddress: string | undefined) => void
   readonly log: Log
 }
@@ -74,7 +74,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
   }
 }
 
-/** Watches a response that does not come from the handler: a client may be too slow to read it, too. */
+/** Watches a response that does not come from the handler, because a client may also be too slow to read it. */
 function watchAnswer(
   slowClients: SlowClients,
   client: string,

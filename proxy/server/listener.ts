@@ -13,15 +13,15 @@ import { answerPlainHttp, isPlainHttp, plainHttp } from './plain-http.ts'
 export type ListenerDeps = Omit<Http1Deps, 'onPreface'> & {
   readonly limits: Http1Limits
   /**
-   * Serves the HTTP/2 connections handed to it: those that negotiated it with TLS, otherwise those that begin with its preface.
-   * Undefined without HTTP/2.
+   * Serves HTTP/2 connections: with TLS, those that have negotiated HTTP/2; without TLS, those that begin with its preface. Undefined
+   * without HTTP/2.
    */
   readonly http2: Http2Connections | undefined
   /** Monotonic milliseconds. */
   readonly now: () => number
 }
 
-/** Serves the connections that a server, plain or with TLS, has admitted. */
+/** Serves the connections that a server, with or without TLS, has admitted. */
 export function serveClients(server: Server, deps: ListenerDeps): Http1Connections {
   const { http2, telemetry } = deps
   const isTls = server instanceof TlsServer

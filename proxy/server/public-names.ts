@@ -4,13 +4,13 @@ import { uncached } from '../http/forward/response-fields.ts'
 import { withDeviceCookies, type AnsweredRequest } from './device-cookies.ts'
 import type { HandlerOptions } from './handler-options.ts'
 
-/** How the backend's names of a request's resource differ from the client's. */
+/** The names of a request's resource as seen by the client and by the backend. */
 export type BackendNames = {
-  /** The host that the client has asked for. */
+  /** The host that the client requested. */
   readonly host: string
-  /** The host that the backend is sent; undefined for the same. */
+  /** The host that is sent to the backend; undefined if it is the same. */
   readonly sentHost: string | undefined
-  /** The path prefix that the backend is not sent. */
+  /** The path prefix that is removed for the backend. */
   readonly strippedPrefix: string | undefined
 }
 
@@ -26,7 +26,7 @@ export function publicHead(
   const names = { publicHost: host, sentHost: sentHost ?? host, prefix }
   return (head) => {
     const fields = isRenamed ? publicFields(head.fields, names) : head.fields
-    // The 200 of a challenge does not mean that somebody has signed in.
+    // The 200 of a challenge is not a successful sign-in.
     if (isUncached)
       return { ...head, fields: uncached(hiddenCookies ? hiddenCookies.withoutSetCookies(fields) : fields) }
     return {

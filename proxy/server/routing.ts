@@ -8,18 +8,18 @@ import type { RouteTable } from '../limits/rules/upstream-routes.ts'
 import type { RequestHead } from '../request/request-head.ts'
 import { readTarget } from '../request/target/target.ts'
 
-/** A backend, and what requests to it are rewritten to. */
+/** A backend, and how requests to it are rewritten. */
 export type RoutedUpstream = {
-  /** The name of the route; undefined for `upstream`, which requests take without a route. */
+  /** The name of the route; undefined for `upstream`, which takes requests without a route. */
   readonly name: string | undefined
   readonly forwarder: ForwarderOptions
-  /** Path prefix of the backend, without a trailing slash; empty for none. */
+  /** The path prefix of the backend, without a trailing slash; empty if it has none. */
   readonly prefix: string
-  /** The `Host` for the backend; undefined: that of the request. */
+  /** The `Host` for the backend; undefined: the request's host. */
   readonly upstreamHost: string | undefined
   /** Headers that the operator has set for the backend. */
   readonly setHeaders: HeaderList
-  /** Whether caches must not store its responses, which are not those of the requested URL. */
+  /** Whether caches must not store responses, because they are not those of the requested URL. */
   readonly isUncached: boolean
   /** Removes the prefix of a path; undefined if the whole path is forwarded. */
   readonly stripPrefix: StripPrefix | undefined
@@ -27,9 +27,9 @@ export type RoutedUpstream = {
 
 export type RoutedUpstreams = {
   readonly table: RouteTable<RoutedUpstream>
-  /** Whether requests that no route matches go to `upstream`; else they get 404. */
+  /** Whether requests that no route matches go to `upstream`; otherwise they get 404. */
   readonly hasFallback: boolean
-  /** The destination of requests over the limit of a rule, by its name; undefined if no rule sends them to a route. */
+  /** The destination of requests over the limit of a rule, by the rule's name; undefined if no rule sends them to a route. */
   readonly ofRules: ReadonlyMap<string, RoutedUpstream> | undefined
 }
 
@@ -40,23 +40,23 @@ export type RoutingOptions = {
   readonly defaultUpstream: RoutedUpstream
 }
 
-/** What a request says to its backend where that differs from what the client has sent. */
+/** The parts of a request that are rewritten for its backend. */
 export type RewrittenRequest = {
   readonly target: string
-  /** The path prefix that the backend is not sent. */
+  /** The path prefix that is removed for the backend. */
   readonly strippedPrefix: string | undefined
-  /** How references in its headers are renamed; undefined if none is. */
+  /** How references in the request's headers are renamed; undefined if they are not. */
   readonly references: ReferenceNames | undefined
 }
 
-/** The name of the first rule whose limit the request is over and that sends such requests to a route; undefined if there is none. */
+/** The name of the first rule whose limit the request exceeds and that sends such requests to a route; undefined if there is none. */
 export function routingRule({ routes }: RoutingOptions, states: readonly PolicyState[]): string | undefined {
   const ofRules = routes?.ofRules
   return ofRules && states.find(({ policy, exceeded }) => exceeded && ofRules.has(policy.name))?.policy.name
 }
 
 /**
- * The destination of a request; undefined if no route matches it and there is no `upstream`.
+ * Returns the destination of a request; undefined if no route matches it and there is no `upstream`.
  *
  * @param routedBy the rule that sends the request to a route, as `routingRule` returns it
  */
@@ -70,7 +70,7 @@ export function findUpstream(
   return routes.table.find(target, host) ?? (routes.hasFallback ? defaultUpstream : undefined)
 }
 
-/** Rewrites a request for its destination. Returns the reason if it cannot be sent there. */
+/** Rewrites a request for its destination. Returns the reason if the request cannot be sent there. */
 export function rewriteFor(
   upstream: RoutedUpstream,
   request: ClientRequest,
@@ -94,7 +94,7 @@ export function rewriteFor(
   }
 }
 
-/** How references in the headers of a request are renamed for the backend; undefined without references, or if the names are the same. */
+/** How references in a request's headers are renamed for the backend; undefined without references, or if the names are the same. */
 function referencesOf(
   { headers }: ClientRequest,
   publicHost: string,
