@@ -11,8 +11,9 @@ const MAX_INTEGER_BYTES = 5
  * Decodes the header lists of one connection, in order (RFC 7541). Names and values have one character per byte. Memory is bounded by the
  * dynamic table and by the limit of the list: fields beyond the limit are decoded, because the table depends on them, and dropped.
  *
- * A list that takes more bytes from the dynamic table than the table can hold repeats fields again and again, which no encoder does. Each
- * byte of its block would cost as much as thousands, here and at the backend. Such a list counts as over the limit, too.
+ * A list that takes more bytes from the dynamic table than the table can hold, as fields or as names of literals, repeats them again and
+ * again, which no encoder does. Each byte of its block would cost as much as thousands, here and at the backend. Such a list counts as over
+ * the limit, too.
  */
 export class HpackDecoder {
   /** Name, value, name, value… with the newest entry last. */
@@ -24,6 +25,8 @@ export class HpackDecoder {
   readonly #maxListBytes: number
   #block: Buffer = Buffer.alloc(0)
   #at = 0
+  /** Bytes that the list takes from the dynamic table, as fields or as names of fields. */
+  #takenBytes = 0
   /** The list that was read last is over its limit. */
   isTooLarge = false
 
@@ -41,7 +44,7 @@ export class HpackDecoder {
     this.#at = 0
     const list: string[] = []
     let listBytes = 0
-    let bytesOfTable = 0
+    this.#takenBytes = 0
     while (this.#at < block.length) {
       const first = block[this.#at] ?? 0
       let name: string
@@ -50,7 +53,7 @@ export class HpackDecoder {
         const index = this.#readInteger(7)
         name = this.#nameAt(index)
         value = this.#valueAt(index)
-        if (index > STATIC_ENTRIES) bytesOfTable += bytesOf(name, value)
+        if (index > STATIC_ENTRIES) this.#takenBytes += bytesOf(name, value)
       } else if (first >= 0x40) {
         name = this.#readName(6)
         value = this.#readString()
@@ -64,7 +67,7 @@ export class HpackDecoder {
         value = this.#readString()
       }
       listBytes += bytesOf(name, value)
-      if (bytesOfTable > TABLE_BYTES) listBytes = Infinity
+      if (this.#takenBytes > TABLE_BYTES) listBytes = Infinity
       if (listBytes <= this.#maxListBytes) list.push(name, value)
     }
     this.#block = nothing
@@ -74,7 +77,10 @@ export class HpackDecoder {
 
   #readName(prefixBits: number): string {
     const index = this.#readInteger(prefixBits)
-    return index === 0 ? this.#readString() : this.#nameAt(index)
+    if (index === 0) return this.#readString()
+    const name = this.#nameAt(index)
+    if (index > STATIC_ENTRIES) this.#takenBytes += name.length
+    return name
   }
 
   #nameAt(index: number): string {

@@ -75,6 +75,28 @@ test('a block that takes more from the table than the table can hold is too larg
   expect(decoder.isTooLarge).toBe(false)
 })
 
+test('names that literals take from the table count towards that, and values that they write do not', () => {
+  const decoder = new HpackDecoder(16_384)
+  const name = 'x'.repeat(3900)
+  const withField = Buffer.concat([bytes('40 7f bd 1d'), Buffer.from(name), bytes('01 61')])
+  expect(decoder.decode(withField)).toEqual([name, 'a'])
+  // A literal that is not put into the table, one that is, and one that never may be: three bytes each with an empty value.
+  const literals = ['0f 2f 00', '7e 00', '1f 2f 00']
+  for (const literal of literals) {
+    expect(decoder.decode(bytes(literal))).toEqual([name, ''])
+    expect(decoder.isTooLarge).toBe(false)
+    expect(decoder.decode(bytes(`${literal} ${literal} 82`))).toEqual([name, ''])
+    expect(decoder.isTooLarge).toBe(true)
+  }
+  const short = new HpackDecoder(16_384)
+  short.decode(bytes('40 03 78 2d 61 01 61'))
+  const values = Buffer.concat(
+    Array.from({ length: 15 }, () => [bytes('0f 2f 7f f1 06'), Buffer.alloc(1_008, 'v')]).flat(),
+  )
+  expect(short.decode(values)).toHaveLength(30)
+  expect(short.isTooLarge).toBe(false)
+})
+
 test('a repeated header takes one byte from the third time on, and a sensitive one never does', () => {
   const encoder = new HpackEncoder()
   const sizes = (fields: readonly string[]): number[] =>
