@@ -23,6 +23,7 @@ const STALE_MS = 86_400_000
 
 /** Names come from the settings, and from Redis if it announces nodes by name. Each takes about 500 bytes. */
 const MAX_NAMES = 10_000
+const TOO_MANY = 'too many names are being looked up'
 
 type Entry = {
   found: Found | undefined
@@ -85,10 +86,10 @@ export class Names {
     return { addresses, forMs: Math.max(0, entry.dueMs - this.#now()) }
   }
 
+  /** The entry of a name. If all are being looked up, so that there is no place for this one, an entry of its own that has failed. */
   #entryOf(name: string): Entry {
     const known = this.#entries.get(name)
     if (known) return known
-    if (this.#entries.size >= MAX_NAMES) dropOldest(this.#entries)
     const entry: Entry = {
       found: undefined,
       failure: undefined,
@@ -97,6 +98,8 @@ export class Names {
       pending: undefined,
       pendingSinceMs: 0,
     }
+    if (this.#entries.size >= MAX_NAMES && !dropOldest(this.#entries))
+      return { ...entry, failure: new NameError('EAI_AGAIN', name, new Error(TOO_MANY)), dueMs: Infinity }
     this.#entries.set(name, entry)
     return entry
   }
@@ -142,13 +145,10 @@ function addressesOf({ found }: Entry, family: LookupOptions['family']): LookupA
     .filter((each) => wanted === 0 || each.family === wanted)
 }
 
-function dropOldest(entries: Map<string, Entry>): void {
-  for (const [name, { pending }] of entries) {
-    if (pending) continue
-    entries.delete(name)
-    return
-  }
-  throw new NameError('EAI_AGAIN', 'too many names are being looked up')
+/** Returns false if all are being looked up. */
+function dropOldest(entries: Map<string, Entry>): boolean {
+  for (const [name, { pending }] of entries) if (!pending) return entries.delete(name)
+  return false
 }
 
 function atMost(limitMs: number, pending: Promise<void>): Promise<void> {

@@ -155,6 +155,18 @@ describe('the addresses of names', () => {
     expect(await asked).toEqual([null, '::1', 6])
   })
 
+  test('a name beyond the maximum of pending lookups fails as others do: by the callback, later', async () => {
+    const { names, pending } = setUp()
+    for (let i = 0; i < 10_000; i++) void lookUp(names, `dead${i}`)
+    const called: unknown[] = []
+    names.lookup('one-too-many', {}, (...answer) => called.push(answer))
+    expect(called).toEqual([])
+    await expect(lookUp(names, 'another')).rejects.toMatchObject({ code: 'EAI_AGAIN', hostname: 'another' })
+    expect(called).toEqual([[expect.objectContaining({ code: 'EAI_AGAIN', hostname: 'one-too-many' }), '']])
+    await expect(names.resolve('a-third')).rejects.toMatchObject({ code: 'EAI_AGAIN', hostname: 'a-third' })
+    expect(pending).toHaveLength(10_000)
+  })
+
   test('there are not more than ten thousand names', async () => {
     const { names, pending } = setUp()
     for (let i = 0; i < 10_001; i++) {
