@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
 import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import type { ClientHttp2Stream, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { request as httpRequest } from 'node:http'
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { authorityFile, readPair } from '../support/network/certificates.ts'
-import { sendRaw } from '../support/gateway/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { send, sendRaw } from '../support/gateway/gateway.ts'
+import { otherBounds, startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { echo, startHttp2Backend, type Http2Backend } from '../support/http/http2-backend.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -389,6 +389,37 @@ test('a client that opens as many streams as it can leaves some for others, howe
   for (let i = 0; i < 5; i++) expect((await sendHttp2(other, { ':path': '/' })).status).toBe(200)
   greedy.destroy()
   await Promise.all(hanging)
+})
+
+/** nginx and Envoy end a connection after so many requests, by GOAWAY, and finish those that it has. */
+test.each<[string, Record<string, string>, boolean]>([
+  ['the backend has said GOAWAY', {}, true],
+  ['they have served as many requests as they may', otherBounds({ upstreamMaxRequests: 1 }), false],
+])('connections that only finish responses leave room for another, where %s', async (_, bounds, ends) => {
+  const own = await startHttp2Backend((stream, headers) => {
+    if (headers[':path'] !== '/events') return echo(stream, headers)
+    stream.respond({ ':status': 200 })
+    stream.write('event')
+    if (ends) stream.session?.close()
+  })
+  const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2', ...bounds })
+  const client = connectHttp2(before.port, { cleartext: true })
+  const lasting: ClientHttp2Stream[] = []
+  for (let round = 1; round <= 4; round++) {
+    const stream = client.request({ ':path': '/events' })
+    lasting.push(stream)
+    const [head] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+    expect(head[':status']).toBe(200)
+  }
+  await eventually('they count as connections with a long response', async () => {
+    const { body: metrics } = await send(before.adminPort, 'GET', '/metrics')
+    expect(metrics).toContain('sluice_table_entries{table="upstream-connections"} 0\n')
+    expect(metrics).toContain('sluice_table_entries{table="upstream-streams"} 4\n')
+  })
+  expect((await before.send('GET', '/')).status).toBe(200)
+  expect(own.sessions.length).toBe(5)
+  expect(lasting.map(({ closed }) => closed)).toEqual([false, false, false, false])
+  client.destroy()
 })
 
 /** Each connection on which a hundred requests were reset takes no further one, and stays while a request on it lasts. */

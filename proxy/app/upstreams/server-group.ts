@@ -89,6 +89,7 @@ function createPool(
     firstByteMs: settings.upstreamTimeoutMs,
     idleMs: settings.upstreamIdleTimeoutMs,
     maxConnections: settings.upstreamConnections,
+    maxStreams: settings.upstreamStreams,
     maxQueued: settings.upstreamQueue,
     queueMs: settings.upstreamConnectTimeoutMs,
     maxAgeMs: settings.upstreamMaxAgeMs,
@@ -96,12 +97,7 @@ function createPool(
     now,
     random: Math.random,
   }
-  const createHttp1 = (open: PoolOptions['open']): UpstreamPool =>
-    new UpstreamPool({
-      ...options,
-      open,
-      maxStreams: settings.upstreamStreams,
-    })
+  const createHttp1 = (open: PoolOptions['open']): UpstreamPool => new UpstreamPool({ ...options, open })
   if (protocol === 'http:') return createHttp1(opener())
   if (protocol === 'h2c:') return new Http2Pool({ ...options, open: opener(), scheme: 'http' })
   return new NegotiatedPool(

@@ -100,7 +100,7 @@ export type UpstreamSender = {
 export type ServerPool = UpstreamSender & {
   /** The number of connections. */
   readonly size: number
-  /** The number of connections that have a long response. */
+  /** The number of connections that have a long response, or that, over HTTP/2, only finish responses. `maxConnections` leaves them out. */
   readonly streams: number
   /** Requests that have a connection, are getting one, or wait. */
   readonly busy: number

@@ -31,7 +31,7 @@ export class NegotiatedPool implements ServerPool {
   }
 
   get streams(): number {
-    return this.#http1.streams
+    return this.#http1.streams + this.#http2.streams
   }
 
   get busy(): number {

@@ -8,7 +8,7 @@ import { startSweep } from '../sweep.ts'
 import { ExchangeQueue } from '../waiting/queue.ts'
 import { MAX_SESSION_STREAMS, UpstreamSession, type SessionOwner } from './session.ts'
 
-export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams'> & {
+export type Http2PoolOptions = PoolOptions & {
   readonly scheme: 'http' | 'https'
   /**
    * Called with a connection on which the backend has chosen HTTP/1.1, and with the queued requests; undefined if no protocol is
@@ -28,9 +28,11 @@ const FEWEST_QUEUED = 128
 /**
  * HTTP/2 connections to the backend, each with many concurrent requests. Another one is opened when all open ones have as many
  * requests as the backend allows.
+ *
+ * A connection that takes no further request stays for as long as the requests that it has, which may be hours: it counts towards
+ * `maxStreams` and not towards `maxConnections`. Otherwise event streams on such connections would keep all other requests waiting.
  */
 export class Http2Pool implements ServerPool, SessionOwner {
-  readonly streams = 0
   readonly queuedUploads = 0
   readonly #options: Http2PoolOptions
   readonly #sessions = new Set<UpstreamSession>()
@@ -49,8 +51,24 @@ export class Http2Pool implements ServerPool, SessionOwner {
     this.#sweep = startSweep(options, () => this.#expire())
   }
 
+  /** Connections without those of `streams`, and the one that is being opened. */
   get size(): number {
-    return this.#sessions.size + (this.#giveUp ? 1 : 0)
+    return this.#sessions.size - this.streams + (this.#giveUp ? 1 : 0)
+  }
+
+  /** Connections that only finish the requests that they have. */
+  get streams(): number {
+    let finishing = 0
+    for (const { isRetired, open } of this.#sessions) if (isRetired && open > 0) finishing++
+    return finishing
+  }
+
+  /** Whether another connection may be opened now. If all only finish what they have, one may in any case. */
+  get #mayConnect(): boolean {
+    const { maxConnections, maxStreams } = this.#options
+    const { size } = this
+    if (this.#giveUp || size >= maxConnections) return false
+    return size === 0 || this.#sessions.size < maxConnections + maxStreams
   }
 
   get busy(): number {
@@ -130,12 +148,12 @@ export class Http2Pool implements ServerPool, SessionOwner {
       if (!session.isStalled) return session
       stalled ??= session
     }
-    if (stalled && !this.#giveUp && this.size < this.#options.maxConnections) this.#connect()
+    if (stalled && this.#mayConnect) this.#connect()
     return stalled
   }
 
   #connectIfFull(): void {
-    if (this.#queue.size === 0 || this.#giveUp || this.size >= this.#options.maxConnections) return
+    if (this.#queue.size === 0 || !this.#mayConnect) return
     for (const session of this.#sessions) if (!session.isReady) return
     this.#connect()
   }
@@ -186,7 +204,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     for (const { isRetired } of this.#sessions) if (isRetired) retired++
     for (const session of [...this.#sessions]) {
       const wasRetired = session.isRetired
-      // Retired sessions with long requests stay open. They must not use up `maxConnections`.
+      // Retired sessions with long requests stay open, so their number must be bounded.
       session.expire(nowMs, session.open === 0 || retired < maxConnections / 2)
       if (!wasRetired && session.isRetired) retired++
     }
