@@ -71,6 +71,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly namesInFile: ReadonlyMap<keyof typeof gatewayTable, string>
     /** The file that defines the limits; undefined for the built-in table. */
     readonly limitsFile: string | undefined
+    /** The settings file has any field: it is there, and not only blank lines and comments. */
+    readonly hasFields: boolean
   }
 
 const namesInFile = new Map(
@@ -126,6 +128,7 @@ export function loadGatewaySettings(
     rules: rules ? locateRuleLists(rules, folder) : limits.parse(defaultLimits),
     namesInFile,
     limitsFile: rules && path,
+    hasFields: file !== undefined && Object.keys(file.source.given).length > 0,
     ...settingsOfFile(file?.values, folder),
     refusals,
     secretFiles: secretFiles(unprefixed, cwd),

@@ -273,7 +273,7 @@ describe.concurrent('a change of the file is reloaded automatically', () => {
     await sleep(1500)
     expect((await gateway.reload()).body).toMatchObject({
       code: 422,
-      mistakes: [expect.stringMatching(/sluice\.yaml: is empty, but had limits before$/)],
+      mistakes: [expect.stringMatching(/sluice\.yaml: is empty, but had settings before$/)],
     })
     expect(await hashOf(gateway)).toBe(before)
     expect(gateway.output()).not.toContain('"trigger":"file"')

@@ -33,7 +33,7 @@ export function readSettings(env: NodeJS.ProcessEnv, cwd: string): ReadAtStart {
   const seen = signatureOf(file)
   const read = loadGatewaySettings(env, cwd)
   const files = new Map([['CONFIG_FILE', file], ...secretFiles(unprefixed, cwd)])
-  let hasLimits = read.settings.limitsFile !== undefined
+  let { hasFields } = read.settings
   const fitted = fitToOpenFiles(read.settings, readOpenFilesLimit())
   return {
     settings: fitted.settings,
@@ -44,11 +44,14 @@ export function readSettings(env: NodeJS.ProcessEnv, cwd: string): ReadAtStart {
       watch: (changed) => watchFile(file, seen, changed),
       async load() {
         const mistakes = whyNotAgain(files)
-        if (hasLimits && isEmpty(file)) mistakes.push(`${file}: is empty, but had limits before`)
         if (mistakes.length > 0) return { mistakes: mistakes.map(printable) }
         const isSmall = (look(file)?.size ?? 0) <= SMALL_BYTES
         const next = isSmall ? readHere(env, cwd) : await readInThread({ env, cwd })
-        if ('settings' in next) hasLimits = next.settings.limitsFile !== undefined
+        if (!('settings' in next)) return next
+        const { configFile, hasFields: hasNow } = next.settings
+        // The built-in table would take the place of its limits. An editor empties the file before it writes it.
+        if (hasFields && !hasNow) return { mistakes: [printable(whyKept(file, configFile !== undefined))] }
+        hasFields = hasNow
         return next
       },
     },
@@ -72,10 +75,8 @@ function whyNotAgain(files: ReadonlyMap<string, string>): string[] {
   )
 }
 
-/** Whether a file is empty. It is empty while an editor or a shell rewrites it, and an empty file would apply the built-in table. */
-function isEmpty(path: string): boolean {
-  const found = look(path)
-  return found !== undefined && found.isFile() && found.size === 0
+function whyKept(file: string, isThere: boolean): string {
+  return `${file}: is ${isThere ? 'empty' : 'missing'}, but had settings before`
 }
 
 /** Returns undefined if the file cannot be inspected. Reading it then reports the reason. */

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readSettings } from '../../../proxy/app/reload/settings-source.ts'
@@ -43,14 +43,39 @@ test('a secret file that is a pipe is not read again', async () => {
   })
 })
 
-test('an empty file does not take the place of one with limits, and one that was empty may stay so', async () => {
-  const cwd = directoryWith('limits: []\n')
+// A template that was rendered without its data, or an editor that empties the file before it writes it: with another table in place of
+// theirs, clients that were denied or limited would pass.
+
+test.each([
+  ['empty', ''],
+  ['of a line feed', '\n'],
+  ['of comments, as a template without its data leaves it', '# Managed by a template.\n---\n'],
+  ['of a long comment, which is read in a thread', '# limits: []\n'.repeat(500)],
+])('a file that is %s does not take the place of one with settings', async (_, text) => {
+  for (const before of ['limits: []\n', 'denyList: [{ ip: 192.0.2.7 }]\n']) {
+    const cwd = directoryWith(before)
+    const file = join(cwd, 'sluice.yaml')
+    const { source } = readSettings({}, cwd)
+    writeFileSync(file, text)
+    expect(await source.load()).toEqual({ mistakes: [`${file}: is empty, but had settings before`] })
+  }
+})
+
+test('a file that was empty at the start may stay so', async () => {
+  const cwd = directoryWith('# The built-in table is meant.\n')
+  const { source } = readSettings({}, cwd)
+  expect(await source.load()).toHaveProperty('settings.limitsFile', undefined)
+  writeFileSync(join(cwd, 'sluice.yaml'), '')
+  expect(await source.load()).toHaveProperty('settings.limitsFile', undefined)
+})
+
+test('a file that has appeared after the start and is gone again does not take its settings along', async () => {
+  const cwd = makeTemporaryDirectory()
   const file = join(cwd, 'sluice.yaml')
   const { source } = readSettings({}, cwd)
-  writeFileSync(file, '')
-  expect(await source.load()).toEqual({ mistakes: [`${file}: is empty, but had limits before`] })
-  const { source: ofEmpty } = readSettings({}, cwd)
-  expect(await ofEmpty.load()).toHaveProperty('settings.limitsFile', undefined)
-  writeFileSync(file, '# The built-in table is meant.\n')
   expect(await source.load()).toHaveProperty('settings.limitsFile', undefined)
+  writeFileSync(file, 'limits: []\n')
+  expect(await source.load()).toHaveProperty('settings.limitsFile', file)
+  rmSync(file)
+  expect(await source.load()).toEqual({ mistakes: [`${file}: is missing, but had settings before`] })
 })
