@@ -1,11 +1,10 @@
 import { checkHealth } from '../shared/healthcheck.ts'
 import { readAdminAddress } from './config/written/admin-address.ts'
 
-const { host, port } = readAdminAddress(process.env, process.cwd()) ?? (await readAllSettings())
+const { host, port } = readAdminAddress(process.env, process.cwd()) ?? (await parseFile())
 checkHealth(host, port, '/readyz')
 
-async function readAllSettings(): Promise<{ host: string; port: number }> {
-  const { loadGatewaySettings } = await import('./config/settings.ts')
-  const { settings } = loadGatewaySettings(process.env, process.cwd())
-  return { host: settings.adminHost, port: settings.adminPort }
+async function parseFile(): Promise<{ readonly host: string; readonly port: number }> {
+  const { parseAdminAddress } = await import('./config/written/parsed-admin-address.ts')
+  return parseAdminAddress(process.env, process.cwd())
 }

@@ -12,7 +12,6 @@ const token = { ADMIN_TOKEN: 'of-at-least-sixteen-characters' }
 const otherForms = [
   '"adminPort": 9393',
   'adminPort:\n  9393',
-  "adminHost: '::1'",
   'adminPort: ${OTHER_PORT}',
   '{ adminPort: 9393 }',
 ]
@@ -31,6 +30,8 @@ const given: [string, Record<string, string>][] = [
   ['adminHost: 0.0.0.0', token],
   ['adminHost: localhost', {}],
   ['adminHost: ::1', {}],
+  ["adminHost: '::1'", {}],
+  ['adminHost: "127.0.0.2" # quoted', {}],
   ['# adminPort: 9393', {}],
   ['   # adminHost: 10.0.0.1', {}],
   ['adminHost: 127.0.0.2\nadminPort: 9393', {}],
