@@ -35,3 +35,17 @@ test('the unit runs as a user of its own, without rights that it does not need',
   // Code is compiled as it runs.
   expect(valuesOf('MemoryDenyWriteExecute')).toEqual([])
 })
+
+test('the example of credentials gives the user both files of a certificate, which only root can read', () => {
+  const example = unit.replaceAll(/^# (?=LoadCredential=|Environment=)/gm, '')
+  const given = [...example.matchAll(/^LoadCredential=([\w.]+):\S+$/gm)].map(([, name = '']) => name)
+  const named = [...example.matchAll(/(TLS_\w+_FILE)=%d\/(\S+)/g)].map(([, variable, name]) => [
+    variable,
+    name,
+  ])
+  expect(named).toEqual([
+    ['TLS_CERT_FILE', 'tls.crt'],
+    ['TLS_KEY_FILE', 'tls.key'],
+  ])
+  expect(given).toEqual(named.map(([, name]) => name))
+})
