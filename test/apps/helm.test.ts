@@ -115,6 +115,8 @@ test('pods are replaced for settings that need a restart, and for no others', as
   const before = await checksumOf(minimal)
   for (const fields of ['limits: []', 'preset: wordpress', 'denyList: [192.0.2.1]', 'routes: []'])
     expect(await checksumOf(withConfig(fields)), fields).toBe(before)
+  for (const fields of ['timezone: Europe/Berlin', 'geoip: { asn: a.mmdb }', 'requestHeaders: { X-A: b }'])
+    expect(await checksumOf(withConfig(fields)), fields).toBe(before)
   expect(await checksumOf(withConfig('workers: 2'))).not.toBe(before)
   expect(await checksumOf(minimal.replace('cdef', 'cdee'))).not.toBe(before)
 })

@@ -59,7 +59,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* A change of these needs new pods: settings that are read at the start only, and the token. */}}
 {{- define "sluice.restart" -}}
-{{- $reloaded := list "limits" "preset" "routes" "allowList" "denyList" "refusal" "cors" "jwt" "rateLimitHeaders" -}}
+{{- $reloaded := list "limits" "preset" "timezone" "routes" "allowList" "denyList" "refusal" "cors" "jwt" "geoip" "rateLimitHeaders" "requestHeaders" -}}
 {{- $settings := .Values.config -}}
 {{- range $reloaded -}}{{- $settings = omit $settings . -}}{{- end -}}
 {{- list $settings .Values.adminToken .Values.redisUrl | toJson | sha256sum -}}
