@@ -21,8 +21,9 @@ export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | u
  * Without a token, the listener is on a loopback address, and any process on this machine may pass. Browsers are such processes and would
  * let any web page in: through a host name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or by a plain cross-site request.
  * So `Host` must be a loopback name, `Origin`, if present, must be that same host, and `Sec-Fetch-Site`, in which the browser states where
- * a request comes from, must not name another site. With a token, there is no such danger: a page does not know the token, and browsers do
- * not add it by themselves.
+ * a request comes from, must not name another site. A request that a proxy on this machine has forwarded comes from elsewhere, and may not
+ * pass: the gateway itself is such a proxy if its backend is this listener by mistake. With a token, there is no such danger: a page does
+ * not know the token, and browsers do not add it by themselves.
  */
 export function createAdminAccess(token: string | undefined): AdminAccess {
   if (token === undefined) {
@@ -48,6 +49,9 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
   }
 }
 
+/** Headers that proxies add, this gateway among them. */
+const ofProxies = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via'] as const
+
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 
 function isLocal(request: IncomingMessage): boolean {
@@ -57,6 +61,7 @@ function isLocal(request: IncomingMessage): boolean {
     // A disconnected peer has no address.
     isLoopback(request.socket.remoteAddress ?? '') &&
     LOOPBACK_HOST.test(host) &&
+    ofProxies.every((name) => request.headers[name] === undefined) &&
     (origin === undefined || origin.toLowerCase() === ownOrigin) &&
     (site === undefined || site === 'same-origin' || site === 'none')
   )
