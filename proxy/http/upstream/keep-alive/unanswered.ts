@@ -114,7 +114,9 @@ export class UnansweredConnections {
     }
     if (accepted + this.#again.size < (this.#limit ?? 0)) return false
     const next = first(this.#waiting)
-    if (next && nowMs - next.sinceMs < this.#patienceMs / this.#confirmed) return false
+    // Before the usual time the answer may be on its way: a backend that accepts all would lose a connection for each new one.
+    if (next && nowMs - next.sinceMs < Math.max(this.#usualMs, this.#patienceMs / this.#confirmed))
+      return false
     if (!next) return nowMs >= this.#againAtMs && this.#isSilent(nowMs) && this.#claimRepeatedClose(nowMs)
     this.#waiting.delete(next)
     this.#again.add(next)

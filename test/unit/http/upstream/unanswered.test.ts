@@ -128,9 +128,10 @@ describe.each(Object.entries(times))('%s', (_, takes) => {
       fc.property(fc.record(drawn), (load) => {
         const { opened } = simulate({ ...load, takes, workers: Number.POSITIVE_INFINITY }, true)
         // Those that are closed while it is found out are not many, and no more with more requests.
-        expect(opened / load.clients).toBeLessThanOrEqual(16)
+        expect(opened / load.clients).toBeLessThanOrEqual(8)
       }),
-      { numRuns: runs(300) },
+      // Of some thousand loads, the one that lost the most connections when one was closed sooner than a response usually comes.
+      { numRuns: runs(300), examples: [[{ workers: 1, clients: 50, rounds: 60, seed: 417_481 }]] },
     )
   })
 })
