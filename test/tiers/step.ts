@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -38,7 +38,10 @@ const SHOWN_LINES = 7
 const LAST_WORDS_MS = 20_000
 
 const running = new Set<number>()
-atEnd(() => running.forEach((pid) => killGroup(pid)))
+atEnd(() => {
+  running.forEach(endStep)
+  running.clear()
+})
 
 /** Neighbours of one group together, every other step alone. */
 export function inGroups(steps: readonly Step[]): Step[][] {
@@ -107,7 +110,7 @@ function runCommand(
     let tookTooLong = false
     const timer = setTimeout(() => {
       tookTooLong = true
-      killGroup(pid, 'SIGTERM')
+      endStep(pid)
       setTimeout(() => killGroup(pid), LAST_WORDS_MS).unref()
     }, step.limitMinutes * 60_000)
     child.once('error', reject)
@@ -121,6 +124,32 @@ function runCommand(
       kept.end(() => resolve(tookTooLong ? undefined : (status ?? (signal === null ? 0 : 1))))
     })
   })
+}
+
+/** Ends a step by SIGTERM, so that its programs can remove their containers and folders. */
+function endStep(pid: number): void {
+  // Gateways of tests have groups of their own, and a worker of vitest may be killed before it has killed them.
+  const others = groupsBelow(pid)
+  killGroup(pid, 'SIGTERM')
+  for (const other of others) killGroup(other)
+}
+
+/** Returns the process groups of all descendants of a process, without its own group. */
+function groupsBelow(pid: number): Set<number> {
+  const { stdout, error } = spawnSync('ps', ['-eo', 'pid=,ppid=,pgid='], { encoding: 'utf8' })
+  // Slim images do not have it.
+  if (error) return new Set()
+  const processes = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+  const parents = new Set([pid])
+  const groups = new Set<number>()
+  // The loop also reaches the children that it adds.
+  for (const parent of parents)
+    for (const [child = 0, of, group = 0] of processes)
+      if (of === parent) {
+        parents.add(child)
+        if (group !== pid) groups.add(group)
+      }
+  return groups
 }
 
 function killGroup(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {

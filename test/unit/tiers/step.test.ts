@@ -1,7 +1,10 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { spawnCommand } from '../../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 import type { Failure } from '../../tiers/failure.ts'
 import { lookAgain } from '../../tiers/second-look.ts'
 import { inGroups, runStep, type Step } from '../../tiers/step.ts'
@@ -60,6 +63,31 @@ test('a step that hangs is killed with its child processes', async () => {
     results,
   )
   expect({ ok, lastLines }).toEqual({ ok: false, lastLines: ['killed after 0.005 minutes', 'begun'] })
+})
+
+/** Not whether somebody still has to take its status. */
+function isRunning(pid: number): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+  return /^[^Z]/.test(stdout.trim())
+}
+
+test('an interrupted run ends the processes of its steps, even outside of their process group', async () => {
+  // As a worker of vitest starts gateways.
+  const worker = `
+    const { pid } = require('node:child_process').spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' })
+    console.log('started ' + pid)
+    setInterval(() => undefined, 1000)`
+  const begun = step('"$NODE" -e "$WORKER"', { env: { NODE: process.execPath, WORKER: worker } })
+  const run = `import { runStep } from ${JSON.stringify(join(import.meta.dirname, '../../tiers/step.ts'))}
+    await runStep(${JSON.stringify(begun)}, ${JSON.stringify(results)})`
+  const runner = spawnCommand(process.execPath, {}, ['--input-type=module', '-e', run])
+  const [, digits] = await runner.waitForLine(/^started (\d+)$/)
+  const pid = Number(digits)
+  onTestFinished(() => {
+    if (isRunning(pid)) process.kill(pid, 'SIGKILL')
+  })
+  await runner.stop('SIGINT')
+  await eventually('it has ended', () => expect(isRunning(pid)).toBe(false))
 })
 
 test('a process that a step leaves does not hold it up', async () => {
