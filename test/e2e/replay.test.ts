@@ -489,6 +489,14 @@ limits:
     expect(stderr).toContain('--suggest')
   })
 
+  test('reads the logs twice, so a pipe will not do', async () => {
+    const cwd = makeTemporaryDirectory()
+    execFileSync('mkfifo', [join(cwd, 'pipe')])
+    const { status, stderr } = await runHosted(['replay', '--suggest', 'pipe'], {}, cwd)
+    expect(status).toBe(2)
+    expect(stderr).toContain('--suggest reads the logs twice, so "pipe" must be a file')
+  })
+
   test('reads the settings twice, so a pipe will not do', async () => {
     const cwd = makeTemporaryDirectory()
     const path = join(cwd, 'pipe')

@@ -3,6 +3,7 @@ import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { readGeo } from '../../app/addresses/live-geo.ts'
 import { readListsOf } from '../settings/read-lists.ts'
+import { showValue } from '../../../shared/settings/problems.ts'
 import { CommandError, printError, printJson, status } from '../output.ts'
 import { loadSettings, nameLimits, type ConfigOption } from '../settings/settings.ts'
 import { readExcluded } from './excluded.ts'
@@ -39,6 +40,12 @@ export async function replay(files: readonly string[], options: ReplayOptions): 
     throw new CommandError('standard input can be read once only', status.usage)
   if (options.suggest && files.includes('-'))
     throw new CommandError('--suggest reads the logs twice, so it needs files', status.usage)
+  const pipe = options.suggest && files.find(isPipe)
+  if (pipe)
+    throw new CommandError(
+      `--suggest reads the logs twice, so ${showValue(pipe)} must be a file`,
+      status.usage,
+    )
   if (options.suggest && settings.limitsFile !== undefined && !statSync(settings.limitsFile).isFile())
     throw new CommandError('--suggest reads the settings twice, so they must be in a file', status.usage)
   const given: SimulationOptions = {
@@ -60,6 +67,16 @@ export async function replay(files: readonly string[], options: ReplayOptions): 
     if (suggestions) printSuggestions(suggestions)
   }
   return report.lines.read > 0 ? status.yes : status.no
+}
+
+/** Whether it can be read once only. That of `<(xzcat access.log.xz)` is empty the second time, and a named one waits for a writer. */
+function isPipe(file: string): boolean {
+  try {
+    return statSync(file).isFIFO()
+  } catch {
+    // `openLog` says why.
+    return false
+  }
 }
 
 async function makeWholeReport(
