@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Document, isMap, isSeq, parseDocument } from 'yaml'
+import { Document, isMap, isSeq, parseDocument, visit, type Node } from 'yaml'
 import { defaultLimits } from '../rules/default-limits.ts'
 import { rulesOfPresets } from '../presets.ts'
 
@@ -15,7 +15,8 @@ export function rewriteLimits(limitsFile: string | undefined, requests: Readonly
     limitsFile === undefined
       ? new Document({ limits: defaultLimits })
       : parseDocument(readFileSync(limitsFile, 'utf8'))
-  const file = (written.toJS() ?? {}) as Record<string, unknown>
+  // The file was valid: an alias that every rule has is no attack.
+  const file = (written.toJS({ maxAliasCount: -1 }) ?? {}) as Record<string, unknown>
   for (const rule of file['preset'] === undefined ? [] : rulesOfPresets(file)) {
     if (!written.has('limits')) written.set('limits', written.createNode([]))
     written.addIn(['limits'], written.createNode(rule))
@@ -25,10 +26,25 @@ export function rewriteLimits(limitsFile: string | undefined, requests: Readonly
     const number = isMap(rule) ? requests.get(String(rule.get('name'))) : undefined
     if (isMap(rule) && number !== undefined) rule.set('requests', number)
   }
+  bringAnchors(written, rules)
   // The result is meant for pasting, so it contains no other fields.
   if (isMap(written.contents)) {
     for (const name of written.contents.items.map(({ key }) => String(key)))
       if (name !== 'limits') written.delete(name)
   }
   return written.toString({ lineWidth: 0 })
+}
+
+/** Replaces the first alias of each anchor that is elsewhere in the document by its value, with the anchor. */
+function bringAnchors(written: Document, rules: unknown): void {
+  if (!isSeq(rules)) return
+  const anchors = new Set<string>()
+  visit(rules, {
+    Value(_key, { anchor }) {
+      if (anchor !== undefined) anchors.add(anchor)
+    },
+    Alias(_key, alias) {
+      return anchors.has(alias.source) ? undefined : (alias.resolve(written)?.clone() as Node | undefined)
+    },
+  })
 }
