@@ -124,9 +124,9 @@ class LogReplay {
   #act(logged: LoggedRequest, asked: AskedRequest): Outcome {
     const counter = this.#counter
     const verdict = decideAtOnce(asked, { ...this.#current, limiter: this.#countingFor(asked) })
+    if (this.#isListed(asked)) return counter.exclude()
     if (verdict.outcome === 'rejected' && verdict.rejection !== 'ambiguous-key')
       return counter.reject(verdict.reason)
-    if (this.#isListed(asked)) return counter.exclude()
     switch (verdict.outcome) {
       case 'denied':
         return counter.deny()
