@@ -18,6 +18,8 @@ export type LogFile = {
 const CHUNK_BYTES = 64 * 1024
 /** Maximum length of a line. By default, a gateway accepts request heads of at most 16 KiB. */
 const MAX_LINE_LENGTH = 64 * 1024
+/** Programs of Windows write it before UTF-8. */
+const byteOrderMark = /^\xef\xbb\xbf/
 const gzip = Buffer.from([0x1f, 0x8b])
 const zstd = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
@@ -41,9 +43,12 @@ export function openLog(name: string): LogFile {
 
 async function* readBatches(stream: Readable, name: string): AsyncGenerator<string[]> {
   let rest = ''
+  let isFirst = true
   try {
     for await (const chunk of decompressed(stream)) {
-      const lines = (rest + chunk.toString('latin1')).split('\n')
+      const text = chunk.toString('latin1')
+      const lines = (rest + (isFirst ? text.replace(byteOrderMark, '') : text)).split('\n')
+      isFirst = false
       rest = (lines.pop() ?? '').slice(0, MAX_LINE_LENGTH)
       if (lines.length > 0) yield lines
     }
