@@ -1,10 +1,10 @@
 import type { CalendarUnit } from '../../../proxy/policy.ts'
 
 /**
- * Instants, and the window of the calendar that each is in: time zone, unit, instant, start, end. The borders are those of Python's
- * zoneinfo (`test/judges/calendar_borders.py`), for both changes of daylight saving time in 2025 in zones in which it is half an hour
- * (Lord Howe), or begins and ends at midnight (Beirut, Cairo, Santiago) or at a quarter to the hour (Chatham); leap days; weeks at the end
- * of a year; São Paulo in 2018; and the day that Apia skipped. No government can change them any more.
+ * Instants, each with its calendar window: time zone, unit, instant, start, end. The borders come from Python's zoneinfo
+ * (`test/judges/calendar_borders.py`). They cover both changes of daylight saving time in 2025 in zones where the change is half an hour
+ * (Lord Howe), or happens at midnight (Beirut, Cairo, Santiago) or at a quarter to the hour (Chatham); leap days; weeks at the end of a
+ * year; São Paulo in 2018; and the day that Apia skipped. All are in the past, so no government can change them any more.
  */
 // prettier-ignore
 export const instants: readonly (readonly [timezone: string, unit: CalendarUnit, at: string, start: string, end: string])[] = [

@@ -1,5 +1,5 @@
 /**
- * The wall clock. Redis, tokens, metrics and deadlines have its times. To measure how long something takes there is `performance.now`,
- * which nobody sets.
+ * The wall clock, which Redis, tokens, metrics and deadlines use. To measure how long something takes, use `performance.now`: changes of
+ * the system clock do not affect it.
  */
 export const wallClockMs = (): number => Date.now()

@@ -14,17 +14,17 @@ const repositoryRoot = new URL('../../../', import.meta.url).pathname
 /** This repository's compose file, under a project name of its own. */
 export type ComposeProject = {
   readonly name: string
-  /** Runs a subcommand, such as `up --detach`; resolves to its standard output, rejects with what it said. */
+  /** Runs a subcommand, such as `up --detach`; resolves to its standard output, rejects with its output. */
   run(...args: readonly string[]): Promise<string>
-  /** Runs a script in bash, in which `docker compose` is this project; rejects with what it said if it fails. */
+  /** Runs a script in bash, in which `docker compose` is this project; rejects with its output if it fails. */
   shell(script: string): Promise<string>
-  /** The service's containers, ended ones too. */
+  /** The service's containers, including stopped ones. */
   containers(service: string): Promise<readonly ContainerDetails[]>
-  /** Ends the project and removes its containers, networks and volumes. Images stay: they are the next build's cache. */
+  /** Stops the project and removes its containers, networks and volumes. Keeps the images as a cache for the next build. */
   remove(): Promise<void>
 }
 
-/** How compose is called on this machine: as today's plugin, or as the program before it. */
+/** Returns the command for compose on this machine: the current plugin, or the older standalone program. */
 export async function requireCompose(): Promise<readonly [string, ...string[]]> {
   const commands = [['docker', 'compose'] as const, ['docker-compose'] as const]
   for (const [program, ...plugin] of commands) {
@@ -38,10 +38,10 @@ export async function requireCompose(): Promise<readonly [string, ...string[]]> 
 }
 
 /**
- * Its gateways wait for Redis longer than theirs would: on a busy machine a reply may take more than 100 ms, the gateway then
- * decides for itself, and counts are not exact.
+ * The gateways of the project wait for Redis longer than by default. On a busy machine a reply may take more than 100 ms; the gateway
+ * would then decide by itself, and its counts would not be exact.
  *
- * @param env variables that the compose file reads; `COMPOSE_FILE` names another file than the repository's
+ * @param env variables that the compose file reads; `COMPOSE_FILE` replaces the repository's file
  */
 export async function createComposeProject(env: Record<string, string>): Promise<ComposeProject> {
   const engine = await requireEngine()

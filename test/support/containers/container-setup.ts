@@ -1,7 +1,7 @@
 import { requireCompose } from './compose.ts'
 import { requireEngine } from './engine.ts'
 
-/** Ends the container tests before the first of them where they cannot run. None is skipped. */
+/** Fails the container tests before the first one if they cannot run. No test is skipped. */
 export async function setup(): Promise<void> {
   await requireEngine()
   await requireCompose()

@@ -3,27 +3,27 @@ import { get } from 'node:http'
 import { ImageName, getContainerRuntimeClient, type ContainerRuntimeClient } from 'testcontainers'
 
 export type Engine = ContainerRuntimeClient
-/** What the engine tells of a container: `docker inspect`. */
+/** What `docker inspect` shows of a container. */
 export type ContainerDetails = Awaited<ReturnType<Engine['container']['inspect']>>
 
-// One more image that would have to be pulled before anything can start. What the tests start, they also stop.
+// Ryuk is one more image to pull before anything can start. The tests stop what they start, so they do not need it.
 process.env['TESTCONTAINERS_RYUK_DISABLED'] ??= 'true'
 
 /**
- * The container engine of this machine, or undefined where none answers in time.
+ * The container engine of this machine, or undefined if no engine answers in time.
  *
- * @param timeoutMs a socket may be there with nobody behind it, so the wait is bounded
+ * @param timeoutMs bounds the wait, as the socket may exist although no engine is running
  */
 export async function findEngine(timeoutMs: number): Promise<Engine | undefined> {
   const socketPath = (process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock').match(
     /^unix:\/\/(.+)$/,
   )?.[1]
-  // Asked here first, because a question of the client library cannot be taken back and keeps the process from ending.
+  // Checks first, because a request of the client library cannot be cancelled and keeps the process from ending.
   if (socketPath && existsSync(socketPath) && !(await answers(socketPath, timeoutMs))) return undefined
   return within(timeoutMs, getContainerRuntimeClient())
 }
 
-/** The container engine of this machine; rejects if there is none. */
+/** The container engine of this machine; rejects if no engine answers. */
 export async function requireEngine(): Promise<Engine> {
   const engine = await findEngine(10_000)
   if (!engine) throw new Error('The container tests need a container engine that answers, such as Docker.')
@@ -31,9 +31,9 @@ export async function requireEngine(): Promise<Engine> {
 }
 
 /**
- * Whether the engine has the image, after pulling it where it is missing.
+ * Pulls the image if it is missing. Returns whether the engine has it then.
  *
- * @param pullTimeoutMs where a registry cannot be reached, a pull may hang instead of failing
+ * @param pullTimeoutMs bounds the pull, which may hang instead of failing if the registry is unreachable
  */
 export async function obtainImage(engine: Engine, image: string, pullTimeoutMs: number): Promise<boolean> {
   const name = ImageName.fromString(image)
@@ -42,7 +42,7 @@ export async function obtainImage(engine: Engine, image: string, pullTimeoutMs: 
   return engine.image.exists(name)
 }
 
-/** The user ids of all the container's processes, as the engine sees them: nothing in the image is asked. */
+/** The user ids of all the container's processes, as the engine sees them. Runs no program of the image. */
 export async function userIdsOf(engine: Engine, containerId: string): Promise<string[]> {
   const table: unknown = await engine.container.getById(containerId).top({ ps_args: '-eo uid,pid' })
   const { Processes } = table as { Processes: string[][] }
@@ -68,11 +68,11 @@ function answers(socketPath: string, timeoutMs: number): Promise<boolean> {
   })
 }
 
-/** The promise's value, or undefined where it rejects or the time is over first. */
+/** The promise's value, or undefined if it rejects or takes longer than the timeout. */
 async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<undefined>((resolve) => {
-    // The end of a wait, not a sleep.
+    // A timeout, not a sleep.
     timer = setTimeout(() => resolve(undefined), timeoutMs)
   })
   try {

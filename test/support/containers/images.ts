@@ -3,10 +3,10 @@ import { GenericContainer } from 'testcontainers'
 const repositoryRoot = new URL('../../../', import.meta.url).pathname
 export const nodeImage = process.env['NODE_IMAGE'] || 'node:26-slim'
 
-/** What the container tests call their images, apart from those that compose builds for use. */
+/** The names of the container tests' images, except those that compose builds. */
 export const testImages = { gateway: 'sluice-gateway:test', origin: 'sluice-origin:test' } as const
 
-/** Builds a target of the Dockerfile. The image stays: it is the next build's cache. */
+/** Builds a target of the Dockerfile. Keeps the image as a cache for the next build. */
 export function buildImage(target: keyof typeof testImages): Promise<GenericContainer> {
   return GenericContainer.fromDockerfile(repositoryRoot)
     .withTarget(target)

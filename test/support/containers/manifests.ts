@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { parseAllDocuments } from 'yaml'
 
-/** An object of Kubernetes, as far as any of them is known. */
+/** The fields that every Kubernetes object may have. */
 export type Manifest = {
   readonly apiVersion: string
   readonly kind: string
@@ -11,7 +11,7 @@ export type Manifest = {
 
 const root = join(import.meta.dirname, '../../..')
 
-/** The objects in YAML that kubectl would be given, read as it does: by YAML 1.1. Throws if it is not valid. */
+/** Reads Kubernetes objects from YAML as kubectl does, by YAML 1.1. Throws if the YAML is not valid. */
 export function readManifests(yaml: string): readonly Manifest[] {
   return parseAllDocuments(yaml, { version: '1.1' })
     .map((document) => {
@@ -21,7 +21,7 @@ export function readManifests(yaml: string): readonly Manifest[] {
     .filter((manifest) => manifest !== null)
 }
 
-/** The group of the API that the types of a kind are in; those of Prometheus's operator are not published as types. */
+/** The API group that has the types of a kind. The kinds of the Prometheus operator have no published types. */
 const groups: Readonly<Record<string, string>> = {
   v1: 'core/v1',
   'apps/v1': 'apps/v1',
@@ -32,14 +32,14 @@ const groups: Readonly<Record<string, string>> = {
 const operatorGroup = 'monitoring.coreos.com/v1'
 
 /**
- * Mistakes in manifests by the types that are generated from the API's published schemas: an unknown field
- * of, one that is missing, a value of another type. Of kinds of the Prometheus operator nothing is known.
+ * Finds mistakes in manifests with the types that are generated from the API's published schemas: an unknown field, a missing field, a
+ * value of the wrong type. Kinds of the Prometheus operator are not checked.
  */
 export function findMistakes(manifests: readonly Manifest[]): string[] {
   const known = manifests.filter(({ apiVersion }) => apiVersion !== operatorGroup)
   const lines = known.map((manifest, index) => {
     const group = groups[manifest.apiVersion] ?? manifest.apiVersion
-    // As a literal where its type is known, so that unknown fields are mistakes.
+    // An object literal with a type annotation, so that TypeScript reports unknown fields.
     return `export const m${index}: import('kubernetes-types/${group}').${manifest.kind} = ${JSON.stringify(manifest)}`
   })
   return check(lines.join('\n')).map(({ start, messageText }) => {
@@ -79,5 +79,5 @@ function check(text: string): readonly ts.Diagnostic[] {
   return ts.getPreEmitDiagnostics(ts.createProgram([path], options, own))
 }
 
-/** The types, by path: the same at each check. */
+/** The files with the types, by path: parsed once for all checks. */
 const parsed = new Map<string, ts.SourceFile>()

@@ -11,7 +11,7 @@ type Deployment = {
 }
 type ConfigMap = { readonly data: Readonly<Record<string, string>> }
 
-/** The variables of the gateway's container, by name; undefined where the value is in a secret. */
+/** The environment variables of the gateway's container, by name; undefined if the value is in a secret. */
 export function variablesOf(manifests: readonly Manifest[]): Readonly<Record<string, string | undefined>> {
   const deployment = manifests.find(({ kind }) => kind === 'Deployment') as unknown as Deployment
   const { env } = deployment.spec.template.spec.containers[0]
@@ -25,7 +25,7 @@ export function configFilesOf(manifests: readonly Manifest[]): Readonly<Record<s
   return (manifests.find(({ kind }) => kind === 'ConfigMap') as unknown as ConfigMap).data
 }
 
-/** The mistakes that the gateway finds in its variables and its file, but for files of secrets, which are not there. */
+/** The mistakes that the gateway finds in its variables and its file, except about the files of secrets, which do not exist here. */
 export function findWrongSettings(manifests: readonly Manifest[]): readonly string[] {
   const { CONFIG_FILE, TLS_CERT_FILE, TLS_KEY_FILE, ...variables } = variablesOf(manifests)
   if (CONFIG_FILE !== '/etc/sluice/sluice.yaml') throw new Error(`CONFIG_FILE is ${CONFIG_FILE ?? 'unset'}`)

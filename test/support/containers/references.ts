@@ -15,7 +15,7 @@ type Pod = {
   readonly containers: readonly [Container]
   readonly volumes: readonly { readonly name: string; readonly configMap?: { readonly name: string } }[]
 }
-/** What the kinds that are looked at have; which of it depends on the kind. */
+/** The fields of all kinds that are checked; which ones an object has depends on its kind. */
 type Spec = {
   readonly selector: Labels & { readonly matchLabels: Labels }
   readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: Pod }
@@ -26,7 +26,7 @@ type Spec = {
   readonly scaleTargetRef: { readonly name: string }
 }
 
-/** What manifests name and do not have: labels of no pod, ports of no container, objects that are not among them. */
+/** Finds references to nothing: labels that no pod has, ports that no container has, objects that are not in the manifests. */
 export function findBrokenReferences(manifests: readonly Manifest[]): string[] {
   const broken: string[] = []
   const needs = (there: boolean, { kind, metadata }: Manifest, what: string): void => {

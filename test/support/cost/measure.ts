@@ -3,37 +3,37 @@ import { runInNewContext } from 'node:vm'
 import type { ByteReader, CostRow } from './row.ts'
 
 /**
- * What an input of the largest size may cost unless its row says less, in milliseconds of CPU on a machine that does nothing else. What shares the core makes
- * each of them do less: `slowness` says by how much.
+ * What an input of the largest size may cost unless its row says less, in milliseconds of CPU on an otherwise idle machine. On a busy
+ * machine the same work takes more CPU time: `slowness` measures how much more.
  */
 const MAX_MS = 20
 const MAX_KEPT_PER_BYTE = 40
 /**
- * An input of eight times the size takes eight times as long, some more where it fills caches; where each byte looks at all others,
- * sixty-four times.
+ * An input of eight times the size takes eight times as long, or somewhat longer if it fills caches; a quadratic reader takes sixty-four
+ * times as long.
  */
 const GROWTH = 8
 const MAX_GROWTH = 24
-/** Shorter times are summed up until they can be told from the clock's own. */
+/** Shorter runs are repeated until their total is well above the resolution of the clock. */
 const MIN_SAMPLE_MS = 0.5
 const SAMPLES = 7
 /** An input that takes this many times its bound is not measured again. */
 const BEYOND_DOUBT = 5
-/** With so many excesses of a reader, the others say nothing new. */
+/** Once a reader has this many excesses, further ones say nothing new. */
 const ENOUGH = 3
 const KNOWN_WORK_MS = 0.2
-/** What the heap grows by without any input, through compiled code and the like. */
+/** How much the heap grows without any input, through compiled code and the like. */
 const HEAP_NOISE = 64 * 1024
-/** Inputs are read so often that what they keep is well above that. */
+/** Each input is read several times, until the inputs together have this size, so that what the readers keep can be measured. */
 const BYTES_KEPT_TOGETHER = 16 * 1024
-/** A body is passed on in one piece for each read, and another for each so many bytes. */
+/** For each read, a reader may pass a body on in one piece, and in one more for every 4 KiB. */
 const MIN_PASSED_ON_BYTES = 4 * 1024
 const ENDLESS_SIZES = 16
 const ENDLESS_PIECE = 64 * 1024
 const SHARED_BYTES = 4 * 1024
 
 setFlagsFromString('--expose-gc')
-/** Faster than `collectGarbage`, which looks again at what one pass has left. */
+/** Faster than `collectGarbage`, which repeats the collection for what one pass leaves. */
 const collect = runInNewContext('gc') as () => void
 
 /** In which pieces an input arrives. */
@@ -51,7 +51,7 @@ export type Excess = {
 }
 
 /**
- * Measures what a reader costs. To be called in a process of its own, with the option `--single-threaded`.
+ * Measures what a reader costs. Call it in a process of its own, with the option `--single-threaded`.
  *
  * @param draws how many units are drawn beside those of the row
  */
@@ -75,7 +75,7 @@ function excessesOfTime(row: CostRow, units: readonly string[]): Excess[] {
       if (what !== undefined) excesses.push({ row: row.name, unit, way, what })
     }
   }
-  // Other load on the machine may last as long as all samples of one input: a true excess shows again.
+  // Other load on the machine may last as long as all samples of one input. A real excess shows again in a second measurement.
   return excesses.filter(({ unit, way }) => way !== 'endless' && excessOfTime(row, unit, way) !== undefined)
 }
 
@@ -91,7 +91,7 @@ function excessesOfMemory(row: CostRow, units: readonly string[]): Excess[] {
   return [...pieces, ...excessesOf(holdings)]
 }
 
-/** Without a library, which would make each collection of garbage take four times as long. */
+/** Draws without fast-check, which would make each garbage collection take four times as long. */
 function drawUnits(atoms: readonly string[], draws: number, seed: number): string[] {
   let state = seed
   const below = (bound: number): number => {
@@ -103,7 +103,7 @@ function drawUnits(atoms: readonly string[], draws: number, seed: number): strin
   return atoms.length === 0 ? [] : Array.from({ length: draws }, drawn)
 }
 
-/** @param bytes of the input, about: the last unit is whole */
+/** @param bytes approximate size of the input: its last unit is not cut */
 function inputOf(row: CostRow, unit: string, bytes: number): Buffer {
   const around = bytesOf(row.wrap('')).length
   let content = ''
@@ -119,7 +119,7 @@ function bytesOf(input: string | Buffer): Buffer {
   return typeof input === 'string' ? Buffer.from(input, 'latin1') : input
 }
 
-/** Yields pieces as a socket does, with memory of their own; single bytes share it, as there are too many of them. */
+/** Yields pieces as a socket does, each with its own memory. Single bytes share memory, as there are too many of them. */
 function* piecesOf(input: Buffer, pieceBytes: number): Generator<Buffer> {
   const readBytes = Math.max(pieceBytes, SHARED_BYTES)
   for (let start = 0; start < input.length; start += readBytes) {
@@ -159,7 +159,7 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
     return { pieces: lightPiecesOf(input, way), bytes: input.length }
   })
   if (!small || !large) return undefined
-  // Growth compares times as they are: what slows this machine down for a moment must not count for one of them only.
+  // Growth compares unscaled times: a moment in which the machine is slow must not scale one of the two and not the other.
   let [smallMs, largeMs, scaledMs] = [Infinity, Infinity, Infinity]
   const maxMs = row.maxMs ?? MAX_MS
   for (let sample = 0; sample < SAMPLES; sample++) {
@@ -173,7 +173,7 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
     scaledMs = Math.min(scaledMs, sampleMs / slow)
     const isWithin = scaledMs <= maxMs && !growsTooMuch(smallMs, largeMs, large.bytes / small.bytes)
     if (scaledMs > BEYOND_DOUBT * maxMs) break
-    // The first of all compiles, which costs more: a cost is what it comes to again and again.
+    // The first run includes compilation and costs more. One run within the bounds is enough.
     if (isWithin) return undefined
   }
   return scaledMs > maxMs
@@ -181,7 +181,7 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
     : `${large.bytes} bytes take ${(largeMs / smallMs).toFixed(1)} times as long as ${small.bytes}: ${largeMs.toFixed(2)} ms, ${smallMs.toFixed(3)}`
 }
 
-/** Counts what a reader passes on of an input that comes in one read. */
+/** Counts the pieces that a reader passes on for an input that comes in one read. */
 function excessOfPieces(row: CostRow, unit: string): string | undefined {
   const input = inputOf(row, unit, row.largestBytes)
   const { passedOn = 0 } = read(row, [input])
@@ -195,12 +195,12 @@ function growsTooMuch(smallMs: number, largeMs: number, growth: number): boolean
   return largeMs > smallMs * growth * (MAX_GROWTH / GROWTH)
 }
 
-/** How much more CPU time something takes now than it did on the machine that the bound is for, at least 1. */
+/** How many times more CPU time the same work takes now than on the machine that the bounds were set for; at least 1. */
 function slowness(): number {
   return Math.max(1, timeOf(knownWork) / KNOWN_WORK_MS)
 }
 
-/** What a parser does: texts out of bytes, an expression, a look into a table. */
+/** Does what a parser does: makes strings from bytes, matches a regular expression, looks into a table. */
 function knownWork(): void {
   const bytes = Buffer.alloc(64, 'abc: def\r\n')
   const table = new Map([['abc', 1]])
@@ -210,7 +210,7 @@ function knownWork(): void {
   }
 }
 
-/** CPU milliseconds of one run, measured for the single-threaded process: Linux counts those of a thread in steps of 4 ms. */
+/** CPU milliseconds of one run, measured for the whole single-threaded process: Linux counts a thread's CPU in steps of 4 ms. */
 function timeOf(run: () => void): number {
   for (let times = 1; ; times *= 4) {
     const before = process.cpuUsage()
@@ -226,7 +226,7 @@ type Holding = {
   readonly of: Pick<Excess, 'row' | 'unit' | 'way'>
   readonly inputBytes: number
   readonly readers: number
-  /** Bytes that each of them may keep. */
+  /** Bytes that each reader may keep. */
   readonly maxEach: number
   readonly read: () => ByteReader
 }
@@ -242,7 +242,7 @@ function holdingOf(row: CostRow, unit: string, way: Way): Holding {
   }
 }
 
-/** A reader that is given far more than it takes keeps no more for it. */
+/** Gives a reader far more than the largest input; it may keep no more than for the largest. */
 function endlessHoldingOf(row: CostRow, unit: string): Holding {
   const bytes = ENDLESS_SIZES * row.largestBytes
   return {
@@ -254,7 +254,10 @@ function endlessHoldingOf(row: CostRow, unit: string): Holding {
   }
 }
 
-/** To collect garbage takes longer than all else: where many keep together what one of them may, none of them keeps more. */
+/**
+ * Measures many inputs at once, as garbage collection takes longer than everything else: if together they keep no more than one may, none
+ * exceeds its bound. Otherwise measures each half by itself.
+ */
 function excessesOf(holdings: readonly Holding[]): Excess[] {
   const [first] = holdings
   if (!first) return []
@@ -273,7 +276,7 @@ function excessesOf(holdings: readonly Holding[]): Excess[] {
   return [...excessesOf(holdings.slice(0, half)), ...excessesOf(holdings.slice(half))]
 }
 
-/** In a function of its own: what a variable of a loop keeps would still be there before the next round. */
+/** A function of its own: in a loop, the variable of the last round would still hold its readers when the next one begins. */
 function keptBytes(holdings: readonly Holding[]): number {
   const before = usedBytes()
   const kept = holdings.map(({ readers, read }) => Array.from({ length: readers }, read))
@@ -281,7 +284,7 @@ function keptBytes(holdings: readonly Holding[]): number {
 }
 
 function usedBytes(): number {
-  // The memory of buffers is given back after a collection, at the latest by the next one.
+  // The memory of buffers is freed after a collection, by the next one at the latest.
   collect()
   collect()
   const { heapUsed, external } = process.memoryUsage()

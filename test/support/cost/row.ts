@@ -1,41 +1,41 @@
 /**
- * A reader of bytes that somebody else has written, as the measurement of what a byte costs it has it. A file of
- * `test/property/costs/` exports a list of them as `rows`, and that is all there is to do for a new one.
+ * A reader of untrusted bytes, described for the measurement of what each byte costs. Each file of `test/property/costs/` exports a list of
+ * them as `rows`; to measure a new reader, add it to such a list.
  *
- * An input is `wrap(content)`, and its content is one of the `units`, or one that is drawn from `atoms`, repeated. In a unit
- * `{n}` is the number of the repetition: names that are all different.
+ * An input is `wrap(content)`. Its content repeats one unit: one of `units`, or one that is drawn from `atoms`. In a unit, `{n}` stands for
+ * the number of the repetition, so that names are all different.
  */
 export type CostRow = {
-  /** The input. */
+  /** Names the input. */
   readonly name: string
   /**
-   * The most bytes of one input: longer input is refused, or passed on in parts. Of more than that no reader keeps anything,
-   * however much it is given.
+   * The maximum size of one input. Longer input is refused, or passed on in parts. No reader keeps anything beyond this size, no matter
+   * how much it is given.
    */
   readonly largestBytes: number
-  /** What the worst inputs that are known are made of, one character a byte. */
+  /** The units of the worst known inputs, one character a byte. */
   readonly units: readonly string[]
   /** Pieces of the grammar, from which more units are drawn. */
   readonly atoms: readonly string[]
-  /** @returns the input, one character a byte where it is a text */
+  /** @returns the input, one character a byte if it is a string */
   readonly wrap: (content: string) => string | Buffer
   /** Something that reads one input. */
   readonly open: () => ByteReader
-  /** It gets each input in one piece, because something else has read it before. */
+  /** The reader gets each input in one piece, because something else has read it before. */
   readonly onlyWhole?: boolean
-  /** What it throws for an input that it refuses. What else is thrown fails the measurement. */
+  /** The errors that the reader throws for an input that it refuses. Any other error fails the measurement. */
   readonly refusals?: readonly (new (...args: never[]) => Error)[]
-  /** Milliseconds of CPU that an input may cost, where less than the usual bound holds. */
+  /** Milliseconds of CPU that an input may cost, if the bound is lower than usual. */
   readonly maxMs?: number
-  /** Bytes that it may keep beyond 40 for each byte, where that is what it is there for. */
+  /** Bytes that the reader may keep beyond 40 for each byte, if keeping them is its purpose. */
   readonly keptBytes?: number
 }
 
-/** What it has read and keeps hangs on this object. */
+/** Holds everything that the reader keeps. */
 export type ByteReader = {
-  /** Takes the next bytes, which nobody writes to any more. */
+  /** Takes the next bytes, which do not change afterwards. */
   take(piece: Buffer): void
-  /** How many pieces of a body it has passed on so far: each costs an event and a write, however short it is. */
+  /** How many pieces of a body it has passed on so far: each costs an event and a write, no matter how short it is. */
   readonly passedOn?: number
 }
 

@@ -3,22 +3,22 @@ import { spawnCommand } from '../gateway/process.ts'
 import type { Cost, Excess } from './measure.ts'
 
 export const repositoryRoot = join(import.meta.dirname, '../../..')
-/** Where the rows are, from the root. */
+/** The folder of the rows, from the root. */
 export const rowsFolder = 'test/property/costs'
 
-/** A process takes longer to compile the readers than to measure some. */
+/** Without a compile cache, a process would take longer to compile the readers than to measure some of them. */
 const cached = { NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled') }
 
-/** Processes in which a cost has to show again. */
+/** The number of further processes in which an excess has to show again. */
 const CONFIRMATIONS = 3
 
 /**
- * Measures the readers of a file, and returns those that cost too much in this process and, as V8 compiles a reader differently
- * from process to process, in each of some more.
+ * Measures the readers of a file. Returns those that cost too much in one process and again in each of several more, as V8 compiles a
+ * reader differently from process to process.
  *
  * @param root of the source that is measured
- * @param draws how many units are drawn beside those of a row
- * @param part of the names of those that are meant: all unless given
+ * @param draws how many units are drawn in addition to those of a row
+ * @param part measures only the readers whose names contain it: all unless given
  */
 export async function measureRows(
   root: string,
@@ -51,7 +51,7 @@ async function measureOnce(
   const seed = process.env['COST_SEED'] ?? '1'
   const script = join(root, 'test/support/cost/run.ts')
   const args = [script, join(root, rowsFolder, file), costs.join(), String(draws), seed, part]
-  // V8's own threads would be counted with the time. In a large young generation V8 copies less before it counts.
+  // The time would include V8's own threads. With a large young generation, V8 copies less before memory is counted.
   const options = costs.includes('time')
     ? ['--single-threaded']
     : ['--single-threaded', '--min-semi-space-size=64', '--max-semi-space-size=64']

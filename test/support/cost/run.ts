@@ -2,8 +2,8 @@ import { measure, type Cost } from './measure.ts'
 import type { CostRow } from './row.ts'
 
 /*
- * Measures the readers of one file in a process of its own, whose heap and compiled code are theirs. Prints the readers over a bound
- * as a JSON list. Arguments: the file, which costs, how many inputs are drawn for each reader, the seed, and a part of the names.
+ * Measures the readers of one file in a process of its own, so that nothing else shares its heap and compiled code. Prints the readers over
+ * a bound as a JSON list. Arguments: the file, which costs, how many units are drawn for each reader, the seed, and a part of the names.
  */
 
 const [file = '', costs = '', draws = '0', seed = '1', part = ''] = process.argv.slice(2)

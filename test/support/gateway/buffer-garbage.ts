@@ -2,8 +2,8 @@ import { constants, PerformanceObserver } from 'node:perf_hooks'
 import { writeSync } from 'node:fs'
 
 /*
- * Loaded into a gateway with --import. Soon after the start it makes garbage of 1.3 GB in buffers of 64 KiB, as large bodies do, and
- * says how many full collections that took.
+ * Loaded into a gateway with --import. Soon after the start it makes 1.3 GB of garbage in buffers of 64 KiB, as large bodies do, and
+ * reports how many full collections that caused.
  */
 
 const PIECES = 20_000
@@ -20,7 +20,7 @@ const observer = new PerformanceObserver((list) => {
 function makeGarbage(pieces: number): void {
   for (let i = 0; i < PIECES_A_TURN; i++) Buffer.allocUnsafeSlow(64 * 1024).fill(1, 0, 1)
   if (pieces > PIECES_A_TURN) setImmediate(makeGarbage, pieces - PIECES_A_TURN)
-  // The observer hears of the last ones later.
+  // The observer learns of the last collections later.
   else setTimeout(() => writeSync(2, `process ${process.pid}: ${collections} full collections\n`), 100)
 }
 

@@ -2,9 +2,9 @@ import type { Socket } from 'node:net'
 import type { UpstreamConnection } from '../../../proxy/http/upstream/connection.ts'
 import { UpstreamPool } from '../../../proxy/http/upstream/pool.ts'
 
-// Loaded into every gateway that tests start (`test/support/gateway/process.ts`). A connection in the pool is readable, and no
-// listener of the exchange before is left on it; else the next request on it would wait for an answer that nobody reads.
-// The process ends where that does not hold, and with it the test.
+// Loaded into every gateway that tests start (`test/support/gateway/process.ts`). A connection in the pool must be readable, without a
+// listener of the exchange before; otherwise the next request on it would wait for a response that nobody reads. If a connection breaks
+// this rule, the process exits, and its test fails.
 
 const pool = UpstreamPool.prototype
 const onFree = Object.getOwnPropertyDescriptor(pool, 'onFree')?.value as (
@@ -21,7 +21,7 @@ pool.onFree = function (connection) {
   onFree.call(this, connection)
 }
 
-/** One listener each of the connection's own, and those that Node itself has on every socket or TLS socket. */
+/** One listener that the connection itself adds, and those that Node adds to every socket or TLS socket. */
 const maxListeners: Readonly<Record<string, number>> = { data: 1, drain: 0, error: 3, end: 3, close: 3 }
 
 function problemOf(socket: Socket): string | undefined {

@@ -10,7 +10,7 @@ import { answerReports, createWorkerReports } from '../../../proxy/admin/worker-
 import type { Policy } from '../../../proxy/policy.ts'
 import { createLog } from '../../../shared/log.ts'
 
-// A primary process with the admin listener, and workers that do over `/api/tell` what they are told to.
+// A primary process with the admin listener, and workers that carry out the orders sent to `/api/tell`.
 
 type Order = { readonly order: string; readonly times: number }
 

@@ -41,6 +41,6 @@ const control = createServer((request, response) => {
 
 control.listen(0, '127.0.0.1', () => {
   process.stderr.write(`port ${(control.address() as AddressInfo).port}\n`)
-  // At the end it is too late: this process is killed.
+  // Now, not at the end: this process is killed.
   flushCompileCache()
 })

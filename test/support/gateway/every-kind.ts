@@ -1,12 +1,12 @@
 import { writeTableFiles } from './table-files.ts'
 
-/** For tables with `rulesOfEveryKind`. Its rule with devices refuses a `PUT` of more than `MAX_SIGN_IN_BYTES`. */
+/** For tables with `rulesOfEveryKind`. Their rule with devices refuses a `PUT` of more than `MAX_SIGN_IN_BYTES`. */
 export const DEVICE_SECRET = 'a-secret-of-devices-with-32-characters'
 export const MAX_SIGN_IN_BYTES = 65_536
 
 /**
- * Rules of every kind for all requests, none of which refuses: they read addresses, hosts, headers, cookies, queries and bodies, hold
- * slots, and set cookies of devices. Lines of `limits`.
+ * Rules of every kind for all requests, as lines of `limits`. They refuse no request, but read addresses, hosts, headers, cookies, queries
+ * and bodies, hold slots, and set device cookies.
  */
 const rulesOfEveryKind: readonly string[] = [
   "{ name: network, match: '* /*', key: ip/24/48, requests: 1000000, window: 1d, over: { route: elsewhere } }",
@@ -29,7 +29,7 @@ const rulesOfEveryKind: readonly string[] = [
   "{ name: abroad, match: '* /*', when: { jwt: { sub: absent } }, unless: [{ country: [FR, XX] }, { asn: AS64511 }], key: [country, host], requests: 1000000, window: week, lease: auto }",
 ]
 
-/** A table of these rules, behind `before`. */
+/** A table of these rules, after the lines of `before`. */
 export function tableOfEveryKind(before: readonly string[] = []): string {
   const { tokenSecret, list, country, asn } = writeTableFiles()
   return `jwt: { secretFile: ${tokenSecret} }

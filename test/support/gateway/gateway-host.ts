@@ -8,13 +8,13 @@ import { createLog } from '../../../shared/log.ts'
 import type { Bounds } from '../../../proxy/config/bounds.ts'
 import type { Running } from '../../../shared/shutdown.ts'
 
-// A process that runs any number of gateways, each as `proxy/main.ts` runs one, for `hosted-gateway.ts`. A request to its
-// port has the environment of a gateway as JSON, and is answered with the ports of that gateway. Each line of its log has
-// the gateway's number in `hosted`. `TEST_BOUNDS` is JSON with other bounds than those of every gateway. DELETE closes all gateways, and cuts their connections off.
+// A process that runs any number of gateways, each as `proxy/main.ts` runs one, for `hosted-gateway.ts`. A request to its port carries the
+// environment of a new gateway as JSON; the response has the gateway's ports. Each log line has the number of its gateway in `hosted`.
+// `TEST_BOUNDS` is JSON that replaces some of the usual bounds. DELETE closes all gateways and cuts their connections off.
 
 let hosted = 0
 const open = new Set<Running>()
-// Each gateway adds listeners for uncaught exceptions, and none takes them back: it ends with its process.
+// Each gateway adds listeners for uncaught exceptions and never removes them, as a gateway usually ends with its process.
 process.setMaxListeners(0)
 
 async function start({ TEST_BOUNDS = '{}', ...env }: NodeJS.ProcessEnv): Promise<unknown> {
@@ -50,6 +50,6 @@ const control = createServer((request, response) => {
 
 control.listen(0, '127.0.0.1', () => {
   process.stderr.write(`port ${(control.address() as AddressInfo).port}\n`)
-  // At the end it is too late: this process is killed.
+  // Now, not at the end: this process is killed.
   flushCompileCache()
 })

@@ -10,7 +10,7 @@ import { spawnNode, START_MS, type NodeProcess } from './process.ts'
 export type GatewayProcess = {
   readonly port: number
   readonly adminPort: number
-  /** 0 without one. */
+  /** 0 without a decisions listener. */
   readonly decisionsPort: number
   readonly process: NodeProcess
   /** Sends a request to the gateway and reads the whole response. */
@@ -20,17 +20,17 @@ export type GatewayProcess = {
 export type SendOptions = {
   readonly headers?: OutgoingHttpHeaders
   readonly body?: string | Buffer
-  /** The client's address, which must be one of loopback: `127.0.0.2` is another client than `127.0.0.1`. */
+  /** The client's address, which must be a loopback address: `127.0.0.2` is another client than `127.0.0.1`. */
   readonly from?: string
-  /** The agent whose connections are used. Without it the request has a connection of its own. */
+  /** The agent whose connections are used. Without an agent, the request has a connection of its own. */
   readonly agent?: Agent
 }
 
 export type Reply = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string }
 
 /**
- * A `sluice.yaml` that somebody has in this repository is not to be read, and Redis has time to answer on a busy machine:
- * tests that are about `STORE_TIMEOUT` name it.
+ * Keeps gateways from reading a developer's `sluice.yaml` in this repository, and gives Redis time to answer on a busy machine. Tests about
+ * `STORE_TIMEOUT` set it themselves.
  */
 export const gatewayDefaults = {
   HOST: '127.0.0.1',
@@ -45,7 +45,7 @@ export function spawnGateway(env: Record<string, string>): NodeProcess {
   return spawnNode('proxy/main.ts', { ...gatewayDefaults, ...env })
 }
 
-/** Does that, and waits until it takes requests. */
+/** Starts the gateway as `spawnGateway` does, and waits until it accepts requests. */
 export async function startGateway(
   env: Record<string, string> = {},
   timeoutMs = START_MS,
@@ -57,7 +57,7 @@ export async function startGateway(
   return { port, adminPort, decisionsPort, process: gateway, send: (...request) => send(port, ...request) }
 }
 
-/** One request, over a connection of its own unless an agent is given. Rejects where the connection ends before the response is complete. */
+/** Sends one request, over a connection of its own unless an agent is given. Rejects if the connection ends before the response does. */
 export function send(port: number, method: string, path: string, options: SendOptions = {}): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({
@@ -81,7 +81,7 @@ export function send(port: number, method: string, path: string, options: SendOp
   })
 }
 
-/** Sends raw bytes over a connection of its own and resolves with all that came back when it has been closed. */
+/** Sends raw bytes over a connection of its own. Resolves with everything received once the gateway has closed the connection. */
 export function sendRaw(port: number, bytes: string, timeoutMs = 5_000): Promise<string> {
   return new Promise((resolve, reject) => {
     let received = ''

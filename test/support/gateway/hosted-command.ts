@@ -11,7 +11,7 @@ export type HostedCommand = {
 
 let host: Promise<number> | undefined
 
-// The process itself ends with the file, as every other.
+// The process itself ends with the file, as all child processes do.
 atEndOfFile(() => (host = undefined))
 
 async function startHost(): Promise<number> {
@@ -21,8 +21,8 @@ async function startHost(): Promise<number> {
 }
 
 /**
- * Runs `sluice` with these arguments, in a process that it shares with the other commands of the test file: that takes a
- * twentieth of the time that a process takes. Not for `run`, standard input and tests of the process itself.
+ * Runs `sluice` with these arguments in a process that all commands of the test file share, which takes a twentieth of the time of a new
+ * process. Not for `run`, standard input and tests of the process itself.
  *
  * @param env the whole environment
  */

@@ -3,20 +3,20 @@ import type { Bounds } from '../../../proxy/config/bounds.ts'
 import { gatewayDefaults, send, startGateway, type GatewayProcess } from './gateway.ts'
 import { spawnNode, type NodeProcess } from './process.ts'
 
-/** A gateway that may share its process with others. `output` and `waitForLine` are about its own log. */
+/** A gateway that may share its process with others. `output` and `waitForLine` read only its own log. */
 export type HostedGateway = Pick<GatewayProcess, 'port' | 'adminPort' | 'decisionsPort' | 'send'> &
   Pick<NodeProcess, 'output' | 'waitForLine'>
 
 type Host = { readonly process: NodeProcess; readonly port: number }
 
-/** What gateways leave behind in their process, such as listeners for its errors, is not to pile up. */
+/** Bounds how much gateways leave behind in one process, such as listeners for its errors. */
 const filesOfHost = 24
-/** The variable that gives a hosted gateway other bounds than every gateway has. */
+/** The variable that changes some bounds of a hosted gateway. */
 export function otherBounds(bounds: Partial<Bounds>): { TEST_BOUNDS: string } {
   return { TEST_BOUNDS: JSON.stringify(bounds) }
 }
 
-/** Each wait for a line reads all of it. */
+/** Bounded because each wait for a line reads all of the output. */
 const maxOutputLength = 500_000
 
 let host: Promise<Host> | undefined
@@ -42,7 +42,7 @@ atEndOfFile(async () => {
   unexpectedEnd = undefined
   if (problem) throw problem
   if (!own) return
-  // Where it did not start there is nothing to close.
+  // If the process did not start, there is nothing to close.
   const started = await own.catch(() => undefined)
   filesLeft -= 1
   const mayStay = filesLeft > 0 && started !== undefined && started.process.output().length < maxOutputLength
@@ -51,7 +51,7 @@ atEndOfFile(async () => {
   await started?.process.stop('SIGKILL')
 })
 
-/** Whether all gateways are closed, soon. */
+/** Whether the host closes all its gateways soon. */
 async function closesAll(port: number): Promise<boolean> {
   const signal = AbortSignal.timeout(1000)
   const reply = await fetch(`http://127.0.0.1:${port}/`, { method: 'DELETE', signal }).catch(() => undefined)
@@ -59,10 +59,9 @@ async function closesAll(port: number): Promise<boolean> {
 }
 
 /**
- * Starts a gateway on free ports, and waits until it takes requests. It is all of the product but `main.ts`, in a process
- * that it shares with other hosted gateways and nothing else: that takes a twentieth of the time that a process takes. It
- * is closed at the end of the test file. For tests that are not about the process, its start or its end; those use
- * `startGateway`. With `WORKERS` or `NODE_OPTIONS` it is a process of its own.
+ * Starts a gateway on free ports, and waits until it accepts requests. It runs all of the product except `main.ts`, in a process that it
+ * shares only with other hosted gateways, which takes a twentieth of the time of a new process. It is closed at the end of the test file.
+ * Tests about the process, its start or its end use `startGateway` instead. With `WORKERS` or `NODE_OPTIONS` it is a process of its own.
  */
 export async function startHosted(env: Record<string, string> = {}): Promise<HostedGateway> {
   if ('WORKERS' in env || 'NODE_OPTIONS' in env) {

@@ -1,4 +1,4 @@
-/** For `collectGarbage` of `shared/v8-gc.ts` in a gateway that starts from a bundle. */
+/** Replaces `collectGarbage` of `shared/v8-gc.ts` in a gateway that starts from a bundle. */
 export function collectGarbage(): void {
-  // It lives too short for that.
+  // Such a gateway does not live long enough for a collection to pay off.
 }

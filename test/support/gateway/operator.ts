@@ -1,6 +1,6 @@
 import { send, type GatewayProcess, type Reply } from './gateway.ts'
 
-/** Asks a gateway's admin listener as an operator on this machine does; a body is sent as JSON. */
+/** Sends a request to a gateway's admin listener as an operator on this machine does; a body is sent as JSON. */
 export async function askOperator(
   { adminPort }: Pick<GatewayProcess, 'adminPort'>,
   method: string,

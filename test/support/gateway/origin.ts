@@ -11,7 +11,7 @@ export type OriginProcess = {
   readonly database: string
 }
 
-/** Starts the origin as a process of its own, on a free port and a database of its own. */
+/** Starts the origin as a process of its own, with a free port and a database of its own. */
 export async function startOrigin(env: Record<string, string> = {}): Promise<OriginProcess> {
   const database = join(makeTemporaryDirectory(), 'origin.db')
   const origin = spawnNode('origin/main.ts', { ORIGIN_PORT: '0', ORIGIN_DB: database, ...env })

@@ -6,12 +6,12 @@ import { BUNDLES, bundledPath, bundledScripts, gatewayScripts, poolCheck } from 
 import { keepAfterFile } from '../leaks/resources.ts'
 import { gatewayOptions } from '../../../shared/v8-gc.ts'
 
-/** A Node process under test. What it started itself is in its process group and ends with it. */
+/** A Node process under test. Processes that it starts are in its process group and end with it. */
 export type NodeProcess = {
   readonly child: ChildProcess
   /**
-   * The first line, written already or still to come, that matches. Looks at standard output and standard error.
-   * Rejects, with all output in the message, when the process ends or the time is over before that.
+   * The first line that matches, written already or still to come, on standard output or standard error. Rejects, with all output in the
+   * message, if the process ends or the timeout passes first.
    */
   waitForLine(pattern: RegExp, timeoutMs?: number): Promise<RegExpMatchArray>
   /** Both streams, in the order of arrival. */
@@ -27,11 +27,11 @@ export type NodeProcess = {
 export type SpawnOptions = {
   /** The repository's root unless given. */
   readonly cwd?: string
-  /** For other test files too: it is killed at the end of the process that runs them. */
+  /** The process serves other test files too: it is killed at the end of the process that runs them. */
   readonly staysAfterFile?: boolean
 }
 
-/** What a finished process left. */
+/** The exit status and output of a finished process. */
 export type Finished = { readonly status: number; readonly stdout: string; readonly stderr: string }
 
 const repositoryRoot = join(import.meta.dirname, '../../..')
@@ -41,13 +41,13 @@ const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
   SIGKILL: 9,
   SIGTERM: 15,
 }
-/** Each with its end. */
+/** Each process with a promise of its end. */
 type Children = Map<ChildProcess, Promise<unknown>>
 const running: Children = new Map()
 const staying: Children = new Map()
-/** For a process to start, which takes a second of CPU, on a machine with dozens of others; less than the time limit of a test. */
+/** A process needs a second of CPU to start, and dozens of others may run beside it. Shorter than the time limit of a test. */
 export const START_MS = 100_000
-/** For a killed process to be gone, on a busy machine. */
+/** How long a killed process may take to disappear on a busy machine. */
 const GONE_MS = 20_000
 
 function killGroup(child: ChildProcess): void {
@@ -59,7 +59,7 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-// Until they are gone, their pipes are open.
+// Their pipes stay open until the processes are gone.
 atEndOfFile(async () => {
   if (running.size === 0) return
   for (const child of running.keys()) killGroup(child)
@@ -76,11 +76,11 @@ function fromSources(path: string): string[] {
 }
 
 /**
- * Starts a script of this repository with the Node that runs the tests. It is killed, with all that it started, at the
- * end of the test file if it still runs then.
+ * Starts a script of this repository with the Node that runs the tests. If it still runs at the end of the test file, it is killed with all
+ * processes that it started.
  *
  * @param script path from the repository's root, such as `origin/main.ts`, or an absolute one
- * @param env the whole environment but for PATH and HOME: nothing of the developer's leaks in
+ * @param env the whole environment except PATH and HOME, so that the developer's variables do not leak in
  */
 export function spawnNode(
   script: string,
@@ -93,23 +93,23 @@ export function spawnNode(
   return spawnCommand(process.execPath, { ...command.env, ...env }, [...command.args, ...args], options)
 }
 
-/** Arguments of Node that run a script of this repository, as tests start them, and variables that make it start sooner. */
+/** Returns arguments for Node that run a script of this repository as tests do, and variables that make it start sooner. */
 export function commandOf(
   script: string,
   mayBeBundle = true,
 ): { readonly args: readonly string[]; readonly env: Record<string, string> } {
-  // However it is written; those of a changed copy of this repository are in none.
+  // Whether the path is relative or absolute. Scripts of a changed copy of this repository are never bundled.
   const path = relative(repositoryRoot, resolve(repositoryRoot, script))
   const folder = mayBeBundle && bundledScripts.includes(path) ? process.env[BUNDLES] : undefined
   const nodeOptions = gatewayScripts.includes(path) ? gatewayOptions : []
   return {
     args: [...nodeOptions, ...(folder === undefined ? fromSources(path) : [bundledPath(folder, path)])],
-    // Hundreds of processes are started: with the compile cache of run.js, the next start costs half as much.
+    // Tests start hundreds of processes. With the compile cache of run.js, each later start costs half as much.
     env: { NODE_COMPILE_CACHE: join(folder ?? join(repositoryRoot, 'node_modules/.cache'), 'compiled') },
   }
 }
 
-/** Does what `spawnNode` does, with any program. */
+/** Does what `spawnNode` does, but with any program. */
 export function spawnCommand(
   program: string,
   env: Record<string, string> = {},
@@ -157,7 +157,7 @@ export function spawnCommand(
 
   const findLine = (pattern: RegExp): RegExpMatchArray | undefined => {
     for (const text of [stdout, stderr]) {
-      // Text after the last line feed is a line only once the process has ended.
+      // Text after the last line feed counts as a line only once the process has ended.
       const lines = text.split('\n').slice(0, ended ? undefined : -1)
       for (const line of lines) {
         const match = line.match(pattern)

@@ -10,7 +10,7 @@ import { startLoad } from '../load/reload-load.ts'
 import { writeConfigFile } from '../run/temporary-directory.ts'
 import { eventually } from '../wait/eventually.ts'
 
-/** Each is in effect in turn: all of them count `load` and `sockets`, with other quotas, among rules that come and go. */
+/** The tables that take turns: each counts `load` and `sockets` with different quotas, among rules that come and go. */
 const tables = [0, 1, 2].map(
   (turn) => `limits:
   - { name: other-${turn}, match: GET /other, requests: 1, window: 1m }
@@ -22,8 +22,8 @@ const tables = [0, 1, 2].map(
 const wrong = ['limits: [{ name: load }]\n', 'limits: {\n', 'unknown: 1\n']
 
 /**
- * Reloads good and wrong settings in turn under load. No request fails, no connection is dropped, no count is lost, and wrong
- * settings are refused with their mistakes.
+ * Reloads valid and invalid settings in turn under load. No request fails, no connection is dropped, no count is lost, and invalid settings
+ * are refused with their mistakes.
  */
 export async function reloadUnderLoad(env: Record<string, string>, reloads: number): Promise<void> {
   const backend = await startBackend()
@@ -40,7 +40,7 @@ export async function reloadUnderLoad(env: Record<string, string>, reloads: numb
   const end = await startLoad(gateway.port)
   for (let turn = 1; turn <= reloads; turn++) {
     const isWrong = turn % 2 === 0
-    // The gateway looks at the file by itself too, at any time between.
+    // Between reloads, the gateway also checks the file by itself at any time.
     writeFileSync(file, (isWrong ? wrong[(turn / 2) % 3] : tables[((turn - 1) / 2) % 3]) ?? '')
     const { status, body } = await askOperator(gateway, 'POST', '/api/reload', {})
     expect(status).toBe(isWrong ? 422 : 200)

@@ -17,7 +17,7 @@ export function problemsOf(env: Environment, cwd = makeTemporaryDirectory()): re
   }
 }
 
-/** Loads settings from the environment and a `sluice.yaml` of this text, which must be right. */
+/** Loads settings from the environment and a `sluice.yaml` of this text, which must be valid. */
 export function loadWithFile(
   yaml: string,
   env: Environment = {},

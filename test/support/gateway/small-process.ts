@@ -4,8 +4,8 @@ import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts
 import { createLog } from '../../../shared/log.ts'
 import { closeOnSignal } from '../../../shared/shutdown.ts'
 
-// A process with a log, a guard and a shutdown, and nothing else: it does over HTTP what it is told to. Its port is
-// printed on standard error, as standard output is under test.
+// A process with only a log, the handler of uncaught exceptions, and shutdown. Requests over HTTP make it throw, log or exit. It prints its
+// port on standard error, as standard output is under test.
 
 const log = createLog('small', 'info')
 let uncaught = 0

@@ -15,7 +15,7 @@ export type TableFiles = {
   readonly asn: string
 }
 
-/** Writes them into a new folder, which is removed at the end of the test file. */
+/** Writes these files into a new folder, which is removed at the end of the test file. */
 export function writeTableFiles(): TableFiles {
   const folder = makeTemporaryDirectory()
   const write = (name: string, content: string | Buffer): string => {

@@ -2,8 +2,8 @@ import { Session } from 'node:inspector'
 import { Http1Connection } from '../../../proxy/http/http1/connection.ts'
 import { Http1Response } from '../../../proxy/http/http1/response.ts'
 
-// Loaded into a gateway by `test/e2e/request-path.test.ts`: for each request over HTTP/1 it prints the files of which a function
-// ran, from the parsed head on until the response is given to the connection. V8 counts each call.
+// Loaded into a gateway by `test/e2e/request-path.test.ts`. For each request over HTTP/1 it prints the files that ran a function between
+// the parsed head and the moment when the response is given to the connection. V8 counts each call.
 
 const root = new URL('../../../', import.meta.url).href
 const session = new Session()
@@ -14,7 +14,7 @@ session.post('Profiler.startPreciseCoverage', { callCount: true })
 /** The files that have run since the last time. */
 function takeFiles(): string[] {
   let files: string[] = []
-  // Called at once, as the session is one of this thread.
+  // The callback runs synchronously, as the session inspects this thread.
   session.post('Profiler.takePreciseCoverage', (error, { result }) => {
     if (error) throw error
     const entered = result.filter(({ functions }) => functions.some(({ ranges }) => ranges[0]?.count))

@@ -8,10 +8,10 @@ const marker = Buffer.from('abcdef4d61784d696e642e636f6d', 'hex')
 type Child = { node: number } | { data: number } | undefined
 
 /**
- * Writes a database as MaxMind's specification has it (MMDB 2.0), with records of 32 bits. Of an IPv6 tree, IPv4 has the first 96
- * bits 0.
+ * Writes a database by MaxMind's specification (MMDB 2.0), with records of 32 bits. In an IPv6 tree, the first 96 bits of an IPv4 address
+ * are 0.
  *
- * @param records by address or CIDR; of those that overlap, the longer prefix last
+ * @param records by address or CIDR; if some overlap, the longer prefix must come last
  */
 export function writeMmdb(records: Readonly<Record<string, MmdbRecord>>, ipVersion: 4 | 6 = 6): Buffer {
   const nodes: [Child, Child][] = [[undefined, undefined]]
@@ -64,7 +64,7 @@ function insert(nodes: [Child, Child][], bits: readonly number[], leaf: Child): 
     const child = node[bit]
     if (child && 'node' in child) at = child.node
     else {
-      // A network that is divided leaves its record to both halves.
+      // When a network is divided, both halves keep its record.
       const next = nodes.push([child, child]) - 1
       node[bit] = { node: next }
       at = next

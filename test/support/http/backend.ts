@@ -23,7 +23,7 @@ export type Backend = {
   readonly seen: SeenRequest[]
 }
 
-/** A backend that records its requests. It answers each with 200 and `ok` unless told otherwise. */
+/** A backend that records its requests, and answers each with 200 and `ok` unless `answer` is given. */
 export async function startBackend(answer?: RequestListener): Promise<Backend> {
   const seen: SeenRequest[] = []
   const server = createServer((request, response) => {
@@ -41,7 +41,7 @@ export async function startBackend(answer?: RequestListener): Promise<Backend> {
 
 export type RawBackend = { readonly url: string; readonly port: number; readonly connections: Socket[] }
 
-/** A backend of bare sockets, for answers that no HTTP server would give. `serve` is called for each connection. */
+/** A backend of raw sockets, for responses that no HTTP server would send. `serve` is called for each connection. */
 export async function startRawBackend(serve: (socket: Socket, index: number) => void): Promise<RawBackend> {
   const connections: Socket[] = []
   const server = createRawServer((socket) => {

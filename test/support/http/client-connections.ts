@@ -6,9 +6,9 @@ import { atEndOfFile } from '../run/at-end.ts'
 export type ClientConnection = {
   readonly socket: Socket
   received(): string
-  /** How the gateway has ended it; undefined where it is open. */
+  /** How the gateway ended the connection; undefined while it is open. */
   ended(): 'closed' | 'reset' | undefined
-  /** Resolves once something has come that matches; rejects where the connection ends before. */
+  /** Resolves once the received bytes match; rejects if the connection ends first. */
   until(pattern: RegExp): Promise<void>
   readonly closed: Promise<unknown>
 }
@@ -20,7 +20,7 @@ atEndOfFile(() => {
   sockets.clear()
 })
 
-/** Opens a connection from an address of loopback, and sends something. Resolves once it is made, accepted or not. */
+/** Opens a connection from a loopback address and sends `bytes`. Resolves once it is established, even if the server never accepts it. */
 export async function openConnection(port: number, from: string, bytes = ''): Promise<ClientConnection> {
   const socket = connect({ host: '127.0.0.1', port, localAddress: from, noDelay: true })
   sockets.add(socket)
@@ -60,7 +60,7 @@ export async function openConnection(port: number, from: string, bytes = ''): Pr
   }
 }
 
-/** Opens so many, one after another, each once the one before has been answered so. */
+/** Opens `count` connections one after another, each once the response to the one before matches `answer`. */
 export async function openConnections(
   count: number,
   port: number,

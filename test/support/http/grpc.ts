@@ -18,7 +18,7 @@ import { atEndOfFile } from '../run/at-end.ts'
 import { authorityFile, readPair } from '../network/certificates.ts'
 import { wallClockMs } from '../calendar/wall-clock.ts'
 
-// A service of gRPC, and a client of it, by gRPC's own library for Node. Messages are bytes.
+// A gRPC service and a client for it, with gRPC's own library for Node. Messages are bytes.
 
 const asIs = (bytes: Buffer): Buffer => bytes
 const serializers = {
@@ -43,21 +43,21 @@ const service = {
 
 export type GrpcServer = {
   readonly port: number
-  /** Calls that were taken back by the client, or whose deadline passed, by method. */
+  /** The methods of calls that the client cancelled or whose deadline passed. */
   readonly cancelled: string[]
   /** Metadata of each call, in order. */
   readonly metadata: Metadata[]
-  /** Milliseconds until the deadline of each call when it came. */
+  /** Milliseconds until the deadline of each call, at its arrival. */
   readonly deadlines: number[]
-  /** Takes no further calls on connections that are open, and ends when those that run are over. */
+  /** Accepts no further calls on open connections, and ends once the running calls are over. */
   shutDown(): Promise<void>
 }
 
 /**
- * - `Unary` echoes its message, and returns `echo` and `echo-bin` as metadata and trailers; with `fail` as the message by an
- *   error, with `wait` never.
- * - `Collect` answers with the length of what it got.
- * - `Count` sends so many messages of so many bytes, `N SIZE`.
+ * - `Unary` echoes its message, and returns `echo` and `echo-bin` as metadata and trailers. It answers the message `fail` with an error,
+ *   and `wait` never.
+ * - `Collect` answers with the number of bytes it received.
+ * - `Count` takes `N SIZE`, and sends N messages of SIZE bytes.
  * - `Chat` sends back each message.
  */
 export async function startGrpcServer({
@@ -75,7 +75,7 @@ export async function startGrpcServer({
   }
   const see = (name: string, call: Call): void => {
     metadata.push(call.metadata)
-    // gRPC gives an instant of the wall clock.
+    // gRPC's deadlines are times of the wall clock.
     deadlines.push(Number(call.getDeadline()) - wallClockMs())
     call.on('cancelled', () => cancelled.push(name))
   }
@@ -142,10 +142,10 @@ export type GrpcClient = {
   readonly client: Client
   unary(message: Buffer | string, metadata?: Metadata, options?: { deadline?: number }): Promise<Reply>
   collect(messages: readonly Buffer[]): Promise<string>
-  /** The bytes of each message. */
+  /** Asks for `messages` messages of `size` bytes, and returns the size of each message received. */
   count(messages: number, size: number): Promise<number[]>
   chat(): ClientDuplexStream<Buffer, Buffer>
-  /** Asks for so many messages of so many bytes, and reads only the first. */
+  /** Asks for `messages` messages of `size` bytes, and reads only the first. */
   stall(messages: number, size: number): { readonly begun: Promise<unknown>; readonly cancel: () => void }
 }
 
@@ -157,7 +157,7 @@ export function connectGrpc(port: number, tls: boolean, options: ClientOptions =
   const client = new Client(`127.0.0.1:${port}`, by, {
     'grpc.max_receive_message_length': 8 * 1024 * 1024,
     'grpc.enable_retries': 0,
-    // An address cannot be asked for by name.
+    // An IP address cannot be the TLS server name.
     ...(tls && { 'grpc.ssl_target_name_override': 'localhost' }),
     ...options,
   })

@@ -39,9 +39,9 @@ atEndOfFile(() => {
 })
 
 /**
- * A backend that speaks HTTP/2 only, without TLS or with it.
+ * A backend that speaks only HTTP/2, with or without TLS.
  *
- * @param answer 200, and method, path and body as its body, unless given
+ * @param answer answers each request; unless given, with 200 and a body of the request's method, path and body
  */
 export async function startHttp2Backend(
   answer: Answer = echo,

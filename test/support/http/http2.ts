@@ -16,7 +16,7 @@ export type Http2Reply = {
   /** Name, value, name, value… as they came. */
   readonly rawHeaders: readonly string[]
   readonly body: string
-  /** The error with which the stream was reset; 0 if it was not, or without error. */
+  /** The error code with which the stream was reset; 0 if it was not reset, or with NO_ERROR. */
   readonly resetCode: number
 }
 
@@ -28,9 +28,9 @@ atEndOfFile(() => {
 })
 
 /**
- * An HTTP/2 connection to a gateway on this machine. Errors of it are seen by its requests.
+ * An HTTP/2 connection to a gateway on this machine. Its errors reach its requests.
  *
- * @param options.cleartext by prior knowledge, in place of TLS
+ * @param options.cleartext uses cleartext HTTP/2 with prior knowledge instead of TLS
  */
 export function connectHttp2(
   port: number,
@@ -48,9 +48,9 @@ export function connectHttp2(
 }
 
 /**
- * One request. Resolves when its stream is closed, however it ends.
+ * Sends one request. Resolves when its stream is closed, no matter how it ends.
  *
- * @param body the whole of it, or a function that writes it; none where absent
+ * @param body the whole body, or a function that writes it; if absent, the request has no body
  */
 export function sendHttp2(
   session: ClientHttp2Session,

@@ -6,9 +6,9 @@ export type RecordedRequest = {
   readonly target: string
   /** Name in lower case and value, in the order of arrival. */
   readonly fields: readonly (readonly [name: string, value: string])[]
-  /** Content, with chunks taken apart. */
+  /** The content without its chunked framing. */
   body: string
-  /** The framing, and after a 101 the bytes of the tunnel, as sent. */
+  /** The bytes of the framing, and after a 101 the bytes of the tunnel, as sent. */
   rest: string
   complete: boolean
 }
@@ -16,10 +16,10 @@ export type RecordedRequest = {
 type Framing = { readonly kind: 'length'; left: number } | { readonly kind: 'chunked' }
 
 /**
- * Reads requests as the most careless backend would: a line ends at any LF, blanks around a field's name do not matter,
- * `Transfer-Encoding` is chunked when the word is in it and wins over a length, of several lengths the last one counts,
- * digits before nonsense are a number, and what it cannot read at all it takes for a request of its own. What a gateway
- * lets through that can be read in two ways is read here in the worse one.
+ * Reads requests as the most careless backend would. A line ends at any LF. Blanks around a field's name are ignored. `Transfer-Encoding`
+ * is chunked if it contains the word, and takes precedence over a length. The last of several lengths counts. Digits before nonsense are a
+ * number. Bytes that cannot be read at all count as a request of their own. So if the gateway lets something ambiguous through, this reader
+ * takes the worse reading.
  */
 export class LenientRequestReader {
   readonly requests: RecordedRequest[] = []
@@ -27,7 +27,7 @@ export class LenientRequestReader {
   #current: { readonly request: RecordedRequest; readonly framing: Framing } | undefined
   #tunnel: RecordedRequest | undefined
 
-  /** @returns the request whose head was incomplete or absent before and is there now, and those that are complete */
+  /** @returns the requests whose heads these bytes completed, and the requests that are complete now */
   push(bytes: string): { begun: RecordedRequest[]; completed: RecordedRequest[] } {
     const begun: RecordedRequest[] = []
     const completed: RecordedRequest[] = []
@@ -121,8 +121,8 @@ const fieldLine =
 const chunkFraming = /^(?:[1-9a-f][0-9a-f]*\r\n\r\n)*0\r\n\r\n$/
 
 /**
- * What in a recorded request a stricter or laxer reader could take for something else: the gateway writes each request in
- * one form only, so anything but that form is a fault.
+ * Returns everything in a recorded request that a stricter or laxer reader could misread. The gateway writes each request in one form only,
+ * so any deviation from that form is a fault.
  */
 export function faultsOf(request: RecordedRequest): string[] {
   const faults: string[] = []

@@ -16,11 +16,11 @@ export type LocalApi = {
   readonly key: string
   /** Adds a decision, as `cscli decisions add` does. */
   add(value: string, more?: { scope?: string; type?: string; forMs?: number }): void
-  /** Removes a decision as `cscli decisions delete` does: it has ended now. */
+  /** Removes a decision as `cscli decisions delete` does, which ends it now. */
   remove(value: string): void
-  /** All of this is forgotten, as with another database. */
+  /** Forgets all decisions, as if the API had a new database. */
   forget(): void
-  /** Answers with this status from now on; undefined: as usual. */
+  /** Answers with this status from now on; undefined restores normal answers. */
   fail(status: number | undefined): void
   /** Truncates the answers. */
   cut(isCut: boolean): void
@@ -29,8 +29,8 @@ export type LocalApi = {
 }
 
 /**
- * A local API like CrowdSec's, with its stream of decisions: with `startup=true` it sends all, without it the changes since the
- * last poll. Lists without a decision are null, durations are Go's, and only scopes that were asked for are there.
+ * A local API like CrowdSec's, with its stream of decisions: with `startup=true` it sends all decisions, otherwise the changes since the
+ * last poll. Lists without a decision are null, durations have Go's format, and only the requested scopes are included.
  */
 export async function startLocalApi(key = 'bouncer-key'): Promise<LocalApi> {
   let decisions: Decision[] = []

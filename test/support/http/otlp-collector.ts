@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { atEndOfFile } from '../run/at-end.ts'
 
-/** A span as OTLP has it, with its attributes as an object. */
+/** A span of OTLP, with its attributes as an object. */
 export type RecordedSpan = {
   readonly traceId: string
   readonly spanId: string
@@ -15,14 +15,14 @@ export type RecordedSpan = {
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
-/** A collector of OpenTelemetry that takes spans by OTLP over HTTP, as JSON. */
+/** An OpenTelemetry collector that receives spans by OTLP over HTTP, as JSON. */
 export type OtlpCollector = {
   readonly url: string
   /** All spans so far, in the order in which they ended. */
   readonly spans: readonly RecordedSpan[]
-  /** The bodies as they came. */
+  /** The request bodies as received. */
   readonly bodies: readonly string[]
-  /** What the resource of the last body says. */
+  /** The attributes of the resource in the last body. */
   readonly resource: Readonly<Record<string, unknown>>
 }
 
@@ -43,14 +43,14 @@ type Body = {
   resourceSpans: { resource: { attributes: Attributes }; scopeSpans: { spans: WrittenSpan[] }[] }[]
 }
 
-/** By the number in OTLP. */
+/** The kinds of spans, by their number in OTLP. */
 const kinds = new Map<number, RecordedSpan['kind']>([
   [1, 'internal'],
   [2, 'server'],
   [3, 'client'],
 ])
 
-/** @param answer answers each body; without it they are taken */
+/** @param answer answers each request; unless given, all are accepted */
 export async function startOtlpCollector(
   answer: (response: ServerResponse) => void = (response) => response.end('{}'),
 ): Promise<OtlpCollector> {

@@ -1,14 +1,13 @@
 /**
- * How backends read the path that they are sent, written slowly and apart from the gateway's own code. Each gives the
- * path that its routes are matched with, or undefined where it refuses. Data in a segment that is a slash
- * stays `%2f`.
+ * How backends read the path of a request. Written plainly and independently of the gateway's code. Each reader returns the path that the
+ * backend's routes match, or undefined if the backend refuses the request. A slash that is data within a segment stays `%2f`.
  */
 export type PathReader = (path: string) => string | undefined
 
 export const pathReaders: Readonly<Record<string, PathReader>> = {
   /** Express, Fastify, Koa: routes see the raw segments, decoded one by one. */
   express: (path) => tidy(path.split('/').map(decodeSegment)),
-  /** Tomcat with encoded slashes decoded: parameters away, decode, merge, resolve. */
+  /** Tomcat with encoded slashes decoded: drops parameters, decodes, merges slashes, resolves dot segments. */
   tomcat: (path) => resolveMerged(decode(dropParameters(path))),
   /** Tomcat with encoded slashes passed through. */
   tomcatPassThrough: (path) => resolveMerged(dropParameters(path).split('/').map(decodeSegment).join('/')),
@@ -16,17 +15,17 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
   decodeFirst: (path) => resolveMerged(dropParameters(decode(path))),
   /** Tomcat behind a proxy that decodes slashes and nothing else, as Envoy can. */
   tomcatBehindEnvoy: (path) => resolveMerged(decode(dropParameters(path.replace(/%2f/gi, '/')))),
-  /** Segments decoded one by one, and then looked at for parameters. */
+  /** Decodes segments one by one, and looks for parameters afterwards. */
   decodeSegmentsFirst: (path) => {
     return tidy(path.split('/').map((segment) => dropParameters(decodeSegment(segment))))
   },
-  /** Spring's PathPattern: parameters away in each segment, decoded one by one, nothing resolved. */
+  /** Spring's PathPattern: drops parameters in each segment, decodes segments one by one, resolves nothing. */
   spring: (path) => tidy(dropParameters(path).split('/').map(decodeSegment)),
-  /** nginx: decode, merge, resolve; no parameters. */
+  /** nginx: decodes, merges slashes, resolves dot segments; knows no parameters. */
   nginx: (path) => resolveMerged(decode(path)),
   /** Decodes and resolves by RFC 3986, where an empty segment counts. */
   rfc: (path) => resolveByRfc(decode(path)),
-  /** The same behind a server that drops parameters. */
+  /** The reader `rfc`, behind a server that drops parameters. */
   rfcWithoutParameters: (path) => resolveByRfc(decode(dropParameters(path))),
   /** find-my-way up to version 7, of Fastify 4 and Restify: the path ends at `;`, before decoding. */
   findMyWay: (path) => tidy(endAt(path, /[;?#]/).split('/').map(decodeSegment)),
@@ -34,31 +33,31 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
   puma: (path) => tidy(decode(endAt(path, /;/)).split('/')),
   /** Python's `urlparse`: only the last segment has parameters. */
   urlparse: (path) => tidy(decode(path.replace(/;[^/]*$/, '')).split('/')),
-  /** The same after decoding, where an escape may begin the query too. */
+  /** Python's `urlparse` after decoding, so that an escape may begin the query too. */
   urlparseDecoded: (path) =>
     tidy(
       endAt(decode(path), /[?#]/)
         .replace(/;[^/]*$/, '')
         .split('/'),
     ),
-  /** nginx with `proxy_pass http://app$uri`: what it has decoded is the target of a new request. */
+  /** nginx with `proxy_pass http://app$uri`: the decoded path is the target of a new request. */
   nginxUri: (path) => {
     const target = resolveMerged(decode(path))
     return target && tidy(endAt(target, /[?#]/).split('/'))
   },
-  /** The same before find-my-way. */
+  /** nginx with `$uri`, in front of find-my-way. */
   nginxUriBeforeFindMyWay: (path) => {
     const target = resolveMerged(decode(path))
     return target && tidy(endAt(target, /[;?#]/).split('/'))
   },
-  /** The same before Tomcat. */
+  /** nginx with `$uri`, in front of Tomcat. */
   nginxUriBeforeTomcat: (path) => {
     const target = resolveMerged(decode(path))
     return target && resolveMerged(dropParameters(endAt(target, /[?#]/)))
   },
-  /** WSGI: PATH_INFO is decoded and nothing else. */
+  /** WSGI: only decodes PATH_INFO. */
   wsgi: (path) => tidy(decode(path).split('/')),
-  /** Decodes, and decodes what it has decoded. */
+  /** Decodes twice. */
   twice: (path) => tidy(decode(decode(path)).split('/')),
   twiceResolved: (path) => resolveMerged(decode(decode(path))),
   /** nginx with `proxy_pass http://app$uri`, twice. */
@@ -71,7 +70,7 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
     const target = resolveMerged(decode(path))
     return target && tidy(decode(endAt(target, /&/)).split('/'))
   },
-  /** IIS: decodes, takes a backslash for a slash, resolves. */
+  /** IIS: decodes, treats a backslash as a slash, resolves dot segments. */
   iis: (path) => resolveMerged(decode(path).replaceAll('\\', '/')),
   iisTwice: (path) => resolveMerged(decode(decode(path)).replaceAll('\\', '/')),
   /** Tomcat with `ALLOW_BACKSLASH`. */
@@ -84,18 +83,18 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
   },
   /** Python's `urlsplit` of the target. */
   urlsplit: (path) => tidy(decode(path.replace(/^\/\/[^/?#]*/, '')).split('/')),
-  /** The URL after the first slash: image proxies, and libraries that resolve a target against its base. */
+  /** Image proxies, and libraries that resolve a target against its base: read the URL after the first slash. */
   urlInside: (path) =>
     tidy(
       decode(path)
         .replace(/^\/+[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
         .split('/'),
     ),
-  /** PHP on Apache or on FPM: the text after a script is its PATH_INFO. */
+  /** PHP on Apache or on FPM: the part of the path after a script is its PATH_INFO. */
   pathInfo: (path) => {
     return resolveMerged(decode(path))?.replace(/(\.(?:php|cgi|aspx))\/.*$/i, '$1')
   },
-  /** A front controller, named or not. */
+  /** A front controller, whether the path names it or not. */
   frontController: (path) => {
     const target = resolveMerged(decode(path))
     return target && tidy(target.replace(/\/index\.php(?=\/|$)/i, '').split('/'))

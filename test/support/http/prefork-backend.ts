@@ -5,7 +5,7 @@ import { atEndOfFile } from '../run/at-end.ts'
 export type PreforkBackend = {
   readonly url: string
   readonly port: number
-  /** Connections that a worker has served, or serves. */
+  /** Connections that a worker has served or is serving. */
   readonly accepted: number
 }
 
@@ -17,9 +17,9 @@ atEndOfFile(() => {
 })
 
 /**
- * A backend with so many workers as Apache's prefork, Starman or PHP's own server have: each serves one connection, request by request, until it is
- * closed, and another connection waits until then, established and accepted by nobody. Longer than any test it keeps an idle connection open, and
- * says so.
+ * A backend with a fixed number of workers, like Apache's prefork, Starman or PHP's built-in server. Each worker serves one connection,
+ * request by request, until it is closed. Further connections wait until then: established, but not accepted. The backend keeps an idle
+ * connection open for longer than any test, and announces that in `Keep-Alive`.
  */
 export async function startPreforkBackend(workers: number, answer: RequestListener): Promise<PreforkBackend> {
   const http = createServer({ keepAliveTimeout: 600_000, requestTimeout: 0 }, answer)

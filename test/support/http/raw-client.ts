@@ -9,7 +9,7 @@ export type RawResponse = {
 
 /** What a client saw on one connection. Bytes are Latin-1 text. */
 export type Conversation = {
-  /** 1xx responses but 101. */
+  /** The statuses of 1xx responses, except 101. */
   readonly interim: number[]
   readonly responses: RawResponse[]
   /** Bytes that are not a complete response. */
@@ -19,26 +19,26 @@ export type Conversation = {
 }
 
 export type ConverseOptions = {
-  /** The client's address, one of loopback. */
+  /** The client's address, a loopback address. */
   readonly from: string
-  /** Final responses to wait for before `then` is sent, or before hanging up without `then`. */
+  /** Final responses to wait for before sending `then`, or before hanging up if there is no `then`. */
   readonly responses: number
   /** Sent after those responses; the conversation then lasts until the gateway closes the connection. */
   readonly then?: string | undefined
-  /** Ends the sending direction after the bytes. */
+  /** Half-closes the connection after the bytes. */
   readonly halfClose?: boolean | undefined
-  /** Hangs up when this has resolved, whatever has been answered. */
+  /** Hangs up when this has resolved, no matter which responses have arrived. */
   readonly until?: Promise<unknown> | undefined
-  /** The first response has no body whatever it declares. */
+  /** The first response has no body, no matter what length it declares. */
   readonly toHead?: boolean | undefined
 }
 
-/** Thirty conversations at a time on a busy machine are not answered for seconds. */
+/** With thirty conversations at a time on a busy machine, responses may take seconds. */
 const maxSilenceMs = 30_000
 
 /**
- * Sends pieces of bytes over a connection of its own, each in a packet of its own as far as that can be had, and reads
- * the bytes received. Rejects when nothing arrives for too long.
+ * Sends pieces of bytes over a connection of its own, each in a packet of its own as far as possible, and reads the response bytes.
+ * Rejects if nothing arrives for too long.
  */
 export function converse(
   port: number,
@@ -67,11 +67,11 @@ export function converse(
       for (const [index, piece] of pieces.entries()) {
         if (!socket.writable) return
         await new Promise<void>((written) => socket.write(piece, 'latin1', () => written()))
-        // Small writes are done at once: responses would be read only after the last of them, or never, if the
-        // connection is reset before.
+        // Small writes complete at once. Without a pause, responses would be read only after the last piece, or never if the connection is
+        // reset before.
         if (index % 64 !== 63) continue
         await new Promise((resolve) => setImmediate(resolve))
-        // Thousands of pieces take their time on a busy machine: silence counts after the last of them.
+        // Thousands of pieces take a while on a busy machine, so silence counts from the last piece.
         timer.refresh()
       }
       if (options.halfClose) socket.end()
@@ -89,7 +89,7 @@ export function converse(
     })
     socket.on('end', () => (ended = 'closed'))
     socket.on('error', ({ code }: NodeJS.ErrnoException) => {
-      // The gateway had closed already: what it said before is still to be read.
+      // The gateway has closed already, but its response has not been read yet.
       if (code !== 'EPIPE') ended = 'reset'
     })
     socket.on('close', () => {
@@ -153,7 +153,7 @@ function readChunks(text: string): { body: string; bytes: number } | undefined {
   }
 }
 
-/** The ways in which bytes arrive, each of which must come to the same. */
+/** The ways in which bytes arrive, which must all give the same result. */
 export const waysOfSending = {
   whole: (bytes) => [bytes],
   'line by line': (bytes) => bytes.match(/[^\n]*\n|[^\n]+$/g) ?? [],
@@ -163,15 +163,15 @@ export const waysOfSending = {
 
 export type WayOfSending = keyof typeof waysOfSending
 
-/** Each single byte is a system call and a turn of the event loop for both sides: of half a million, ten seconds of CPU. */
+/** Each single byte costs both sides a system call and a turn of the event loop: half a million take ten seconds of CPU. */
 const SINGLE_BYTES_AT_EACH_END = 512
 const MAX_SINGLE_BYTES = 4096
-/** Shares no factor with the size of any buffer, so that its pieces end at each place of one. */
+/** 31 shares no factor with the size of any buffer, so that pieces end at every position of a buffer. */
 const MIDDLE_PIECE = /[^]{1,31}/g
 
 /**
- * Cuts bytes into single ones; in the middle of long bytes, pieces have 31 unless the long tests run: they all belong to one value, or to
- * equal lines and chunks, while the request line, the names and the ends of head and body are in single bytes.
+ * Cuts a text into single bytes. Unless the long tests run, pieces in the middle of a long text have 31 bytes: the middle is one value, or
+ * equal lines and chunks, while the request line, the names and the ends of head and body are still sent in single bytes.
  */
 function cutToBytes(bytes: string): string[] {
   const isLong = bytes.length > MAX_SINGLE_BYTES && process.env['PROPERTY_RUNS'] !== 'all'
@@ -203,8 +203,8 @@ export function freshAddress(): string {
 }
 
 /**
- * Sends pieces of bytes and hangs up when the gateway has closed, or when nothing has been heard of it for a moment:
- * for bytes of which it is not known whether they are answered.
+ * Sends pieces of bytes, and hangs up when the gateway has closed, or when nothing has arrived for a moment. For bytes that the gateway may
+ * or may not answer.
  */
 export function sendAndLeave(
   port: number,
@@ -225,7 +225,7 @@ export function sendAndLeave(
         socket.setTimeout(quietMs, () => socket.resetAndDestroy())
       })()
     })
-    // Read, or the end would not be seen.
+    // The socket must be read, or its end would go unnoticed.
     socket.resume()
   })
 }

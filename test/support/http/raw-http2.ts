@@ -32,9 +32,9 @@ export type RawHttp2 = {
   readonly received: readonly Frame[]
   send(...frames: Buffer[]): void
   /**
-   * The first frame, arrived already or still to come, for which the test holds. Rejects when the connection ends.
+   * Resolves with the first frame, received already or still to come, that passes `test`. Rejects if the connection ends first.
    *
-   * @param from the number of frames that are not looked at, 0 unless given
+   * @param from how many of the first frames to skip, 0 unless given
    */
   waitFor(test: (frame: Frame) => boolean, from?: number): Promise<Frame>
   /** Resolves when the connection is closed. */
@@ -46,8 +46,8 @@ export const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 /**
  * Connects by TLS and sends the preface with empty settings.
  *
- * @param hangsUp whether it closes the connection too when the server has
- * @param cleartext without TLS, by prior knowledge
+ * @param hangsUp whether it closes its side too when the server has closed the connection
+ * @param cleartext connects without TLS, with prior knowledge
  * @param inPieces sends the preface and the settings byte by byte
  * @param before the bytes sent before the preface
  */
@@ -128,7 +128,7 @@ export function fieldBlock(fields: readonly (readonly [string, string])[]): Buff
   )
 }
 
-/** The fields of a request, those given after the four that every request has. */
+/** The fields of a request: the four that every request has, then the given ones. */
 export function requestFields(
   method: string,
   path: string,

@@ -2,29 +2,29 @@ import { hash } from 'node:crypto'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { faultsOf, LenientRequestReader, valuesOf, type RecordedRequest } from './lenient-requests.ts'
 
-/** What a backend answers, in which pieces, and what it does then. */
+/** The response of a backend in pieces, and what the backend does after it. */
 export type ScriptedAnswer = {
-  /** Latin-1 text, one character a byte. Each goes out on its own. */
+  /** Latin-1 text, one character a byte. Each piece is sent on its own. */
   readonly pieces: readonly string[]
   /** `close` ends the connection, `reset` resets it, `keep` waits for the next request. */
   readonly then: 'keep' | 'close' | 'reset'
-  /** Answers when the head is there, before the content is. */
+  /** Answers once the head has arrived, before the content. */
   readonly early?: boolean | undefined
 }
 
-/** A backend that reads leniently, records everything, and answers what it is told to. */
+/** A backend that reads leniently, records everything, and sends scripted responses. */
 export type RecordingBackend = {
   readonly url: string
   readonly port: number
-  /** Every request, whole or not, in the order in which their heads arrived. */
+  /** Every request, complete or not, in the order in which their heads arrived. */
   readonly requests: readonly RecordedRequest[]
-  /** Returns the requests of one client, by the address that the gateway gives in `X-Real-IP`. */
+  /** Returns the requests of one client, by the address that the gateway sends in `X-Real-IP`. */
   requestsFrom(address: string): RecordedRequest[]
   /** Resolves when the next request of that client has begun. */
   nextFrom(address: string): Promise<RecordedRequest>
-  /** Sets what requests for a target are answered; else 200 with method and target as its body, 101 to a handshake. */
+  /** Sets the response to requests for a target. Others get 200 with method and target as its body, or 101 if they are handshakes. */
   answer(target: string, answer: ScriptedAnswer): void
-  /** Everything that a request could be misread by, of all requests; and bytes that belong to none. */
+  /** Everything in the requests that could be misread, and bytes that belong to no request. */
   faults(): string[]
   close(): Promise<void>
 }
@@ -97,7 +97,7 @@ async function send(
     await new Promise<void>((written) => socket.write(piece, 'latin1', () => written()))
   }
   if (then === 'close') socket.end()
-  // The written bytes must have arrived, or there would be nothing to see of them.
+  // The written bytes must arrive first, as the reset would discard them.
   if (then === 'reset') setTimeout(() => socket.resetAndDestroy(), 20)
 }
 

@@ -16,7 +16,7 @@ export type ReceivedWebhook = {
 
 export type WebhookReceiver = { readonly url: string; readonly received: readonly ReceivedWebhook[] }
 
-/** @param answer answers each request, with how many came before it; 204 without it */
+/** @param answer answers each request, given how many came before it; 204 unless given */
 export async function startWebhookReceiver(
   answer: (response: ServerResponse, before: number) => void = (response) => response.writeHead(204).end(),
 ): Promise<WebhookReceiver> {

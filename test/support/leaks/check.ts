@@ -5,16 +5,16 @@ import { closeNew, describeNew, listResources, TIMER, type Resources } from './r
 const GRACE_MS = 10_000
 
 /**
- * Resolves when everything that was opened since `before` is closed. Anything still open after a moment is closed here, for the
- * next test file's sake.
+ * Resolves when everything that was opened since `before` is closed. Closes any resource that is still open after `graceMs`, so that it
+ * does not affect the next test file.
  *
- * @throws if something was left, with a line for each
+ * @throws if something was left open, with a line for each resource
  */
 export async function checkNothingLeft(before: Resources, graceMs = GRACE_MS): Promise<void> {
   const deadlineMs = performance.now() + graceMs
   let left = describeNew(before, listResources())
   for (let waitMs = 1; left.length > 0 && performance.now() < deadlineMs; waitMs = Math.min(2 * waitMs, 50)) {
-    // Not to be counted as one that was left.
+    // This timer must not count as one that was left.
     await sleep(waitMs, undefined, { ref: true })
     left = describeNew(before, listResources())
   }
@@ -24,12 +24,12 @@ export async function checkNothingLeft(before: Resources, graceMs = GRACE_MS): P
 }
 
 /**
- * Timers of earlier files, which failed for them. Those that are there when a file begins do not count: for a tenth of a second there
- * may be one of vitest's own, in whose place the file could leave another.
+ * Timers that earlier files left, for which those files have failed. The timers at the beginning of a file are not used for this, as
+ * vitest's own timer may exist for a tenth of a second, and would hide one that the file leaves.
  */
 let leftTimers = 0
 
-/** Does that at the end of a test file, with what there was when it began. */
+/** Checks a test file at its end, against the resources at its beginning. */
 export async function checkFile(begun: Resources): Promise<void> {
   try {
     await checkNothingLeft({ ...begun, counts: new Map(begun.counts).set(TIMER, leftTimers) })

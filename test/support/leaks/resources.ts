@@ -1,11 +1,11 @@
 import { ChildProcess } from 'node:child_process'
 import { Server, Socket } from 'node:net'
 
-/** What this process has open, to be compared with what it has later. */
+/** The open resources of this process, to compare with those at a later time. */
 export type Resources = {
-  /** Sockets, servers, child processes, watchers: whatever would keep the process alive. */
+  /** Sockets, servers, child processes, watchers: everything that would keep the process alive. */
   readonly handles: ReadonlySet<object>
-  /** How many of each kind: timers, queued turns, listeners of the process. */
+  /** The number of resources of each kind: timers, queued turns, listeners of the process. */
   readonly counts: ReadonlyMap<string, number>
 }
 
@@ -18,13 +18,13 @@ const countedTurns: Readonly<Record<string, string>> = {
 /** An `exit` listener does nothing before the end. */
 const ignoredEvents: readonly (string | symbol)[] = ['exit', 'beforeExit', 'newListener', 'removeListener']
 /**
- * Where it is loaded, signal-exit, which several libraries have in common, listens to every signal, once and for good. Nobody
- * else listens to this one.
+ * Several libraries load signal-exit, which adds a permanent listener to every signal. Nothing else listens to this signal, so its
+ * listeners are those of signal-exit.
  */
 const libraries = 'SIGSYS'
 const kept = new WeakSet()
 
-/** Says that these stay when the test file ends, since other files use them. */
+/** Excludes handles from the check at the end of a test file, because other files use them. */
 export function keepAfterFile(...handles: readonly object[]): void {
   for (const handle of handles) kept.add(handle)
 }
@@ -53,7 +53,7 @@ export function describeNew(before: Resources, now: Resources): string[] {
   return [...newHandles(before, now).map(describeHandle), ...counted]
 }
 
-/** Closes what can be closed, so that the next test file has nothing to do with it. */
+/** Closes what can be closed, so that it does not affect the next test file. */
 export function closeNew(before: Resources, now: Resources): void {
   for (const handle of newHandles(before, now)) {
     if (handle instanceof ChildProcess) handle.kill('SIGKILL')
@@ -67,12 +67,12 @@ function newHandles(before: Resources, now: Resources): object[] {
 }
 
 function activeHandles(): object[] {
-  // Undocumented, and all that tells one handle from another: `getActiveResourcesInfo` gives the kinds only.
+  // Undocumented, but the only way to tell handles apart: `getActiveResourcesInfo` returns only their kinds.
   const own = process as unknown as { _getActiveHandles(): object[] }
   return own._getActiveHandles().filter((handle) => !isStandardStream(handle))
 }
 
-/** Standard input is made when a library first looks at it. */
+/** Standard streams are excluded, as Node creates standard input when a library first accesses it. */
 function isStandardStream(handle: object): boolean {
   return 'fd' in handle && [0, 1, 2].includes(handle.fd as number)
 }
@@ -91,7 +91,7 @@ function describeHandle(handle: object): string {
 
 type Peer = { address?: string; port?: number }
 
-/** The peer as the system knows it now: `socket.remoteAddress` keeps its first answer. Undefined without one, and for a pipe. */
+/** The peer as the system knows it now; `socket.remoteAddress` caches its first value. Undefined for a pipe or without a peer. */
 export function peerOf(socket: Socket): Peer | undefined {
   const { _handle: handle } = socket as Socket & {
     readonly _handle?: { getpeername?(peer: Peer): number } | null
@@ -100,7 +100,7 @@ export function peerOf(socket: Socket): Peer | undefined {
   return handle?.getpeername?.(peer) === 0 ? peer : undefined
 }
 
-/** A pipe to a child process, a socket that is not connected yet, or one that is not any more. */
+/** Describes a pipe to a child process, or a socket that is not connected yet or not any more. */
 function describeUnconnected(socket: Socket): string {
   const { connecting, destroyed, readableEnded, writableEnded, localPort, bytesRead, bytesWritten } = socket
   const state = Object.entries({

@@ -5,8 +5,8 @@ import https from 'node:https'
 const dispatchers = [Symbol.for('undici.globalDispatcher.1'), Symbol.for('undici.globalDispatcher.2')]
 
 /**
- * Closes the connections that `fetch` and `http.request` keep for the next request to the same server: a port is soon
- * somebody else's.
+ * Closes the connections that `fetch` and `http.request` keep for the next request to the same server, because another server may soon use
+ * its port.
  */
 export async function closeSharedConnections(): Promise<void> {
   http.globalAgent.destroy()
@@ -15,7 +15,7 @@ export async function closeSharedConnections(): Promise<void> {
   const used = dispatchers.flatMap((name) => globals[name] ?? [])
   if (used.length === 0) return
   await Promise.all(used.map((dispatcher) => dispatcher.destroy()))
-  // Loaded only here: most test files fetch nothing.
+  // Loaded lazily, as most test files do not use `fetch`.
   const { Agent, setGlobalDispatcher } = await import('undici')
   setGlobalDispatcher(new Agent())
 }

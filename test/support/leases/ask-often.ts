@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Charge, Decision, Limiter } from '../../../proxy/limits/limiter.ts'
 
-/** Asks so often in each of so many milliseconds, as busy clients do. */
+/** Asks each limiter `perMs` times a turn for `forMs` turns of about a millisecond, as busy clients do. */
 export async function askOften(
   limiters: readonly Limiter[],
   charges: readonly Charge[],

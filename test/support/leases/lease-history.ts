@@ -11,26 +11,26 @@ const GATEWAYS = 3
 const LASTS_MS = 2000
 const CLIENTS = ['one', 'two']
 
-/** Histories in which nothing goes wrong: leases must be returned in time. */
+/** The share of histories in which nothing goes wrong, so that leases must be returned in time. */
 const CALM_SHARE = 0.3
 
 export type LeaseHistory = {
   readonly violations: readonly string[]
   readonly requests: number
-  /** The number of them that were decided without the shared counters. */
+  /** The number of requests that were decided without the shared counters. */
   readonly decidedHere: number
 }
 
 /**
- * Plays what the seed says, on a clock of its own: gateways let requests of a few clients pass under rules with and without `lease`,
- * while connections stall and break, gateways crash, pause and reload other quotas, and clients are reset. Counters that know the truth find
- * violations:
+ * Plays a history drawn from the seed, on a virtual clock. Gateways decide requests of a few clients under rules with and without `lease`,
+ * while connections stall and break, gateways crash, pause and reload other quotas, and clients are reset. Model counters, which know the
+ * true counts, find violations:
  *
  * - more units are admitted in a window than its quota, or than it has counted
- * - units are out on lease for more than a second, or are the reason of a refusal then, where nothing has gone wrong
+ * - although nothing has gone wrong, units are out on lease for more than a second, or cause a refusal after that time
  *
- * @param options.defect of the leases of all gateways
- * @param options.keepsLeased false for resets that are wrong
+ * @param options.defect changes the lease stores of all gateways
+ * @param options.keepsLeased false for resets that wrongly forget leases
  */
 export async function playLeaseHistory(
   seed: number,
@@ -59,7 +59,7 @@ export async function playLeaseHistory(
       violations.push(`${window.admitted} admitted and ${window.counted} counted under ${window.name}`)
   }
 
-  /** Units that were leased more than a second ago are no reason. */
+  /** Checks the reason of a refusal: units that were leased more than a second ago must not cause one. */
   function refused(charge: Charge): void {
     const window = counters.windowOf(charge)
     if (!window || !isCalm || time.now() - window.beganAtMs < 2 * LATENCY_MS) return
@@ -85,7 +85,7 @@ export async function playLeaseHistory(
     time.at(time.now() + 1, () => sendOn(gateway, next))
   }
 
-  /** Other rules of the table have changed. */
+  /** Reloads a table in which other rules have changed. */
   function reload(): void {
     if (time.now() >= LASTS_MS) return
     for (const each of gateways) each.giveBackAll()

@@ -6,35 +6,35 @@ import {
 import type { Charge, Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
 import { reservedUnits, type Policy } from '../../../proxy/policy.ts'
 
-/** From the first request of a client, or from a reset, until its window ends, or until the next reset. */
+/** A period from a client's first request, or from a reset, until its window ends, or until the next reset. */
 export type Window = {
   readonly name: string
   readonly beganAtMs: number
   readonly endsAtMs: number
-  /** The largest quota that was counted with. */
+  /** The largest quota that has applied. */
   quota: number
   counted: number
-  /** Units of requests that have passed: by the store's decision, and in gateways. */
+  /** Units of admitted requests, whether the store or a gateway decided about them. */
   admitted: number
-  /** Units counted for requests that have not been answered. */
+  /** Units counted for requests whose decision has not reached the gateway yet. */
   unanswered: number
 }
 
-/** Counters in fixed windows that lease as the scripts of Redis promise, and know how many units were admitted in truth. */
+/** Counters of fixed windows that grant leases as the Redis scripts promise, and know how many units were really admitted. */
 export type ModelCounters = {
   decide(charges: readonly Charge[]): Exclude<Decision, { outcome: 'unavailable' }>
   take(charge: Charge, wanted: WantedUnits): Lease
   giveBack(charge: Charge, lease: Lease, units: number): void
   reset(charge: Charge): void
-  /** The current window of a client; undefined if none is counted. */
+  /** The current window of a client; undefined if the client has no counter. */
   windowOf(charge: Charge): Window | undefined
-  /** All that there were. */
+  /** All windows so far. */
   readonly windows: readonly Window[]
-  /** Units leased since then. */
+  /** Units leased in the window since a time. */
   leasedSince(window: Window, timeMs: number): number
 }
 
-/** @param options.keepsLeased false for a reset that forgets leases, as a wrong one would */
+/** @param options.keepsLeased false for a reset that wrongly forgets leases */
 export function createModelCounters(
   now: () => number,
   options: { readonly keepsLeased: boolean },

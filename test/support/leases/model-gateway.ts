@@ -7,9 +7,9 @@ import type { ModelCounters, Window } from './model-counters.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
 /**
- * - `lost before`: what it sends does not arrive
- * - `lost after`: what it is answered does not arrive
- * - `stale`: what it sends arrives long after it has given up
+ * - `lost before`: a command does not arrive
+ * - `lost after`: a command arrives, but its reply does not
+ * - `stale`: a command arrives long after the gateway has given up
  */
 export type LinkFault = 'lost before' | 'lost after' | 'stale'
 
@@ -24,26 +24,26 @@ export type Defect = (store: LeaseStore) => LeaseStore
 export const LATENCY_MS = 3
 const TIMEOUT_MS = 100
 const STALE_MS = 2000
-/** For policies with leases. */
+/** How long refusals are cached, for policies with leases. */
 const REFUSED_FOR_MS = 250
 
-/** A gateway with the real leases, on the counters of the model, behind a connection that delays and loses. */
+/** A gateway with the real leases on model counters, over a connection that delays and loses commands. */
 export class ModelGateway {
   readonly #time: VirtualTime
   readonly #random: () => number
   readonly #counters: ModelCounters
   readonly #defect: Defect
   #leasing: Leasing
-  /** One after the other: it crashes, and another takes its place. */
+  /** Counts the lives of the gateway: after each crash, a new one takes its place. */
   #incarnation = 0
   #pausedUntilMs = 0
   #fault: LinkFault | undefined
   #faultUntilMs = 0
   #arrivedMs = 0
-  /** Where the shared counters have counted a charge. */
+  /** The window in which the shared counters have counted each charge. */
   readonly #countedIn = new Map<Charge, Window>()
   readonly #asked = new Set<Charge>()
-  /** What it sends at one time is one command. */
+  /** When the last command was sent: everything sent at the same time is one command. */
   #sentMs = -1
   #commands = 0
 
@@ -55,7 +55,7 @@ export class ModelGateway {
     this.#leasing = this.#start()
   }
 
-  /** The number of commands that it has sent: one for everything at the same time. */
+  /** The number of commands sent; everything sent at the same time is one command. */
   get commands(): number {
     return this.#commands
   }
@@ -69,7 +69,7 @@ export class ModelGateway {
     this.#faultUntilMs = untilMs
   }
 
-  /** It does nothing until then, and its clock goes on. */
+  /** Does nothing until then, while its clock goes on. */
   pause(untilMs: number): void {
     this.#pausedUntilMs = untilMs
   }
@@ -79,7 +79,7 @@ export class ModelGateway {
     this.#leasing = this.#start()
   }
 
-  /** The table of limits has changed. */
+  /** Gives back all leases, as when the table of limits has changed. */
   giveBackAll(): void {
     this.#leasing.giveBackAll()
   }
@@ -87,9 +87,9 @@ export class ModelGateway {
   /**
    * Decides a request.
    *
-   * @param watch.admitted called for each charge if it passes, with the window that counted it: now, where units are held for it;
-   *   undefined where none did
-   * @param watch.refused called with the charge that is refused
+   * @param watch.admitted called for each charge of an admitted request, with the window that counted it: the current one if the charge
+   *   uses leased units; undefined if no window did
+   * @param watch.refused called with the charge that refused the request
    * @returns whether it was decided without the shared counters
    */
   decide(charges: readonly Charge[], { admitted, refused }: Watch): boolean {
@@ -136,7 +136,7 @@ export class ModelGateway {
     const isOver = (): boolean => incarnation !== this.#incarnation
     return new Leasing({
       store: this.#defect(store),
-      // As the limiter on Redis does.
+      // Does what the limiter on Redis does.
       ask: (charges) => {
         for (const charge of charges) this.#asked.add(charge)
         const known = overLimit.findRefusal(charges)
@@ -169,7 +169,7 @@ export class ModelGateway {
     })
   }
 
-  /** Does it then, or when the pause is over. */
+  /** Runs the task at `atMs`, or when the pause is over. */
   #wake(task: () => void, atMs: number): void {
     this.#time.at(Math.max(atMs, this.#pausedUntilMs), () =>
       this.isPaused ? this.#wake(task, this.#pausedUntilMs) : task(),
@@ -187,7 +187,7 @@ export class ModelGateway {
       this.#time.at(sentMs + this.#random() * STALE_MS, execute)
       return
     }
-    // In the order in which they were sent.
+    // Commands arrive in the order in which they were sent.
     this.#arrivedMs = Math.max(this.#arrivedMs, sentMs + this.#random() * LATENCY_MS)
     this.#time.at(this.#arrivedMs, () => {
       const value = execute()
@@ -200,7 +200,7 @@ export class ModelGateway {
 type Send = <Value>(execute: () => Value, answered: (value: Value) => void, failed: () => void) => void
 
 function nothing(): void {
-  // It need not know.
+  // The model ignores this event.
 }
 
 /** The units that a charge costs. */

@@ -2,10 +2,10 @@ import { expect } from 'vitest'
 import { eventually } from '../wait/eventually.ts'
 
 /**
- * Waits until all units that were leased and not used are back. Those that a gateway gives back later than a second after it has taken
- * them stay counted: where the machine is busy there may be such, and then no fewer than were used may be counted.
+ * Waits until all leased units that were not used are back. Units that a gateway gives back more than a second after it took them stay
+ * counted. This may happen on a busy machine; the counted units must then be at least the used ones.
  *
- * @param read the units that are counted, and those that were used
+ * @param read returns the counted units and the used units
  */
 export async function expectReturned(
   what: string,

@@ -1,13 +1,13 @@
-/** A clock that stands still but for the tasks that are due on it: a history takes no time, and is the same each time. */
+/** A clock that moves only to the next task that is due. So a history takes no real time, and is the same each time. */
 export type VirtualTime = {
   readonly now: () => number
-  /** At the same time those that were added first come first. */
+  /** Runs a task at a time. Tasks at the same time run in the order in which they were added. */
   at(timeMs: number, task: () => void): void
-  /** Does everything that is due until then, with what its promises lead to. */
+  /** Runs all tasks that are due until then, including the promises that they settle. */
   runUntil(timeMs: number): Promise<void>
 }
 
-/** More than the promises that follow one another in a decision. */
+/** More turns than the longest chain of promises in a decision. */
 const TURNS = 4
 
 export function createVirtualTime(): VirtualTime {

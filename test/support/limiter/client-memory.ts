@@ -5,8 +5,8 @@ import { collectGarbage } from '../../../shared/v8-gc.ts'
 import { chargeAll, makePolicy } from './limiters.ts'
 
 /*
- * What a ban, an override and a request in flight of another client take of the heap, in a process of its own. Prints one JSON
- * object, in bytes. Many tables of bans and overrides are filled, as one has ten thousand at most.
+ * Measures how much of the heap a ban, an override and a request in flight of one more client take, in a process of its own. Prints one
+ * JSON object, in bytes. Fills many tables of bans and overrides, as each has ten thousand entries at most.
  */
 
 const tables = 20
@@ -16,12 +16,12 @@ function usedBytes(): number {
   return process.memoryUsage().heapUsed
 }
 
-/** A secret's key, as a part of a longer text is. */
+/** The key of a secret, as a slice of a longer string. */
 function keyOf(index: number): string {
   return `h:${String(index).padStart(22, 'Q')}`
 }
 
-/** Measures entries as each is read from Redis. */
+/** Measures entries in the form in which they are read from Redis. */
 function bytesPerEntry(entryAt: (index: number) => ClientEntry): number {
   const filled = Array.from({ length: tables }, () => new ClientEntries(() => performance.now()))
   const before = usedBytes()

@@ -3,9 +3,9 @@ import { collectGarbage } from '../../../shared/v8-gc.ts'
 import { chargeAll, makePolicy, readTable } from './limiters.ts'
 
 /*
- * Fills embedded counters with a million addresses and then asks for 30 % as many others, in a process of its own so that
- * its resident memory is theirs. Prints one JSON object. The arguments are the algorithm, `fixed` unless given, and how
- * often each address asks, and how many addresses there are.
+ * Fills embedded counters with a million addresses, and then asks for another 30 % of new ones. A process of its own, so that only the
+ * counters account for its resident memory. Prints one JSON object. Arguments: the algorithm, `fixed` unless given; how often each address
+ * asks; and the number of addresses.
  */
 
 const algorithm = process.argv[2] === 'sliding' ? 'sliding' : 'fixed'
@@ -19,14 +19,14 @@ const limiter = createMemoryLimiter({ maxKeys: clients, seed: 20_261, now: () =>
 function ask(from: number, to: number): void {
   for (let i = from; i < to; i++) {
     nowMs += 0.01
-    // A part of a longer string, as an address in a header field is: it must not keep the whole alive.
+    // A slice of a longer string, like an address in a header field: it must not keep the whole string alive.
     const field = `${'for=unknown, '.repeat(4)}198.${i >> 16}.${(i >> 8) & 255}.${i & 255}`
     const charges = chargeAll(field.slice(52), policies)
     for (let asked = 0; asked < times; asked++) limiter.decide(charges)
   }
 }
 
-/** Without the garbage of the questions, which varies with the runs of the collector. */
+/** Collects garbage first: how much the requests leave depends on when the collector runs. */
 function readResidentBytes(): number {
   collectGarbage()
   return process.memoryUsage.rss()

@@ -2,23 +2,22 @@ import { createMemoryLimiter, type MemoryLimiter } from '../../../proxy/limits/s
 import { chargeAll, makePolicy, readTable } from './limiters.ts'
 
 /*
- * Times the decisions of a hundred clients that go on asking while ever more others come: where there is room for these,
- * and where each of them drives another out. In a process of its own, so that nothing else is being compiled or
- * collected, and in turns, so that whatever else the machine does meets both. Prints one JSON object with the 99th
- * percentiles in microseconds, each the median of its turns.
+ * Times the decisions of a hundred regular clients while more and more new clients arrive: once with room for the new clients, and once
+ * when each of them evicts another. A process of its own, so that nothing else is compiled or collected. The two cases take turns, so that
+ * other load on the machine affects both. Prints one JSON object with the 99th percentiles in microseconds, each the median of its turns.
  */
 
 const room = 1_000_000
 const others = 300_000
 const turns = 30
-/** One of the usual clients asks after so many of the others. */
+/** A regular client asks after each of these many new clients. */
 const usualEvery = 10
 const login = [makePolicy('login', 30, 900_000)]
 const usual = [makePolicy('usual', 1_000_000, 900_000)]
 const usualCharges = Array.from({ length: 100 }, (_, i) => chargeAll(`10.0.0.${i}`, usual))
 let nowMs = 0
 
-/** Returns the 99th percentile of what a usual client's decision took, while others come. */
+/** Returns the 99th percentile of a regular client's decision times while new clients arrive. */
 function timeUsual(limiter: MemoryLimiter, from: number, count: number): number {
   const tookMs: number[] = []
   for (let i = from; i < from + count; i++) {

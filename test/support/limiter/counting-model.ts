@@ -2,7 +2,7 @@ import type { Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
 import { refusesOver, type Policy } from '../../../proxy/policy.ts'
 
 export type CountingModel = {
-  /** What must be heard at an instant, not earlier than the one before; and counts the request. */
+  /** Counts a request and returns the decision that a limiter must make at this instant. Instants must not decrease. */
   decide(
     client: string,
     policies: readonly Policy[],
@@ -11,8 +11,8 @@ export type CountingModel = {
 }
 
 /**
- * The promise of the counters in the plainest way: every admission is kept for ever. Under a sliding window those in
- * (now - window, now] count, under a fixed one those since the window's first request, if it has not ended.
+ * The simplest implementation of what the counters promise: it keeps every admission forever. A sliding window counts the admissions in
+ * (now - window, now]; a fixed window counts those since the first request of the window, if the window has not ended.
  */
 export function createCountingModel(): CountingModel {
   const admissions = new Map<string, number[]>()

@@ -1,15 +1,15 @@
 /** What nginx's `limit_req` does without `nodelay`; times are whole milliseconds. */
 export type LimitReq = {
-  /** The delay of a request, in milliseconds; undefined where it is refused. */
+  /** The delay of a request, in milliseconds; undefined if it is refused. */
   decide(nowMs: number): number | undefined
 }
 
 /**
- * The arithmetic of `ngx_http_limit_req_module.c` (`ngx_http_limit_req_lookup`, `ngx_http_limit_req_account`), for one key: the excess
- * is a whole number of thousandths of a request.
+ * The arithmetic of `ngx_http_limit_req_module.c` (`ngx_http_limit_req_lookup`, `ngx_http_limit_req_account`) for one key. The excess is
+ * counted in whole thousandths of a request.
  *
  * @param requestsPerSecond as in `rate=10r/s`
- * @param delay as in `delay=5`: so many requests over the rate are not delayed
+ * @param delay as in `delay=5`: how many requests over the rate are not delayed
  */
 export function createLimitReq({
   requestsPerSecond,

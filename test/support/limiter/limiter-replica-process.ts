@@ -8,9 +8,8 @@ import {
 } from './limiters.ts'
 
 /*
- * One replica's limiter in a process of its own, without the rest of a gateway. Asks 300 times at once for each of ten
- * clients, under a fixed and under a sliding window, and prints how many were allowed as JSON. The argument is Redis's
- * URL.
+ * One replica's limiter in a process of its own, without the rest of a gateway. Asks 300 times at once for each of ten clients, under a
+ * fixed and under a sliding window, and prints as JSON how many requests were allowed. The argument is the URL of Redis.
  */
 
 const limiter = startRedisLimiter(process.argv[2] ?? '', 10_000)

@@ -21,7 +21,7 @@ if (cluster.isPrimary) {
       port: { send: (message) => worker.send(message), listen: (receive) => worker.on('message', receive) },
     })
   }
-  // Nothing of the primary's own keeps it alive, and nothing must: it ends with its workers.
+  // The primary must end with its workers, so nothing of its own may keep it alive.
 } else {
   const limiter = createWorkerLimiter(
     { send: (message) => process.send?.(message), listen: (receive) => process.on('message', receive) },

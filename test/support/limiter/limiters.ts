@@ -20,7 +20,7 @@ import { eventually } from '../wait/eventually.ts'
 
 const monotonicNow = (): number => performance.now()
 
-/** A policy with what a test does not care about filled in. */
+/** A policy, with defaults for everything that a test does not set. */
 export function makePolicy(
   name: string,
   quota: number,
@@ -43,7 +43,7 @@ export function chargeAll(partitionKey: string, policies: readonly Policy[]): Ch
   return policies.map((policy) => ({ policy, partitionKey }))
 }
 
-/** How full a table of the limiter's is; of fixed windows, unless it has another name. */
+/** How full a table of the limiter is; the table of fixed windows unless another is named. */
 export function readTable({ tables }: Pick<MemoryLimiter, 'tables'>, name = 'counters'): TableUse {
   const read = tables.get(name)
   if (!read) throw new RangeError(`no table ${name}`)
@@ -52,13 +52,13 @@ export function readTable({ tables }: Pick<MemoryLimiter, 'tables'>, name = 'cou
 
 let lastClient = 0
 
-/** A client that no other test has. */
+/** A client that no other test uses. */
 export function newClient(): string {
   lastClient += 1
   return `ip:192.0.2.${lastClient}`
 }
 
-/** Asks `times` times at once, turn by turn of the given limiters, and waits for all answers. */
+/** Asks the given limiters in turn, `times` times at once, and waits for all answers. */
 export async function decideAtOnce(
   limiters: readonly Limiter[],
   times: number,
@@ -102,7 +102,7 @@ export type RecordedTelemetry = LimiterTelemetry & {
   failures: number
   evicted: number
   readonly breaker: ('closed' | 'open')[]
-  /** The nodes of these. */
+  /** The node of each change in `breaker`. */
   readonly breakerNodes: string[]
 }
 
@@ -146,7 +146,7 @@ export type RunningLimiter = CounterLimiter & {
   readonly telemetry: RecordedTelemetry
 }
 
-/** The timeout of Redis on a busy machine, in tests that are not about it. */
+/** A Redis timeout that is long enough for a busy machine, for tests that are not about the timeout. */
 export const ampleTimeoutMs = 5_000
 
 /** One replica's limiter on Redis, with a connection of its own. `close` ends both. */
@@ -176,7 +176,7 @@ export function waitUntilAnswering(limiter: CounterLimiter): Promise<void> {
   return eventually('Redis answers', () => limiter.storeState() === 'available')
 }
 
-/** Replicas on one Redis, each with all that a gateway has: connection, breaker, known over-limit clients. */
+/** Replicas on one Redis, each with everything that a gateway has: connection, breaker, known over-limit clients. */
 export async function startReplicas(
   url: string,
   count: number,

@@ -2,10 +2,10 @@ import { expect } from 'vitest'
 import { BUSY_SHARE, watchWaiting } from './core-time.ts'
 
 /**
- * For a bound on the clock, which says something of Sluice only on a machine with a core to spare. `npm run test:all` on an idle machine
- * judges all of them.
+ * For bounds on wall-clock time, which say something about Sluice only on a machine with a core to spare. On an idle machine,
+ * `npm run test:all` judges all of them.
  *
- * @returns judges whether something took less than `maxMs`, unless the machine was busy since the call: then it prints that it does not
+ * @returns a function that expects a time below `maxMs`; if the machine has been busy since the call, it only prints that it does not judge
  */
 export function watchForBusyMachine(): (what: string, ms: number, maxMs: number) => void {
   const readShare = watchWaiting()

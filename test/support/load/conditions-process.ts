@@ -10,8 +10,8 @@ import { setGatewayFlags } from '../../../shared/v8-gc.ts'
 import { asRead } from '../http/as-read.ts'
 import { leastTimeSync } from './least-time.ts'
 
-// Measures what ten conditions cost a request that meets all of them, in a process of its own, and prints the figures as JSON. Without an
-// argument of all tables, else of one.
+// Measures what ten conditions cost a request that meets all of them, in a process of its own, and prints the figures as JSON. Measures all
+// tables, or only the one that the argument names.
 
 setGatewayFlags()
 
@@ -77,7 +77,7 @@ const tables: Readonly<Record<string, Written>> = {
 
 const parts = (separator: string): string => names.map((name) => `${name}=${name}-1`).join(separator)
 
-/** A request that meets all conditions of the table, with texts that no other one has. */
+/** A request that meets all conditions of the table, with strings that no other request has. */
 function requestFor(table: string, i: number): ConditionSource {
   const isApi = table === 'api'
   const host = isApi ? 'api.example.com' : 'www.example.com'
@@ -124,7 +124,7 @@ function requestFor(table: string, i: number): ConditionSource {
   }
 }
 
-/** Nanoseconds of one of the calls, of the fastest of many rounds: what else the machine does adds to a time, and never takes away. */
+/** Nanoseconds per call in the fastest of many rounds, as other load on the machine only ever adds to a time. */
 function nanosecondsOf(calls: number, round: () => void): number {
   let fastest = Infinity
   for (let i = 0; i < ROUNDS; i++) {
@@ -137,11 +137,11 @@ function nanosecondsOf(calls: number, round: () => void): number {
 
 type Figures = {
   readonly conditionsNs: number
-  /** A thousand steps of the processor, measured at the same time. */
+  /** The time of `thousandSteps`, measured together with the conditions. */
   readonly stepsNs: number
 }
 
-/** Until they cost less than a microsecond, or than the steps do where that is more. */
+/** Measures until the conditions cost less than a microsecond, or than `thousandSteps` if that takes longer. */
 function measure(table: string, written: Written): Figures {
   const rules = limits.parse([{ name: 'r', match: 'GET /*', requests: 1, window: '1m', ...written }])
   const conditions = doAtOnce(compileConditions(rules, { files: noAddressLists, wallNow: () => 0 }))
@@ -163,7 +163,7 @@ function measure(table: string, written: Written): Figures {
   return { conditionsNs, stepsNs }
 }
 
-/** A thousand steps, each of which needs the one before: a microsecond at four billion cycles a second. */
+/** Takes a thousand steps, each of which depends on the one before: a microsecond at four billion cycles a second. */
 function thousandSteps(): void {
   let value = 1
   for (let i = 0; i < 1000; i++) value = (Math.imul(value, 1_664_525) + 1_013_904_223) | 0

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 
-/** The time of a process's main thread, as Linux counts it: nanoseconds that it ran on a core, and that it waited for one. */
+/** How long a process's main thread has run on a core and has waited for one, in nanoseconds, as Linux counts them. */
 type CoreTime = { readonly usedNs: number; readonly waitedNs: number }
 
-/** A process waits for a core for this share of the time only where others keep all of them busy. */
+/** A process waits for a core for this share of the time only if other processes keep all cores busy. */
 export const BUSY_SHARE = 0.05
 
-/** @param pid of a process; this one unless given */
+/** @param pid the process; this one unless given */
 export function readCoreTime(pid: number | 'self' = 'self'): CoreTime {
   const [usedNs = NaN, waitedNs = NaN] = readFileSync(`/proc/${pid}/schedstat`, 'latin1')
     .split(' ')
@@ -14,13 +14,13 @@ export function readCoreTime(pid: number | 'self' = 'self'): CoreTime {
   return { usedNs, waitedNs }
 }
 
-/** Begins to watch how long this process has to wait for a core. @returns the share of the time since */
+/** Begins to watch how long this process waits for a core. @returns a function for the share of the time since then */
 export function watchWaiting(): () => number {
   const began = { atMs: performance.now(), waitedNs: readCoreTime().waitedNs }
   return () => (readCoreTime().waitedNs - began.waitedNs) / 1e6 / (performance.now() - began.atMs)
 }
 
-/** Begins to watch whether this process has to wait for a core, as it does on a machine that is busy with something else. */
+/** Begins to watch whether this process has to wait for a core, as it does on a busy machine. */
 export function watchForWaiting(): () => boolean {
   const readShare = watchWaiting()
   return () => readShare() >= BUSY_SHARE

@@ -10,7 +10,7 @@ import { eventually } from '../wait/eventually.ts'
 import { watchForWaiting } from './core-time.ts'
 import { leastTimeSync } from './least-time.ts'
 
-// Measures lists of a million entries in a process of its own, as a gateway holds them, and prints the figures as JSON.
+// Measures lists of a million entries as a gateway holds them, in a process of its own, and prints the figures as JSON.
 
 setGatewayFlags()
 
@@ -27,7 +27,7 @@ function addressAt(index: number, version: number): string {
   return `2001:db8:${(value >>> 16).toString(16)}:${(value & 0xffff).toString(16)}::${(index & 0xffff).toString(16)}`
 }
 
-/** In pieces, whose garbage is soon collected. */
+/** Writes a list in pieces, whose garbage is soon collected. */
 function write(name: string, entries: number, version: number): string {
   const path = join(folder, name)
   const file = openSync(`${path}.new`, 'w')
@@ -41,7 +41,7 @@ function write(name: string, entries: number, version: number): string {
   return path
 }
 
-/** After some turns, in which the memory of an old list is given back. */
+/** Resident memory after some turns of the event loop, in which the memory of an old list is freed. */
 async function residentMb(): Promise<number> {
   for (let turns = 0; turns < 200; turns++) await turn()
   collectGarbage()
@@ -54,7 +54,7 @@ const asked: readonly IpAddress[] = Array.from(
 )
 const texts = asked.map((_, i) => addressAt((i * 7919) % ENTRIES, i % 2))
 
-/** Nanoseconds of one call, of the fastest of several rounds: what else the machine does adds to a time, and never takes away. */
+/** Nanoseconds per call in the fastest of several rounds, as other load on the machine only ever adds to a time. */
 function nanosecondsOf(call: (index: number) => unknown): number {
   let fastest = Infinity
   for (let round = 0; round < 15; round++) {
@@ -69,7 +69,7 @@ function nanosecondsOf(call: (index: number) => unknown): number {
 
 const lookupNs = { ten: Infinity, million: Infinity, parse: Infinity }
 
-/** After each reading of the list: others may use the caches of the processor for a while. */
+/** Called after each reload of the list, as other processes may occupy the caches of the processor for a while. */
 function measureLookups(ten: AddressList, million: AddressList): void {
   const calls = {
     ten: (i: number) => ten.has(asked[i] ?? []),
@@ -80,7 +80,7 @@ function measureLookups(ten: AddressList, million: AddressList): void {
     lookupNs[name] = Math.min(lookupNs[name], nanosecondsOf(calls[name]))
 }
 
-/** The longest turn of this thread until `isOver`: by its CPU, which does not hang on what else the machine does, and by the clock. */
+/** The longest turn of this thread until `isOver`: in CPU time, which does not depend on other load, and in wall-clock time. */
 async function longestTurn(
   isOver: () => boolean,
   work: () => void,
@@ -133,7 +133,7 @@ const hitsAfter = hits(million)
 grownMb.push((await residentMb()) - beforeMb)
 for (const version of [2, 3, 4]) {
   write('million.txt', ENTRIES, version)
-  // Memory that is not in the caches costs CPU, too: a turn that is long by itself is so in each reload. To look costs a second of CPU.
+  // Cache misses cost CPU time too. A turn that is long by itself is long in each reload, so this measures again, for a second of CPU.
   if (reload.cpuMs > DOUBTFUL_TURN_MS) {
     const again = await longestTurn(() => reloads >= version, work)
     if (again.cpuMs < reload.cpuMs) reload = again
@@ -142,7 +142,7 @@ for (const version of [2, 3, 4]) {
   measureLookups(few, million)
 }
 
-/** The bound that is nearest to its measurement: 1 and more is too slow. */
+/** The largest ratio of a measurement to its bound: 1 or more is too slow. */
 function slowness(): number {
   measureLookups(few, million)
   const { ten: tenNs, million: millionNs, parse } = lookupNs

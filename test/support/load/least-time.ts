@@ -1,19 +1,19 @@
 /*
- * A bound on a time judges the fastest of several runs, so after V8 has compiled the code: the first run may take many times as long.
+ * A bound on a time judges the fastest of several runs, because the first run may take many times as long, until V8 has compiled the code.
  * `threadCpuUs` counts the CPU of this thread alone, without that of V8's helper threads, which compile and collect garbage.
  */
 
-/** A neighbour on the same processor may slow a measurement for seconds. */
+/** Other load on the same processor may slow a measurement down for seconds. */
 const END_MS = 30_000
-/** What takes so many times its bound each time is not measured for as long as that. */
+/** If all samples take this many times their bound, the measurement ends early. */
 const BEYOND_DOUBT = 5
 const MIN_SAMPLES = 5
 
 /**
- * Measures until a time is below its bound, for at most 30 seconds: what else the machine does adds to a time, and never takes away.
+ * Measures until a time is below its bound, for at most 30 seconds, as other load on the machine only ever adds to a time.
  *
- * @param bound in the unit that `measure` returns; a function if it depends on a yardstick that is measured beside it
- * @returns the least time of all
+ * @param bound in the unit that `measure` returns; a function if the bound depends on a reference that is measured too
+ * @returns the shortest time
  */
 export async function leastTime(
   bound: number | (() => number),
@@ -24,7 +24,7 @@ export async function leastTime(
   return samples.least
 }
 
-/** The same for what cannot wait: a process of its own. In a property, use `SlowInputs`. */
+/** Does what `leastTime` does, synchronously, in a process of its own. In a property, use `SlowInputs`. */
 export function leastTimeSync(bound: number | (() => number), measure: () => number): number {
   const samples = new Samples(bound)
   while (samples.wantsMore()) samples.add(measure())
@@ -54,7 +54,7 @@ class Samples {
   }
 }
 
-/** Microseconds of CPU that this thread takes for it. */
+/** Microseconds of CPU that this thread takes to run the function. */
 export function threadCpuUs(run: () => unknown): number {
   const before = process.threadCpuUsage()
   run()
@@ -63,8 +63,8 @@ export function threadCpuUs(run: () => unknown): number {
 }
 
 /**
- * The inputs of a property that seem to take too long. Each is measured once in the property, and again after it: otherwise each input
- * that is too slow, and each shorter one that fast-check tries for it, would be measured for 30 seconds.
+ * The inputs of a property that seem to take too long. Each input is measured once in the property, and slow ones again after it.
+ * Otherwise each slow input, and each shorter one that fast-check derives from it, would be measured for 30 seconds.
  */
 export class SlowInputs<Input> {
   readonly #boundUs: number
@@ -81,7 +81,7 @@ export class SlowInputs<Input> {
     if (threadCpuUs(() => this.#run(input)) >= this.#boundUs) this.#suspects.push(input)
   }
 
-  /** @returns the first input that takes as long as the bound, or longer, each time */
+  /** @returns the first input that takes at least as long as the bound each time */
   confirm(): Input | undefined {
     return this.#suspects.find(
       (input) => leastTimeSync(this.#boundUs, () => threadCpuUs(() => this.#run(input))) >= this.#boundUs,

@@ -2,30 +2,30 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Policy } from '../../../proxy/policy.ts'
 import { chargeAll, type RunningLimiter } from '../limiter/limiters.ts'
 
-/** What became of requests that never cease, from many clients to several limiters. */
+/** The results of a continuous load of requests from many clients to several limiters. */
 export type Load = {
-  /** Milliseconds since it began. */
+  /** Milliseconds since the load began. */
   readonly now: () => number
-  /** By client. */
+  /** Admitted requests by client. */
   readonly admitted: ReadonlyMap<string, number>
   readonly unavailable: number
   readonly maxWaitMs: number
-  /** The longest that this process was late with anything, and so with reading an answer. */
+  /** How late, at most, this process ran a timer, and so may have read an answer. */
   readonly maxLateMs: number
-  /** The most that waited at the same time. */
+  /** The maximum number of requests that waited at the same time. */
   readonly maxPending: number
   /** How many requests were admitted between two instants of `now`. */
   admittedBetween(fromMs: number, toMs: number): number
-  /** Ends it, once all has been answered. */
+  /** Stops the load, and resolves once all requests are answered. */
   stop(): Promise<void>
 }
 
 const CLIENTS = 100
 const ASK_EVERY_MS = 2
-/** So late a timer may be on a machine with nothing else to do. */
+/** How late a timer may run on an idle machine. */
 const USUAL_LATE_MS = 10
 
-/** Begins it: about a thousand requests a second to each limiter, each from one of a hundred clients. */
+/** Begins to send about a thousand requests a second to each limiter, each from one of a hundred clients. */
 export function beginLoad(limiters: readonly RunningLimiter[], policies: readonly Policy[]): Load {
   const beganMs = performance.now()
   const now = (): number => performance.now() - beganMs
@@ -87,15 +87,15 @@ export function beginLoad(limiters: readonly RunningLimiter[], policies: readonl
 }
 
 export type SharingWatch = {
-  /** When limiters last did not know of each other's decisions, by the load's clock; undefined if they always did. */
+  /** When the limiters last did not share their counts, by the load's clock; undefined if they always did. */
   lastNotSharedAtMs: number | undefined
   readonly looks: number
   stop(): Promise<void>
 }
 
 /**
- * Looks again and again whether what one limiter has counted is known to the other. Each look is of a dozen new clients,
- * so that each node of a cluster has some of them.
+ * Checks again and again whether one limiter knows what the other has counted. Each check uses a dozen new clients, so that each node of a
+ * cluster has some of them.
  */
 export function watchSharing(
   [one, other]: readonly [RunningLimiter, RunningLimiter],

@@ -6,7 +6,7 @@ import { WebSocket } from 'ws'
 import { authorityFile } from '../network/certificates.ts'
 import { connectHttp2, sendHttp2 } from '../http/http2.ts'
 
-/** What went wrong, in words; how many requests had an answer of the backend, and how many messages an echo. */
+/** Descriptions of the failures, the number of requests that the backend answered, and the number of messages that were echoed. */
 export type LoadResult = {
   readonly failures: readonly string[]
   readonly requests: number
@@ -14,11 +14,10 @@ export type LoadResult = {
 }
 
 /**
- * Sends requests without a pause over kept-alive HTTP/1.1 and HTTP/2 connections, and messages over open WebSockets,
- * to a gateway that serves HTTPS and whose backend echoes messages. Any answer but 200, any connection that ends, and any
- * message without its echo is a failure.
+ * Continuously sends requests over keep-alive HTTP/1.1 and HTTP/2 connections, and messages over open WebSockets, to a gateway that serves
+ * HTTPS and whose backend echoes messages. Any status except 200, any connection that ends, and any message without an echo is a failure.
  *
- * @returns ends it
+ * @returns a function that ends the load
  */
 export async function startLoad(port: number): Promise<() => Promise<LoadResult>> {
   const failures: string[] = []

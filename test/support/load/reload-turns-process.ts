@@ -8,18 +8,18 @@ import { setGatewayFlags } from '../../../shared/v8-gc.ts'
 import { gatewayDefaults, send } from '../gateway/gateway.ts'
 import { askOperator } from '../gateway/operator.ts'
 
-// Measures how long a reload of ten thousand rules keeps this process, which is a gateway, from anything else, and prints the figures as
+// Measures for how long a reload of ten thousand rules blocks the event loop of this process, which is a gateway. Prints the figures as
 // JSON.
 
 setGatewayFlags()
 
 const [folder = '', maxMs = ''] = process.argv.slice(2)
 const RULES = 10_000
-/** V8 marks the whole heap in some of them. */
+/** Several, because V8 marks the whole heap during some reloads. */
 const MAX_RELOADS = 8
 const file = join(folder, 'sluice.yaml')
 
-/** All rules of a table have other quotas than those of the one before, and a tenth of them other names. */
+/** Compared with the table before, all rules of a table have different quotas, and a tenth of them have different names. */
 function writeTable(version: number): void {
   const rules = Array.from({ length: RULES }, (_, i) => {
     const name = i % 10 === 0 ? `r${i}-${version}` : `r${i}`
@@ -62,7 +62,7 @@ if (!ports) throw new Error('the gateway does not listen')
 
 const reloads: { readonly longestMs: number; readonly allMs: number }[] = []
 const quotas: string[] = []
-// A turn that is long by itself is so in each reload.
+// A turn that is long by itself is long in each reload.
 while (reloads.length < MAX_RELOADS && !reloads.some(({ longestMs }) => longestMs < Number(maxMs))) {
   const version = reloads.length + 1
   writeTable(version)

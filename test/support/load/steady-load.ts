@@ -1,4 +1,4 @@
-/** Clients that ask all the time, each on connections of its own and with one that it keeps. */
+/** Starts clients that send requests continuously, some on new connections and some on a kept one. */
 export function startLoad(url: string): { end(): Promise<{ statuses: string[]; isLong: boolean }> } {
   const outcomes = new Map<string, number>()
   let isOver = false

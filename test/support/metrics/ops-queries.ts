@@ -36,7 +36,7 @@ export const alerts = (
   parse(readFileSync(join(ops, 'prometheus/alerts.yml'), 'utf8')) as Alerts
 ).groups.flatMap(({ rules }) => rules)
 
-/** Every query of the dashboard, its variables and annotations too. */
+/** The queries of the dashboard's panels and annotations. */
 export function dashboardQueries(): Query[] {
   return [
     ...dashboard.panels.flatMap(({ title, targets = [] }) =>

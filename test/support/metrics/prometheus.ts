@@ -9,7 +9,7 @@ export type Exposition = {
   readonly samples: readonly Sample[]
   /** Metric name to type. */
   readonly types: ReadonlyMap<string, string>
-  /** The value of the one sample with this name and just these labels. Throws if there is no such sample. */
+  /** The value of the one sample with this name and exactly these labels. Throws if there is no such sample. */
   value(name: string, labels?: Readonly<Record<string, string>>): number
 }
 
@@ -21,8 +21,8 @@ const SAMPLE = new RegExp(
 const COMMENT = new RegExp(`^# (HELP|TYPE) (${NAME}) (.+)$`)
 
 /**
- * Reads Prometheus' text format 0.0.4, and is strict: a malformed line, a metric without help and type, a sample that
- * comes twice, each throws. Timestamps are not among what it knows, as we send none.
+ * Reads Prometheus' text format 0.0.4 strictly: throws for a malformed line, a metric without help and type, and a duplicate sample. It
+ * does not know timestamps, as the gateway sends none.
  */
 export function parseExposition(text: string): Exposition {
   const samples: Sample[] = []

@@ -4,7 +4,7 @@ export type Selector = {
   readonly matchers: readonly { readonly label: string; readonly operator: string; readonly value: string }[]
 }
 
-/** Words of PromQL that are followed by a parenthesis, or stand where a name could. */
+/** Words of PromQL that are followed by a parenthesis, or that stand where a name could. */
 const words = new Set([
   ...[
     'by',
@@ -34,8 +34,8 @@ const words = new Set([
 ])
 
 /**
- * What a query selects, and the labels that it groups by. It reads no more of PromQL than the dashboard and the alerts of
- * this repository use: any other word throws.
+ * Returns what a query selects, and the labels that it groups by. Reads only as much of PromQL as the dashboard and the alerts of this
+ * repository use: any other word throws.
  */
 export function readQuery(query: string): {
   readonly selectors: readonly Selector[]

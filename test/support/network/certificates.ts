@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Pairs that one authority has signed, whose key has been thrown away. `first` and `second` are for `localhost` and
- * 127.0.0.1, and their subject is their name; `elsewhere` is for another host. `named` has signed itself, and is for
- * `localhost` only, not for its address.
+ * Certificates and keys. One authority, whose key has been thrown away, has signed all but `named`. `first` and `second` are for
+ * `localhost` and 127.0.0.1, and their subject is their name; `elsewhere` is for another host. `named` is self-signed, and is only for
+ * `localhost`, not for its address.
  */
 export function certificateFiles(name: 'first' | 'second' | 'elsewhere' | 'named'): {
   cert: string
@@ -20,7 +20,7 @@ export function readPair(name: 'first' | 'second' | 'elsewhere'): { cert: Buffer
   return { cert: readFileSync(cert), key: readFileSync(key) }
 }
 
-/** The settings that make a gateway serve HTTPS with a pair. */
+/** The settings that make a gateway serve HTTPS with such a certificate. */
 export function tlsSettings(name: 'first' | 'second' = 'first'): Record<string, string> {
   const { cert, key } = certificateFiles(name)
   return { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }

@@ -12,7 +12,7 @@ export function readQuestion(query: Buffer): { readonly name: string; readonly i
   return { name: labels.join('.').toLowerCase(), isForAddresses: query.readUInt16BE(at + 1) === TYPE_A }
 }
 
-/** The response to a query: these IPv4 addresses where it asks for such, else none, without an error. */
+/** The response to a query: these IPv4 addresses if the query asks for any, otherwise no records, but no error either. */
 export function writeAnswer(query: Buffer, addresses: readonly string[], ttlSeconds: number): Buffer {
   const nameEnd = query.indexOf(0, HEADER_BYTES)
   const question = query.subarray(HEADER_BYTES, nameEnd + 5)
@@ -20,14 +20,14 @@ export function writeAnswer(query: Buffer, addresses: readonly string[], ttlSeco
   const records = isForAddresses ? addresses.map((address) => recordOf(address, ttlSeconds)) : []
   const header = Buffer.alloc(HEADER_BYTES)
   header.writeUInt16BE(query.readUInt16BE(0), 0)
-  // A response without an error, to a question that wanted recursion.
+  // The flags of a response without an error, to a query that asked for recursion.
   header.writeUInt16BE(0x8180, 2)
   header.writeUInt16BE(1, 4)
   header.writeUInt16BE(records.length, 6)
   return Buffer.concat([header, question, ...records])
 }
 
-/** The name is a pointer to that of the question. */
+/** A record whose name is a pointer to the name in the question. */
 function recordOf(address: string, ttlSeconds: number): Buffer {
   const record = Buffer.alloc(16)
   record.writeUInt16BE(0xc000 + HEADER_BYTES, 0)

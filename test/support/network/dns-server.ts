@@ -5,13 +5,13 @@ import { readQuestion, writeAnswer } from './dns-records.ts'
 
 export type DnsServer = {
   readonly port: number
-  /** What each question is answered with from now on: IPv4 addresses; undefined: not at all. */
+  /** The IPv4 addresses in each answer from now on; undefined means no answer at all. */
   addresses: readonly string[] | undefined
-  /** Questions for IPv4 addresses so far. */
+  /** Queries for IPv4 addresses so far. */
   readonly asked: () => number
 }
 
-/** A DNS server that knows one set of addresses, for whatever name, and no IPv6 (RFC 1035). */
+/** A DNS server that answers every name with the same IPv4 addresses (RFC 1035). */
 export async function startDnsServer(
   addresses: readonly string[] | undefined,
   ttlSeconds: number,
@@ -27,7 +27,7 @@ export async function startDnsServer(
   await once(socket, 'listening')
   let isOpen = true
   atEndOfFile(() => {
-    // Called at the end of each file of this process, of which this is the first.
+    // Called at the end of each test file of this process, not only of this one.
     if (isOpen) socket.close()
     isOpen = false
   })
@@ -35,7 +35,7 @@ export async function startDnsServer(
   return server
 }
 
-/** Settings of a process in which this server is asked for names that are not in the hosts file. */
+/** Settings of a process that resolves names with this server unless they are in the hosts file. */
 export function resolvingWith({ port }: Pick<DnsServer, 'port'>): Record<string, string> {
   const patch = `import dns from 'node:dns'
     const { Resolver } = dns.promises

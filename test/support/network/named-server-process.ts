@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-// A server in a process of its own, to be killed or stopped: it answers with its name. `POST /delay` has it wait so many milliseconds
-// before each answer.
+// A server in a process of its own, for tests that kill or stop it. It answers with its name. `POST /delay` sets how many milliseconds it
+// waits before each answer.
 
 const { NAME = '', HOST = '127.0.0.1', PORT = '0' } = process.env
 let delayMs = 0

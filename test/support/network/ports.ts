@@ -1,16 +1,16 @@
 import { randomInt } from 'node:crypto'
 import { connect, createServer } from 'node:net'
 
-/** Below the kernel's ephemeral range (32768 on Linux), so that no outgoing connection of another test takes one. */
+/** Below the kernel's ephemeral range (from 32768 on Linux), so that no outgoing connection of another test takes one of these ports. */
 const lowest = 15_000
 const highest = 32_000
 
-/** Test files run side by side, each with ports of its own: what one is about to use, no other finds free. */
+/** Test files run side by side, each with its own share of the ports, so that none takes a port that another is about to use. */
 const shares = 10
 const size = Math.floor((highest - lowest) / shares)
 const first = lowest + size * (Number(process.env['VITEST_POOL_ID'] ?? 0) % shares)
 let drawn = randomInt(size)
-/** In one order for all, two runs on a machine would go on to find the same ports free at the same time. */
+/** A random step: if all runs used the same order, two runs on a machine would keep finding the same ports free at the same time. */
 const step = coprimeTo(size)
 
 function coprimeTo(number: number): number {
@@ -23,15 +23,15 @@ function commonDivisor(a: number, b: number): number {
 }
 
 /**
- * A port on which no server of any test listens, nor of another run beside this one: below 1024, and of those that `fetch` takes.
+ * A port on which no server of any test listens, in this run or another: it is below 1024, but not one that `fetch` blocks.
  */
 export const CLOSED_PORT = 2
 
 /**
- * A port that nothing listens on, for a process that must be told its port before it starts. If the server runs in
- * the test's own process, listen on port 0 instead.
+ * Returns a port that nothing listens on, for a process that needs its port before it starts. If the server runs in the test's own process,
+ * listen on port 0 instead.
  *
- * Each comes round again as late as possible: who let go of one for a moment finds it free.
+ * Each port is reused as late as possible, so that a server that restarts finds its port still free.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < size; attempt++) {
@@ -49,12 +49,12 @@ function canListen(port: number): Promise<boolean> {
       if (error.code === 'EADDRINUSE') resolve(false)
       else reject(error)
     })
-    // Without a host: free on every interface, as the gateway listens by default.
+    // Without a host, so that the port is free on every interface, where the gateway listens by default.
     server.listen({ port, exclusive: true }, () => server.close(() => resolve(true)))
   })
 }
 
-/** Whether something on this machine takes connections on the port. */
+/** Whether something on this machine accepts connections on the port. */
 export function canConnect(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {

@@ -6,36 +6,36 @@ import { freePort } from './ports.ts'
 import { atEndOfFile } from '../run/at-end.ts'
 
 /**
- * How a relay treats bytes that arrive from now on, on connections old and new.
+ * How a relay treats bytes that arrive from now on, on existing and new connections.
  *
- * - `none`: passes it on.
- * - `delay`: passes it on that much later, in order.
- * - `trickle`: passes it on in pieces of so many bytes, with a pause after each.
- * - `pause`: keeps it until the fault is over; bytes that do not fit into the buffers are not read.
- * - `swallow-replies`: requests arrive, their replies are lost.
- * - `swallow`: a black hole: nothing arrives, nothing comes back, and nobody hangs up.
- * - `refuse`: no connection is accepted, and those there are end.
+ * - `none`: passes them on.
+ * - `delay`: passes them on after a delay, in order.
+ * - `trickle`: passes them on in small pieces, with a pause after each.
+ * - `pause`: keeps them until the fault is over; bytes that do not fit into the buffers are not read.
+ * - `swallow-replies`: requests arrive, but their replies are lost.
+ * - `swallow`: a black hole: nothing arrives in either direction, and nobody hangs up.
+ * - `refuse`: accepts no new connection, and ends the existing ones.
  */
 export type RelayFault =
   | { readonly kind: 'none' | 'pause' | 'swallow-replies' | 'swallow' | 'refuse' }
   | { readonly kind: 'delay'; readonly delayMs: number }
   | { readonly kind: 'trickle'; readonly bytes: number; readonly everyMs: number }
 
-/** A place in the network, before a Redis or a backend, where the network can fail. */
+/** A point in the network, in front of a Redis or a backend, where the network can fail. */
 export type Relay = {
   readonly port: number
-  /** Connections of which one side is open at least. */
+  /** The number of connections with at least one open side. */
   readonly size: number
   /**
-   * Changes what happens from now on. Once bytes of a direction were swallowed, none of it follow, as TCP has it; such
-   * a connection is reset when nothing is swallowed any more.
+   * Changes the fault from now on. Once bytes of a direction were swallowed, no later bytes of it pass, because TCP delivers bytes in
+   * order; such a connection is reset when nothing is swallowed any more.
    */
   set(fault: RelayFault): Promise<void>
-  /** Ends every connection in order, on both sides. */
+  /** Closes every connection gracefully, on both sides. */
   cut(): void
-  /** Ends every connection with RST, on both sides. */
+  /** Resets every connection, on both sides. */
   reset(): void
-  /** Turns the connections there are into black holes, and them alone: a middle box has forgotten them. */
+  /** Turns only the existing connections into black holes, as when a middlebox has forgotten them. */
   strand(): void
   close(): Promise<void>
 }
@@ -45,7 +45,7 @@ type Direction = 'requests' | 'replies'
 type Link = {
   readonly client: Socket
   readonly server: Socket
-  /** Bytes were lost on the way, so no more may follow them. */
+  /** The directions in which bytes were lost, so that no more may follow. */
   readonly lossy: Set<Direction>
 }
 
@@ -55,7 +55,7 @@ atEndOfFile(async () => {
   relays.clear()
 })
 
-/** Relays connections to a port of 127.0.0.1 from a port of its own, until the end of the test file. */
+/** Relays connections from a port of its own to a port of 127.0.0.1, until the end of the test file. */
 export async function startRelay(targetPort: number): Promise<Relay> {
   const port = await freePort()
   const links = new Set<Link>()
@@ -71,7 +71,7 @@ export async function startRelay(targetPort: number): Promise<Relay> {
     carry(link, link.server, client, 'replies')
   })
 
-  /** Passes on the bytes of one side, in order, for as long as both are connected. */
+  /** Passes on the bytes of one side in order, as long as both sides are connected. */
   function carry(link: Link, from: Socket, to: Socket, direction: Direction): void {
     let last: Promise<void> = Promise.resolve()
     const next = (deliver: () => Promise<void> | void): void => {
@@ -179,7 +179,7 @@ function destroy(socket: Socket): void {
   socket.destroy()
 }
 
-/** Writes, and waits where the other side does not take it. */
+/** Writes, and waits while the other side does not read. */
 async function write(to: Socket, bytes: Buffer): Promise<void> {
   if (bytes.length === 0 || to.destroyed || to.write(bytes)) return
   await new Promise<void>((resolve) => {

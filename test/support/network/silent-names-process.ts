@@ -11,13 +11,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { readQuestion, writeAnswer } from './dns-records.ts'
 
 /*
- * Run in a network namespace of its own, whose name server is 127.0.0.53 and whose hosts file names `hosted.test`: a gateway
- * before a backend that is reached by its address, by that name, and by `answered.test`, which the name server answers for once
- * and then never again. `dead.test` is never answered. Prints what requests got, as JSON.
+ * A gateway in a network namespace of its own, whose name server is 127.0.0.53 and whose hosts file names `hosted.test`. The gateway
+ * reaches its backend by address, by that name, and by `answered.test`, for which the name server answers once and then never again. It
+ * never answers for `dead.test`. Prints the results of requests as JSON.
  *
  *     node silent-names-process.ts SETTINGS
  *
- * SETTINGS is JSON: of the gateway, `routes` (added to the table) and `env`.
+ * SETTINGS is JSON with the gateway's `env`, and `routes` to add to its table.
  */
 
 type Case = {
@@ -38,9 +38,9 @@ export type SilentNamesReport = Readonly<
   >
 >
 
-/** How long clients ask. The threads of a process that waits for names are taken within two seconds. */
+/** How long clients send requests. Lookups that wait occupy all threads of a process within two seconds. */
 const MEASURE_MS = 7_000
-/** A route is asked so often. The backend closes each connection after its response, so each request opens one. */
+/** How often each route gets a request. The backend closes each connection after its response, so each request opens one. */
 const EVERY_MS = 20
 
 async function main({ file = {}, env = {}, ask = false }: Case): Promise<void> {
@@ -82,7 +82,7 @@ async function main({ file = {}, env = {}, ask = false }: Case): Promise<void> {
   })
   try {
     const gatewayPort = await portOf(gateway)
-    // An answer that was given before: once, as the gateway starts.
+    // The name server answers for `answered.test` once, as the gateway starts.
     while ((await send(gatewayPort, '/answered/')).status !== 200) await wait(50)
     isSilent = true
     const report: Record<string, unknown> = {}
@@ -125,7 +125,7 @@ async function measure(port: number, path: string, everyMs = EVERY_MS): Promise<
     )
     await wait(everyMs)
   }
-  // Requests that are not measured may take as long as they like.
+  // Waits only for the requests that are measured.
   if (everyMs === EVERY_MS) await Promise.all(pending)
   times.sort((one, other) => one - other)
   const at = (part: number): number => Math.round(times[Math.floor((times.length - 1) * part)] ?? 0)

@@ -10,8 +10,8 @@ atEndOfFile(() => {
 })
 
 /**
- * A link to a port of 127.0.0.1 whose buffers are small and over which answers come at a pace, until the end of the test
- * file. It is a program of Python, as Node cannot bound the buffers of a socket.
+ * Starts a link to a port of 127.0.0.1 with small buffers and a limited rate for responses, until the end of the test file. The link is a
+ * Python program, as Node cannot bound the buffers of a socket.
  *
  * @returns the port to connect to
  */

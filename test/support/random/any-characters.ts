@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Code units that stand for nothing alone. */
+/** Surrogates, which are not characters by themselves. */
 const SURROGATES = { first: 0xd800, count: 0x800 }
 
 const character = fc
@@ -8,8 +8,8 @@ const character = fc
   .map((n) => String.fromCodePoint(n < SURROGATES.first ? n : n + SURROGATES.count))
 
 /**
- * Texts of any characters, as those of `unit: 'binary'`, for which fast-check first makes a table of the million characters in each
- * process: seconds of CPU. Names such as `__proto__`, which it draws too, are among those of ASCII.
+ * Strings of any characters, like those of fast-check's `unit: 'binary'`, which costs each process seconds of CPU for a table of a million
+ * characters. The ASCII strings include names such as `__proto__`, which fast-check draws on purpose.
  */
 export function anyCharacters(maxLength: number): fc.Arbitrary<string> {
   return fc.oneof(

@@ -63,7 +63,7 @@ const quotas = fc.dictionary(fc.constantFrom('free', 'pro', 'constructor'), coun
   noNullPrototype: true,
 })
 
-/** What else a rule may be besides one of requests in a window: fields that fit together. */
+/** Fields that make a rule more than a number of requests in a window. The fields of each record fit together. */
 const kinds = fc.oneof(
   fc.record({ key }),
   fc.record({
@@ -108,7 +108,7 @@ const ruleOfAnyKind = fc.tuple(rule, kinds, conditional).map(([plain, kind, more
   ...plain,
   ...kind,
   ...more,
-  // A rule by the body needs a method with one.
+  // A rule by the body needs a method that has a body.
   match: [...plain.match, 'POST /login/*'],
 }))
 
@@ -196,11 +196,11 @@ const body: fc.Arbitrary<Body> = fc.oneof(
 export type RandomRequestWithBody = RandomRequest & {
   readonly body: Body | undefined
   readonly isChunked: boolean
-  /** It has the devices of all accounts that the requests before it, to the same table, have signed in to. */
+  /** Whether the request has the devices of all accounts that earlier requests to the same table have signed in to. */
   readonly hasDevices: boolean
 }
 
-/** A sign-in that each rule of these tables counts, if nothing else keeps it from that. */
+/** A sign-in that each rule of these tables counts, unless something else prevents it. */
 const signIn: fc.Arbitrary<RandomRequest> = fc.record({
   asked: fc.tuple(fc.constant('POST'), fc.constantFrom('/login', '/login?user=1')),
   hosts: fc.constant(['app.example.com']),
@@ -224,7 +224,7 @@ export const requestOfAnyKind: fc.Arbitrary<RandomRequestWithBody> = fc
     lines: token === undefined ? asked.lines : [...asked.lines, token],
   }))
 
-/** Its request line and headers, and its body as it is sent. */
+/** Returns the request line and headers of a request, and its body as it is sent. */
 export function bytesOf({ body: sent, isChunked, ...asked }: RandomRequestWithBody): {
   readonly head: string
   readonly content: string

@@ -3,7 +3,7 @@ import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import type { GatewaySettings } from '../../../proxy/config/settings.ts'
 import { loadWithFile } from '../gateway/settings.ts'
 
-// Random tables of limits, and random requests for them, such as to match often and to be read in several ways.
+// Random tables of limits, and random requests that often match them and often have several readings.
 
 // sha256 of `secret`
 const sha256 = 'sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
@@ -87,7 +87,7 @@ export const rule = fc.record({
     }),
   ),
 })
-/** What a table says beside its rules. */
+/** The settings of a table other than its rules. */
 export const settingsOfTable = {
   trustedProxies: rarely(fc.uniqueArray(network, { minLength: 1, maxLength: 2 })),
   clientAddressHeader: rarely(fc.constant('CF-Connecting-IP')),
@@ -104,7 +104,7 @@ export const file = fc.record({ ...settingsOfTable, limits: limitsOf(rule) }).ma
 
 type Listed = { readonly trustedProxies?: unknown; readonly allowList?: unknown; readonly denyList?: unknown }
 
-/** Leaves out settings that cannot be beside others of the table. */
+/** Leaves out settings that conflict with others of the table. */
 export function withoutMistakes<Table extends Listed>(table: Table): Table {
   const { trustedProxies, allowList, denyList } = table
   return {
@@ -181,7 +181,7 @@ export const request: fc.Arbitrary<RandomRequest> = fc.record({
   from: fc.constantFrom('127.0.0.1', '127.0.0.2', '127.0.0.9'),
 })
 
-/** A request as most are: one that rules of such tables often count, and often for the same clients. */
+/** A usual request: rules of such tables often count it, and often for the same clients. */
 export const plainRequest: fc.Arbitrary<RandomRequest> = fc.record({
   asked: fc.tuple(
     fc.constantFrom('GET', 'POST'),
@@ -194,7 +194,7 @@ export const plainRequest: fc.Arbitrary<RandomRequest> = fc.record({
   from: fc.constantFrom('127.0.0.1', '127.0.0.9'),
 })
 
-/** Its request line and headers. */
+/** Returns the request line and headers of a request. */
 export function headOf({ asked, hosts: named, lines }: RandomRequest): string {
   const fields = [...named.map((each) => `Host: ${each}`), ...lines].map((each) => `${each}\r\n`)
   return `${asked.join(' ')} HTTP/1.1\r\n${fields.join('')}\r\n`
@@ -202,7 +202,7 @@ export function headOf({ asked, hosts: named, lines }: RandomRequest): string {
 
 type WrittenTable = { readonly limits: readonly { readonly name: string }[] }
 
-/** Loads a table without those of its rules that have a mistake. Undefined where another part of it has one, or no rule is left. */
+/** Loads a table without its invalid rules. Returns undefined if another part of the table is invalid, or if no rule is left. */
 export function loadTable(
   written: WrittenTable,
   upstreamUrl = 'http://127.0.0.1:1',

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-// Bytes of clients, Latin-1 text, one character a byte.
+// Bytes that clients send, as Latin-1 text, one character a byte.
 
 const byte = fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code))
 const content = fc.string({ unit: byte, maxLength: 40 })
@@ -60,7 +60,7 @@ const lengthOf = (body: string): fc.Arbitrary<string> =>
     `CONTENT-LENGTH:\t${body.length} `,
   )
 
-/** A head, in which the line that frames the body, if any, stands before, between or after the others. */
+/** A head with the field that frames the body, if any, before, between or after the others. */
 function headWith(minor: 0 | 1, framing: fc.Arbitrary<string | undefined>): fc.Arbitrary<string> {
   return fc
     .tuple(method, target, headFields, framing, fc.nat(4))
@@ -163,7 +163,7 @@ const characters = ['\0', '\t', '\n', '\v', '\r', ' ', ':', ';', ',', '"', '0', 
 
 type Change = (bytes: string, at: number) => string
 
-/** Does something to one of the places that a pattern finds. */
+/** Changes one of the places that a pattern finds. */
 function replacing(pattern: RegExp, change: (found: string) => string): Change {
   return (bytes, at) => {
     const found = [...bytes.matchAll(pattern)]
@@ -211,7 +211,7 @@ const changes: fc.Arbitrary<Change> = fc.oneof(
     .map((path) => replacing(/(?<= )[^ ]+(?= HTTP)/g, () => path)),
 )
 
-/** Requests in which one to three things have been changed, each of which may make them malformed. */
+/** Requests with one to three changes, each of which may make them malformed. */
 export const changedRequests: fc.Arbitrary<string> = fc
   .tuple(wellFormedRequests, fc.array(fc.tuple(changes, fc.nat(10_000)), { minLength: 1, maxLength: 3 }))
   .map(([sent, made]) => made.reduce((bytes, [change, at]) => change(bytes, at), sent))
@@ -229,7 +229,7 @@ const piece = fc.oneof(
   fc.constantFrom(...lines, ...sizes, ...extensions),
 )
 
-/** Whatever bytes, of which many begin as a request does. */
+/** Arbitrary bytes, many of which begin like a request. */
 export const arbitraryRequestBytes: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom(...starts), fc.array(piece, { maxLength: 30 }))
   .map(([start, rest]) => start + rest.join(''))

@@ -9,21 +9,21 @@ export type RequestRead = {
   readonly method: string
   readonly target: string
   readonly version: string
-  /** Name, value, name, value… in the order in which they came, with names in lower case. */
+  /** Name, value, name, value… in the order received, with names in lower case. */
   readonly fields: readonly string[]
   /** Latin-1 text, one character a byte. */
   body: string
   trailers: readonly string[]
-  /** Which piece completed it, from 0; undefined where it is not complete. */
+  /** The index of the piece that completed the request; undefined if it is incomplete. */
   endedIn: number | undefined
 }
 
-/** What a parser has made of the bytes of one connection. */
+/** How a parser has read the bytes of one connection. */
 export type RequestsReading = {
   readonly requests: RequestRead[]
   /** Why the rest was refused. */
   refused: string | undefined
-  /** Nothing after the last request is read: it closes the connection, or its framing is one that the steps refuse. */
+  /** Whether nothing after the last request is read, because it closes the connection, or because a later step refuses its framing. */
   stopped: boolean
 }
 
@@ -72,7 +72,7 @@ export function readRequestsHere(pieces: readonly Buffer[]): RequestsReading {
   return reading
 }
 
-/** The server of `node:http`, whose parser is llhttp, as strict as it can be. */
+/** Reads requests with the server of `node:http`, whose parser is llhttp, in its strictest mode. */
 export function createNodeReader(): (pieces: readonly Buffer[]) => RequestsReading {
   let reading: RequestsReading
   let fed = 0
@@ -93,7 +93,7 @@ export function createNodeReader(): (pieces: readonly Buffer[]) => RequestsReadi
     }
     reading.requests.push(read)
     incoming.push({ request, read })
-    // What Node has read beyond an offer of an upgrade that is not taken up, it drops, and continues somewhere later.
+    // After an upgrade that is not accepted, Node drops the bytes that it has already read, and continues somewhere later.
     isLost = request.headers.upgrade !== undefined && /upgrade/i.test(request.headers.connection ?? '')
     reading.stopped ||= isLost
   }
@@ -138,7 +138,7 @@ export function createNodeReader(): (pieces: readonly Buffer[]) => RequestsReadi
     })
     socket.on('error', () => undefined)
     server.emit('connection', socket)
-    // Emitted, since a stream may join pieces that are pushed into it. The server reads them before this returns.
+    // Emitted, because a stream may join pieces that are pushed into it. The server reads each piece before `emit` returns.
     for (const piece of pieces) {
       if (piece.length > 0) socket.emit('data', piece)
       look()
@@ -150,7 +150,7 @@ export function createNodeReader(): (pieces: readonly Buffer[]) => RequestsReadi
   }
 }
 
-/** How a request that is read here could be another to somebody who reads as Node does; undefined where it could not. */
+/** Describes how a request read by the gateway differs for a reader that parses as Node does; undefined if it does not. */
 export function differenceBetween(here: RequestsReading, node: RequestsReading): string | undefined {
   for (const [i, request] of here.requests.entries()) {
     const other = node.requests[i]

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 
-/** Bytes of a backend on one connection, meant as the response to one request. */
+/** The bytes that a backend sends on one connection in response to one request. */
 export type BackendBytes = {
   /** The method of the request. */
   readonly method: 'GET' | 'HEAD'
   /** Latin-1 text, one character a byte. */
   readonly bytes: string
-  /** The backend ends the connection after them. */
+  /** Whether the backend ends the connection after the bytes. */
   readonly closes: boolean
 }
 
@@ -70,7 +70,7 @@ const lengthOf = (body: string): fc.Arbitrary<string> =>
     `CONTENT-LENGTH:\t${body.length} `,
   )
 
-/** A head in which the line that frames the content stands before, between or after the others. */
+/** A head with the field that frames the content before, between or after the others. */
 function framedHead(minor: 0 | 1, code: number, framing: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc
     .tuple(reason, finalFields, framing, fc.nat(4))
@@ -102,7 +102,7 @@ const withoutContent: fc.Arbitrary<Framed> = fc.oneof(
     .map((bytes): Framed => ({ bytes, method: 'HEAD' })),
 )
 
-/** Responses that RFC 9112 lets a server send, with whatever interim responses before them. */
+/** Responses that RFC 9112 lets a server send, after any interim responses. */
 export const wellFormed: fc.Arbitrary<BackendBytes> = fc
   .tuple(
     fc.array(interim, { maxLength: 2 }),
@@ -170,7 +170,7 @@ const characters = ['\0', '\t', '\n', '\v', '\r', ' ', ':', ';', ',', '"', '0', 
 
 type Change = (bytes: string, at: number) => string
 
-/** Does something to one of the places that a pattern finds. */
+/** Changes one of the places that a pattern finds. */
 function replacing(pattern: RegExp, change: (found: string) => string): Change {
   return (bytes, at) => {
     const found = [...bytes.matchAll(pattern)]
@@ -205,7 +205,7 @@ const changes: fc.Arbitrary<Change> = fc.oneof(
     .map((code) => replacing(/(?<=HTTP\/1\.[01] )\d{3}/g, () => code)),
 )
 
-/** Responses in which one to three things have been changed, each of which may make them malformed. */
+/** Responses with one to three changes, each of which may make them malformed. */
 export const changed: fc.Arbitrary<BackendBytes> = fc
   .tuple(
     wellFormed,
@@ -230,7 +230,7 @@ const piece = fc.oneof(
   fc.constantFrom(...lines, ...sizes, ...extensions),
 )
 
-/** Whatever bytes, of which many begin as a response does. */
+/** Arbitrary bytes, many of which begin like a response. */
 export const arbitraryBytes: fc.Arbitrary<BackendBytes> = fc.record({
   method: fc.constantFrom('GET', 'HEAD'),
   bytes: fc

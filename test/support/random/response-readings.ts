@@ -7,19 +7,19 @@ import { ResponseParser } from '../../../proxy/http/upstream/response/response-p
 /** A response's head: its status, and its end-to-end fields as name, value, name, value… with names in lower case. */
 export type HeadRead = { readonly status: number; readonly fields: readonly string[] }
 
-/** What a parser has made of the bytes of one response. */
+/** How a parser has read the bytes of one response. */
 export type Reading = {
-  /** 1xx responses but 101. */
+  /** 1xx responses, except 101. */
   readonly interim: HeadRead[]
   head: HeadRead | undefined
   /** Latin-1 text, one character a byte. */
   body: string
   /**
-   * Which piece completed the response, from 0; the number of pieces where the end of the connection did; undefined where
-   * it is not complete. A 101 is complete with its head.
+   * The index of the piece that completed the response; the number of pieces if the end of the connection did; undefined if the response is
+   * incomplete. A 101 is complete with its head.
    */
   endedIn: number | undefined
-  /** Why it was refused before it was complete. */
+  /** Why the response was refused before it was complete. */
   refused: string | undefined
 }
 
@@ -30,7 +30,7 @@ function nothingRead(): Reading {
 /**
  * Reads a response with the gateway's own parser.
  *
- * @param closes the connection ends in an orderly way after the last piece
+ * @param closes whether the connection is closed gracefully after the last piece
  */
 export function readHere(pieces: readonly Buffer[], method: string, closes: boolean): Reading {
   const reading = nothingRead()
@@ -56,15 +56,14 @@ export function readHere(pieces: readonly Buffer[], method: string, closes: bool
     if (closes) parser.finish()
   } catch (error) {
     if (!(error instanceof ResponseSyntaxError)) throw error
-    // Bytes after the response are refused too, but are not the question here.
+    // Bytes after the response are refused too, but do not matter here.
     if (reading.endedIn === undefined) reading.refused = error.message
   }
   return reading
 }
 
 /**
- * Reads a response with the client of `node:http`, whose parser is llhttp, as strict as it can be. `refused` is llhttp's
- * code.
+ * Reads a response with the client of `node:http`, whose parser is llhttp, in its strictest mode. `refused` is llhttp's error code.
  */
 export async function readWithNode(
   pieces: readonly Buffer[],
@@ -82,7 +81,7 @@ export async function readWithNode(
     method,
     createConnection: () => socket,
     insecureHTTPParser: false,
-    // Sizes are bounded on either side, and differently.
+    // Large, as both parsers bound sizes, but differently.
     maxHeaderSize: 1024 * 1024,
   })
   sent.on('information', ({ statusCode, rawHeaders }) =>
@@ -94,7 +93,7 @@ export async function readWithNode(
     incoming.on('error', () => undefined)
   })
   sent.on('upgrade', (incoming) => {
-    // It may be of a second response in the same piece.
+    // The upgrade may belong to a second response in the same piece.
     if (response) return
     reading.head = headOf(incoming)
     reading.endedIn = fed
@@ -106,7 +105,7 @@ export async function readWithNode(
   sent.end()
   await once(sent, 'socket')
 
-  // Emitted, since a stream may join pieces that are pushed into it. The client reads them before this returns.
+  // Emitted, because a stream may join pieces that are pushed into it. The client reads each piece before `emit` returns.
   const feed = (event: 'data' | 'end', piece?: Buffer): boolean => {
     socket.emit(event, piece)
     for (;;) {
@@ -133,7 +132,7 @@ function headOf({ statusCode, rawHeaders }: IncomingMessage): HeadRead {
   return { status: statusCode ?? 0, fields: endToEnd(rawHeaders) }
 }
 
-/** RFC 9110 section 7.6.1, and what no proxy passes on. */
+/** The fields of RFC 9110 section 7.6.1, and others that no proxy passes on. */
 const ofOneHop = new Set([
   'close',
   'connection',
@@ -158,14 +157,14 @@ function endToEnd(rawHeaders: readonly string[]): string[] {
       .flatMap(([, value]) => value.split(','))
       .map((option) => option.trim().toLowerCase()),
   )
-  // A length frames the content, whatever Connection names.
+  // A length frames the content, no matter what Connection names.
   named.delete('content-length')
   return fields.filter(([name]) => !ofOneHop.has(name) && !named.has(name)).flat()
 }
 
 /**
- * Where a response read here could be another to a client or a proxy that reads as Node does; undefined where it could not.
- * A response refused here may be read by Node; the part passed on by then must match Node's reading.
+ * Describes where a response read by the gateway differs for a client or proxy that parses as Node does; undefined if it does not. Node may
+ * read a response that the gateway refuses; the part that the gateway has passed on by then must match Node's reading.
  */
 export function differenceBetween(
   here: Reading,

@@ -1,11 +1,11 @@
-/** What every run draws from unless told otherwise: the same tests give the same answer twice. */
+/** The default seed, so that every run of the same tests gives the same result. */
 const USUAL_SEED = 20_261
 
 /**
- * The seed of everything that is drawn in tests: of each property of fast-check, of `Math.random`, and of the generators of
- * our own. `TEST_SEED` sets another, as `npm run test:explore` does; a failure is repeated with the seed that it names.
+ * The seed of everything random in tests: fast-check's properties, `Math.random`, and our own generators. `TEST_SEED` sets another seed, as
+ * `npm run test:explore` does; to repeat a failure, set the seed that it names.
  *
- * @throws RangeError if `TEST_SEED` is no 32-bit integer of 0 or more
+ * @throws RangeError if `TEST_SEED` is not a non-negative 32-bit integer
  */
 export function testSeed(): number {
   const given = process.env['TEST_SEED']

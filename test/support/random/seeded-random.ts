@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) that a seed repeats (mulberry32). */
+/** Returns a generator of numbers in [0, 1), the same for each seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed
   return () => {

@@ -6,7 +6,7 @@ export async function redisNowUs(redis: Redis): Promise<number> {
   return Number(seconds) * 1_000_000 + Number(micros)
 }
 
-/** When a key expires. As Redis 6 does not say it: the time that is left, asked within one of its milliseconds. */
+/** When a key expires. Redis 6 reports only the remaining time, so this reads it and the clock within one millisecond of Redis. */
 export async function expiryMs(redis: Redis, key: string): Promise<number> {
   for (;;) {
     const fromMs = Math.floor((await redisNowUs(redis)) / 1000)

@@ -8,17 +8,17 @@ import { untilMatches } from '../wait/until-matches.ts'
 
 export type ClusterNode = RedisServer & {
   readonly busPort: number
-  /** What its node calls itself in the cluster. */
+  /** The node's id in the cluster. */
   readonly id: string
-  /** Commands of an operator. It reconnects; a command while the node is away fails. */
+  /** A connection for an operator's commands. It reconnects; a command fails while the node is unreachable. */
   readonly operator: Redis
 }
 
 export type RedisCluster = {
   readonly url: string
-  /** The masters that it was made with, then their replicas in the same order. */
+  /** The initial masters, then their replicas in the same order. */
   readonly nodes: readonly ClusterNode[]
-  /** Resolves once every node that answers sees all slots served, and says so. */
+  /** Resolves once every reachable node reports that all slots are served. */
   untilSound(): Promise<void>
   close(): void
 }
@@ -26,15 +26,15 @@ export type RedisCluster = {
 const SLOTS = 16_384
 
 /**
- * A node that is silent for so long is thought to be down. If none can take its place, a busy machine must not look
- * like an outage.
+ * How long a node must be silent before the cluster considers it down. Longer without replicas, as no node could take its place, and a busy
+ * machine must not look like an outage.
  */
 const NODE_TIMEOUT_MS = { withReplicas: 2000, without: 15_000 }
 
 /**
- * Starts a cluster and waits until it serves. Its nodes end after the file's last test.
+ * Starts a cluster and waits until it serves requests. Its nodes end after the file's last test.
  *
- * @param replicas for each master
+ * @param replicas the number of replicas of each master
  * @param firstPort where the first node listens; any free port unless given
  */
 export async function startRedisCluster(
@@ -53,7 +53,7 @@ export async function startRedisCluster(
     if (i >= masters) continue
     const from = Math.ceil((SLOTS * i) / masters)
     const to = Math.ceil((SLOTS * (i + 1)) / masters)
-    // Redis 6 takes no range of slots.
+    // Redis 6 does not accept a range of slots.
     await operator.cluster('ADDSLOTS', ...Array.from({ length: to - from }, (_, index) => from + index))
   }
   for (const { port, busPort } of nodes.slice(1)) {
@@ -84,7 +84,7 @@ export async function startRedisCluster(
 
 const operators = new Set<Redis>()
 
-// Else they try to connect again for as long as the process lives.
+// Otherwise they keep reconnecting for as long as the process lives.
 atEndOfFile(() => {
   for (const operator of operators) operator.disconnect()
   operators.clear()
@@ -92,7 +92,7 @@ atEndOfFile(() => {
 
 async function startNode(nodeTimeoutMs: number, givenPort: number | undefined): Promise<ClusterNode> {
   const port = givenPort ?? (await freePort())
-  // Its default, 10000 above the other port, is in the range that outgoing connections take theirs from.
+  // The default, 10000 above the client port, is in the ephemeral range of outgoing connections.
   const busPort = isSince(7.0) ? await freePort() : port + 10_000
   const cluster = ['--cluster-enabled', 'yes', '--databases', '1']
   const bus = isSince(7.0) ? ['--cluster-port', String(busPort)] : []

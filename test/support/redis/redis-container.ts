@@ -13,13 +13,13 @@ atEnd(() => {
   if (running.size > 0) spawnSync('docker', ['rm', '--force', '--volumes', ...running], { stdio: 'ignore' })
 })
 
-/** The engine of this machine if it has the Redis image or can pull it, else undefined. */
+/** The engine of this machine if it has the Redis image or can pull it, otherwise undefined. */
 export async function findRedisEngine(): Promise<Engine | undefined> {
   const engine = await findEngine(2_000)
   return engine && (await obtainImage(engine, redisImage, 60_000)) ? engine : undefined
 }
 
-/** Starts Redis in a container and waits until it takes connections. Files named in `args` are not in there. */
+/** Starts Redis in a container and waits until it accepts connections. The container does not have the files that `args` names. */
 export async function launchRedisContainer(
   engine: Engine,
   options: RedisServerOptions = {},
@@ -32,7 +32,7 @@ export async function launchRedisContainer(
   const id = container.getId()
   running.add(id)
   const port = container.getMappedPort(redisPort)
-  // An address, not a name: what `localhost` means first, IPv4 or IPv6, differs from machine to machine.
+  // An address, because `localhost` resolves to IPv4 first on some machines, and to IPv6 on others.
   const host = container.getHost() === 'localhost' ? '127.0.0.1' : container.getHost()
   const inEngine = engine.container.getById(id)
 

@@ -11,27 +11,27 @@ import {
   type RunningLimiter,
 } from '../limiter/limiters.ts'
 
-/* What tests of the limiter on a real Redis open. In a test or in `beforeEach`: it is closed as the test ends. */
+/* Opens what tests of the limiter on a real Redis need. Call these in a test or in `beforeEach`: everything is closed as the test ends. */
 
-/** Closes as the test ends what it has opened. */
+/** Closes what a test has opened, as the test ends. */
 export function closeAfterTest<Opened extends { close: () => unknown }>(opened: Opened): Opened {
   onTestFinished(() => void opened.close())
   return opened
 }
 
-/** A client of Redis, to look at it or to do what its operator does. */
+/** A Redis client, for looking into Redis or acting as its operator. */
 export function openRedis(url: string): Redis {
   const redis = new Redis(url)
   onTestFinished(() => redis.disconnect())
   return redis
 }
 
-/** A replica's limiter, with a connection of its own; takes what `startRedisLimiter` takes. */
+/** A replica's limiter, with a connection of its own. Has the parameters of `startRedisLimiter`. */
 export function openLimiter(...given: Parameters<typeof startRedisLimiter>): RunningLimiter {
   return closeAfterTest(startRedisLimiter(...given))
 }
 
-/** The same, once Redis decides. */
+/** Opens a limiter as `openLimiter` does, and waits until Redis decides. */
 export async function openAnsweringLimiter(
   ...given: Parameters<typeof startRedisLimiter>
 ): Promise<RunningLimiter> {
@@ -41,9 +41,9 @@ export async function openAnsweringLimiter(
 }
 
 /**
- * Counters in Redis without what decides when Redis does not: no breaker, no local counters.
+ * Counters in Redis without any fallback: no breaker, no local counters.
  *
- * @param redis not closed here
+ * @param redis the connection, which stays open
  */
 export function countInRedis(
   redis: RedisClient,
@@ -64,7 +64,7 @@ export function countInRedis(
   })
 }
 
-/** The rights of a user of Redis that docs/redis.md names, as words of `ACL SETUSER`. */
+/** The rights of a Redis user that docs/redis.md names, as words of `ACL SETUSER`. */
 export function readDocumentedRights(): Record<
   'counting' | 'sliding' | 'runTime' | 'bans' | 'cluster',
   string[]

@@ -10,7 +10,7 @@ import { makeTemporaryDirectory } from '../run/temporary-directory.ts'
 export type Sentinel = {
   readonly port: number
   signal(signal: NodeJS.Signals): void
-  /** Ends the process at once, whatever state it is in. */
+  /** Ends the process at once, no matter what state it is in. */
   stop(): Promise<void>
 }
 
@@ -22,11 +22,11 @@ atEndOfFile(killAll)
 atEnd(killAll)
 
 /**
- * Starts a sentinel that watches the master at a port under the name `main`. It is ended after the file's last test.
+ * Starts a sentinel that monitors the master at a port under the name `main`. It is ended after the file's last test.
  *
  * @param options.quorum how many sentinels have to agree that the master is down
- * @param options.lines further lines of its configuration; they may set the port, too
- * @throws Error with its output where it does not start
+ * @param options.lines further lines of its configuration, which may set the port too
+ * @throws Error with its output if it does not start
  */
 export async function startSentinel(options: {
   readonly masterPort: number
@@ -37,7 +37,7 @@ export async function startSentinel(options: {
   const binary = obtainRedisBinary()
   if (binary === undefined) throw new Error('Sentinel needs redis-server on this machine')
   const port = options.port ?? (await freePort())
-  // Sentinel writes into its configuration what it finds out.
+  // Sentinel writes its findings into its configuration file.
   const file = join(makeTemporaryDirectory(), 'sentinel.conf')
   const lines = [
     `port ${port}`,

@@ -6,26 +6,26 @@ import { atEnd } from '../run/at-end.ts'
 import { findProgram, installDebianPackages } from '../run/packages.ts'
 import { freePort } from '../network/ports.ts'
 
-/** A Redis of the tests' own, as a process or as a container. */
+/** A Redis that a test has started, as a process or as a container. */
 export type RedisServer = {
   readonly url: string
   readonly port: number
-  /** The server's process as the system sees it; with an engine in a virtual machine, as that machine sees it. */
+  /** The server's process id on this system or, with an engine in a virtual machine, in that machine. */
   readonly pid: number
   /** Sends the server a signal: SIGSTOP hangs it, SIGCONT wakes it, SIGKILL is a crash. */
   signal(signal: NodeJS.Signals): Promise<void>
-  /** Ends the server at once, whatever state it is in, and removes what it left. */
+  /** Ends the server at once, no matter what state it is in, and removes its files. */
   stop(): Promise<void>
 }
 
 export type RedisServerOptions = {
-  /** Options of redis-server, such as `['--maxmemory', '1mb']`; they win over those set here. */
+  /** Options of redis-server, such as `['--maxmemory', '1mb']`; they override the usual ones. */
   readonly args?: readonly string[]
-  /** The port to listen on, for a server that comes back where another has been; a free one unless given. */
+  /** The port to listen on, for a server that replaces another; a free port unless given. */
   readonly port?: number
 }
 
-/** Without files, and with a database for each of many workers. */
+/** No persistence, and a database for each of many workers of vitest. */
 export const commonArgs = ['--save', '', '--appendonly', 'no', '--databases', '128']
 
 const running = new Set<ChildProcess>()
@@ -36,7 +36,7 @@ atEnd(() => {
 /** The server that `REDIS_SERVER` names: another Redis or Valkey, for all tests that start one. */
 export const givenRedisBinary = process.env['REDIS_SERVER'] || undefined
 
-/** Path of a Redis server, after installing Debian's package where it is missing and that is possible. */
+/** The path of a Redis server. If it is missing, installs Debian's package where possible. */
 export function obtainRedisBinary(): string | undefined {
   if (givenRedisBinary !== undefined) return givenRedisBinary
   const found = findProgram('redis-server')
@@ -45,7 +45,7 @@ export function obtainRedisBinary(): string | undefined {
   return findProgram('redis-server')
 }
 
-/** Starts the binary and waits until it takes connections. Rejects with its output when it does not start. */
+/** Starts the binary and waits until it accepts connections. Rejects with its output if it does not start. */
 export async function launchRedisServer(
   binary: string,
   options: RedisServerOptions = {},
@@ -81,13 +81,13 @@ export async function launchRedisServer(
   }
 }
 
-/** The server's process id, once it says that it takes connections. */
+/** Resolves with the server's process id once it reports that it accepts connections. */
 function ready(child: ChildProcess, ended: Promise<void>): Promise<number> {
   return new Promise((resolve, reject) => {
     let output = ''
     child.once('error', reject)
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      // What it says later is read too, or the pipe would fill and hang the server.
+      // Later output is read too, or the pipe would fill up and block the server.
       if (output.length < 100_000) output += text
       if (child.pid !== undefined && output.includes('Ready to accept connections')) resolve(child.pid)
     })

@@ -4,20 +4,20 @@ import type { RedisServer } from './redis-server.ts'
 import { startRedisServer } from './redis.ts'
 import { untilMatches } from '../wait/until-matches.ts'
 
-/** A master with two replicas, and three sentinels that watch them. */
+/** A master with two replicas, and three sentinels that monitor them. */
 export type SentinelTrio = {
   readonly url: string
   readonly servers: readonly RedisServer[]
   readonly sentinels: readonly Sentinel[]
-  /** The server that the sentinels name; undefined while they name none of these. */
+  /** The server that the sentinels name as master; undefined while they name none of these servers. */
   findMaster(): Promise<RedisServer | undefined>
-  /** Sends a command to a sentinel that runs. */
+  /** Sends a command to a running sentinel. */
   tellSentinel(...command: readonly [string, ...(string | number)[]]): Promise<unknown>
 }
 
 /**
- * How long the master must be silent before a sentinel thinks that it is down. Sentinels ask once a second: with one
- * second, in 3 of 48 runs they took the master that they had just elected for down too, and elected another.
+ * How long the master must be silent before a sentinel considers it down. Sentinels ping once a second. With a value of one second, in 3 of
+ * 48 runs they considered the master that they had just elected down too, and elected another.
  */
 const downAfterMs = 2500
 

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { givenRedisBinary } from './redis-server.ts'
 
 /**
- * Whether the server that the tests start has what Redis has since a version. It may be older only where `REDIS_SERVER` names
- * it; Valkey has all that Redis 7.2 has.
+ * Whether the server that the tests start has the features of a Redis version. It may be older only if `REDIS_SERVER` names it. Valkey has
+ * all features of Redis 7.2.
  *
  * @param version such as 6.2
  */

@@ -15,8 +15,8 @@ atEndOfFile(async () => {
 })
 
 /**
- * Empties this test file's database of the shared Redis and returns its URL. Where Redis is one that `REDIS_URL` named,
- * a database with anything in it but Sluice's own keys is left alone, and this rejects.
+ * Empties this test file's database of the shared Redis and returns its URL. If `REDIS_URL` named the Redis, a database that contains
+ * anything but Sluice's own keys is left alone, and this rejects.
  */
 export async function freshRedis(): Promise<string> {
   const url = databaseOfThisFile()
@@ -48,8 +48,8 @@ function databaseOfThisFile(): string {
 }
 
 /**
- * Starts a Redis for this test file alone, to hang, kill and restart. It runs the machine's own `redis-server` where
- * there is one, else a container. Ended after the file's last test if it still runs then.
+ * Starts a Redis for this test file alone, which the tests may suspend, kill and restart. Runs the machine's own `redis-server` if there is
+ * one, otherwise a container. It is ended after the file's last test if it still runs then.
  */
 export async function startRedisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
   const server = await launch(options)
@@ -66,7 +66,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
 async function launch(options: RedisServerOptions): Promise<RedisServer> {
   const binary = obtainRedisBinary()
   if (binary !== undefined) return launchRedisServer(binary, options)
-  // Loaded only here: the engine's client library takes longer to load than most test files to run.
+  // Loaded lazily, as the engine's client library takes longer to load than most test files take to run.
   const { findRedisEngine, launchRedisContainer } = await import('./redis-container.ts')
   const engine = await findRedisEngine()
   if (engine) return launchRedisContainer(engine, options)

@@ -3,11 +3,11 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 /**
- * A place before a Redis that passes commands on as they are, and on the way back gives each error and each text to `rewrite`:
- * so a real Redis answers in the words of another engine. Ends as the test ends.
+ * A proxy in front of a Redis that passes commands on unchanged, but rewrites each error and each string in replies, so that a real Redis
+ * answers in the words of another engine. Ends as the test ends.
  *
- * @param rewrite gets a reply's text, and returns what the client is to read
- * @returns its port
+ * @param rewrite takes the text of a reply, and returns the text for the client
+ * @returns the port of the proxy
  */
 export async function startRewriter(toPort: number, rewrite: (text: string) => string): Promise<number> {
   const sockets = new Set<Socket>()

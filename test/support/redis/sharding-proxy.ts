@@ -5,11 +5,11 @@ import { onTestFinished } from 'vitest'
 import { passes } from '../wait/passes.ts'
 
 /**
- * A proxy before several servers that sends each command to the one that its first key hashes to, as predixy and twemproxy do:
- * a script with all its keys too. Commands without a key go to the first server. Ends as the test ends.
+ * A proxy in front of several servers that sends each command to the server that its first key hashes to, as predixy and twemproxy do. The
+ * first key of a script decides for all its keys. Commands without a key go to the first server. Ends as the test ends.
  *
- * @param options.delayMs passes before each command is sent on
- * @returns its port
+ * @param options.delayMs how long each command is held before it is sent on
+ * @returns the port of the proxy
  */
 export async function startShardingProxy(
   ports: readonly number[],
@@ -71,7 +71,7 @@ function hash(text: string): number {
   return value >>> 8
 }
 
-/** Commands of RESP2, which arrive in pieces of any size. */
+/** Returns a reader of RESP2 commands, which may arrive in pieces of any size. */
 function createCommandReader(): (bytes: string) => string[][] {
   let pending = ''
   return (bytes) => {

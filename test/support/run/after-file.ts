@@ -9,13 +9,13 @@ import { seededRandom } from '../random/seeded-random.ts'
 
 // Run by vitest at the start of every test file.
 fc.configureGlobal({ seed: testSeed() })
-// A Proxy for each assertion finds misspelt matchers, as TypeScript does, and takes more than half of the time of `expect`.
+// Chai's Proxy for each assertion takes more than half of the time of `expect`, only to find misspelt matchers, which TypeScript finds too.
 chai.config.useProxy = false
 Math.random = seededRandom(testSeed())
 
 const before = listResources()
 
-// The first `afterAll` is the last to run.
+// The `afterAll` that is registered first runs last.
 afterAll(async () => {
   await endFile()
   await closeSharedConnections()

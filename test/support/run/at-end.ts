@@ -13,10 +13,9 @@ function endProcess(): void {
 }
 
 /**
- * Calls `cleanUp` when this process ends, interrupted or not. It must do its work synchronously.
+ * Calls `cleanUp` when this process ends, interrupted or not. `cleanUp` must be synchronous.
  *
- * Exit handlers alone are not enough: a signal whose only listeners are those of certain libraries ends the process
- * without them.
+ * Exit handlers alone are not enough: if only certain libraries listen to a signal, it ends the process without calling them.
  */
 export function atEnd(cleanUp: () => void): void {
   atExit.add(cleanUp)
@@ -25,8 +24,8 @@ export function atEnd(cleanUp: () => void): void {
 const afterFile = new Set<() => unknown>()
 
 /**
- * Calls `cleanUp` at the end of every test file of this process, which runs several of them, one after the other. Here and
- * not by vitest's `afterAll`, which runs only for the file that happens to load a module first.
+ * Calls `cleanUp` at the end of every test file of this process, which runs several files one after another. A module that calls vitest's
+ * `afterAll` instead would clean up only after the file that happens to load it first.
  */
 export function atEndOfFile(cleanUp: () => unknown): void {
   afterFile.add(cleanUp)

@@ -23,18 +23,18 @@ import {
 } from './bundled-scripts.ts'
 import { wallClockMs } from '../calendar/wall-clock.ts'
 
-// A gateway has some 800 modules, and Node takes half a millisecond of CPU for each at every start, compiled or not: in a run of
-// `npm test` that was half of all it takes. So the scripts that tests start by the hundred are put into a few files first.
+// A gateway has some 800 modules, and Node takes half a millisecond of CPU for each at every start, even with a compile cache. That was
+// half of all the CPU of `npm test`. So the scripts that tests start by the hundred are bundled into a few files first.
 
 const root = join(import.meta.dirname, '../../..')
 const bundles = join(root, 'node_modules/.cache/bundles')
-/** Other runs may still use theirs. */
+/** Old bundles are kept for a while, as other runs may still use them. */
 const KEPT_MS = 24 * 3_600_000
 
-/** Where everything is that a bundle is made of, from the root. Packages are those of the lock file. */
+/** The inputs of a bundle, from the root. The lock file stands for the packages. */
 const sources = ['package-lock.json', 'package.json', 'origin', 'proxy', 'scripts', 'shared', 'test/support']
 
-/** Bundles the scripts from the sources as they are, unless that is done already. @returns the folder of the bundles */
+/** Bundles the scripts unless bundles of the current sources exist. @returns the folder of the bundles */
 export async function bundle(): Promise<string> {
   const hash = hashFiles(root, sources)
   const folder = join(bundles, hash)
@@ -42,7 +42,7 @@ export async function bundle(): Promise<string> {
   else {
     // This takes five seconds of CPU.
     const files = await Promise.all(bundledScripts.map(bundleOf))
-    // Edited meanwhile.
+    // The sources were edited meanwhile.
     if (hashFiles(root, sources) !== hash) return bundle()
     writeAtOnce(folder, [packageFile, ...files.flat()])
   }
@@ -52,10 +52,10 @@ export async function bundle(): Promise<string> {
 
 type File = readonly [path: string, content: string | Uint8Array]
 
-/** Makes the files ES modules: without it Node parses each as CommonJS first, a twentieth of the CPU of a start. */
+/** Makes the files ES modules. Otherwise Node parses each as CommonJS first, which takes a twentieth of the CPU of a start. */
 const packageFile: File = ['package.json', '{ "type": "module" }\n']
 
-/** One for each script: with parts in common there would be a file for each set of scripts that has them. */
+/** Makes a separate bundle for each script: with shared chunks, each set of scripts that share code would add a file. */
 async function bundleOf(script: string): Promise<File[]> {
   const build = await rolldown({
     input: { main: 'entry' },
@@ -72,7 +72,7 @@ async function bundleOf(script: string): Promise<File[]> {
   ])
 }
 
-/** A module that imports the script, and before it what tests load into every gateway. */
+/** A module that imports the script, and before it, for gateways, the check of the pool. */
 function entryOf(script: string): Plugin {
   const scripts = [...(gatewayScripts.includes(script) ? [poolCheck] : []), script]
   return {
@@ -86,8 +86,8 @@ function entryOf(script: string): Plugin {
 }
 
 /**
- * A gateway collects all garbage before it listens, so that it needs less memory from then on: a quarter of the CPU of a start, for
- * processes that live for seconds. Those that start from the sources do it.
+ * Leaves out the garbage collection before a gateway listens, which reduces its memory from then on, but takes a quarter of the CPU of a
+ * start: too much for processes that live for seconds. Gateways that start from the sources do collect.
  */
 const withoutFirstCollection: Plugin = {
   name: 'without first collection',
@@ -97,7 +97,7 @@ const withoutFirstCollection: Plugin = {
       : undefined,
 }
 
-/** What a module looks up beside itself, such as the files of a page or the code of a thread, is beside its source. */
+/** Lets a module find files next to its source, such as those of a page or the code of a thread. */
 const ownPlace: Plugin = {
   name: 'own place',
   transform(code, id) {
@@ -110,7 +110,7 @@ const ownPlace: Plugin = {
   },
 }
 
-/** Has `startScript` start the bundles of the scripts that it names, which are beside its own. */
+/** Makes `startScript` start the bundles of the scripts that it names, which are next to its own. */
 function withBundledPaths(code: string): string {
   return bundledScripts.reduce(
     (text, script) => text.replaceAll(`'${script}'`, `'${bundledPath('', script)}'`),
@@ -118,7 +118,7 @@ function withBundledPaths(code: string): string {
   )
 }
 
-/** Several runs may write the same bundle at the same time. */
+/** Writes a bundle atomically, as several runs may write the same one at the same time. */
 function writeAtOnce(folder: string, files: readonly File[]): void {
   mkdirSync(bundles, { recursive: true })
   const temporary = mkdtempSync(join(bundles, 'new-'))

@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What a reader does with a page, in order. */
+/** The steps that a reader of a page takes, in order. */
 export type Step =
   | { readonly kind: 'file'; readonly name: string; readonly text: string }
-  /** `output` is what the page says that the command prints. */
+  /** `output` is the command's output according to the page. */
   | { readonly kind: 'command'; readonly command: string; readonly output: string }
-  /** Lines of the log that appear by themselves. */
+  /** Log lines that appear without a command. */
   | { readonly kind: 'log'; readonly output: string }
 
 function readPage(page: string): string {
   return readFileSync(join(import.meta.dirname, '../../..', page), 'utf8')
 }
 
-/** The indented block of a page in `docs/` that begins so. */
+/** The indented block of a page in `docs/` that begins with `beginning`. */
 export function commandsOf(page: string, beginning: string): string {
   const text = readPage(page)
   const [block] = text.slice(text.indexOf(`    ${beginning}`)).split('\n\n')
@@ -22,8 +22,8 @@ export function commandsOf(page: string, beginning: string): string {
 }
 
 /**
- * The YAML blocks that begin with a file's name, the commands after `$ ` with their output, and the blocks of log lines. An indented
- * block without a command is more output of the command before it if only an empty line is between them.
+ * Returns the YAML blocks that begin with a file's name, the commands after `$ ` with their output, and the blocks of log lines. An
+ * indented block without a command is further output of the command before it if only an empty line is between them.
  */
 export function stepsOf(page: string): Step[] {
   const blocks = readPage(page).matchAll(/^```yaml\n# (\S+\.yaml)\n([^]*?)^```|(?:^(?: {4}.*)?\n)+/gm)
@@ -41,7 +41,7 @@ export function stepsOf(page: string): Step[] {
   })
 }
 
-/** Text with a word in place of all that differs from one run to the next: times, dates, ids, hashes, and the widths of columns. */
+/** Replaces everything that differs between runs by a word: times, dates, ids, hashes, and the widths of columns. */
 export function withoutChance(text: string): string {
   return text
     .replaceAll('\r', '')

@@ -11,21 +11,20 @@ import {
 
 let started: RedisServer | undefined
 
-/** Bundles the scripts that tests start, unless `TEST_SOURCES` is set: then they start as they are. */
+/** Bundles the scripts that tests start. If `TEST_SOURCES` is set, tests start them from the sources instead. */
 async function bundleScripts(project: TestProject): Promise<void> {
   if (process.env['TEST_SOURCES']) return
   process.env[BUNDLES] = await bundle()
-  // With `vitest --watch`, when a file has changed.
+  // Called with `vitest --watch` when a file has changed.
   project.onTestsRerun(async () => {
     process.env[BUNDLES] = await bundle()
   })
 }
 
 /**
- * Gets the one Redis that all tests share, before the first of them starts, and hands its address to them in
- * `SHARED_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; the program that `REDIS_SERVER` names;
- * a container; the machine's own `redis-server`. Reports which one it uses, and fails the run without any: no test is
- * skipped for want of Redis.
+ * Gets the one Redis that all tests share before the first test starts, and passes its address in `SHARED_TEST_REDIS_URL`. Tries, in this
+ * order: the server that `REDIS_URL` names; the program that `REDIS_SERVER` names; a container; the machine's own `redis-server`. Reports
+ * which one it uses. Fails the run if there is none, so that no test is skipped for lack of Redis.
  */
 async function obtainRedis(): Promise<void> {
   const given = process.env['REDIS_URL']
@@ -53,7 +52,7 @@ async function obtainRedis(): Promise<void> {
 }
 
 export async function setup(project: TestProject): Promise<void> {
-  // Each project asks for both.
+  // Each project calls this; only the first call sets up anything.
   await Promise.all([
     process.env[BUNDLES] ? undefined : bundleScripts(project),
     process.env['SHARED_TEST_REDIS_URL'] ? undefined : obtainRedis(),

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
 /**
- * A short name for what these files are, and for the path of their root.
+ * A short hash of the contents of these files and of the path of their root.
  *
- * @param paths of files, and of folders with all that is in them, from the root
+ * @param paths files, and folders with everything in them, from the root
  */
 export function hashFiles(root: string, paths: readonly string[]): string {
   const hash = createHash('sha256').update(root)
@@ -16,7 +16,7 @@ export function hashFiles(root: string, paths: readonly string[]): string {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** The file itself, or the files in a folder and those below. */
+/** The file itself, or all files in a folder and its subfolders. */
 function filesIn(root: string, path: string): string[] {
   if (statSync(join(root, path)).isFile()) return [path]
   return readdirSync(join(root, path), { recursive: true, withFileTypes: true })

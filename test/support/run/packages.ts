@@ -3,8 +3,8 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * Installs the packages of a folder with a `package.json` of its own, unless they are installed already as its lock file
- * says. Throws where npm cannot.
+ * Installs the packages of a folder with a `package.json` of its own, unless the versions of its lock file are installed already. Throws if
+ * npm fails.
  */
 export function installNpmPackages(folder: string): void {
   const lock = join(folder, 'package-lock.json')
@@ -16,20 +16,20 @@ export function installNpmPackages(folder: string): void {
 }
 
 /**
- * Installs Debian's packages where that is possible without asking anybody: on Debian, as root. Does not tell whether it
- * has worked: look for the installed package.
+ * Installs Debian packages if that is possible without a prompt: on Debian, as root. Does not report whether it worked; look for the
+ * installed package.
  */
 export function installDebianPackages(packages: readonly string[]): void {
   if (packages.length === 0 || !existsSync('/etc/debian_version') || process.getuid?.() !== 0) return
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('apt-get', ['update', '-qq'], { env, stdio: 'ignore' })
-  // Another apt-get on this machine is waited for.
+  // Waits for another apt-get on this machine.
   const wait = ['-o', 'DPkg::Lock::Timeout=300']
   const args = ['install', '-y', '-qq', '--no-install-recommends', ...wait, ...packages]
   spawnSync('apt-get', args, { env, stdio: 'ignore' })
 }
 
-/** Path of a program in the folders of `PATH`, or undefined. */
+/** The path of a program in the folders of `PATH`; undefined if it is not there. */
 export function findProgram(name: string): string | undefined {
   return (process.env['PATH'] ?? '')
     .split(delimiter)

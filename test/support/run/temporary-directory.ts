@@ -10,7 +10,7 @@ function removeAll(): void {
 }
 
 atEndOfFile(removeAll)
-// Of a program that is no test file.
+// For programs that are not test files.
 atEnd(removeAll)
 
 /** Makes an empty directory that is removed at the end of the test file, or of the program. */
@@ -20,7 +20,7 @@ export function makeTemporaryDirectory(): string {
   return directory
 }
 
-/** A `sluice.yaml` of this content, in such a directory; its path. */
+/** Writes a `sluice.yaml` with this content into such a directory, and returns its path. */
 export function writeConfigFile(yaml: string): string {
   const path = join(makeTemporaryDirectory(), 'sluice.yaml')
   writeFileSync(path, yaml)

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 
-/** Resolves with the next uncaught exception of this process, and hides it from vitest. To be called in a test. */
+/** Resolves with the next uncaught exception of this process, and hides it from vitest. Call it in a test. */
 export function nextUncaughtException(): Promise<unknown> {
   const listeners = process.listeners('uncaughtException')
   process.removeAllListeners('uncaughtException')

@@ -4,24 +4,24 @@ import { inspect } from 'node:util'
 /** Long enough for a busy machine, and shorter than the time limit of a test, which would not name the missing event. */
 const generousMs = 30_000
 const maxPauseMs = 50
-/** For one more answer, where the end passed while this process could not run. */
+/** How long the probe still has for one last answer if the deadline passed while this process could not run. */
 const lastAnswerMs = 1_000
 
 /** A probe that looks something up and may find nothing must throw by `expect` or return `false`: undefined would count as found. */
 // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- an assertion returns void, which is not undefined
 type Certain<T> = [undefined] extends [Awaited<T>] ? ([void] extends [Awaited<T>] ? unknown : never) : unknown
 
-/** A condition has nothing to tell once it holds. */
+/** The awaited value; a condition that holds has none. */
 type Found<T> = [Awaited<T>] extends [boolean] ? undefined : Exclude<Awaited<T>, false>
 
 /**
- * Waits until the probe neither throws nor answers `false`, and resolves with its answer. The probe is asked again and
- * again, in pauses of a tenth of the time that has passed, 50 ms at most.
+ * Calls the probe until it neither throws nor returns `false`, and resolves with what it returned. The pause before the next call is a
+ * tenth of the time that has passed, 50 ms at most.
  *
  * @param what the awaited event, in words that complete "it did not come to this:"
- * @param probe an assertion, a condition, or what gives the awaited value
- * @param endMs milliseconds after which it fails. It is not a promise of the product: a test of how long something takes
- *   measures it
+ * @param probe an assertion, a condition, or a function that returns the awaited value
+ * @param endMs milliseconds after which the wait fails. This is not a promise of the product: a test of how long something takes measures
+ *   that time itself
  * @throws Error with `what` and the last observation; if the probe threw, that error is its `cause`
  */
 export async function eventually<T>(

@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Lets time pass. Not to wait for an event, which `eventually` does, but for events that must not come meanwhile, for pieces that
- * must arrive apart, and for things that end after a given time by a clock that no test can move. If a busy machine makes the
- * pause useless, as all else waits too, the test must be weaker and not fail.
+ * Lets time pass. To wait for an event, use `eventually`. Use this for events that must not happen meanwhile, for pieces that must arrive
+ * separately, and for things that end after a given time by a clock that no test can move. If a busy machine makes the pause useless,
+ * because everything else waits too, the test must become weaker instead of failing.
  *
- * @param ms milliseconds that pass at least
+ * @param ms the minimum number of milliseconds that pass
  */
 export async function passes(ms: number): Promise<void> {
   await sleep(ms)
 }
 
-/** The value is expected to stay the same for so long. */
+/** How long the value must stay the same. */
 const REST_MS = 200
 
 /**
- * Waits until the value stays the same for 200 ms: everything that can move has moved.
+ * Waits until a value has stayed the same for 200 ms, when everything that can move has moved.
  *
- * @param read a number that changes as long as something moves
- * @returns the number that it came to
- * @throws Error if that takes more than 30 s
+ * @param read returns a number that changes as long as something moves
+ * @returns the final number
+ * @throws Error if the value still changes after 30 s
  */
 export async function atRest(read: () => number): Promise<number> {
   const endMs = performance.now() + 30_000

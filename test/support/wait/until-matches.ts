@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Reads again and again until the text matches. Rejects with the last one where it has not in time. */
+/** Reads a text repeatedly until it matches. Rejects with the last text if it does not match in time. */
 export async function untilMatches(
   read: () => Promise<unknown>,
   pattern: RegExp,

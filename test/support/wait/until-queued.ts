@@ -1,7 +1,7 @@
 import { send, type GatewayProcess } from '../gateway/gateway.ts'
 import { untilMatches } from './until-matches.ts'
 
-/** Waits until so many requests are in one of the queues for the backend, named as in the metrics. */
+/** Waits until `requests` requests are in one of the queues for the backend. @param queue its name in the metrics */
 export function untilQueued(
   gateway: Pick<GatewayProcess, 'adminPort'>,
   queue: string,
