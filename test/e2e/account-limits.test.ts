@@ -12,7 +12,7 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// A limit by account: the attacker has any number of addresses, and may write the account in any way that some backend reads.
+// A limit by account. The attacker has any number of addresses, and may write the account in any form that some backend accepts.
 
 const table = `limits:
   - { name: account, match: POST /login, key: 'body:email', requests: 5, window: 15m, countStatus: 401 }
@@ -36,7 +36,7 @@ const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
 let lastClient = 0
 
-/** An address that nothing is counted for yet. */
+/** An address that has no counters yet. */
 function newClient(): string {
   lastClient += 1
   return `127.0.${80 + Math.floor(lastClient / 250)}.${1 + (lastClient % 250)}`
@@ -49,7 +49,7 @@ function newAccount(): string {
   return `user${lastAccount}@example.com`
 }
 
-/** What reached the backend. */
+/** The bodies that reached the backend. */
 const bodies: string[] = []
 
 const answer: RequestListener = (request, response) => {
@@ -97,7 +97,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     return chosen
   }
 
-  /** From another address each time. */
+  /** Guesses a password, from another address each time. */
   function guess(
     path: string,
     body: string | Buffer,
@@ -158,7 +158,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
       guess(`/${rule}`, JSON.stringify(accounts.map(login)))
     expect((await batch(...Array.from({ length: 20 }, () => name))).status).toBe(429)
     expect((await batch(name, name, other, name)).status).toBe(401)
-    // Two are left of the one, four of the other.
+    // The first account has two requests left, the other has four.
     expect((await batch(other, name, name, name)).status).toBe(429)
     expect((await batch(other, name, name)).status).toBe(401)
     expect((await batch(name)).status).toBe(429)

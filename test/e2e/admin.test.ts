@@ -301,7 +301,7 @@ describe('with a token', () => {
     const wrong = { fields: { authorization: 'Bearer guess' } }
     const right = { fields: { authorization: `Bearer ${token}` } }
     for (let scrape = 0; scrape < 12; scrape++) expect((await admin.ask('/metrics', right)).status).toBe(200)
-    // Sent at once, as whoever guesses does.
+    // Sent at the same time, like the guesses of an attacker.
     const answers = await Promise.all(Array.from({ length: 20 }, () => admin.ask('/metrics', wrong)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([
       ...Array.from({ length: 10 }, () => 401),
@@ -310,7 +310,7 @@ describe('with a token', () => {
     const refused = await admin.ask('/metrics', wrong)
     expect(refused.status).toBe(429)
     expect(Number(refused.fields['retry-after'])).toBeGreaterThan(50)
-    // Operators may share the address of a proxy with whoever guesses.
+    // Operators may share the address of a proxy with the attacker.
     for (const path of ['/metrics', '/api/status']) expect((await admin.ask(path, right)).status).toBe(200)
     expect((await admin.ask('/metrics', { ...wrong, from: '127.0.0.2' })).status).toBe(401)
   })
@@ -333,10 +333,9 @@ describe('with a token', () => {
 })
 
 /**
- * The attack: a web page that the operator visits makes the operator's own browser ask the admin listener on loopback,
- * either straight away (then the browser sends the page's `Origin` with everything but plain reads), or after the
- * page's own host name was made to resolve to 127.0.0.1, so that the browser takes the answer for the page's own (then
- * the browser still sends that name as `Host`).
+ * The attack: a web page that the operator visits makes the operator's own browser send requests to the admin listener on loopback. Either
+ * directly: then the browser sends the page's `Origin` with everything except simple reads. Or by DNS rebinding: the page's own host name
+ * resolves to 127.0.0.1, so that the browser treats the response as the page's own; then the browser still sends that name as `Host`.
  */
 describe('without a token', () => {
   test.each([
@@ -374,7 +373,7 @@ describe('without a token', () => {
     expect((await admin.ask('/api/status', { fields })).status).toBe(200)
   })
 
-  // Settings refuse to start like this; should that ever fail, the listener itself still answers nobody.
+  // The gateway does not start with such settings. If that check ever failed, the listener itself would still answer nobody.
   test.skipIf(outsideAddress === undefined)('a peer from outside is 403, whatever its Host', async () => {
     const admin = await startAdmin({}, outsideAddress)
     expect((await admin.ask('/metrics', { fields: { host: 'localhost' } })).status).toBe(403)

@@ -65,7 +65,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
   let alone: Record<string, string>
   const usesRedis = place.startsWith('Redis')
   const replicas = { memory: 1, workers: 1, Redis: 3, 'Redis and workers': 1 }[place]
-  /** So that each process is asked: a new connection may be any worker's. */
+  /** How many requests reach every process, as any worker may get a new connection. */
   const askedEach = { memory: 1, workers: 8, Redis: 3, 'Redis and workers': 8 }[place]
   const at = (index: number): HostedGateway => {
     const gateway = gateways[index % gateways.length]
@@ -118,7 +118,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     expect(headers).not.toHaveProperty('ratelimit')
     expect((await login(from, 1)).status).toBe(429)
     expect(logins).toBe(seenBefore)
-    // A client of the allowList still passes, from the same address.
+    // A client on the allowList still passes from the same address.
     const probe = { from, headers: { 'x-probe-token': 'probe' } }
     expect((await at(0).send('GET', '/elsewhere', probe)).status).toBe(200)
     await eventually('the other replica lists the ban', async () => {
@@ -160,7 +160,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     })
     expect((await ask('/api/clients/unban', { client: { ip: from } })).body).toEqual({ unbanned: [] })
 
-    // From an address that was never banned: each connection goes to one worker, and one may not have heard that the ban is lifted.
+    // From an address that was never banned, as the connection may go to a worker that does not know yet that the ban is lifted.
     const options = { from: newAddress(), headers: { 'x-api-key': key } }
     const api = (path: string) => at(0).send('GET', path, options)
     expect((await api('/keyed/a')).status).toBe(200)
@@ -199,7 +199,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     const from = newAddress()
     await ask('/api/clients/ban', { client: from, policy: 'search', for: '90s' })
     const search = (): Promise<Reply> => at(0).send('GET', '/search', { from })
-    // The rule's own ban, of a second, may come meanwhile: the one that lasts longer stays.
+    // The rule's own ban, of a second, may be added meanwhile: the longer ban stays.
     await eventually('the ban under the rule is the one that lasts longest', async () => {
       const waits = await Promise.all(Array.from({ length: 6 }, search))
       for (const { headers } of waits) expect(Number(headers['retry-after'])).toBeGreaterThan(60)
@@ -223,7 +223,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
       label: 'Acme',
     })
     expect(set.body).toMatchObject({ override: { policy: 'api', requests: 5, label: 'Acme' } })
-    // Nobody is over a limit that has just been set, before the next request.
+    // No client is over a limit that has just been set until its next request.
     const { body: inspected } = await ask('/api/clients/inspect', { policy: 'api', client })
     const [{ client: named }] = (inspected as { states: [{ client: { id: string } }] }).states
     await eventually('the client is over no limit', async () => {
@@ -237,7 +237,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
       expect(await statuses(6, api)).toContain(429)
       expect((await api()).headers['ratelimit-policy']).toContain('"api";q=5')
     })
-    // Whichever process is asked: each knows within a second.
+    // Every process knows the new limit within a second.
     await eventually('each process knows the other limit', async () => {
       const { body } = await ask('/api/clients/inspect', { policy: 'api', client })
       expect(body).toMatchObject({
@@ -278,7 +278,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
       const { body } = await ask('/api/overrides', undefined, 2)
       expect((body as { total: number }).total).toBeGreaterThanOrEqual(3)
     })
-    // Each process hears of changes in their order: who knows of the last knows of all.
+    // Each process receives changes in order: one that knows the last change knows them all.
     const later = newAddress()
     await set('search', { ip: later }, 99)
     await eventually('each process knows of the last change', async () => {
@@ -335,7 +335,7 @@ ${[1, 4, 16]
   )
   .join('')}`
 
-// They mostly wait.
+// Concurrent, as these tests mostly wait.
 describe.concurrent.each(['memory', 'Redis'])('in %s', (place) => {
   test('each consecutive ban is twice as long, up to max; other clients are not banned', async () => {
     const backend = await startBackend()
@@ -350,7 +350,7 @@ describe.concurrent.each(['memory', 'Redis'])('in %s', (place) => {
       expect((await ask()).status).toBe(200)
       const lengths: number[] = []
       for (let ban = 1; ban <= 3; ban++) {
-        // In vain, until it is banned anew: the first refusals after a ban are not counted for two seconds.
+        // Sends requests until the client is banned again: refusals are not counted in the first two seconds after a ban.
         const found = await eventually(
           `ban ${ban} of the client`,
           async () => {
@@ -391,7 +391,7 @@ describe('mistyped input of an operator', () => {
     ['override', { policy: 'login', client: { ip: '192.0.2.7' }, requests: 0, for: '1h' }, 400],
     ['override', { policy: 'login', client: { ip: '192.0.2.7' }, requests: 1.5, for: '1h' }, 400],
     ['override', { policy: 'login', client: { ip: '192.0.2.7' }, requests: '5', for: '1h' }, 400],
-    // Less than a request reserves.
+    // Fewer units than a request reserves.
     ['override', { policy: 'chat', client: { ip: '192.0.2.7' }, requests: 9, for: '1h' }, 400],
     ['override', { policy: 'none', client: { ip: '192.0.2.7' }, requests: 9, for: '1h' }, 404],
     ['override/remove', { client: { ip: '192.0.2.7' } }, 400],

@@ -5,15 +5,15 @@ import { startRawBackend, type RawBackend } from '../support/http/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { connectHttp2 } from '../support/http/http2.ts'
 
-// A backend begins to answer, and then the body of the request turns out to be too long. The rest of the response cannot come, as the
-// connection to the backend is closed. The client still gets the received part. The gateway reads both in one turn of its event
-// loop here, as it does when it is busy: it is held up until both are there.
+// A backend begins its response, and then the request body turns out to be too long. The rest of the response cannot arrive, as the gateway
+// closes the connection to the backend, but the client still gets the received part. Here the gateway reads both in one turn of its event
+// loop, as it would when busy: the test stops the process until both have arrived.
 
 const partOfResponse = 'HTTP/1.1 200 OK\r\nX-Early: 1\r\nContent-Length: 100\r\n\r\npart'
 
 let backend: RawBackend
 let gateway: GatewayProcess
-/** Called with the connection on which a request has come. */
+/** Called with the connection on which a request has arrived. */
 let onRequest: (socket: Socket) => void
 
 beforeAll(async () => {
@@ -25,13 +25,13 @@ beforeAll(async () => {
   gateway = await startGateway({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '1k' })
 })
 
-/** Waits for the request, and has the gateway find the beginning of the response and more of the body together. */
+/** Waits for the request, and makes the gateway find the beginning of the response and more of the body at the same time. */
 async function answerAndExceed(begin: () => void, sendMore: () => Promise<void>): Promise<void> {
   const upstream = await new Promise<Socket>((resolve) => {
     onRequest = resolve
     begin()
   })
-  // Answered by the gateway itself: it has been through its event loop once more, and reads events in their order.
+  // Answered by the gateway itself, which shows that its event loop has handled all earlier events.
   expect((await gateway.send('TRACE', '/')).status).toBe(405)
   const { child } = gateway.process
   child.kill('SIGSTOP')

@@ -34,9 +34,9 @@ import { send } from '../support/gateway/gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// Each part that a request meets throws once, and the request is a 500: over HTTP/1.1, over HTTP/2, and as a handshake.
+// Each component on the path of a request throws once, and the request is answered 500: over HTTP/1.1, over HTTP/2, and as a handshake.
 
-/** The part with the bug. */
+/** The component with the bug. */
 let buggy = ''
 
 function mayThrow(part: string): void {
@@ -45,7 +45,7 @@ function mayThrow(part: string): void {
   throw new Error(`a bug in ${part}`)
 }
 
-/** A function that is the part with the bug where its turn has come. */
+/** Wraps a function so that it throws when it is the component with the bug. */
 function maybe<Args extends unknown[], Result>(
   part: string,
   run: (...args: Args) => Result,
@@ -232,7 +232,7 @@ async function errorsCounted(): Promise<number> {
   return errors?.values.find(({ labels }) => labels['place'] === 'request')?.value ?? 0
 }
 
-/** Status and body of the answer to a handshake; 101 where a socket was opened, 0 where the connection broke. */
+/** The status of the response to a handshake: 101 if a socket was opened, 0 if the connection broke. */
 function openWebSocket(port: number): Promise<{ status: number }> {
   return new Promise((resolve) => {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/client-side-api`)
@@ -250,7 +250,7 @@ function openWebSocket(port: number): Promise<{ status: number }> {
   })
 }
 
-/** A request is over a little after its client has the response. Until then it may meet the next bug. */
+/** Waits until all requests are over, which is a little after their responses. Otherwise they might run into the next bug. */
 async function requestsFinished(): Promise<void> {
   await eventually('no slow client is left', () => slowClients.size <= 0)
 }

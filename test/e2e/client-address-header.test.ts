@@ -6,8 +6,8 @@ import { valuesOf, type RecordedRequest } from '../support/http/lenient-requests
 import { converse } from '../support/http/raw-client.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 
-// The attack: a client says itself what only its CDN should say, or makes the CDN's header mean two things, and gets a
-// fresh quota with each request, or shows the backend another address than the one that was counted.
+// The attack: a client sends the header that only its CDN should send, or makes the CDN's header ambiguous. So it gets a fresh quota with
+// each request, or shows the backend another address than the one that was counted.
 
 const cdn = '127.0.0.2'
 const stranger = '127.0.0.3'
@@ -34,7 +34,7 @@ afterAll(() => backend.close())
 
 let lastTarget = 0
 
-/** The request that the backend gets when these lines are sent from an address. */
+/** The request as the backend receives it when these lines are sent from an address. */
 async function seenOf(port: number, from: string, ...lines: string[]): Promise<RecordedRequest | undefined> {
   lastTarget += 1
   const target = `/seen/${lastTarget}`

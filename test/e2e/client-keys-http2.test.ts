@@ -5,7 +5,7 @@ import { tlsSettings } from '../support/network/certificates.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 
-// Over HTTP/2 cookies may come in pieces (RFC 9113 section 8.2.3), and the host is :authority.
+// Over HTTP/2, the `Cookie` header may be split into several fields (RFC 9113 section 8.2.3), and the host is `:authority`.
 test('HTTP/2 clients are identified by the same keys', async () => {
   const { url } = await startBackend()
   const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')

@@ -175,7 +175,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusOf(path, { from: other, headers })).toBe(429)
     expect(await statusOf(path, { from })).toBe(200)
     expect(await statusOf(path, { from })).toBe(429)
-    // A key that looks like somebody's address is not that client.
+    // A key that looks like a client's address does not count as that client.
     expect(await statusOf(path, { from: other, headers: { 'x-api-key': from } })).toBe(200)
     expect(await statusOf(path, { from: other })).toBe(200)
 
@@ -212,7 +212,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusOf(path, { headers: { 'x-api-key': `made-up-0-${from}` } })).toBe(429)
     expect(await statusOf(path, { headers: { 'x-api-key': `made-up-1-${from}` } })).toBe(200)
     expect(await statusOf(path, { headers: { authorization } })).toBe(429)
-    // The address does not count where there is a credential.
+    // The address does not count if there is a credential.
     expect(await statusOf(path, { from })).toBe(200)
   })
 

@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 afterAll(() => backend.close())
 
-/** The statuses of so many requests, one after the other. */
+/** The statuses of `times` requests, one after another. */
 async function ask(
   gateway: HostedGateway,
   times: number,
@@ -72,7 +72,7 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', mapped))).toEqual(new Set([200]))
     const nat64 = { 'x-forwarded-for': '64:ff9b::c633:6407' }
     expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', nat64))).toEqual(new Set([200]))
-    // Said by somebody else, it is nothing.
+    // The header has no effect if it does not come from a trusted proxy.
     expect(await ask(gateway, 3, 'POST /login', freshAddress(), headers)).toEqual([200, 200, 429])
   })
 
@@ -101,7 +101,7 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     const from = freshAddress()
     expect(await ask(gateway, 1, 'GET /a', from, { 'x-api-key': 'stolen' })).toEqual([403])
     expect(await ask(gateway, 1, 'GET /a', from, { 'x-api-key': 'good' })).toEqual([200])
-    // It may have the secret of the allowList.
+    // The stolen key is refused even together with the secret of the allowList.
     const token = { 'x-api-key': 'stolen', 'x-probe-token': 'let-me-in' }
     expect(await ask(gateway, 1, 'GET /a', from, token)).toEqual([403])
   })

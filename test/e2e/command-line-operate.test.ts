@@ -186,7 +186,7 @@ describe('ban, unban and bans', () => {
       /\nlogin .* banned for (?:\d+[smhd] ?){1,2} +store\n/,
     )
     const reset = await sluice(['reset', from, '--rule', 'login'])
-    // Of a banned client nothing is counted.
+    // Requests of a banned client are not counted.
     expect(reset.status).toBe(1)
     expect(reset.stdout).toMatch(/^nothing to reset: /)
     expect(reset.stderr).toMatch(/^still banned for .*: sluice unban lifts that\n$/)
@@ -292,7 +292,7 @@ describe('without --admin', () => {
     expect(await ask(`adminPort: ${port}\nadminHost: 0.0.0.0\n`)).toBe(`http://127.0.0.1:${port}`)
     expect(await ask(`adminPort: ${port}\nadminHost: '::1'\n`)).toBe(`http://[::1]:${port}`)
     expect(await ask(`adminPort: \${P}\n`, { P: String(port) })).toBe(`http://127.0.0.1:${port}`)
-    // A mistake in the file may be the reason for the question.
+    // The operator may be asking because of a mistake in the file.
     expect(await ask(`adminPort: ${port}\nnonsense: 1\n`)).toBe(`http://127.0.0.1:${port}`)
   })
 

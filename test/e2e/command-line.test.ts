@@ -150,7 +150,7 @@ describe('run', () => {
     writeFileSync(join(cwd, 'other.yaml'), table)
     const upstream = `http://127.0.0.1:${backend.port}`
     const args = ['run', '--config', 'other.yaml', '--upstream', upstream, '--port', '0']
-    // The options take the place of the variables.
+    // The options override the variables.
     const env = { HOST: '127.0.0.1', ADMIN_PORT: '0', WORKERS: workers, UPSTREAM_URL: 'http://127.0.0.1:1' }
     const gateway = spawnNode('proxy/cli/main.ts', env, args, { cwd })
     const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
@@ -159,7 +159,7 @@ describe('run', () => {
     const statuses: number[] = []
     for (let i = 0; i < 3; i++) statuses.push((await send(port, 'POST', '/login')).status)
     expect(statuses).toEqual([200, 200, 429])
-    // The same process, started again: its id is the one that a supervisor knows.
+    // The process has replaced itself, so its id is still the one that a supervisor knows.
     const command = execFileSync('ps', ['-o', 'args=', '-p', String(gateway.child.pid)], { encoding: 'utf8' })
     for (const option of gatewayOptions) expect(command).toContain(option)
     expect(await gateway.stop()).toBe(0)

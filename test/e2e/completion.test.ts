@@ -15,9 +15,9 @@ beforeAll(async () => {
   writeFileSync(join(directory, 'completion.bash'), stdout)
 })
 
-/** What bash offers for the last of these words, which it has split as readline does. */
+/** The completions that bash offers for the last of these words, split as readline splits them. */
 async function offeredByBash(words: readonly string[]): Promise<string[]> {
-  // The function that `complete` has registered is called as bash calls it.
+  // Calls the function that `complete` has registered as bash does.
   const script = `source ./completion.bash
 [[ $(complete -p sluice) =~ -F\\ ([^ ]+) ]] && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 compopt() { :; }

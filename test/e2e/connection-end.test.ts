@@ -11,7 +11,7 @@ import { otherBounds, startHosted } from '../support/gateway/hosted-gateway.ts'
 import { readConversation, type Conversation } from '../support/http/raw-client.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// How HTTP/1 connections end: complete responses arrive, and truncated ones do not look complete.
+// How HTTP/1 connections end: complete responses arrive in full, and truncated ones do not look complete.
 
 const held = new Map<string, ServerResponse>()
 let backend: Backend
@@ -51,7 +51,7 @@ async function open(port: number, secure: boolean): Promise<Client> {
   }
 }
 
-/** Passes connections on to a port, and notes of the records of TLS 1.2 that come back the types (RFC 5246 section 6.2.1). */
+/** Passes connections on to a port, and notes the types of the TLS 1.2 records that come back (RFC 5246 section 6.2.1). */
 async function recordTypes(port: number): Promise<{ port: number; types: number[] }> {
   const types: number[] = []
   const server = createServer({ allowHalfOpen: true }, (client) => {
@@ -89,7 +89,7 @@ function get(path: string, fields = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`
 }
 
-/** 8 MB: more than the buffers of the system hold. */
+/** 8 MB, which is more than the buffers of the system hold. */
 const flood = get('/more', `X-Fill: ${'f'.repeat(4_000)}\r\n`).repeat(2_000)
 
 describe.each([
@@ -176,7 +176,7 @@ describe.each([
     })
     const client = await open(gateway.port, secure)
     client.socket.write(get('/large') + get('/part'))
-    // Slowly from the start: the system then has a small buffer for this client, and the gateway's stays full.
+    // Reads slowly from the start: the system's buffer for this client then stays small, and the gateway's stays full.
     client.socket.on('data', () => {
       client.socket.pause()
       setTimeout(() => client.socket.resume(), 5)

@@ -4,15 +4,16 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 
-// A backend that logs in a connection, as IIS and others do with NTLM and Negotiate: the next request on it is attributed to the same user.
+// A backend that authenticates connections, as IIS and others do with NTLM and Negotiate: it attributes the next request on a connection to
+// the same user.
 
 let server: Server
 let gateway: HostedGateway
-/** Connections that it has had. */
+/** The number of connections to the backend so far. */
 let connections = 0
 const users = new WeakMap<Socket, string>()
 
-/** The user that is in what a client of such a scheme sends. */
+/** The user in the credentials that a client of such a scheme sends. */
 function userIn({ rawHeaders }: IncomingMessage): string | undefined {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = [rawHeaders[i], rawHeaders[i + 1]]

@@ -7,7 +7,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// What a browser then makes of it is in test/apps/cross-origin.test.ts.
+// test/apps/cross-origin.test.ts tests what a browser makes of these headers.
 
 const app = 'https://app.example.com'
 const exposed = 'Retry-After, RateLimit-Policy, RateLimit, X-Request-Id'
@@ -32,7 +32,7 @@ function startWith(yaml: string, env: Record<string, string> = {}): Promise<Host
   return startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(yaml + limits), ...env })
 }
 
-/** The headers of a reply that are about origins. */
+/** The CORS headers of a reply. */
 function about(headers: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const names = Object.entries(headers).filter(
     ([name]) => name === 'vary' || name.startsWith('access-control'),
@@ -52,7 +52,7 @@ describe('local replies', () => {
     const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
     const ask = (origin?: string, path = '/every') =>
       gateway.send('GET', path, origin === undefined ? {} : { headers: { origin } })
-    // What the backend answers stays its own.
+    // The backend's own response stays unchanged.
     expect(await ask(app)).toMatchObject({ status: 200 })
     expect(about((await ask(app, '/free')).headers)).toEqual({ vary: 'Cookie' })
     const refused = await ask(app)
@@ -123,7 +123,7 @@ describe('preflights', () => {
     expect(await statuses('/named')).toEqual([200, 429, 429])
     expect(await statuses('/mixed/below')).toEqual([200, 200, 200])
     expect(await statuses('/mixed')).toEqual([200, 429, 429])
-    // They have used up nothing for the request that they ask about.
+    // Preflights have not used up the quota of the request that they ask about.
     expect((await gateway.send('POST', '/every')).status).toBe(200)
     expect((await gateway.send('POST', '/every')).status).toBe(429)
   })

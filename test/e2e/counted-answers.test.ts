@@ -30,7 +30,7 @@ beforeAll(async () => {
   })
 })
 
-/** The first bytes of the response, its head among them. */
+/** The first bytes of the response, including its head. */
 async function ask(bytes: string): Promise<string> {
   const socket = connect(gateway.port, '127.0.0.1')
   socket.write(bytes)

@@ -42,10 +42,10 @@ async function start(api: LocalApi, env: Record<string, string> = {}, key = api.
   }
 }
 
-/** Each test begins with what those before it have left. */
+/** Each test begins in the state that the ones before it left. */
 const inOrder = { concurrent: false }
 
-// They mostly wait for the next poll.
+// Concurrent, as these tests mostly wait for the next poll.
 describe.concurrent.each(['one process', 'workers'])('CrowdSec and %s', (place) => {
   let api: LocalApi
   let gateway: Started
@@ -95,7 +95,7 @@ describe.concurrent.each(['one process', 'workers'])('CrowdSec and %s', (place) 
     api.fail(500)
     await gateway.waitForLine(/"reason":"the local API answered 500".*keeping those already loaded/)
     expect(await gateway.status('127.0.0.2')).toBe(403)
-    // Its database is another one now: no difference tells of the decisions that are gone.
+    // The API has a new database now, so no poll for changes reports that decisions are gone.
     api.forget()
     api.add('127.0.0.7')
     api.fail(undefined)

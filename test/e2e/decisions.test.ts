@@ -91,7 +91,7 @@ const forms = {
 type Form = keyof typeof forms
 const names = Object.keys(forms) as Form[]
 
-/** The status that the original request ends with. */
+/** The status of the original request's response. */
 function statusOf({ status, headers }: Reply): number {
   const said = headers['x-sluice-status']
   return said === undefined ? status : Number(said)
@@ -127,7 +127,7 @@ describe.each(names)('%s', (form) => {
         body,
         undefined,
       ])
-    // What no rule counts passes without a word of limits.
+    // A request that no rule counts passes without any limit headers.
     const free = await ask(form, 'GET', '/login', { client })
     expect([free.status, free.headers['ratelimit']]).toEqual([200, undefined])
   })

@@ -37,7 +37,7 @@ limits:
 `
 const secret = 'a-secret-of-thirty-two-characters-or-more'
 
-/** The host of all gateways, which have ports of their own. */
+/** The host of all gateways, whatever their port is. */
 const host = 'shop.example.com'
 
 const places = ['memory', 'workers', 'Redis'] as const
@@ -46,7 +46,7 @@ const places = ['memory', 'workers', 'Redis'] as const
 let accounts = 0
 const newAccount = (): string => `owner-${++accounts}@example.com`
 
-/** The password is `right`; the status of a sign-in is in the query. */
+/** Starts a login service. The right password is `right`; the query sets the status of a successful sign-in. */
 async function startLogin(): Promise<Backend> {
   return startBackend((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://backend')
@@ -92,7 +92,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     first = gateways[0] as HostedGateway
   })
 
-  /** From another address each time, at each gateway in turn. */
+  /** Signs in from another address each time, at each gateway in turn. */
   async function login(
     user: string,
     password: 'right' | 'wrong',
@@ -122,7 +122,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     expect(await statusesOf(7, user, 'wrong')).toEqual([401, 401, 401, 401, 401, 429, 429])
     expect((await login(user, 'right')).status).toBe(429)
     expect((await login(user, 'right', device)).status).toBe(200)
-    // With the same quota, and apart from another device of the account.
+    // Each device of the account has the same quota, and a counter of its own.
     const other = deviceIn(await login(user, 'right', device))
     expect(await statusesOf(6, user, 'wrong', device)).toEqual([401, 401, 401, 401, 401, 429])
     expect((await login(user, 'right', device)).status).toBe(429)
@@ -192,7 +192,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       expect(await statusesOf(6, user, 'wrong')).toEqual([401, 401, 401, 401, 401, 429])
       expect((await login(user, 'right', device)).status).toBe(200)
     }
-    // A new token takes the place of the one before.
+    // A new token replaces the one before.
     const again = deviceIn(await login(users[0] ?? '', 'right', device))
     expect(again.split('.')).toHaveLength(3)
     expect(again).not.toBe(device)
@@ -204,7 +204,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     for (const cache of ['', 'public, max-age=60', 'no-cache'])
       expect(await get({ ...(cache !== '' && { cache }) })).toBe('')
     for (const cache of ['private', 'no-store, max-age=0']) expect(await get({ cache })).not.toBe('')
-    // `private` with a name is about that header only.
+    // `private` with a field name applies only to that header.
     expect(await get({ cache: 'private="x-a", max-age=60' })).toBe('')
     for (const [cdn, isStored] of [
       ['cdn-cache-control=max-age=60', true],
@@ -218,11 +218,11 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
 
   test('a page of another site that makes the browser sign in does not replace its cookie', async () => {
     const from = (site: string) => ({ headers: { 'sec-fetch-site': site } })
-    // `SameSite=Lax`: a form that another site posts comes without the cookie, and the browser would take a new one.
+    // `SameSite=Lax`: browsers send a form of another site without the cookie, and a new cookie would replace the old one.
     expect(deviceIn(await login(newAccount(), 'right', '', from('cross-site')))).toBe('')
     for (const site of ['same-origin', 'same-site', 'none'])
       expect(deviceIn(await login(newAccount(), 'right', '', from(site)))).not.toBe('')
-    // A link in a mail has it.
+    // A link in an e-mail is sent with the cookie.
     const headers = { cache: 'no-store', 'sec-fetch-site': 'cross-site' }
     const link = `/login?user=${newAccount()}&password=right`
     expect(deviceIn(await first.send('GET', link, { headers }))).not.toBe('')
@@ -269,7 +269,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       ['JSON', 'application/json', '{"_method":"GET"}'],
       ['a form after 64 KiB', form, `a=${'1'.repeat(65_536)}&_method=GET`],
     ]
-    /** Under a rule whose key is not in the body. */
+    /** Sends a sign-in code, under a rule whose key is not in the body. */
     async function enterCode(user: string, cookie: string, type?: string, body?: string, query = '') {
       const headers = {
         'x-user': user,
@@ -285,7 +285,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       const own = deviceIn(await enterCode(user, '', form, 'code=1&_method=post'))
       expect(own).not.toBe('')
       expect(deviceIn(await enterCode(user, '', type, body))).toBe('')
-      // Nor does it count by its device.
+      // Such a request does not count by its device either.
       expect((await enterCode(user, own, type, body)).status).toBe(429)
       expect((await enterCode(user, own, form, 'code=1')).status).toBe(204)
     })
@@ -311,7 +311,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     ]
     for (const [cookie, left] of sent) {
       backend.seen.length = 0
-      // Under no rule too: browsers send it everywhere.
+      // Sent even to paths without a rule, as browsers send the cookie everywhere.
       for (const path of ['/login?user=anybody', '/']) await first.send('POST', path, { headers: { cookie } })
       for (const seen of backend.seen)
         expect(fieldLines(seen, 'cookie')).toEqual(left === undefined ? [] : [left])
@@ -507,7 +507,7 @@ test.each([1, 2])(
 
     await reload(`${next}\n`)
     expect([await isKnown(ofOld), await isKnown(ofNext)]).toEqual([false, true])
-    // In the workers too: whose strangers have used up the account.
+    // The workers agree: once strangers have used up the account's quota, only a known device may sign in.
     for (let i = 0; i < 5; i++) await gateway.send('POST', '/login?user=anna&password=wrong')
     expect([(await signIn(ofOld)).status, (await signIn(ofNext)).status]).toEqual([429, 200])
 

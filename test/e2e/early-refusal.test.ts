@@ -3,13 +3,13 @@ import { expect, test } from 'vitest'
 import { startRawBackend } from '../support/http/backend.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
-// A backend that refuses an upload by its head, and closes with bytes unread: the system resets the connection after
-// the response. The response must reach the client, and not a 502 for the reset.
+// A backend refuses an upload by its head, and closes the connection with unread bytes, so the system resets the connection after the
+// response. The client must get the response, and not a 502 because of the reset.
 
 const refusal = 'HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig'
 const uploads = 60
 
-/** All that comes back for an upload in many pieces. The connection ends with the answer, even if the upload was first. */
+/** Everything received for an upload in many pieces. The connection ends with the response, even if the upload is complete before. */
 function upload(port: number): Promise<string> {
   return new Promise((resolve) => {
     let received = ''
@@ -50,8 +50,8 @@ test('an early refusal reaches the client although the backend resets the connec
   expect(Object.fromEntries(answers)).toEqual({ 'HTTP/1.1 413 Payload Too Large': uploads })
 })
 
-// The system reports the reset to a failed write, and only an end to the read after it, like the end of a response
-// without a length, where there was no reset.
+// The system reports the reset only to a failing write. The read after it just finds the end, as for a response without a length that was
+// not reset.
 test('an early refusal truncated by a reset is not taken for complete', async () => {
   const backend = await startRawBackend((socket) => {
     socket.once('data', () => {

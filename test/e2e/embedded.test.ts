@@ -107,7 +107,7 @@ test('a client that is refused too often is banned by the given clock: refusals,
     limits: [{ name: 'login', match: 'POST /login', requests: 1, window: '15m', ban }],
     clock,
   })
-  /** Seconds that the client is banned for; 0 where it is not. */
+  /** The remaining seconds of the client's ban; 0 if it is not banned. */
   const bannedFor = async (): Promise<number> => {
     await refusalsCounted()
     const response = await fetch(`${gateway.url}/elsewhere`)
@@ -116,7 +116,7 @@ test('a client that is refused too often is banned by the given clock: refusals,
   }
   expect(await logins(gateway, 3)).toEqual([200, 429, 429])
   expect(await bannedFor()).toBe(0)
-  // Refusals from a window ago do not count.
+  // Refusals more than a window ago do not count.
   clock.advance('15m')
   expect(await logins(gateway, 3)).toEqual([200, 429, 429])
   expect(await bannedFor()).toBe(0)
@@ -125,7 +125,7 @@ test('a client that is refused too often is banned by the given clock: refusals,
   for (let again = 1; again <= 3; again++) {
     clock.advance((lengths.at(-1) ?? 0) * 1000)
     expect(await bannedFor()).toBe(0)
-    // The first request may be let through: the window of one has ended, too.
+    // The first request may pass, as its window has ended too.
     await logins(gateway, 4)
     lengths.push(await bannedFor())
   }

@@ -7,8 +7,8 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
- * Bans and limits that operators set stay in the lists when their rule is removed from the table, and apply again when it is back. So an
- * operator can take them out meanwhile, by the names that the lists have.
+ * Bans and limits that operators set stay in the lists when their rule is removed from the table, and apply again when the rule is back.
+ * Meanwhile an operator can remove them by the names in the lists.
  */
 
 const other = '{ name: other, match: GET /other, requests: 5, window: 1h }'
@@ -64,7 +64,7 @@ test.each(['memory', 'Redis'])(
 
     const bans = await listed('bans')
     expect(bans).toHaveLength(5)
-    // Without a rule, all bans of the client are lifted: those are last.
+    // An unban without a rule lifts all bans of the client, so these come last.
     for (const { client, policy } of bans.toSorted(
       (a, b) => Number(a.policy === null) - Number(b.policy === null),
     ))

@@ -125,7 +125,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
     const asked = { method: 'POST', target: path, ip: from, headers, ...(body !== undefined && { body }) }
     await ask(gateway, '/api/clients/reset', { client: { 'body:user.email': 'b@x' } })
     let passed = 0
-    // As many as the quota has room for, and one more.
+    // Sends as many requests as the quota allows, and one more.
     for (let status = 200; status === 200 && passed < 10;) {
       const explained = await explain(gateway, asked)
       expect(ruleOf(explained, rule)).toMatchObject({ units })
@@ -179,7 +179,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
         },
       }),
     )
-    // The other worker may hear of it a moment later.
+    // The other worker may learn of the ban a moment later.
     await eventually('the client is over the limit', async () =>
       expect((await gateway.send('POST', '/login', { from })).status).toBe(429),
     )
@@ -197,7 +197,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
       expect(await explain(gateway, { ...keyed, ip: newAddress() })).toMatchObject({ outcome: 'limited' }),
     )
 
-    // The other worker may refuse it for a moment still, and counts only allowed requests.
+    // The other worker may still refuse the request for a moment. Refused requests are not counted.
     const asked = { from: '127.0.0.96', headers: { 'x-api-key': 'k' } }
     await eventually('a request with the key passes', async () =>
       expect((await gateway.send('GET', '/api/a', asked)).status).toBe(200),

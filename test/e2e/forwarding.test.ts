@@ -61,7 +61,7 @@ describe('a request is forwarded', () => {
     expect(lines('via')).toEqual(['1.1 sluice'])
     expect(lines('x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
     expect(lines('x-kept')).toEqual(['a'])
-    // A name with other punctuation than `-` is not passed on, whatever it is.
+    // A field name with any punctuation except `-` is not passed on.
     expect(lines('__proto__field')).toEqual([])
     for (const gone of [
       'x-gone',

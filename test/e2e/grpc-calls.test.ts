@@ -11,7 +11,7 @@ import { atSomePace } from '../support/limiter/paces.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
-// Calls of gRPC, with its own client and server for Node.
+// gRPC calls, with gRPC's own client and server for Node.
 
 const table = `limits:
   - { name: guarded, match: POST /test.Echo/Count, requests: 3, window: 10m }
@@ -90,7 +90,7 @@ describe.each([
   })
 
   test('a deadline reaches the server, and ends the call there', async () => {
-    // On a busy machine the call may not have reached the server by then.
+    // On a busy machine, the call may not reach the server before its deadline.
     await atSomePace(async (pace) => {
       const before = server.cancelled.length
       const failure = await failureOf(
@@ -134,7 +134,7 @@ describe.each([
     expect(Number(said['grpc-retry-pushback-ms'])).toBe(Number(said['retry-after']) * 1000)
     const details = said['grpc-status-details-bin'] as Buffer
     expect(details.toString('latin1')).toContain('type.googleapis.com/google.rpc.RetryInfo')
-    // The seconds, as a varint of two bytes, end it.
+    // The details end with the seconds, as a varint of two bytes.
     const [low = 0, high = 0] = details.subarray(-2)
     expect((low & 127) | (high << 7)).toBe(Number(said['retry-after']))
     const metrics = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)
@@ -183,7 +183,7 @@ test('a server that shuts down gracefully loses no call', async () => {
   }
   const asking = Array.from({ length: 16 }, ask)
   await eventually('fifty messages have come', () => expect(first.metadata.length).toBeGreaterThan(50))
-  // Its connections get a GOAWAY, and no further one is accepted.
+  // The server sends GOAWAY on its connections, and accepts no further connection.
   await first.shutDown()
   const before = answered
   await eventually('two hundred more calls are answered', () =>

@@ -7,7 +7,7 @@ import { startHttp2Backend } from '../support/http/http2-backend.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// What the gateway itself answers calls of gRPC, which look for their outcome in grpc-status.
+// The gateway's own responses to gRPC calls, whose clients look for the outcome in `grpc-status`.
 
 let server: GrpcServer
 
@@ -106,7 +106,8 @@ test('the head of an error ends the stream, and is not kept by caches', async ()
 })
 
 /**
- * A cache that keeps every 200 of a file, by its name, would keep what an attacker had the gateway answer in place of it.
+ * Otherwise a cache that keeps every 200 for a file name would store the gateway's error, which an attacker has caused, in place of the
+ * file.
  */
 describe('an error of a request that is not a call has its own status', () => {
   test.each([
@@ -144,7 +145,7 @@ test('calls that the server fails do not reset streams there, and stay on one co
 })
 
 describe('a call whose client may still send', () => {
-  /** The server sends its head with the first message, so it is the client that is waited for. */
+  /** Calls a method whose server sends its head with the first message. So during the delay, the gateway waits for the client. */
   async function sayLate(client: GrpcClient, ms: number): Promise<number> {
     const chat = client.chat()
     const over = new Promise<number>((resolve) => chat.on('status', ({ code }) => resolve(code)))
@@ -157,7 +158,7 @@ describe('a call whose client may still send', () => {
   }
 
   test('is not ended by the timeouts of the server', async () => {
-    // When the client has sent, the server has that long to answer, also on a busy machine.
+    // Long enough for the server to answer after the client has sent, even on a busy machine.
     const env = { UPSTREAM_TIMEOUT: '1500ms', UPSTREAM_IDLE_TIMEOUT: '1500ms' }
     expect(await sayLate(connectGrpc((await startBefore(noLimits, env)).port, false), 2500)).toBe(status.OK)
   })

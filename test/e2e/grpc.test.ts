@@ -6,7 +6,7 @@ import { tlsSettings } from '../support/network/certificates.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 
-// A gRPC server is healthy and speaks HTTP/2: to say that it cannot be reached sends its operator looking in the wrong place.
+// A healthy gRPC server speaks HTTP/2. An error that calls it unreachable would send its operator looking in the wrong place.
 
 let grpcServer: Http2Server
 let gateway: HostedGateway

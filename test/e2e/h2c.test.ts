@@ -123,7 +123,7 @@ test('an h2c client is the one that a PROXY header names', async () => {
 test('a connection without requests ends in time, with GOAWAY', async () => {
   const hasty = await startHosted({
     UPSTREAM_URL: backend.url,
-    // The first bytes have to be read in that time, also on a busy machine.
+    // Long enough to read the first bytes, even on a busy machine.
     HEADERS_TIMEOUT: '1500ms',
     IDLE_TIMEOUT: '300ms',
   })
@@ -160,7 +160,7 @@ test('at MAX_CONNECTIONS an idle connection is closed for a new one, and a busy 
   const idle = await connectRawHttp2(full.port, { cleartext: true })
   idle.send(get)
   await idle.waitFor(isResponse)
-  // It is idle when the stream has closed, of which the client hears nothing.
+  // The connection is idle once its stream has closed, which the client cannot observe.
   const third = (): Promise<number> =>
     send(full.port, 'GET', '/third').then(
       ({ status }) => status,

@@ -7,7 +7,7 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
 
-/** A server whose health is what the test says, and which serves requests in any case. */
+/** A server whose health the test sets, and which serves requests in either state. */
 async function startServer(
   name: string,
 ): Promise<Backend & { isHealthy: boolean; readonly requests: () => number }> {
@@ -20,7 +20,7 @@ async function startServer(
   return server
 }
 
-// A probe may take as long as the time between two: a busy machine is not to make one fail.
+// A probe may take as long as the interval between probes, long enough not to fail on a busy machine.
 const health = 'health: { path: /healthz, every: 1s, fails: 2, passes: 2 }'
 
 async function start(...servers: readonly Backend[]): Promise<HostedGateway> {

@@ -32,7 +32,7 @@ async function beginUpload(port: number): Promise<Socket> {
 test.each(['enforce', 'shadow'])('bodies that do not fit into memory, of a rule in %s', async (mode) => {
   const backend = await startBackend()
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(table(mode)) })
-  // 16 MiB is what one client has.
+  // One client may hold 16 MiB.
   const answers: string[] = []
   const uploads = await Promise.all(Array.from({ length: 280 }, () => beginUpload(gateway.port)))
   onTestFinished(() => uploads.forEach((socket) => socket.destroy()))
@@ -40,7 +40,7 @@ test.each(['enforce', 'shadow'])('bodies that do not fit into memory, of a rule 
   await eventually('a body could not be read for want of memory', async () => {
     const metrics = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`).then((reply) => reply.text())
     expect(metrics).toMatch(/sluice_unread_reserves_total\{policy="chat",reason="memory"\} [1-9]/)
-    // Shadow refuses nobody.
+    // In shadow mode, no request is refused.
     if (mode === 'enforce') expect(answers.length).toBeGreaterThan(0)
   })
   for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 503 [^]*\r\nretry-after: 1\r\n/i)

@@ -4,13 +4,13 @@ import { expect, test } from 'vitest'
 import { startBackend, startRawBackend } from '../support/http/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 
-// A machine that is overloaded, or a laptop that sleeps, holds a process up for longer than its timeouts. Their timers run
-// first when it goes on. Data that has arrived by then, and is only unread, must not be taken for late.
+// An overloaded machine, or a laptop that sleeps, may stop a process for longer than its timeouts. When the process resumes, the timers run
+// first. Data that has arrived by then, but has not been read, must not count as late.
 
 const timeout = '1s'
 const heldUpMs = 1_400
 
-/** Once it waits: the process must be paused while its timeout runs. */
+/** Stops the gateway once it waits, as the process must be stopped while its timeout runs. */
 async function holdUp(gateway: GatewayProcess, meanwhile: () => void): Promise<void> {
   await sleep(50)
   gateway.process.child.kill('SIGSTOP')
@@ -19,7 +19,7 @@ async function holdUp(gateway: GatewayProcess, meanwhile: () => void): Promise<v
   gateway.process.child.kill('SIGCONT')
 }
 
-/** The status line that comes back. */
+/** The status line of the response. */
 async function readStatusLine(socket: Socket): Promise<string> {
   let received = ''
   for await (const chunk of socket) {

@@ -4,9 +4,9 @@ import { runHosted } from '../support/gateway/hosted-command.ts'
 import { startBackend } from '../support/http/backend.ts'
 
 /*
- * Behind `--admin` may be another program than a gateway: one that has taken the port, or that a tunnel leads to. What it answers is
- * shown to the operator, so it could write to the terminal: a new title, text that looks like that of the shell, a line that is not
- * shown. And it could answer without end.
+ * The address in `--admin` may lead to a program that is not a gateway: one that has taken the port, or one at the end of a tunnel. The
+ * operator sees its responses, so they could control the terminal: set a new title, imitate the shell, hide a line. And a response could be
+ * endless.
  */
 const hostile = '\u001b]0;title\u0007\u001b[2J\u009b31m\u202e\r\u{e0041}'
 const texts = [hostile, `second${hostile}`]
@@ -71,7 +71,7 @@ async function answering(answer: (response: ServerResponse, url: string) => void
   return server.url
 }
 
-/** The answer may be refused in the middle. */
+/** Writes without end; the client may refuse the response in the middle. */
 function writeEndlessly(response: ServerResponse, piece: string): void {
   const more = (): void => {
     while (!response.destroyed && response.write(piece));
@@ -94,7 +94,7 @@ describe('a program in the place of a gateway', () => {
         expect(plain.stderr, verb.join(' ')).not.toContain('    at ')
         const { stdout } = await runHosted([...verb, '--admin', url, '--json'])
         expect(stdout.replaceAll('\n', ''), verb.join(' ')).not.toMatch(/\p{C}/u)
-        // The escapes are parsed to the same characters.
+        // Parsing restores the characters from their escapes.
         if (verb[0] === 'bans' && status === 200) expect(JSON.parse(stdout)).toEqual(anything)
       }
     },

@@ -19,33 +19,33 @@ const api = `  - { name: api, match: GET /api, requests: 10, window: 1m }
 const byKey = `  - { name: api, match: GET /api, key: 'header:x-api-key', requests: 10, window: 1m }
 `
 
-/** The table that is replaced in the page on rollouts, and the new one. */
+/** The old and the new table of the page on rollouts. */
 const before = 'limits:\n  - { name: login, match: POST /login, requests: 30, window: 15m }\n'
 const rolledOut = stepsOf('docs/how-to/try-and-roll-out-a-limit.md')
   .flatMap((step) => (step.kind === 'file' ? [step.text] : []))
   .join('')
 
-/** A gateway in the state that a page begins with. */
+/** A gateway in the state in which a page begins. */
 type Scene = {
   readonly gateway: HostedGateway
-  /** The folder of the files. */
+  /** The folder with the page's files. */
   readonly folder: string
   readonly sluice: (...args: readonly string[]) => Promise<string>
 }
 
 type Page = {
-  /** `sluice.yaml` before the first step; pages that have the whole file need none. */
+  /** `sluice.yaml` before the first step; not needed by pages that show the whole file. */
   readonly table?: string
   /** The status of the backend's responses, 200 unless given. */
   readonly answer?: number
   readonly env?: () => Promise<Record<string, string>>
-  /** Requests and files from before the first step. */
+  /** Sends requests and writes files before the first step. */
   readonly prepare?: (scene: Scene) => Promise<void>
-  /** What happens before a command, by the beginning of the command; each time that it is tried. */
+  /** Functions to call before each attempt of a command, by the beginning of the command. */
   readonly beforeCommand?: Readonly<Record<string, (scene: Scene, times: number) => unknown>>
 }
 
-// A connection for each of two thousand requests would take most of the time.
+// Connections are reused: a new one for each of two thousand requests would take most of the time.
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 afterAll(() => agent.destroy())
 
@@ -110,7 +110,7 @@ const pages: Readonly<Record<string, Page>> = {
           writeFileSync(file, rolledOut.replace('requests: 5', 'requests: none'))
           return
         }
-        // The gateway looks at the file once a second by itself, and may be first.
+        // The gateway checks the file by itself once a second, and may be faster than the command.
         writeFileSync(file, before)
         await sluice('reload')
         writeFileSync(file, rolledOut)
@@ -198,7 +198,7 @@ describe.each(Object.entries(pages))(
         ran.set(step.command, times + 1)
         const [, prepareCommand] =
           Object.entries(beforeCommand).find(([beginning]) => step.command.startsWith(beginning)) ?? []
-        // Lists are told within a second, and the gateway may reload before it is told to.
+        // Lists are up to date within a second, and the gateway may reload the file before the command does.
         await eventually(
           step.command,
           async () => {

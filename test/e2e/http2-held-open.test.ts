@@ -35,7 +35,7 @@ function text(value: string): number[] {
   return [value.length, ...Buffer.from(value)]
 }
 
-/** It sends a request that lasts, so that the connection is not idle. */
+/** Connects and sends a request that lasts, so that the connection is not idle. */
 async function connectBusy(): Promise<RawHttp2> {
   const raw = await connectRawHttp2(gateway.port, { cleartext: true })
   raw.send(frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/hang')))

@@ -19,7 +19,7 @@ import { untilQueued } from '../support/wait/until-queued.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
 
-// HTTP/2 clients that cancel a request. For a HEAD Node's adapter has the response close only once it has ended.
+// HTTP/2 clients that cancel a request. For a HEAD request, Node's adapter closes the response only once it has ended.
 
 const resetCodes = { 'no error': 0, 'an internal error': 2, cancel: 8 }
 
@@ -51,7 +51,7 @@ function reset(stream: number, code: number): Buffer {
   return frame(frameTypes.rstStream, 0, stream, uint32(code))
 }
 
-/** The connection on which the next request arrives at the backend, when its head is there. */
+/** Resolves with the connection on which the next request arrives at the backend, once its head has arrived. */
 async function nextRequest(sendIt: () => void): Promise<Socket> {
   const before = backend.connections.length
   sendIt()
@@ -69,7 +69,7 @@ async function uncaughtErrors(): Promise<number> {
   )
 }
 
-/** Whatever was sent before on a connection has been dealt with. */
+/** Resolves once the gateway has handled everything sent before on the connection. */
 async function untilRead(client: RawHttp2, mark: number): Promise<void> {
   const payload = Buffer.alloc(8, mark)
   client.send(frame(frameTypes.ping, 0, 0, payload))

@@ -13,7 +13,7 @@ import {
   requestFields,
 } from '../support/http/raw-http2.ts'
 
-// Frames that are too short for what they have to say, and a GOAWAY of a client.
+// Frames that are too short for their type, and a GOAWAY from a client.
 
 const padded = 0x8
 const priority = 0x20

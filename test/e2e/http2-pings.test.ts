@@ -15,7 +15,7 @@ test('an HTTP/2 client may ping with each response, as gRPC clients do', async (
   const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const raw = await connectRawHttp2(gateway.port, { cleartext: true })
   for (let id = 1; id < 2_600; id += 2) {
-    // It comes back as it was sent: so each answer is that to this ping.
+    // The ACK returns this payload, so each ACK can be matched with its ping.
     const opaque = Buffer.alloc(8)
     opaque.writeUInt32BE(id)
     const before = raw.received.length

@@ -13,7 +13,7 @@ import {
   uint32,
 } from '../support/http/raw-http2.ts'
 
-// RFC 9113 section 5.1.1: each stream of a client has a greater number than those before it.
+// RFC 9113 section 5.1.1: each stream of a client has a greater identifier than the ones before it.
 
 let gateway: HostedGateway
 

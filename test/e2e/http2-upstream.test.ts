@@ -14,14 +14,14 @@ import { echo, startHttp2Backend, type Http2Backend } from '../support/http/http
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// HTTP/2 to the backend: without TLS (h2c://), and with TLS where the backend chooses it.
+// HTTP/2 to the backend: without TLS (h2c://), and with TLS if the backend chooses it.
 
-/** Without what Node adds. */
+/** Returns the fields without the properties that Node adds. */
 function plain(fields: object): object {
   return Object.fromEntries(Object.entries(fields))
 }
 
-/** How long a body is, and what it has where it is not the same letter throughout. */
+/** Describes a body by its length, and by its content if it is not one letter throughout. */
 function briefly(body: string): string {
   return `${body.length}: ${body.replaceAll(/x{20,}/g, (run) => `(x, ${run.length} times)`).slice(0, 500)}`
 }
@@ -105,7 +105,7 @@ describe.each([
       ...Array.from({ length: 60 }, (_each, i) => `GET /a${i} `),
       ...Array.from({ length: 20 }, (_each, i) => `POST /b${i} ${'x'.repeat(i * 1000)}`),
     ]
-    // Told short: the bodies are long.
+    // Described briefly, as the bodies are long.
     const others = replies
       .map(({ body }, i) => ({ at: i, body, expected: expected[i] ?? '' }))
       .filter((each) => each.body !== each.expected)
@@ -308,7 +308,7 @@ describe('GOAWAY', () => {
       const { session } = stream
       if (session && own.sessions.length === 1 && refusals === 0) {
         refusals++
-        // All streams of this session but the first are beyond it.
+        // The GOAWAY excludes all streams of this session except the first.
         session.goaway(0, 1)
         setTimeout(() => session.close(), 50)
       }
@@ -349,7 +349,7 @@ test('a request on a connection that the backend closes is sent again where that
 
 test('a backend that does not answer is a 504, and its next requests get another connection', async () => {
   const own = await startHttp2Backend(answer)
-  // The next request has to be answered in that time, also on a busy machine.
+  // Long enough to answer the next request, even on a busy machine.
   const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_TIMEOUT: '2s' })
   expect((await before.send('GET', '/hang')).status).toBe(504)
   expect((await before.send('GET', '/')).status).toBe(200)
@@ -380,7 +380,7 @@ test('a client that opens as many streams as it can leaves some for others, howe
   const few = await startHttp2Backend(answer, { settings: { maxConcurrentStreams: 8 } })
   const before = await startHosted({ UPSTREAM_URL: few.url, UPSTREAM_CONNECTIONS: '2' })
   const greedy = connectHttp2(before.port, { cleartext: true, localAddress: '127.0.0.2' })
-  // The first one asks how many the backend allows.
+  // From the first request on, the gateway knows how many streams the backend allows.
   await sendHttp2(greedy, { ':path': '/' })
   const hanging = Array.from({ length: 40 }, () => sendHttp2(greedy, { ':path': '/hang' }))
   const begun = (): number => few.seen.filter(({ headers }) => headers[':path'] === '/hang').length
@@ -422,7 +422,7 @@ test.each<[string, Record<string, string>, boolean]>([
   client.destroy()
 })
 
-/** Each connection on which a hundred requests were reset takes no further one, and stays while a request on it lasts. */
+/** A connection on which a hundred requests were reset takes no further request, and stays open while a request on it lasts. */
 test('a client that resets many requests while one of its own lasts does not use up the connections', async () => {
   const own = await startHttp2Backend(answer)
   const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2' })

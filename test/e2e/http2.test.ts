@@ -20,11 +20,11 @@ import { eventually } from '../support/wait/eventually.ts'
 
 const { NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR, NGHTTP2_PROTOCOL_ERROR } = constants
 
-/** What the backend has to say of each request that is over: its path and how it ended. */
+/** The path of each finished request, and how the backend saw it end. */
 const ended: string[] = []
 let backend: Backend
 let gateway: HostedGateway
-/** The same, but for small bodies. */
+/** A gateway like `gateway`, but only for small bodies. */
 let strict: HostedGateway
 
 beforeAll(async () => {
@@ -138,7 +138,7 @@ describe('an HTTP/2 request', () => {
     const session = connectHttp2(gateway.port)
     const post = { ':method': 'POST', ':path': '/forgot-password' }
     for (let sent = 0; sent < 5; sent++) expect((await sendHttp2(session, post, 'x')).status).toBe(200)
-    // The body does not come to its end: the answer does not wait for it.
+    // The body never ends, and the response does not wait for it.
     const refused = await sendHttp2(session, post, (stream) => void stream.write('x'))
     expect(refused).toMatchObject({
       status: 429,
@@ -221,7 +221,7 @@ describe('an HTTP/2 request', () => {
     },
   )
 
-  // A client takes content in a response to HEAD for a broken stream.
+  // A client treats content in a response to HEAD as a broken stream.
   test.each([
     ['GET', true],
     ['POST', true],
@@ -257,8 +257,8 @@ describe('an HTTP/2 request', () => {
     expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
   })
 
-  // By hand, because Node's clients make nothing of how a response ends, and that of version 24 waits for the end of its
-  // own body whatever the server says. The status is as RFC 7541 has it, by number or written out.
+  // With raw frames, because Node's clients do not show how a response ends, and the client of version 24 waits for the end of its own body
+  // in any case. The status is encoded as in RFC 7541, by index or as a literal.
   test.each([
     ['over the limit', 'POST', '/upload', '\x08\x03413'],
     ['of a refused HEAD', 'HEAD', '/%', '\x8c'],
@@ -321,7 +321,7 @@ describe('an HTTP/2 response', () => {
       const reply = await sendHttp2(session, { ':path': path })
       expect(reply).toMatchObject({ body: 'part', resetCode: NGHTTP2_INTERNAL_ERROR })
     }
-    // The other streams of the connection do not suffer.
+    // The other streams of the connection are not affected.
     expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
   })
 
@@ -494,7 +494,7 @@ test('a key is all lines of a header, even one of which Node keeps a single line
   expect(await ask('Bearer a')).toEqual(['Bearer a'])
   expect(await ask('Bearer a')).toEqual([])
   expect(await ask('Bearer c', 'Bearer b')).toEqual(['Bearer c, Bearer b'])
-  // Each is counted, as a backend may take either.
+  // Both credentials are counted, as a backend may use either.
   expect(await ask('Bearer b')).toEqual([])
   expect(await ask('Bearer d', 'Bearer c')).toEqual([])
 })

@@ -8,8 +8,8 @@ import { connectHttp2 } from '../support/http/http2.ts'
 import { startHttp2Backend } from '../support/http/http2-backend.ts'
 import { readConversation } from '../support/http/raw-client.ts'
 
-// A backend may send any number of interim responses, of any status, before the final one (RFC 9110 section 15.2). How long may
-// the client wait, what does the client get, and how many may there be?
+// A backend may send any number of interim responses, with any status, before the final one (RFC 9110 section 15.2). The tests cover how
+// long the client may wait, what it receives, and how many interim responses are allowed.
 
 type Field = readonly [name: string, value: string]
 type Interim = { readonly status: number; readonly fields?: readonly Field[]; readonly count: number }
@@ -17,7 +17,7 @@ type Interim = { readonly status: number; readonly fields?: readonly Field[]; re
 const link = ['link', '</a.css>; rel=preload'] as const
 const cookie = ['set-cookie', 'a=b'] as const
 
-/** What the backend sends before its 200, and the statuses of it that reach clients that understand them. */
+/** The responses that the backend sends before its 200, and the statuses that reach clients which understand them. */
 const rows: readonly (readonly [name: string, sent: readonly Interim[], passed: readonly number[]])[] = [
   ['none', [], []],
   ['many 100', [{ status: 100, count: 40 }], []],

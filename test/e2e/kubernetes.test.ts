@@ -28,7 +28,7 @@ const [container] = pod.containers
 const given = variablesOf(manifests)
 const token = '0123456789abcdef'
 
-/** Puts the config map into a folder as the kubelet does: a folder for each version, and links that change at once. */
+/** Writes the config map into a folder as the kubelet does: a folder for each version, and a link that switches atomically. */
 function mountConfigMap(volume: string, version: string, change = (yaml: string): string => yaml): void {
   const folder = `..${version}`
   mkdirSync(join(volume, folder))
@@ -40,7 +40,7 @@ function mountConfigMap(volume: string, version: string, change = (yaml: string)
   renameSync(join(volume, '..data_tmp'), join(volume, '..data'))
 }
 
-/** A gateway with the variables of the pod, except free ports and the address of the backend. */
+/** Starts a gateway with the variables of the pod, but with free ports and the address of the test's backend. */
 async function startPod(): Promise<GatewayProcess & { volume: string }> {
   const backend = await startBackend()
   const volume = makeTemporaryDirectory()

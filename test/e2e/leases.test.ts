@@ -29,7 +29,7 @@ test('two workers let exactly the quota pass by leases, and tell of it', async (
   const statuses: number[] = []
   const passed = (): number => statuses.filter((status) => status === 200).length
   const isBusy = watchForWaiting()
-  // Units that one worker holds are refused by the other for a while.
+  // While one worker holds the last units, the other refuses requests.
   await expectReturned('the quota is used up', isBusy, async () => {
     statuses.push(...(await Promise.all(Array.from({ length: 60 }, ask))))
     return [QUOTA - passed(), 0]

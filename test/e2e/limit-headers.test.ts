@@ -75,7 +75,7 @@ test('a response over HTTP/1.1 whose cost settles to nothing has its headers', a
   const file = writeConfigFile(`rateLimitHeaders: [x-ratelimit]\n${limits}`)
   const gateway = await startHosted({ UPSTREAM_URL: others.url, CONFIG_FILE: file })
   const { headers } = await gateway.send('POST', '/login')
-  // A success is given back before the client is told.
+  // A successful request is refunded before the client gets the headers.
   expect(headers).toMatchObject({
     'x-ratelimit-limit': '5',
     'x-ratelimit-remaining': '5',

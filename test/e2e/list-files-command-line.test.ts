@@ -6,7 +6,7 @@ import { spawnGateway } from '../support/gateway/gateway.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
 import { directoryWith } from '../support/gateway/settings.ts'
 
-// Lists of addresses in files, before a gateway runs and without one.
+// Lists of addresses in files, in commands that need no running gateway.
 
 const settings = `
 denyList: [{ file: bad.txt }, { file: vpn.txt }]

@@ -7,7 +7,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// Lists of addresses in files, and what becomes of them when the files change while the gateway runs.
+// Lists of addresses in files, and how a running gateway follows changes of the files.
 
 const settings = `
 allowList:
@@ -138,7 +138,7 @@ describe.each(['one process', 'workers'])('%s', (place) => {
     })
     writeFileSync(join(gateway.folder, 'more.txt'), '# more\n127.0.0.30\n')
     expect(await askOperator(gateway, 'POST', '/api/reload', {})).toMatchObject({ status: 200 })
-    // The lists are read before the table is in effect.
+    // The lists are read before the table takes effect, so the address is denied at once.
     expect(await gateway.status('127.0.0.30')).toBe(403)
     await gateway.waitUntilDenied('127.0.0.15')
     writeFileSync(file, settings)

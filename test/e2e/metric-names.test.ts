@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { parseExposition } from '../support/metrics/prometheus.ts'
 
-/** https://prometheus.io/docs/practices/naming/, as far as `promtool check metrics` looks. */
+/** The rules of https://prometheus.io/docs/practices/naming/ that `promtool check metrics` checks. */
 const rules: readonly [string, (name: string, type: string) => boolean][] = [
   [
     'counters, and only they, end in _total',

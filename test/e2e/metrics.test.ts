@@ -71,8 +71,8 @@ test('the metrics of several workers are combined', async () => {
 })
 
 /**
- * The attack: labels fill the memory of the gateway and of Prometheus with whatever a client sends, forge lines of the
- * exposition, or give secrets away to whoever may look at graphs. Each thing a client can choose carries a mark here.
+ * The attack: a client's input ends up in labels, where it fills the memory of the gateway and of Prometheus, forges lines of the
+ * exposition, or reveals secrets to everybody who may see graphs. Here every value that a client can choose contains a mark.
  */
 test('the metrics contain nothing that clients send, and no more series for it', async () => {
   const backend = await startBackend((_, response) => response.end('ok'))

@@ -5,8 +5,8 @@ import { askOperator } from '../support/gateway/operator.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
- * A value that backends read in several ways counts for each of these, so an operator who names it means all of them: a reset of the first
- * reading alone says that it is done, and the client stays locked out.
+ * A value that backends read in several ways counts for each reading, so an operator who names the value means all readings. If a reset
+ * covered only the first reading, it would report success, and the client would stay locked out.
  */
 
 const table = `

@@ -10,7 +10,7 @@ import { startWebhookReceiver } from '../support/http/webhook-receiver.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** The same place by a name that only the name server of the test knows. */
+/** The same URL with a name that only the test's name server knows. */
 function named(url: string, name: string): string {
   return url.replace('127.0.0.1', name)
 }
@@ -89,7 +89,7 @@ test.concurrent(
     dns.addresses = undefined
     const before = dns.asked()
     const dead = [1, 2, 3, 4].map(() => ask('/dead/').catch(() => 0))
-    // The TTL is a second: the earlier answer has expired, and is asked for again in vain.
+    // The TTL is a second. The earlier answer has expired, and new queries get no answer.
     await eventually('the name is asked for again', () => expect(dns.asked() - before).toBeGreaterThan(3))
     const paths = ['/named/', '/hosted/', '/addressed/']
     const statuses = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(paths[i % 3] ?? '')))

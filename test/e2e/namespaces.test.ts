@@ -22,7 +22,7 @@ test('gateways with different tables share one Redis, each namespace with counte
     return startHosted({ UPSTREAM_URL: backend.url, REDIS_URL, CONFIG_FILE: file })
   }
   const [shop, shopToo, blog] = await Promise.all([start('shop', 6), start('shop', 6), start('blog', 4)])
-  /** How many of a dozen requests at once pass, spread over the gateways. */
+  /** How many of a dozen concurrent requests pass, spread over the gateways. */
   const countPassed = async (gateways: readonly HostedGateway[]): Promise<number> => {
     const asked = gateways.flatMap((gateway) =>
       Array.from({ length: 12 / gateways.length }, () => gateway.send('GET', '/', { from })),

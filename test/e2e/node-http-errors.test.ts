@@ -6,7 +6,7 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { startOrigin } from '../support/gateway/origin.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// Errors of every listener have one shape, also those before any route: of requests that cannot be read, and of CONNECT.
+// Errors of every listener have one shape, including errors before routing: for malformed requests, and for CONNECT.
 
 const ports = new Map<string, number>()
 

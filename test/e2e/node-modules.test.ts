@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { commandOf, spawnCommand } from '../support/gateway/process.ts'
 
-// Node has the compiled code of its own modules in its executable. It is good for the flags of V8 that Node was built with only: after a
-// flag is set, Node compiles each module again when it is loaded.
+// Node's executable contains the compiled code of its own modules. That code fits only the V8 flags that Node was built with: once another
+// flag is set, Node compiles each module again when it loads the module.
 
-/** Writes, at the end of the process, which of the modules that a program can import Node compiled itself. */
+/** At the end of the process, writes which of its public modules Node has compiled. */
 const reporter = `data:text/javascript,${encodeURIComponent(`
   import { createRequire } from 'node:module'
   const { internalBinding } = createRequire('/')('internal/test/binding')

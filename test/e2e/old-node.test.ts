@@ -5,8 +5,8 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { runNode } from '../support/gateway/process.ts'
 
-// An old Node takes what it does not have for a syntax error, before any code runs: what people start must import nothing
-// before it knows that this Node is new enough.
+// An old Node reports a syntax error for features that it lacks, before any code runs. So an entry must check the version of Node before it
+// imports anything else.
 
 const root = join(import.meta.dirname, '../..')
 const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -39,7 +39,7 @@ test.each([
     if (status === 0) continue
     expect(run.stdout).toBe('')
     expect(run.stderr).toMatch(new RegExp(`^Node\\.js ${oldest} or later is needed, and this is ${version} `))
-    // npx finds a Node that is installed beside it, a global sluice does not.
+    // npx finds a Node that is installed next to sluice; a global sluice does not.
     for (const way of [`"npm install node@${oldest}"`, 'PATH']) expect(run.stderr).toContain(way)
     expect(run.stderr.split('\n')).toHaveLength(2)
   }

@@ -7,7 +7,7 @@ import { send, startGateway } from '../support/gateway/gateway.ts'
 import { commandOf, spawnCommand } from '../support/gateway/process.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** One request over a connection that is kept. */
+/** Sends a request over a keep-alive connection. */
 function sendOver(agent: Agent, port: number, method: string, path: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({ port, host: '127.0.0.1', method, path, agent }, (response) => {
@@ -67,7 +67,7 @@ describe('a limit of 256 open files', () => {
       /"level":"warn".*the limit of open files is 256 \(ulimit -n\) and the settings can need \d{5}: using MAX_CONNECTIONS=79, UPSTREAM_CONNECTIONS=44, UPSTREAM_STREAMS=53\./,
     )
 
-    // Of many clients: each has a request in flight, or has not sent one.
+    // Connections of many clients, each with a request in flight or without any request so far.
     const attackers: ClientConnection[] = []
     for (let from = 2; from < 42; from++) {
       const sent = from % 2 === 0 ? request : ''

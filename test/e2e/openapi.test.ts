@@ -51,7 +51,7 @@ type Document = {
   readonly components: object
 }
 
-// Of JSON Schema 2020-12, in the version that the validator of documents brings.
+// Ajv for JSON Schema 2020-12, in the version that the validator of documents depends on.
 const bring = createRequire(import.meta.resolve('@seriousme/openapi-schema-validator'))
 type Check = { (data: unknown): boolean; readonly errors?: readonly object[] | null }
 type Ajv = {
@@ -104,7 +104,7 @@ function expectDescribed(
 }
 
 const ajv = new Ajv2020({ strict: false })
-/** By the text of their schemas, of which many responses have the same: to compile one takes longer than all of its checks. */
+/** Compiled schemas by their text: many responses have the same schema, and compiling it takes longer than all its checks. */
 const checks = new Map<string, Check>()
 
 function compile(schema: Schema): Check {
@@ -115,7 +115,7 @@ function compile(schema: Schema): Check {
 }
 
 const client = { ip: '127.0.0.7' }
-/** For each operation: bodies or queries that are answered 200, and some that are not. */
+/** For each operation: bodies or queries that are answered 200, and some that get an error. */
 const requests: Readonly<
   Record<
     string,
@@ -320,7 +320,7 @@ describe.each(Object.entries(requests))('%s', (operation, { good, bad = {} }) =>
       : ask(method, path, asked, headers)
 
   test('answers as the document says', async () => {
-    // Somebody is over a limit.
+    // Puts a client over its limit.
     for (let i = 0; i < 4; i++) await gateway.send('POST', '/login', { from: '127.0.0.8' })
     for (const asked of good) {
       const reply = await request(asked)

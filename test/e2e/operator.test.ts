@@ -15,7 +15,7 @@ async function start(env: Record<string, string> = {}): Promise<HostedGateway> {
 
 type Headers = Record<string, string>
 
-/** The statuses of so many requests at once. */
+/** The statuses of `times` concurrent requests. */
 async function rush(
   gateway: Pick<HostedGateway, 'send'>,
   times: number,
@@ -103,7 +103,7 @@ describe('one process', () => {
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(30)
     const reset = await ask('POST', '/api/clients/reset', { policy: 'login', client: { ip: from } })
     expect(reset).toMatchObject({ status: 200, body: { reset: ['login'], counted: ['login'] } })
-    // The sliding rule was not reset and has 10 left.
+    // The sliding rule was not reset, and has 10 requests left.
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(10)
     const all = await ask('POST', '/api/clients/reset', { client: { ip: from } })
     expect(all.body).toEqual({ reset: ['login', 'slides'], counted: ['login', 'slides'] })
@@ -229,8 +229,8 @@ describe('one process', () => {
   })
 
   /**
-   * The attack: a web page in the operator's browser resets a client, by a form or a fetch that needs no permission of
-   * ours, from another site, from another port of this machine, or under a name that was made to resolve to loopback.
+   * The attack: a web page in the operator's browser resets a client with a form or a fetch that needs no preflight: from another site,
+   * from another port of this machine, or under a name that the attacker lets resolve to loopback.
    */
   test.each([
     { 'content-type': 'text/plain' },
@@ -322,7 +322,7 @@ describe('several gateways or workers', () => {
     const rest = await Promise.all(replicas.map((replica) => rush(replica, 20, 'POST /login', from)))
     expect(allowed + countOk(rest.flat())).toBe(30)
 
-    // Each knows what the others refuse.
+    // Each gateway knows the clients that the others refuse.
     const other = newAddress()
     await rush(first, 33, 'POST /login', other)
     const last = replicas[2] as HostedGateway
@@ -360,7 +360,7 @@ describe('several gateways or workers', () => {
       })
       expect(body).toMatchObject({ states: [{ used: 1, source: 'local' }] })
     })
-    // One that is sent to find out whether Redis is back is not confirmed.
+    // A reset that is sent to probe whether Redis is back has no confirmation.
     await eventually('a reset says that Redis is away', async () =>
       expect(await askOperator(first, 'POST', '/api/clients/reset', question)).toMatchObject({
         status: 503,

@@ -12,7 +12,7 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 /** Labels that Prometheus adds to what it scrapes. */
 const ofPrometheus = ['job', 'instance']
 
-// Bans are counted where a rule has some.
+// The metrics of bans exist only if a rule has `ban`.
 const limits =
   'limits: [{ name: login, match: POST /login, requests: 9, window: 1h, ban: { after: 3, for: 1h } }]\n'
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
   samples = parseExposition((await send(gateway.adminPort, 'GET', '/metrics')).body).samples
 })
 
-/** The samples that a selector of equal labels selects; a regular expression is one of Grafana's variables. */
+/** The samples that a selector with `=` and `!=` selects; for `!=` the label need only exist. */
 function selected({ name, matchers }: Selector): Sample[] {
   return samples.filter(
     (sample) =>

@@ -18,14 +18,14 @@ beforeAll(async () => {
   origin = await startOrigin()
 })
 
-/** The body in the one shape of errors. */
+/** Reads the body of an error, which has the one shape that all errors have. */
 function errorOf(body: string): unknown {
   const parsed = JSON.parse(body) as { code: unknown; error: unknown }
   expect(parsed).toEqual({ code: expect.any(Number) as number, error: text })
   return parsed.code
 }
 
-/** Sends a request written by hand, and reads until the origin closes: to be sent with `connection: close`. */
+/** Sends a raw request, and reads until the origin closes. The request needs `connection: close`. */
 async function raw(
   port: number,
   ...lines: string[]
@@ -285,7 +285,7 @@ describe('stopping', () => {
     const unused = sendRaw(stopped.port, '')
     const inFlight = connect(stopped.port, '127.0.0.1')
     inFlight.write(`GET /api/v1/me HTTP/1.1\r\nhost: o\r\nx-api-key: ${stopped.key}\r\n`)
-    // Connections are taken in order: when these are answered, those above have been read.
+    // Connections are accepted in order, so once these are answered, the ones above have been read.
     for (let round = 0; round < 2; round++) await send(stopped.port, 'GET', '/health')
 
     const startedMs = performance.now()

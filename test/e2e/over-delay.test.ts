@@ -11,14 +11,14 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** One request each 200 ms, and up to 15 that wait. */
+/** One request every 200 ms, and up to 15 that wait. */
 const paced =
   '{ name: paced, match: ["* /paced", "* /paced/*"], algorithm: token-bucket, requests: 5, window: 1s, burst: 1'
 const delaying = `${paced}, over: { delay: 3s, waiting: 1000 } }`
-/** One each 3 s: long enough to be seen waiting. */
+/** One request every 3 s, so slow that a test can observe requests that wait. */
 const medium =
   '{ name: medium, match: "* /medium", algorithm: token-bucket, requests: 20, window: 1m, burst: 1, over: { delay: 10s } }'
-/** So slow that nothing of it depends on the speed of a machine: one each 20 s. */
+/** One request every 20 s, so slow that the speed of the machine does not matter. */
 const slow = '{ name: slow, match: "* /slow", algorithm: token-bucket, requests: 3, window: 1m, burst: 1'
 const waiting = `${slow}, over: { delay: 60s, waiting: 1000 } }`
 
@@ -59,7 +59,7 @@ test.each(['memory', 'Redis', 'two workers'])(
     const sent: Promise<{ status: number }>[] = []
     for (let i = 0; i < 6; i++) {
       sent.push(gateway.send('GET', `/paced/${i}`))
-      // So that they arrive in this order, at whichever worker.
+      // Makes the requests arrive in this order, no matter which worker gets them.
       if (i > 0)
         await eventually('it waits', async () => (await waitingAt(gateway)) + gateway.backend.seen.length > i)
       else await sent[0]
@@ -97,7 +97,7 @@ test('requests for which there is no time, or no place, are refused', async () =
   const first = send('/few')
   await untilWaiting(gateway, 4)
   expect(await send('/few')).toEqual([429, expect.any(Number)])
-  // The fourth turn is beyond the delay; under the other rule there is time, but no place.
+  // The fourth turn is later than the delay. Under the other rule the delay would be enough, but the queue is full.
   const explain = async (target: string) =>
     (await askOperator(gateway, 'POST', '/api/explain', { method: 'GET', target })).body
   expect(await explain('/slow')).toMatchObject({
@@ -142,12 +142,12 @@ test('a stream that is reset while it waits is forgotten, and its connection goe
   session.close()
 })
 
-// These mostly wait for a turn that is three seconds away.
+// Concurrent, as these tests mostly wait three seconds for a turn.
 
 test.concurrent(
   'a body is not read while its request waits, and a slow client is not ended for it',
   async () => {
-    // Shorter than its turn is away, and long enough to write a body in on a busy machine.
+    // Shorter than the wait for the turn, and long enough to write a body on a busy machine.
     const gateway = await start([medium], {
       BODY_TIMEOUT: '1500ms',
       HEADERS_TIMEOUT: '1500ms',

@@ -6,7 +6,7 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-/** Headers that caches read, some of them in place of `Cache-Control`. */
+/** Headers that caches read, some of them instead of `Cache-Control`. */
 const cacheFields = {
   'cache-control': 'public, max-age=3600',
   'cdn-cache-control': 'max-age=3600',
@@ -23,7 +23,7 @@ const cacheFields = {
 
 type Running = HostedGateway & { readonly app: Backend; readonly page: Backend }
 
-/** @param limits the table, in which `page` is a route that only over leads to */
+/** @param limits the table, in which only `over` leads to the route `page` */
 async function start(limits: string, env: Record<string, string> = {}): Promise<Running> {
   const [app, page] = await Promise.all(
     ['app', 'page'].map((name) =>

@@ -61,7 +61,7 @@ test.each(['memory', 'workers', 'Redis'] as const)(
     expect(await passed('/api/a', withKey('iron'))).toBe(1)
     expect(await passed('/pages/a', { from })).toBe(4)
     expect(await passed('/pages/a', { from: '127.0.0.9' })).toBe(1)
-    // Its burst is as many as its requests, and so long does an empty bucket take to be full, whatever the rule's burst is.
+    // The burst of an override equals its requests, and decides how long an empty bucket takes to fill, no matter what the rule's burst is.
     expect(await passed('/search/a', { from })).toBe(8)
     expect((await gateway.send('GET', '/search/a', { from })).headers['ratelimit-policy']).toBe(
       '"bucket";q=8;w=36000',
@@ -91,7 +91,7 @@ test.each(['memory', 'workers', 'Redis'] as const)(
         { policy: 'bucket', limit: 8 },
       ],
     })
-    // Its reset is that of the counter which both numbers share.
+    // A reset of the client resets the counter that the rule and the override share.
     await askOperator(gateway, 'POST', '/api/clients/reset', ofKey('gold'))
     await eventually('the reset is known to all processes', async () =>
       expect(await stateOf(ofKey('gold'))).toMatchObject({ states: [{ limit: 6, used: 0 }] }),

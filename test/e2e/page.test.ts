@@ -10,7 +10,7 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
-// The operators' page, and what it is told twice a second. What it does in a browser is tested in test/apps/page.test.ts.
+// The operators' page, and the events that it receives twice a second. test/apps/page.test.ts tests it in a browser.
 
 const token = 'a-token-of-the-operators'
 const table = `
@@ -42,7 +42,7 @@ function listen(adminPort: number, headers: Record<string, string> = {}): Promis
 
 type Event = { readonly id: number; readonly data: Record<string, unknown> }
 
-/** The events from now on; the reader leaves when the loop over them ends. */
+/** The events from now on; the reader disconnects when the loop over them ends. */
 async function* eventsOf(response: IncomingMessage): AsyncGenerator<Event> {
   let text = ''
   for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
@@ -56,7 +56,7 @@ async function* eventsOf(response: IncomingMessage): AsyncGenerator<Event> {
   }
 }
 
-/** The first event for which this holds. */
+/** The first event that `isMeant` accepts. */
 async function eventWhere(response: IncomingMessage, isMeant: (event: Event) => boolean): Promise<Event> {
   for await (const event of eventsOf(response)) if (isMeant(event)) return event
   throw new Error('the gateway ended the event stream')
@@ -73,7 +73,7 @@ async function historyOf(response: IncomingMessage): Promise<Past> {
   let text = ''
   for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
     text += chunk
-    // A field of event streams, how long a client waits before it reconnects.
+    // `retry` is a field of event streams: how long a client waits before it reconnects.
     const [, data] = /^retry: 1000\n\nevent: history\ndata: (.*)\n\n/.exec(text) ?? []
     if (data !== undefined) return JSON.parse(data) as Past
   }
@@ -249,7 +249,7 @@ test.each(['1', '2'])(
     for (const headers of [{}, { 'last-event-id': '41' }] as Record<string, string>[]) {
       const history = await historyOf(await listen(gateway.adminPort, headers))
       expect(history.stepSeconds).toBe(10)
-      // It is about the wall clock: a minute's difference at most.
+      // A time of the wall clock: at most a minute off.
       expect(Math.abs(history.last - wallClockMs() / 10_000)).toBeLessThan(6)
       const steps = history.last - history.first + 1
       const sums = history.rules.map(([name, ...counts]) => [

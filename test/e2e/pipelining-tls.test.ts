@@ -11,8 +11,8 @@ import { eventually } from '../support/wait/eventually.ts'
 import { atRest, passes } from '../support/wait/passes.ts'
 
 /**
- * A response that goes on until it is told to end: how much the buffers of the system hold differs from machine to machine
- * and from connection to connection.
+ * A response that goes on until `end` is called, because the size of the system's buffers differs from machine to machine and from
+ * connection to connection.
  */
 class EndlessResponse {
   readonly #response: ServerResponse
@@ -25,7 +25,7 @@ class EndlessResponse {
     this.#write()
   }
 
-  /** It ends once what it has written so far has been taken. */
+  /** Ends the response once everything written so far has been accepted. */
   end(): void {
     this.#ends = true
   }
@@ -58,7 +58,7 @@ beforeAll(async () => {
   gateway = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })
 })
 
-/** A connection whose first response waits for its client to read, and how long that response will be. */
+/** Opens a connection whose first response waits for its client to read. Also returns the length of that response. */
 async function connectUnread(): Promise<{ socket: TLSSocket; largeBytes: number }> {
   const socket = connect({ port: gateway.port, host: 'localhost', ca: readFileSync(authorityFile) })
   await once(socket, 'secureConnect')
@@ -75,7 +75,7 @@ function get(path: string, fields = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`
 }
 
-/** TLS carries 16 KiB in a record: longer data arrives in several, which are decrypted one after another. */
+/** A TLS record carries 16 KiB: longer data arrives in several records, which are decrypted one after another. */
 const fill = `X-Fill: ${'f'.repeat(3_000)}\r\n`
 
 async function bodiesOf(socket: TLSSocket): Promise<string[]> {
@@ -91,7 +91,7 @@ test('requests in several TLS records are served although an answer waits for it
   const { socket, largeBytes } = await connectUnread()
   const paths = Array.from({ length: 40 }, (_, i) => `/${i}`)
   socket.write(paths.map((path) => get(path, fill)).join('') + get('/last', 'Connection: close\r\n'))
-  // So that they are there, as far as they are read, before the answer goes on.
+  // Lets the requests arrive, as far as the gateway reads them, before the response goes on.
   await passes(300)
   expect(await bodiesOf(socket)).toEqual([String(largeBytes), ...paths.map((path) => `${path} 0`), '/last 0'])
 })

@@ -11,11 +11,11 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { eventually } from '../support/wait/eventually.ts'
 import { atRest } from '../support/wait/passes.ts'
 
-/** Requests for paths that begin with `/held` are answered when a test says so. */
+/** The responses to requests for paths that begin with `/held`, which the tests send. */
 const held = new Map<string, ServerResponse>()
 let backend: Backend
 let gateway: HostedGateway
-/** The same over HTTPS. */
+/** A gateway like `gateway`, over HTTPS. */
 let secure: HostedGateway
 
 beforeAll(async () => {
@@ -46,7 +46,7 @@ async function connectSecurely(port: number): Promise<TLSSocket> {
   return socket
 }
 
-/** Resolves with the response to a request for this path when that has arrived at the backend. */
+/** Resolves with the response object of a request for this path once the request has arrived at the backend. */
 function arrival(path: string): Promise<ServerResponse> {
   return eventually(`${path} has arrived`, () => held.get(path) ?? false)
 }
@@ -106,7 +106,7 @@ test('reading stops while requests wait, and goes on when they are served', asyn
   socket.on('data', (chunk) => (answers += chunk.toString('latin1')))
   socket.write(get('/held-stop'))
   const first = await arrival('/held-stop')
-  // More than all buffers of the system on the way hold together.
+  // More than all buffers on the way hold together.
   for (let sent = 0; sent < 8; sent++)
     socket.write(get('/x', `X-Fill: ${'x'.repeat(7_000)}\r\n`).repeat(many / 8))
   expect(await atRest(() => socket.writableLength)).toBeGreaterThan(1_000_000)

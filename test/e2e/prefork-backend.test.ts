@@ -10,8 +10,9 @@ import { runs } from '../support/random/runs.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// A prefork backend gives a worker to each connection until that is closed. While idle connections of the gateway hold all workers, a
-// new one is accepted by nobody. The backend here never closes an idle one, so that requests that wait for that wait for ever.
+// A prefork backend gives each connection a worker until the connection is closed. While the gateway's idle connections occupy all workers,
+// no worker accepts a new connection. The backend here never closes an idle connection, so a request that depended on that would wait
+// forever.
 
 const kinds = ['plain', 'slow', 'long', 'upload', 'chunked upload', 'cut', 'closed'] as const
 type Kind = (typeof kinds)[number]

@@ -6,7 +6,7 @@ import { runHosted } from '../support/gateway/hosted-command.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// Thousands of requests: a connection for each would take most of the time.
+// Connections are reused: a new one for each of thousands of requests would take most of the time.
 const agent = new Agent({ keepAlive: true })
 afterAll(() => agent.destroy())
 
@@ -60,7 +60,7 @@ test('formbricks: the rows of its table, and made-up keys', async () => {
   expect(await passed('POST', '/api/v1/client/workspace/user')).toBe(100)
   for (const access of ['public', 'private'])
     expect(await passed('DELETE', (sent) => `/storage/workspace/${access}/${sent}.png`, key)).toBe(5)
-  // A session has no key, and /me is the application's to limit, as are its health and its preflights.
+  // A session has no key. The application itself limits /me, its health check and its preflights.
   expect((await gateway.send('GET', '/api/v1/management/surveys')).headers['ratelimit']).not.toContain(
     '"formbricks-management"',
   )
@@ -114,12 +114,12 @@ test('account-shield: guesses at an account from many addresses, and from one ne
     const known = await gateway.send('POST', path, guess('form', owner, { ...right, cookie }))
     expect(known.status).not.toBe(429)
   }
-  // WordPress answers other forms of the same path like a sign-in.
+  // WordPress handles other forms on the same path like a sign-in.
   const wordpress = { log: 'admin', pwd: 'x', action: 'register' }
   const registered = await gateway.send('POST', '/wp-login.php', guess('form', wordpress, right))
   expect([registered.status, registered.headers['set-cookie']]).toEqual([302, undefined])
   expect(await passed('POST', '/wp-login.php', () => guess('form', wordpress))).toBe(5)
-  // NextAuth answers 200 without its token, and Auth.js does with a wrong password.
+  // NextAuth answers 200 if its token is missing, and Auth.js answers 200 to a wrong password.
   const nextauth = { email: 'victim@example.com', password: 'x', json: 'true' }
   const answered = await gateway.send(
     'POST',
@@ -128,7 +128,7 @@ test('account-shield: guesses at an account from many addresses, and from one ne
   )
   expect([answered.status, answered.headers['set-cookie']]).toEqual([200, undefined])
   expect(await passed('POST', '/api/auth/callback/credentials', () => guess('form', nextauth))).toBe(4)
-  // One guess for each account, from one network and from one address.
+  // One guess for each account, from one network or from one address.
   const spray = (address: (sent: number) => string) => (sent: number) =>
     guess('json', { email: `sprayed-${++network}-${sent}` }, { 'x-forwarded-for': address(sent) })
   expect(
@@ -173,7 +173,7 @@ const answerTests: RequestListener = (request, response) => {
   response.writeHead(Number(request.headers['x-test'] ?? 200))
   response.end()
 }
-/** What the backend is to answer, by an address of its own. */
+/** Options of a request that the backend answers with this status. */
 const answered = (status: number, from = '127.0.0.1'): SendOptions => ({
   from,
   headers: { 'x-test': String(status) },

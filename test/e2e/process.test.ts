@@ -3,7 +3,7 @@ import { expect, describe, test } from 'vitest'
 import { spawnNode, type NodeProcess } from '../support/gateway/process.ts'
 
 type Small = NodeProcess & {
-  /** Tells the process to do something; answers after it has begun. */
+  /** Makes the process do something; resolves once it has begun. */
   tell(path: string): Promise<{ uncaught: number; memory: number }>
 }
 
@@ -53,7 +53,7 @@ describe('the log', () => {
 
   test('is complete and in order when the process exits at once', async () => {
     const small = await startSmall()
-    // Ten times what a pipe holds.
+    // Ten times the capacity of a pipe.
     await small.tell('/log?lines=4000&bytes=50')
     await small.tell('/exit?status=3').catch(() => undefined)
     expect(await small.exit).toBe(3)
@@ -76,7 +76,7 @@ describe('the log', () => {
     small.child.stdout?.pause()
     for (let round = 0; round < 40; round++) await small.tell('/log?lines=1000&bytes=1000')
     const after = await small.tell('/')
-    // 40 MB were logged. The buffer is bounded to 8 MiB, and there are copies of it in transit.
+    // 40 MB were logged. The buffer is bounded to 8 MiB, but copies of it are in transit.
     expect(after.memory - before.memory).toBeLessThan(100 * 1024 * 1024)
     small.child.stdout?.resume()
     const [, lost] = await small.waitForLine(/"lines":(\d+),"msg":"log lines were dropped/)

@@ -6,7 +6,7 @@ import { valuesOf } from '../support/http/lenient-requests.ts'
 import { converse, freshAddress } from '../support/http/raw-client.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 
-// gunicorn takes `SCRIPT_NAME: /x` off the path before it routes: `POST /x/login` is Flask's /login there, and was not
+// gunicorn removes the prefix in `SCRIPT_NAME: /x` from the path before routing: `POST /x/login` reaches Flask's /login, but was not
 // counted as that.
 
 const stolen = ['SCRIPT_NAME', 'X-Script-Name', 'X-Vhm-Root', 'X-Remote-User', 'CF-Connecting-IP', 'Proxy']
@@ -29,7 +29,7 @@ beforeAll(async () => {
 
 afterAll(() => backend.close())
 
-/** Sends each header with the value `sent`, and tells which of them the backend has seen. */
+/** Sends each header with the value `sent`, and returns the ones that the backend has seen. */
 async function seenOf(port: number, names: readonly string[], ...more: string[]): Promise<string[]> {
   const from = freshAddress()
   const lines = [...names.map((name) => `${name}: sent`), ...more]
@@ -68,7 +68,7 @@ describe('headers that only a proxy should set', () => {
 
   test('reach the backend from a trusted proxy, except those that rules would not see', async () => {
     const seen = await seenOf(behindProxy.port, [...stolen, own], 'X-Forwarded-For: 9.9.9.9')
-    // Recorded under the address that the proxy names.
+    // Recorded under the address that the proxy sends.
     const [request] = backend.requestsFrom('9.9.9.9')
     expect(seen).toEqual([])
     expect(request?.fields.filter(([, value]) => value === 'sent').map(([name]) => name)).toEqual([

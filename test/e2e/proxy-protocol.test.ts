@@ -31,7 +31,7 @@ beforeAll(async () => {
   })
 })
 
-/** Opens a connection from an address of loopback, and writes pieces one by one. */
+/** Opens a connection from a loopback address, and writes pieces one by one. */
 async function open(from: string, port: number, ...pieces: string[]): Promise<Socket> {
   const socket = connect({ host: '127.0.0.1', port, localAddress: from, noDelay: true })
   socket.on('error', () => undefined)
@@ -50,7 +50,7 @@ async function readAll(socket: Socket): Promise<string> {
   return received
 }
 
-/** For a header that is written byte by byte on a busy machine, the default is long enough. */
+/** The default, which is long enough for a header that arrives byte by byte on a busy machine. */
 const HEADERS_TIMEOUT_MS = 10_000
 
 async function exchange(from: string, ...pieces: string[]): Promise<string> {
@@ -74,7 +74,7 @@ describe('a trusted proxy', () => {
     }
   })
 
-  // The attack: it passes bytes on as they are, so what they say of a client is said by the client.
+  // The attack: the proxy passes bytes on unchanged, so the client itself has written the headers that name a client.
   test.each([
     ['LOCAL', local],
     ['LOCAL with an address', version2.replace('\x21', '\x20')],
@@ -111,7 +111,7 @@ describe('a trusted proxy', () => {
   })
 })
 
-// A load balancer's TCP check connects and leaves. An open file for each of them would be held for `HEADERS_TIMEOUT`.
+// A load balancer's TCP check connects and disconnects. Otherwise each check would keep a file open for `HEADERS_TIMEOUT`.
 test.each([
   ['nothing', ''],
   ['half a PROXY header', 'PROXY TCP4 203.0.113.7'],

@@ -5,8 +5,8 @@ import { startHttp2Backend } from '../support/http/http2-backend.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// An event stream that has nothing to say for UPSTREAM_IDLE_TIMEOUT is ended. Any client can open one: if its end counted as a failure of the
-// server, three clients could take a healthy server out of use for everybody.
+// The gateway ends an event stream that is silent for UPSTREAM_IDLE_TIMEOUT. Any client can open such a stream. If its end counted as a
+// failure of the server, three clients could make a healthy server unavailable to everybody.
 
 const STREAMS = 12
 const eventStream = { 'content-type': 'text/event-stream' }
@@ -53,7 +53,7 @@ for (const [protocol, start] of Object.entries(backends))
       )
       return [response.status, isCut]
     })
-    // Each has begun, and does not look complete.
+    // Each response has begun, and does not look complete.
     expect(await Promise.all(ends)).toEqual(Array(STREAMS).fill([200, true]))
     const metrics = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text()
     const told = metrics.split('\n').filter((line) => /^sluice_upstream_(errors|servers).*[^0]$/.test(line))

@@ -11,7 +11,7 @@ import { eventually } from '../support/wait/eventually.ts'
 const folder = join(import.meta.dirname, '../../docs/recipes')
 
 type Recipe = HostedGateway & {
-  /** Answers the requests with `x-held`, which the backend does not answer by itself. */
+  /** Functions that answer the requests with `x-held`, which the backend does not answer by itself. */
   readonly held: (() => void)[]
 }
 
@@ -33,13 +33,13 @@ async function startRecipe(page: string, change: (yaml: string) => string = (yam
   return { ...gateway, held }
 }
 
-// A connection for each of two thousand requests would take most of the time.
+// Connections are reused: a new one for each of two thousand requests would take most of the time.
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 afterAll(() => agent.destroy())
 
 type Headers = Record<string, string>
 
-/** How many of so many requests pass, which come on 16 connections at once. */
+/** How many of `times` concurrent requests on 16 connections pass. */
 async function countPassed(
   gateway: HostedGateway,
   times: number,
@@ -53,7 +53,7 @@ async function countPassed(
   return replies.filter(({ status }) => status !== 429).length
 }
 
-/** A full bucket lets so many pass at once, and another one each time that the unit has passed. */
+/** Expects a full bucket to let `burst` requests pass at once, and one more every `unitMs`. */
 async function expectBucket(
   gateway: HostedGateway,
   target: string,
@@ -65,7 +65,7 @@ async function expectBucket(
   expect(passed).toBeLessThanOrEqual(burst + (performance.now() - startedMs) / unitMs)
 }
 
-/** How many of so many requests pass that are all in flight. */
+/** How many of `times` requests pass while all of them are in flight. */
 async function countInFlight(recipe: Recipe, times: number, path: string, method = 'GET'): Promise<number> {
   const headers = { 'x-held': '1' }
   let refused = 0
@@ -83,11 +83,11 @@ async function countInFlight(recipe: Recipe, times: number, path: string, method
 
 test('nginx.md', async () => {
   const gateway = await startRecipe('nginx.md')
-  // burst=10 nodelay: as many, and one more. rate=5r/m: another one each twelve seconds.
+  // burst=10 nodelay allows ten and one more at once. rate=5r/m allows another one every twelve seconds.
   await expectBucket(gateway, 'POST /login', { burst: 11, unitMs: 12_000 })
   expect(await countInFlight(gateway, 5, '/download/a')).toBe(2)
   expect(await countPassed(gateway, 1, 'GET /download/a')).toBe(1)
-  // Without the header there is no client to count.
+  // Without the header, the rule has no client to count.
   expect(await countPassed(gateway, 25, 'GET /api/a')).toBe(25)
   expect(await countPassed(gateway, 1, 'GET /api/a', { 'x-api-key': 'one' })).toBe(1)
 })

@@ -13,8 +13,8 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Connections to Redis over TLS, in each form of REDIS_URL, to servers that ask for the client's certificate. What
- * nobody has vouched for is no Redis: the rule's `onStoreError`, here `closed`, applies.
+ * Connections to Redis over TLS, in each form of REDIS_URL, to servers that require a client certificate. A server without a trusted
+ * certificate counts as unavailable: the rule's `onStoreError`, here `closed`, applies.
  */
 
 type Name = Parameters<typeof certificateFiles>[0]
@@ -39,7 +39,7 @@ beforeAll(async () => {
   writeFileSync(limits, `limits: [${rules.map((rule) => `{ ${rule} }`).join(', ')}]\n`)
 })
 
-/** Options of redis-server, or lines of a sentinel's configuration, for TLS alone. */
+/** Options of redis-server, or lines of a sentinel's configuration, that allow only TLS. */
 function tlsOptions(port: number, name: Name): [string, string][] {
   const { cert, key } = certificateFiles(name)
   return [
@@ -53,7 +53,7 @@ function tlsOptions(port: number, name: Name): [string, string][] {
   ]
 }
 
-/** Starts a server that speaks TLS only, and returns its port. */
+/** Starts a server that speaks only TLS, and returns its port. */
 async function startSecureRedis(name: Name = 'first', ...args: string[]): Promise<number> {
   const port = await freePort()
   const options = tlsOptions(port, name).flatMap(([option, value]) => [`--${option}`, value])
@@ -67,11 +67,11 @@ function start(url: string, options: Options): Promise<HostedGateway> {
   return startHosted({ ...common, REDIS_URL: `${url}?${query.join('&')}` })
 }
 
-/** Starts a gateway, and waits until Redis decides: on a busy machine the first connection takes more than its second. */
+/** Starts a gateway, and waits until Redis decides. */
 async function startConnected(url: string, options: Options): Promise<HostedGateway> {
   const gateway = await start(url, options)
   const isConnected = async (): Promise<boolean> => (await gateway.send('GET', '/connected')).status === 200
-  // Beside dozens of other processes an attempt may take longer than the second that the gateway allows it.
+  // With dozens of other processes running, an attempt to connect may take longer than the second that the gateway allows.
   await eventually('Redis is connected to', isConnected, { endMs: 90_000 })
   return gateway
 }
@@ -82,7 +82,7 @@ async function ask(gateway: HostedGateway, times: number): Promise<number[]> {
   return statuses
 }
 
-/** Resolves when the log has said this reason. Each is one line, and on a busy machine the first may be that it took too long. */
+/** Resolves when a log line has this reason. On a busy machine, the first line may have another reason: that connecting took too long. */
 async function untilReasonLogged(gateway: HostedGateway, reason: RegExp): Promise<void> {
   const isTold = (): boolean =>
     gateway
@@ -115,7 +115,7 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
     await untilReasonLogged(without, /^sentinel localhost:\d+: NOAUTH/)
   })
 
-  // Redis 7.0 brought names of nodes.
+  // Redis 7.0 introduced host names of nodes.
   test.runIf(isSince(7.0))(
     'a cluster whose nodes have names decides, and the names are verified',
     async () => {

@@ -53,7 +53,7 @@ test('a line for each refused request, and for no other', async () => {
   expect(gateway.output()).not.toContain('secret')
 })
 
-/** What the operator's list calls the clients that are over the limit of a rule. */
+/** The ids, in the operator's list, of the clients that are over the limit of a rule. */
 async function limitedBy(gateway: HostedGateway, rule: string): Promise<unknown[]> {
   const { body } = await send(gateway.adminPort, 'GET', `/api/clients/limited?policy=${rule}`)
   const { clients } = JSON.parse(body) as { clients: { client: { id?: string } }[] }
@@ -151,7 +151,7 @@ test('lines of a flood are suppressed and counted', async () => {
   await Promise.all(Array.from({ length: 600 }, () => gateway.send('POST', '/login')))
   const leftOut = (): number =>
     linesOf(gateway, 'refusal log lines suppressed').reduce((sum, line) => sum + Number(line['leftOut']), 0)
-  // Each has a line or is counted, however long the machine took.
+  // Each refusal has a line or is counted, no matter how long the machine took.
   await eventually('each refusal is in the log or counted there', () =>
     expect(linesOf(gateway, 'request refused').length + leftOut()).toBe(600),
   )

@@ -7,7 +7,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// Each rule allows one request, so that the second is refused.
+// Each rule allows one request, so the second is refused.
 
 const page = '<!doctype html><meta charset="utf-8"><title>Later</title><p>Zu viele Anfragen ü</p>'
 const long = `${page}${'.'.repeat(20_000)}`

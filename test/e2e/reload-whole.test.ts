@@ -6,13 +6,13 @@ import { askOperator } from '../support/gateway/operator.ts'
 import { runs } from '../support/random/runs.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// A large table is read, compared and compiled a few milliseconds at a time, while requests go on. Each request is answered by
-// one table as a whole: never by a part of the one and a part of the other.
+// A large table is read, compared and compiled a few milliseconds at a time, while the gateway serves requests. Each request is decided by
+// one table as a whole, never by a mixture of the old and the new one.
 
-/** More than are compiled without a break. */
+/** More rules than the gateway compiles without a break. */
 const RULES = runs(5000)
 
-/** Its first rule and its last match the same request; all names say which table it is. */
+/** A table whose first and last rules match the same request, and whose names all contain its number. */
 function table(turn: number): string {
   const rule = (name: string, path: string): string =>
     `  - {name: ${name}-${turn}, match: GET ${path}, requests: 1000000, window: 1h}\n`

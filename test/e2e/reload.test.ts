@@ -12,7 +12,7 @@ import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporar
 import { eventually } from '../support/wait/eventually.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
-// The table of limits is changed while the gateway runs. That nothing is dropped meanwhile: reload-load.test.ts.
+// The table of limits changes while the gateway runs. reload-load.test.ts tests that nothing is dropped meanwhile.
 
 const rule = (name: string, requests: number, more = ''): string =>
   `  - { name: ${name}, match: GET /${name}, requests: ${requests}, window: 10m${more} }\n`
@@ -41,9 +41,9 @@ async function metric(gateway: HostedGateway, line: RegExp): Promise<string | un
 const statusOf = async (gateway: HostedGateway): Promise<unknown> =>
   (await askOperator(gateway, 'GET', '/api/status')).body
 
-// Workers that count in Redis: reload-load.test.ts.
+// reload-load.test.ts tests workers that count in Redis.
 describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
-  // One gateway for all tests, each with rules of its own: several processes take seconds to start.
+  // One gateway for all tests, because several processes take seconds to start. Each test has its own rules.
   let gateway: Started
 
   beforeAll(async () => {
@@ -104,7 +104,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
       )
     for (let asked = 0; asked < 5; asked++) await askAll()
     await reloadWith(rules(2))
-    // A bucket keeps its part of being full: of 2 not one is left.
+    // A bucket keeps its fill level, in which less than one of 2 requests is left.
     expect(await askAll()).toEqual([
       [429, '0'],
       [429, '0'],
@@ -132,7 +132,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     await gateway.send('GET', '/banned', { from: '127.0.0.20' })
     await gateway.waitForLine(/"forSeconds":600,.*"msg":"client banned"/)
     expect(await metric(gateway, /^sluice_bans_total\{policy="banned"\} (\d)$/m)).toBe('1')
-    // Of a rule that is gone nothing is told any more, by any process.
+    // No process reports a removed rule any more.
     await reloadWith(table(rule('b', 1)))
     expect(await metric(gateway, /(policy="banned")/)).toBeUndefined()
   })
@@ -163,7 +163,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect(await left(gateway, '/kept')).toBe('3')
     expect(await metric(gateway, /^sluice_config_last_reload_successful (\d)$/m)).toBe('1')
     const seconds = await metric(gateway, /^sluice_config_last_reload_success_timestamp_seconds (\S+)$/m)
-    // It is an instant of the wall clock.
+    // A time of the wall clock.
     expect(Math.abs(Number(seconds) - wallClockMs() / 1000)).toBeLessThan(600)
   })
 })

@@ -14,7 +14,7 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 const start = Date.UTC(2026, 2, 1)
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** A line of the combined format. */
+/** A line in the combined log format. */
 function line(atS: number, ip: string, request: string, status = 200): string {
   const iso = new Date(start + atS * 1000).toISOString()
   const month = months[Number(iso.slice(5, 7)) - 1] ?? ''
@@ -22,12 +22,12 @@ function line(atS: number, ip: string, request: string, status = 200): string {
   return `${ip} - - [${time}] "${request} HTTP/1.1" ${status} 5 "-" "curl"`
 }
 
-/** One request of a client every so many seconds. */
+/** The requests of a client that sends one every `everyS` seconds. */
 function regular(ip: string, everyS: number, untilS: number, request = 'POST /login'): [number, string][] {
   return Array.from({ length: untilS / everyS }, (_, i) => [i * everyS, line(i * everyS, ip, request)])
 }
 
-/** Lines in the order of their times. */
+/** Merges the lines of several clients in order of time. */
 function inOrder(...clients: [number, string][][]): string[] {
   return clients
     .flat()
@@ -65,8 +65,8 @@ test('requests over a limit that would have waited are counted as passed, and to
 })
 
 describe('fixed windows', () => {
-  // In 1000 s each has ten windows of 100 s. One that asks every second has 100 requests in each and is refused 70; one
-  // that asks every 5 s has 20 and is never refused.
+  // In 1000 s each client has ten windows of 100 s. A client that sends a request every second has 100 in each window, and 70 are refused;
+  // a client that sends one every 5 s has 20, and is never refused.
   const lines = inOrder(
     regular('192.0.2.1', 1, 1000),
     regular('192.0.2.2', 2, 1000),
@@ -94,7 +94,7 @@ describe('fixed windows', () => {
         refused: 10 * 70 + 10 * 20,
         clients: 3,
         clientsRefused: 2,
-        // 20 of 30, 50 of 30, 100 of 30.
+        // Peaks of 20, 50 and 100 requests under a limit of 30.
         clientsByPeak: [0, 0, 0, 1, 1, 1, 0, 0],
         busiest: [
           { client: { ip: '192.0.2.1' }, requests: 1000, refused: 700, peak: 100, over: 70 },
@@ -119,7 +119,7 @@ describe('fixed windows', () => {
     }
     const { report } = await replay(table, parts)
     expect(report).toEqual(expected)
-    // Two replicas that log half of the requests each.
+    // Two replicas have logged half of the requests each.
     const halves = [0, 1].map((half) => textOf(lines.filter((_, i) => i % 2 === half)))
     expect((await replay(table, { 'a.log': halves[0] ?? '', 'b.log': halves[1] ?? '' })).report).toEqual(
       expected,
@@ -147,13 +147,13 @@ test('sliding windows, buckets and several rules refuse as they do in a gateway'
   - { name: bucket, match: GET /b, requests: 1, window: 10s, burst: 5, algorithm: token-bucket }
   - { name: shadow, match: 'GET /*', key: global, requests: 100, window: 1h, mode: shadow }
 `
-  // Every 5 s: of 20 in any 100 s ten pass. The bucket has 5 at once and one more every 10 s: of 200, 5 + 99 or 100.
+  // One request every 5 s makes 20 in any 100 s, ten of which pass. The bucket allows 5 at once and one more every 10 s, so 5 + 99 of 200.
   const lines = inOrder(regular('192.0.2.1', 5, 1000, 'GET /s'), regular('192.0.2.2', 5, 1000, 'GET /b'))
   const { report } = await replay(yaml, { log: textOf(lines) })
   const [sliding, bucket, shadow] = report.rules
   expect(sliding).toMatchObject({ requests: 200, refused: 100, clients: 1 })
   expect(bucket).toMatchObject({ requests: 200, refused: 200 - 5 - 99 })
-  // It counts requests that the others let pass, and would refuse those beyond 100.
+  // The shadow rule counts the requests that the other rules let pass, and would refuse those beyond 100.
   expect(shadow).toMatchObject({ requests: 400, refused: 100 + 104 - 100, mode: 'shadow', clients: 1 })
   expect(report.requests.refused).toBe(100 + 96)
 })
@@ -166,7 +166,7 @@ test('only responses with countStatus count, and requests in flight count for th
   const logins = [200, 401, 200, 401, 200, 401, 200, 401].map((status, i) =>
     line(i, '192.0.2.1', 'POST /login', status),
   )
-  // Each takes 10 s and one begins every 4 s: the third would be beside two, each time.
+  // Each request takes 10 s and one begins every 4 s, so every third one would be concurrent with two others.
   const slow = Array.from({ length: 9 }, (_, i) =>
     JSON.stringify({
       ts: start / 1000 + i * 4 + 10,
@@ -177,7 +177,7 @@ test('only responses with countStatus count, and requests in flight count for th
   )
   const { report } = await replay(yaml, { 'a.log': textOf(logins), 'b.log': textOf(slow) })
   const [failed, inFlight] = report.rules
-  // After three failures both the good and the bad ones are refused.
+  // After three failures, correct and wrong logins are both refused.
   expect(failed).toMatchObject({ requests: 8, refused: 2, unknown: [] })
   expect(inFlight).toMatchObject({ requests: 9, refused: 3, unknown: [] })
 })
@@ -186,14 +186,14 @@ test('clients are banned as a gateway bans them, each time for twice as long', a
   const yaml = `limits:
   - { name: login, match: POST /login, requests: 1, window: 10s, ban: { after: 2, for: 10s, max: 20s } }
 `
-  // Allowed at 0, refused at 1 and 2, which bans it to 12; the windows then begin at 12 and, after the second ban, at 34, 56, …
+  // Allowed at 0, refused at 1 and 2, so banned until 12. The next windows begin at 12 and, after the second ban, at 34, 56, …
   const { report } = await replay(yaml, { log: textOf(inOrder(regular('192.0.2.1', 1, 100))) })
   expect(report.requests).toMatchObject({ total: 100, limited: 15, refused: 95, banned: 85 })
   expect(report.rules[0]).toMatchObject({ requests: 15, refused: 10, bans: 5, unknown: [] })
 })
 
 describe('a client that rules ban', () => {
-  // One request a second, 1,000 of them, of one client of three; the others ask every 100 s.
+  // One of three clients sends 1,000 requests, one a second; the others send one every 100 s.
   const lines = inOrder(
     regular('192.0.2.1', 1, 1000),
     regular('192.0.2.2', 100, 1000),
@@ -356,7 +356,7 @@ describe('--html', () => {
     expect(page).not.toMatch(/<script|<link|<img|@import|url\(|https?:/i)
     expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`)
     expect(page).toContain('prefers-color-scheme: dark')
-    // Two over time and one of the clients.
+    // Two charts over time and one of the clients.
     expect(page.match(/<svg /g)).toHaveLength(3)
     expect(page.match(/<svg [^>]*role="img" aria-label="[^"]{40,}">/g)).toHaveLength(3)
     const told =
@@ -401,7 +401,7 @@ limits:
   - { name: login, match: POST /login, requests: 30, window: 100s }
   - { name: slow, match: GET /slow, concurrency: 2 }
 `
-  // Ten windows of 100 s. In each, 990 clients send one to five requests, and ten abusers 40 to 49.
+  // Ten windows of 100 s. In each, 990 clients send one to five requests, and ten abusers send 40 to 49.
   const bursts = Array.from({ length: 1000 }, (_, i) => ({
     ip: `10.0.${i >> 8}.${i & 255}`,
     offset: i < 10 ? i : i % 50,
@@ -440,7 +440,7 @@ limits:
     })
     expect(ten?.over.map(({ peak }) => peak)).toEqual([49, 48, 47, 46, 45, 44, 43, 42, 41, 40])
 
-    // Ready to paste: valid, with the comment, and without the rest of the file.
+    // The suggestion is ready to paste: valid, with its comment, and without the rest of the file.
     const table = suggestions[1]?.table ?? ''
     expect(table).toContain('# as in the old table')
     expect(table).not.toContain('upstream')

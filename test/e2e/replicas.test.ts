@@ -7,10 +7,10 @@ import { freshRedis } from '../support/redis/redis.ts'
 
 const clients = Array.from({ length: 12 }, (_, i) => `127.0.0.${i + 1}`)
 const allowed = 30
-/** Each of the three replicas would let as many pass as may pass in all, if it counted alone. */
+/** Enough that each of the three replicas, if it counted alone, would admit as many requests as all three may together. */
 const attempts = 3 * 33
 
-// Of each client to each replica: a connection for each of two thousand requests would take most of the time.
+// Connections from each client to each replica are reused: a new one for each of two thousand requests would take most of the time.
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 afterAll(() => agent.destroy())
 
@@ -23,7 +23,7 @@ test('three replicas enforce one table, and keep their counts over a crash', asy
   })
   const env = { UPSTREAM_URL: backend.url, REDIS_URL: await freshRedis() }
   let replicas = await Promise.all([1, 2, 3].map(() => startGateway(env)))
-  /** Every client sends so many requests, on 16 connections at once to each replica. */
+  /** Makes every client send `each` requests, over 16 concurrent connections to each replica. */
   const rush = async (each: number): Promise<number[]> => {
     const statuses = clients.flatMap((from) =>
       Array.from({ length: each }, async (_, i) => {

@@ -9,8 +9,8 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * The attack: clients that send short bodies slowly, each of which occupies a worker of a backend that gives one to each connection. The
- * backend here answers when it has the whole request, and reports the received part before.
+ * The attack: clients send short bodies slowly, and each occupies a worker of a backend that has one worker for each connection. The
+ * backend here answers once it has the whole request, and shows the received part before that.
  */
 
 const seen: string[] = []
@@ -54,7 +54,7 @@ function isWhole(text: string): boolean {
   return !/\r\ntransfer-encoding/i.test(text.slice(0, end)) || text.endsWith('0\r\n\r\n')
 }
 
-/** What the backend has of requests to this path. */
+/** The part of requests to this path that the backend has received. */
 function seenAt(path: string): string | undefined {
   return seen.findLast((text) => text.includes(` ${path} HTTP/1.1\r\n`))
 }
@@ -78,7 +78,7 @@ const form = 'Content-Type: application/x-www-form-urlencoded'
 const head = (path: string, ...lines: string[]): string =>
   `POST ${path} HTTP/1.1\r\nHost: a\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`
 
-/** A gateway that has served a whole request has also come to those sent before. */
+/** Sends a whole request: once the gateway has served it, it has also handled the requests sent before. */
 async function settle(port = gateway.port): Promise<void> {
   const path = freshPath()
   const { socket, received } = await open(port)

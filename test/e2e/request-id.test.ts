@@ -7,8 +7,8 @@ import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// Each reply that the gateway makes itself names the request as the log does, so that a user can tell an operator which
-// one it was. What the backend answers stays its own.
+// Each reply of the gateway itself has the request's id from the log, so that a user can tell an operator which request it was. Responses
+// of the backend stay unchanged.
 
 const limits = 'limits: [{ name: few, match: "* /few", requests: 1, window: 1h }]\n'
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -22,7 +22,7 @@ type Asked = {
   readonly body?: string
 }
 
-/** In both HTTP versions. */
+/** How to send a request in each HTTP version. */
 const asked: Asked[] = [
   { status: 429, method: 'GET', path: '/few' },
   { status: 400, method: 'GET', path: '/%zz' },
@@ -36,7 +36,7 @@ const asked: Asked[] = [
 ]
 
 const settings = { MAX_BODY_SIZE: '2k', ACCESS_LOG: '1' }
-/** For what a timeout ends, and for nothing else: on a busy machine an answer may be late. */
+/** Only for requests that a timeout must end, as other responses may be late on a busy machine. */
 const hasty = { UPSTREAM_TIMEOUT: '300ms', BODY_TIMEOUT: '200ms' }
 let plain: HostedGateway
 let overTls: HostedGateway

@@ -33,7 +33,7 @@ test('a refused request enters the files that docs/architecture.md lists, and no
     await text(response)
     return response.statusCode
   }
-  // The first requests of a process, of a connection and of a client enter more.
+  // The first requests of a process, of a connection and of a client enter more files.
   for (const status of [502, 502, 429, 429, 429]) expect(await ask()).toBe(status)
   agent.destroy()
   await gateway.process.stop()

@@ -25,8 +25,8 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// The body of a request states the units to reserve, and is held back until they are known. Nobody must pay less
-// for a body that cannot be read, and nothing of what the body is must change on its way to the backend.
+// The body of a request states the units to reserve, and is held back until they are known. A body that cannot be read must not cost less,
+// and a body must not change on its way to the backend.
 
 const table = `limits:
   - name: tokens
@@ -59,7 +59,7 @@ function configFile(): string {
 
 let lastClient = 0
 
-/** A client that nothing is counted for yet. */
+/** A client that has no counters yet. */
 function newClient(): string {
   lastClient += 1
   return `127.0.77.${lastClient}`
@@ -75,10 +75,10 @@ async function unread(gateway: HostedGateway, reason: string, policy = 'tokens')
   return parseExposition(body).value('sluice_unread_reserves_total', { policy, reason })
 }
 
-/** The bodies that reached the backend whole, in order. */
+/** The complete bodies that reached the backend, in order. */
 const bodies: string[] = []
 
-/** Answers what the request has cost where it says that. */
+/** Answers with the cost that the request states, if it states one. */
 const answer: RequestListener = (request, response) => {
   let body = ''
   request.setEncoding('latin1')
@@ -112,7 +112,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     const [first] = gateways
     if (!first) throw new RangeError('at least one gateway')
     const from = newClient()
-    // However many ask at once: four times 240 is what there is, and a fifth would be too much.
+    // No matter how many requests are concurrent, the quota is enough for four times 240, but not for a fifth.
     const answers = Array.from({ length: 30 }, (_, index) =>
       (gateways[index % gateways.length] ?? first).send('POST', '/chat', {
         from,
@@ -192,7 +192,7 @@ describe('over HTTP/1.1', () => {
     expect(reply.headers['ratelimit']).toMatch(`"tokens";r=${1000 - units};`)
     expect(bodies.at(-1)).toBe(Buffer.from(body ?? '').toString('latin1'))
     if (reason !== undefined) expect(await unread(gateway, reason)).toBe(before + 1)
-    // Not cheaper than the remaining quota, and refused if that is too little.
+    // Such a request costs the same again, and is refused if the remaining quota is too small.
     const more = await gateway.send(method, '/chat', { from, headers, ...(body !== undefined && { body }) })
     expect(more.status).toBe(units === 1000 ? 429 : 200)
   })

@@ -96,7 +96,7 @@ routes: [{ name: r, paths: [/app/*], upstream: '${backend.url}', stripPrefix: tr
     ['1.1 sluice'],
     [`http://${own}/app/b`],
   ])
-  // An application that knows its prefix takes it off by itself.
+  // An application that knows its prefix removes it by itself.
   expect(await seenAt('/app/x')).toEqual([
     ['/app'],
     ['prod'],
@@ -139,8 +139,8 @@ test("a trusted proxy's X-Forwarded-Prefix comes before the removed prefix; a cl
 })
 
 /*
- * The rule limits /v1/login to one request, and the backend of /v1/* knows it as /login. Each spelling that could reach it there is
- * counted by the rule, or refused before the backend has seen it.
+ * The rule limits /v1/login to one request, and the backend of /v1/* serves it as /login. Each spelling that could reach /login there is
+ * either counted by the rule, or refused before it reaches the backend.
  */
 test('every spelling of a path counts against its limit', async () => {
   const backend = await startBackend()

@@ -17,7 +17,7 @@ async function start(yaml: string, env: Record<string, string> = {}): Promise<Ho
   return startHosted({ CONFIG_FILE: writeConfigFile(yaml), RATE_LIMITING_DISABLED: '1', ...env })
 }
 
-/** A backend that holds its answers to all requests that come before `stopHolding`. */
+/** A backend that holds its responses to all requests that arrive before `stopHolding`. */
 async function startHeld(name: string) {
   const held: (() => void)[] = []
   let isHolding = true
@@ -122,12 +122,13 @@ test('no idempotent request fails if one of three servers hangs, and others hard
   const hung = await startRawBackend((socket) => void socket.resume())
   const gateway = await start(
     `routes: [{ name: r, upstream: [${hung.url}, ${a.url}, ${b.url}], balance: round-robin }]`,
-    // The others have to answer in that time, also on a busy machine.
+    // Long enough for the other servers to answer, even on a busy machine.
     { UPSTREAM_TIMEOUT: '1s' },
   )
   const beganAtMs = performance.now()
   expect((await bodies(gateway, 60)).filter((body) => body !== 'a' && body !== 'b')).toEqual([])
-  // Three until it was ejected, and one each time that it was tried again: after a second, and after twice as long each time.
+  // Three requests until the server was ejected, and one each time that it was tried again: after a second, then after twice as long each
+  // time.
   const seconds = (performance.now() - beganAtMs) / 1000
   expect(hung.connections.length).toBeLessThanOrEqual(3 + Math.floor(Math.log2(1 + seconds)))
 })

@@ -5,8 +5,8 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// Tomcat takes a sign-in by form below every path of an application: one account could be tried under a new path each time. The table of
-// docs/backends.md is to count all of them.
+// Tomcat accepts a form sign-in below every path of an application, so an attacker could use a new path for each guess. The table in
+// docs/backends.md must count all of them.
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/backends.md'), 'utf8')
 const [, table = ''] = /```yaml\n(# sluice\.yaml\n(?:(?!```)[^])*?j_security_check[^]*?)```/.exec(page) ?? []
@@ -18,7 +18,7 @@ const spellings = [
   'J_Security_Check',
 ]
 
-/** Each spelling below so many folders. */
+/** Each spelling of the path, below `depth` folders. */
 function pathsBelow(depth: number): string[] {
   const folders = Array.from({ length: depth }, (_, level) => `/f${level}`).join('')
   return spellings.map((spelling) => `/shop${folders}/${spelling}`)
@@ -47,7 +47,7 @@ test('guesses at an account below every path of a servlet application', async ()
 
   expect(await guess([0, 1, 2].flatMap(pathsBelow))).toBe(5)
   expect(await guess([3, 4, 9].flatMap(pathsBelow))).toBe(5)
-  // A long body may name an account after the part that the gateway reads.
+  // A long body may contain the account beyond the part that the gateway reads.
   const padded = `x=${'x'.repeat(70_000)}&j_username=anna`
   expect(await Promise.all([0, 4].map((depth) => post(pathsBelow(depth)[0] ?? '', padded)))).toEqual([
     400, 400,

@@ -92,7 +92,7 @@ describe.each(places)('counted in %s', (place) => {
     for (let attempt = 0; attempt < 30; attempt++) {
       const { status, headers } = await login('right', attempt)
       expect(status).toBe(200)
-      // As it is after the request has been settled. Other processes hear of it a moment later.
+      // The header has the state after settlement. Other processes learn of it a moment later.
       expect(headers['ratelimit']).toMatch(place === 'memory' ? /^"login";r=5;t=/ : /^"login";r=\d;t=/)
       if (place !== 'memory')
         await eventually('everything is given back', async () => expect(await usedBy(first, 'login')).toBe(0))
@@ -152,7 +152,7 @@ describe.each(places)('counted in %s', (place) => {
       response.end()
     })
     const { headers } = await first.send('POST', '/trailed', { from })
-    // The head was sent before.
+    // The head was sent before the cost was known.
     expect(headers['ratelimit']).toMatch(/^"trailed";r=900;t=/)
     await eventually('the used units are charged', async () =>
       expect(await usedBy(first, 'trailed')).toBe(40),
@@ -200,7 +200,7 @@ describe.each(places)('counted in %s', (place) => {
         }
         return socket
       })
-      // An orderly end says only that nothing more is asked: the response is still waited for.
+      // A half-closed connection would mean only that no more requests follow, and the gateway would still wait for the response.
       leaving.resetAndDestroy()
     }
   })
@@ -254,7 +254,7 @@ test('a streamed answer is passed on event by event, and settled by its last usa
   await eventually('the estimate is charged', async () => expect(await usedBy(first, 'tokens')).toBe(200))
   await first.send('POST', '/chat', { from, headers: { accept: 'application/json' } })
   await eventually('the used units are charged', async () => expect(await usedBy(first, 'tokens')).toBe(255))
-  // A client that hangs up pays the reserve, although the stream has said 80 by then.
+  // A client that hangs up pays the reserved units, although the stream has reported 80 by then.
   await stream(first.port, nextEvent, 45)
   await eventually('the reserve is charged', async () =>
     expect(await usedBy(first, 'tokens')).toBe(255 + 2000),
@@ -282,14 +282,15 @@ test('a client cannot choose a response whose cost cannot be read', async () => 
 
 test('a request that the backend has seen is not refunded when its retry fails', async () => {
   const { gateway, guesses } = await startAtBreakingBackend()
-  // The first opens the connection that the second finds closing: by then the backend has read it, and refuses another.
+  // The first request opens the connection that closes under the second: the backend has then read the second, and accepts no new
+  // connection.
   await gateway.send('GET', '/login', { from })
   expect((await gateway.send('GET', '/login', { from })).status).toBe(502)
   expect(guesses()).toBe(2)
   await eventually('one failed login is charged', async () => expect(await usedBy(gateway, 'login')).toBe(1))
 })
 
-/** A backend that answers once with 200, then reads a request and is gone, so that no connection can be opened again. */
+/** A backend that answers once with 200, then reads a request and exits, so that no new connection can be opened. */
 async function startAtBreakingBackend(): Promise<{ gateway: HostedGateway; guesses: () => number }> {
   let guesses = 0
   const server = createServer((socket) => {
@@ -323,7 +324,7 @@ function open(port: number): Socket {
   return socket
 }
 
-/** Reads a stream of events, and calls `onEvent` after each. Resolves at its end, or hangs up after `most` events. */
+/** Reads an event stream, and calls `onEvent` after each event. Resolves at its end, or hangs up after `most` events. */
 function stream(port: number, onEvent: () => void, most = Infinity): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({

@@ -23,7 +23,7 @@ test.concurrent.each(['embedded', 'embedded, two workers', 'redis'])(
       ...(store === 'redis' && { REDIS_URL: await freshRedis() }),
     })
     await atSomePace(async (pace) => {
-      /** A request, of which so many are left, until the time of the next in seconds of the first pace. */
+      /** Sends a request, and expects `left` remaining requests, and the next one in `nextS` seconds at the first pace. */
       const expectAnswer = async (status: number, left: number, nextS: number): Promise<void> => {
         const { status: got, headers } = await gateway.send('GET', `/search-${pace}`)
         expect(headers['ratelimit-policy']).toBe(`"search-${pace}";q=2;w=${2 * pace}`)
@@ -41,7 +41,7 @@ test.concurrent.each(['embedded', 'embedded, two workers', 'redis'])(
       await expectAnswer(200, 0, 0.7)
       await expectAnswer(429, 0, 0.7)
       await until(2150)
-      // A fixed window would have begun anew, and let two through.
+      // A fixed window would have started over, and let two requests pass.
       await expectAnswer(200, 0, 1.15)
       await expectAnswer(429, 0, 1.15)
     })

@@ -12,7 +12,7 @@ import { eventually } from '../support/wait/eventually.ts'
 
 const curlLine = /^ *(curl -H 'x-api-key: (sluice_[\w-]{43})' (https?:\/\/\S+))$/
 
-/** Free ports and a database of its own, in a directory without `sluice.yaml`. */
+/** A directory without `sluice.yaml`, with free ports and its own database. */
 type Place = { readonly directory: string; readonly env: Record<string, string>; readonly port: number }
 
 let place: Place
@@ -38,7 +38,7 @@ async function untilBothListen(started: NodeProcess): Promise<void> {
   await started.waitForLine(/"name":"origin".*"msg":"listening"/)
 }
 
-/** A signal to the whole group, as a terminal sends it, and once more from npm is one. */
+/** Signals the whole group, as a terminal does, and then npm once more, which forwards the signal. Both must count as one signal. */
 async function stopTwice(started: NodeProcess, signal: NodeJS.Signals): Promise<void> {
   process.kill(-(started.child.pid ?? 0), signal)
   expect(await started.stop(signal)).toBe(0)
@@ -62,7 +62,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Kills one of the two, and waits for the other and the whole. */
+/** Kills the gateway or the origin, and waits until the other one and the parent have ended. */
 async function expectToEndWith(started: NodeProcess, name: 'gateway' | 'origin'): Promise<void> {
   await untilBothListen(started)
   const other = pidOf(started, name === 'gateway' ? 'origin' : 'gateway')
@@ -120,13 +120,13 @@ describe('npm start', () => {
     process.kill(-(started.child.pid ?? 0), 'SIGINT')
     for (const name of ['gateway', 'origin'])
       await started.waitForLine(new RegExp(`"name":"${name}".*"msg":"stopped"`))
-    // A signal that npm forwards late is the same signal, for a quarter of a second.
+    // For a quarter of a second, a signal counts as the same one, forwarded late by npm.
     const lateUntilMs = performance.now() + 100
     while (performance.now() < lateUntilMs) {
       try {
         process.kill(-(started.child.pid ?? 0), 'SIGINT')
       } catch (error) {
-        // On a busy machine all of it may have ended by now.
+        // On a busy machine, all processes may have ended by now.
         expect(error).toMatchObject({ code: 'ESRCH' })
       }
       await sleep(10)
@@ -200,7 +200,7 @@ describe('npm start', () => {
   test('the gateway may have the usual port of the demo service, if that has another', async () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    // So that nothing is started: ports are looked at when the settings are right.
+    // A port in use, so that nothing starts: ports are checked only if the settings are valid.
     const taken = String((other.address() as { port: number }).port)
     const { directory, env } = await choosePlace()
     const run = async (more: Record<string, string>): Promise<string> =>

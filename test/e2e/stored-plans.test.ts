@@ -10,7 +10,7 @@ import { parseExposition } from '../support/metrics/prometheus.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 
-/* The plan of a client is what an operator or the application has set for it. */
+/* Plans that an operator or the application has set for a client. */
 
 const rule = (name: string, more: string): string =>
   `  - { name: ${name}, match: GET /${name}, key: 'header:x-api-key', requests: 2, plans: { free: 3, pro: 5 }, plan: store, ${more} }\n`
@@ -60,7 +60,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
         changed: true,
         clients: [{ plan: 'pro' }],
       })
-      // A bucket is as full as its share was: two requests of two are all of it, whatever the plan is.
+      // A bucket keeps its fill level when the plan changes: after two of two requests it is empty under any plan.
       if (path === '/bucket') expect(await ask(gateway, path, key)).toEqual({ status: 429, quota: 5 })
       else
         for (const status of [200, 200, 200, 429, 429])

@@ -19,7 +19,7 @@ const modern = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ]
 
-/** Static RSA, with GCM and with CBC; CBC with forward secrecy. */
+/** Suites with static RSA and GCM, with static RSA and CBC, and with forward secrecy and CBC. */
 const old = ['AES128-GCM-SHA256', 'AES256-SHA', 'ECDHE-RSA-AES128-SHA', 'ECDHE-RSA-AES256-SHA384']
 
 let backendUrl: string
@@ -47,7 +47,7 @@ beforeAll(async () => {
   ])
 })
 
-/** The version and suite that are agreed on with a client of Debian's OpenSSL; undefined where none is. */
+/** The version and suite negotiated with a client of Debian's OpenSSL; undefined if the handshake fails. */
 async function agreeWithOpenssl(port: number, ...options: string[]): Promise<string | undefined> {
   const client = run('openssl', ['s_client', '-connect', `localhost:${port}`, '-brief', ...options])
   client.child.stdin?.end('Q\n')
@@ -56,7 +56,7 @@ async function agreeWithOpenssl(port: number, ...options: string[]): Promise<str
   return version && `${version} ${suite ?? ''}`
 }
 
-/** Whether a client of TLS 1.2 with this suite alone, in Node's own OpenSSL, gets a connection. */
+/** Whether a TLS 1.2 client with only this suite, in Node's own OpenSSL, can connect. */
 function agrees(port: number, suite: string): Promise<boolean> {
   return new Promise((resolve) => {
     const ciphers = `${suite}:@SECLEVEL=0`

@@ -41,7 +41,7 @@ async function untilSubject(port: number, expected: string): Promise<void> {
   await eventually(`the certificate of ${expected} is in use`, async () => (await subject(port)) === expected)
 }
 
-/** A directory as Kubernetes mounts a secret: `tls.crt` → `..data/tls.crt`, and `..data` → the version in use. */
+/** A directory like that of a secret in Kubernetes: `tls.crt` links to `..data/tls.crt`, and `..data` links to the current version. */
 function mountSecret(): { settings: Record<string, string>; swap: (name: 'first' | 'second') => void } {
   const directory = makeTemporaryDirectory()
   let version = 0
@@ -60,7 +60,7 @@ function mountSecret(): { settings: Record<string, string>; swap: (name: 'first'
   return { settings, swap }
 }
 
-/** Files of their own, to be written as one likes. */
+/** Separate files, which a test may write independently. */
 function looseFiles(): { settings: Record<string, string>; cert: string; key: string } {
   const directory = makeTemporaryDirectory()
   const [cert, key] = [join(directory, 'cert.pem'), join(directory, 'key.pem')]
@@ -74,7 +74,7 @@ function replaceFile(file: string, content: string | Buffer): void {
   renameSync(`${file}.new`, file)
 }
 
-/** Makes a key of another kind than those of the pairs: OpenSSL accepts it with any of their certificates. */
+/** Makes a key of another type than those of the test certificates: OpenSSL accepts it together with any of these certificates. */
 async function makeRsaKey(): Promise<string | Buffer> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
   return privateKey.export({ type: 'pkcs8', format: 'pem' })
@@ -188,7 +188,7 @@ describe('certificates are renewed', () => {
     const backend = await startBackend()
     const { settings, cert, key } = looseFiles()
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...settings })
-    // One file at a time, and at once: whatever is seen in between would be logged too.
+    // Replaces one file at a time, atomically, because the gateway would also log any state in between.
     replaceFile(cert, 'no certificate')
     await gateway.waitForLine(/"level":"error".*"reason":"(?!.*mismatch).*keeping the current certificate/)
     expect(await subject(gateway.port)).toBe('first')
@@ -289,7 +289,7 @@ describe('a client that ends its direction', () => {
     const gateway = await startHosted({ ...tlsSettings(), HEADERS_TIMEOUT: '1h' })
     const socket = connectTcp({ port: gateway.port, host: '127.0.0.1', allowHalfOpen: true })
     socket.resume().end(sent, 'latin1')
-    // `allowHalfOpen`: only the end of the gateway's direction is awaited.
+    // With `allowHalfOpen`, this waits only for the end of the gateway's direction.
     await once(socket, 'end')
     socket.destroy()
   })

@@ -92,7 +92,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     for (const authorization of [`Bearer ${forged}`, `Bearer ${broken}`, `Bearer ${foreign}`, 'Bearer x'])
       for (let i = 0; i < 3; i++)
         expect(await statusWith('/user', from, authorization), authorization).toBe(200)
-    // Nothing of that counts as the one whom it names, nor by another name: there is the address.
+    // None of these tokens counts as the user that it names. They count by the address.
     expect(await statusWith('/either', from, `Bearer ${forged}`)).toBe(200)
     expect(await statusWith('/either', from, `Bearer ${broken}`)).toBe(429)
     expect(await statusWith('/either', from)).toBe(429)
@@ -243,7 +243,7 @@ test('keys from a file are read again with a reload', async () => {
   const left = async (): Promise<unknown> =>
     (await gateway.send('GET', '/user', { headers })).headers['ratelimit']
   expect(await left()).toContain('r=1')
-  // The key is taken back: what it has signed is not a token any more.
+  // The key is revoked, so tokens that it has signed are not valid any more.
   writeFileSync(path, JSON.stringify({ keys: [{ ...(await exportJWK(other.publicKey)), kid: 'one' }] }))
   expect((await askOperator(gateway, 'POST', '/api/reload', {})).body).toMatchObject({ outcome: 'reloaded' })
   expect(await left()).toBeUndefined()

@@ -29,7 +29,7 @@ beforeAll(async () => {
   gateway = await startGateway(env)
 })
 
-/** Starts `sluice top` for the gateway with this admin listener, as a person sees it. */
+/** Starts `sluice top` on a terminal, for the gateway with this admin listener. */
 function startOnTerminal(url: string): ChildProcessWithoutNullStreams {
   const { args, env: usual } = commandOf('proxy/cli/main.ts')
   const command = `${process.execPath} ${args.join(' ')} top --admin ${url} --interval 0.5`
@@ -99,7 +99,7 @@ describe('top', () => {
     expect(await ended).toBe(0)
     expect(shown.startsWith('\u001b[?1049h\u001b[?25l')).toBe(true)
     expect(shown).toContain('\u001b[?25h\u001b[?1049l')
-    // Drawn over, never cleared first; and without colours.
+    // The screen is overwritten, never cleared first, and without colours.
     expect(shown).not.toContain('\u001b[2J')
     expect(shown).not.toMatch(/\u001b\[[\d;]*m/)
     expect(stripVTControlCharacters(shown)).toContain('sluice http')
@@ -113,7 +113,7 @@ describe('top', () => {
     const ended = new Promise((resolve) => top.once('close', resolve))
     await eventually('it asks again', () => silent.seen.length === 2)
     top.stdin.write('q')
-    // Without an answer it waits 10 s for one.
+    // If `q` did not end it, it would wait 10 s for the response.
     expect(await Promise.race([ended, passes(6_000)])).toBe(0)
   })
 

@@ -36,7 +36,7 @@ afterAll(() => backend.close())
 
 type Protocol = keyof typeof gateways
 
-/** @returns the status */
+/** Sends a request. @returns its status */
 async function ask(protocol: Protocol, path: string, headers: Record<string, string | string[]> = {}) {
   const { port, send } = gateways[protocol]
   if (protocol === 'HTTP/1.1') return (await send('GET', path, { headers })).status
@@ -46,14 +46,14 @@ async function ask(protocol: Protocol, path: string, headers: Record<string, str
   return status
 }
 
-/** What the backend got for a path. */
+/** The request for a path as the backend received it. */
 function arrived(path: string): RecordedRequest {
   const found = backend.requests.find(({ target }) => target.startsWith(path))
   if (!found) throw new Error(`the backend has seen no request for ${path}`)
   return found
 }
 
-/** The spans of the trace that has the request for a path, by kind, once there are so many. */
+/** The spans in the trace of the request for a path, by kind, once the trace has `count` spans. */
 async function spansOf(
   path: string,
   count: number,
@@ -145,7 +145,7 @@ describe.each<Protocol>(['HTTP/1.1', 'HTTP/2'])('over %s', (protocol) => {
     const [passed = ''] = valuesOf(arrived(`/unsampled-${own}`), 'traceparent')
     expect(passed).toMatch(new RegExp(`^00-${id}-[0-9a-f]{16}-00$`))
     expect(passed).not.toContain(spanId)
-    // One that is recorded, sent after it, is there.
+    // Once the spans of a later request have arrived, those of this one would have arrived too.
     await ask(protocol, `/after-${own}`)
     await spansOf(`/after-${own}`, 2)
     expect(collector.spans.filter((span) => span.traceId === id)).toEqual([])

@@ -16,11 +16,11 @@ const handshake =
 const agreement =
   'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
   'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
-/** Close frames with status 1001, as a server sends them and, masked, as a client does. */
+/** Close frames with status 1001: as a server sends them, and masked, as a client does. */
 const goingAway = Buffer.from('880203e9', 'hex')
 const maskedGoingAway = Buffer.from('88820000000003e9', 'hex')
 
-/** A backend that agrees to every handshake and hands each connection over. */
+/** Starts a backend that accepts every handshake; `next` returns the connections. */
 async function startAgreeing(): Promise<{ backend: RawBackend; next: () => Promise<Socket> }> {
   const opened: Socket[] = []
   const waiting: ((socket: Socket) => void)[] = []
@@ -42,7 +42,7 @@ async function startAgreeing(): Promise<{ backend: RawBackend; next: () => Promi
 const clients: Socket[] = []
 afterAll(() => clients.forEach((client) => client.destroy()))
 
-/** Opens a connection, and sends the handshake and the bytes after it at once. */
+/** Opens a connection, and sends the handshake and the bytes after it together. */
 function begin(port: number, more = Buffer.alloc(0), path = '/chat'): Socket {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true })
   clients.push(socket)
@@ -51,7 +51,7 @@ function begin(port: number, more = Buffer.alloc(0), path = '/chat'): Socket {
   return socket
 }
 
-/** Opens a tunnel and reads the gateway's agreement off it. */
+/** Opens a tunnel, and reads the gateway's 101. */
 async function openTunnel(port: number): Promise<Socket> {
   const socket = begin(port)
   let head = ''
@@ -60,7 +60,7 @@ async function openTunnel(port: number): Promise<Socket> {
   return socket
 }
 
-/** All that arrives until the other side ends. */
+/** Everything that arrives until the other side ends. */
 async function readToEnd(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -90,7 +90,7 @@ describe('a tunnel', () => {
     gateway = await startHosted({ UPSTREAM_URL: agreeing.backend.url })
   })
 
-  // Writes fail as often as reads; each failure must end both sides.
+  // Sometimes the write fails first and sometimes the read; either failure must end both sides.
   test('ends when the backend resets it while the client sends', async () => {
     for (let tries = 0; tries < 25; tries++) {
       const client = await openTunnel(gateway.port)
@@ -139,7 +139,7 @@ describe('a tunnel', () => {
     const mebibyte = 1024 * 1024
     for (let sent = 0; sent < 64; sent++) backend.write(Buffer.alloc(mebibyte))
     const stuckBytes = await atRest(() => backend.writableLength)
-    // The rest is in buffers of the system.
+    // The rest is in the system's buffers.
     expect(stuckBytes).toBeGreaterThan(32 * mebibyte)
     let bytes = 0
     client.on('data', (data: Buffer) => (bytes += data.length))
@@ -218,7 +218,7 @@ describe('a tunnel ends with a close frame', () => {
     const ends = [idle, idleBackend, busy].map(readToEnd)
     const exit = gateway.process.stop()
     expect(await ends[0]).toEqual(goingAway)
-    // At once: tunnels that end have two seconds, on a busy machine too.
+    // Sent at once, as tunnels have only two seconds to end, even on a busy machine.
     busyBackend.write(frame.subarray(100))
     expect(await ends[1]).toEqual(maskedGoingAway)
     expect(await ends[2]).toEqual(Buffer.concat([frame.subarray(100), goingAway]))
@@ -236,7 +236,7 @@ describe('a handshake', () => {
     expect(answer).toMatch(
       /^HTTP\/1\.1 504 .*\r\nconnection: close\r\n.*"The backend did not answer in time"}$/is,
     )
-    // It stays on its side, and is not waited for.
+    // The client keeps its side open, and the gateway does not wait for it.
     await untilMetric(gateway, 'sluice_connections', 0)
     expect(backend.connections.every(({ destroyed }) => destroyed)).toBe(true)
   })
@@ -295,9 +295,9 @@ test(`${crowds * 50} tunnels, left at every stage, leave nothing open`, async ()
     'all connections to the backend are closed',
     () => !backend.connections.some(({ destroyed }) => !destroyed),
   )
-  // A connection that was opened for a client that has left by then serves the next one.
+  // Fewer connections than clients: if a client leaves before its connection is established, the connection serves the next client.
   expect(backend.connections.length).toBeGreaterThan(crowds * 35)
-  // The last ones may be closing still.
+  // The last connections may still be closing.
   await eventually('the descriptors are closed', async () =>
     expect(await metric(gateway, 'sluice_process_open_fds')).toBeLessThanOrEqual(before + 2),
   )

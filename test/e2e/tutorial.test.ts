@@ -12,7 +12,7 @@ import { eventually } from '../support/wait/eventually.ts'
 const root = join(import.meta.dirname, '../..')
 const steps = stepsOf('docs/tutorial.md')
 
-/** A directory that is this repository, but for `sluice.yaml` and the keys of the demo service. */
+/** Makes a copy of this repository without `sluice.yaml` and the keys of the demo service. */
 function makeClone(): string {
   const clone = makeTemporaryDirectory()
   for (const name of ['node_modules', 'origin', 'package.json', 'presets', 'proxy', 'scripts', 'shared'])
@@ -22,7 +22,7 @@ function makeClone(): string {
 
 type Line = Record<string, unknown> & { readonly name: string; readonly msg: string }
 
-/** The lines of a log as a terminal shows them. */
+/** The log lines of a text, as a terminal shows them. */
 function linesShown(text: string): Line[] {
   return text.split(/^\[[\d:.]+\] /m).flatMap((shown) => {
     const [, name, msg, fields = ''] = /^INFO \((\w+)\): (.*)\n?([^]*)/.exec(shown) ?? []
@@ -54,7 +54,7 @@ test('each command of docs/tutorial.md prints what the page says', async () => {
   let gateway: NodeProcess | undefined
   let logged = 0
 
-  /** `sluice` goes through the alias the first time. After that it shares a process, which takes a tenth of the time. */
+  /** Whether `sluice` has run through the alias once. After that it runs in a shared process, which takes a tenth of the time. */
   let isAliasTried = false
   const run = async (command: string): Promise<string> => {
     const [program, ...args] = command.split(' ')
@@ -65,7 +65,7 @@ test('each command of docs/tutorial.md prints what the page says', async () => {
     await shell.exit
     return withoutChance(shell.stdout() || shell.stderr())
   }
-  /** Each line once, in the order of the page. */
+  /** Expects each line to appear in the log once, in the order of the page. */
   const expectLog = async (output: string): Promise<void> => {
     for (const shown of linesShown(ofThisRun(output))) {
       const isSame = expect.objectContaining({
@@ -96,7 +96,7 @@ test('each command of docs/tutorial.md prints what the page says', async () => {
     } else if (step.command !== 'npm ci') {
       const documented = withoutChance(ofThisRun(step.output))
       const command = ofThisRun(step.command)
-      // Lists are told within a second. Other commands count, and are run once.
+      // Lists are up to date within a second, so this command may be repeated. Other commands count requests, and run only once.
       if (command === 'sluice limited')
         await eventually(command, async () => expect(await run(command)).toBe(documented))
       else expect(await run(command), command).toBe(documented)

@@ -6,13 +6,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startSluice, type Sluice } from '../../proxy/testing/embedded/start-sluice.ts'
 import { startBackend, type Backend } from '../support/http/backend.ts'
 
-// A backend sends a second response on a connection that waits in the pool, at the worst moment: the next request has the connection and
-// is not written yet. With a body that is until the end of a turn of the event loop.
+// A backend sends a second response on a pooled connection at the worst moment: when the next request has taken the connection, but is not
+// written yet. A request with a body is written only at the end of a turn of the event loop.
 
 let backend: Backend
 let gateway: Sluice
 const agent = new Agent({ keepAlive: true })
-/** Connections of the gateway to the backend. */
+/** The gateway's connections to the backend. */
 const toBackend: Socket[] = []
 /** The fault for the next connection that begins to send a request with a body. */
 let onCork: ((socket: Socket) => void) | undefined
@@ -76,7 +76,7 @@ test.each(cases)(
     onCork = (socket) => schedule(() => socket.emit('data', stale))
     expect(await send(method, body, headers)).toBe(`200 ${method} ${body.length} ${body.slice(-3)}`)
     expect(onCork).toBeUndefined()
-    // It was seen once, on a connection of its own.
+    // The backend has seen the request once, on a new connection.
     expect(backend.seen.length - seen).toBe(1)
     expect(toBackend.length - before).toBe(1)
   },

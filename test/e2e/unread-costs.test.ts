@@ -14,20 +14,20 @@ import { testSeed } from '../support/random/seed.ts'
 const random = seededRandom(testSeed())
 
 /*
- * The attack: a client of the preset llm-gateway chooses answers whose cost is not read, by their length, form or end, and gets as
- * many tokens as it likes. Whatever it chooses, no more pass than the quota, and what its last request has.
+ * The attack: a client of the preset llm-gateway asks for responses whose cost the gateway cannot read, because of their length, form or
+ * end, to get an unlimited number of tokens. No matter what it asks for, it gets no more than the quota and the tokens of its last request.
  */
 
-// With a window that no test outlasts.
+// The window is longer than any test.
 const preset = readFileSync('presets/llm-gateway.yaml', 'utf8')
   .replaceAll('window: 1m', 'window: 1h')
   .replaceAll(/^( *source|description): .*\n/gm, '')
 const quota = 100_000
-/** Tokens of each answer, and of each piece of a stream. */
+/** The number of tokens in each response, and in each piece of a stream. */
 const answerTokens = 12_000
 const pieceTokens = 40
 
-/** Words that are one token each for the tokenizers of GPT-4, so that what the backend gives away is known. */
+/** Words that are one token each for the tokenizers of GPT-4, so that the number of tokens in a response is known. */
 const vocabulary =
   'time year people way day man thing woman life child world school state family student group country problem hand part place case week company system program question work government number night point home water room mother area money story fact month lot right study book eye job word business issue side kind head house service friend father power hour game line end member law car city community name president team minute idea kid body information back parent face others level office door health person art war history party result change morning reason research girl guy moment air teacher force education'.split(
     ' ',
@@ -40,7 +40,7 @@ function words(tokens: number): string {
   ).join('')
 }
 
-/** How the backend answers, as the client has chosen it. */
+/** Sends the form of response that the client has chosen. */
 type Answer = (response: ServerResponse, text: () => string) => void
 
 const json = { 'content-type': 'application/json' }
@@ -125,7 +125,7 @@ const answers: Readonly<Record<string, readonly [path: string, answer: Answer]>>
 
 describe('no more tokens pass than the quota plus those of one request', () => {
   let gateway: HostedGateway
-  /** Tokens that the backend has given away, by how it was asked. */
+  /** The number of tokens that the backend has sent, by form of response. */
   const given = new Map<string, number>()
 
   beforeAll(async () => {
@@ -147,7 +147,7 @@ describe('no more tokens pass than the quota plus those of one request', () => {
     })
   })
 
-  /** One event after another, for as long as the client is there. */
+  /** Sends one event after another as long as the client is connected. */
   function hangUpStream(form: string, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(
@@ -193,7 +193,7 @@ describe('no more tokens pass than the quota plus those of one request', () => {
         expect(passed).toBeLessThan(60)
         const status = await hangUp(gateway.port, `/v1/${path}`, headers(form), 50_000)
         if (status === 429) break
-        // The gateway is told of it in a moment.
+        // The gateway notices the disconnect a moment later.
         await eventually('the request is over', async () => expect(await inFlight(gateway)).toBe(0))
       }
       const most = path === 'messages' ? 50_000 : quota
@@ -220,7 +220,7 @@ async function inFlight(gateway: HostedGateway): Promise<unknown> {
   return (body as { states: { used: number }[] }).states[0]?.used
 }
 
-/** Hangs up once so many bytes of the answer have come. Resolves with the status. */
+/** Hangs up after `bytes` bytes of the response. Resolves with the status. */
 function hangUp(port: number, path: string, headers: Record<string, string>, bytes: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const asked = httpRequest({ host: '127.0.0.1', port, method: 'POST', path, headers, agent: false })

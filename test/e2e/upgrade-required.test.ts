@@ -7,12 +7,12 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { converse } from '../support/http/raw-client.ts'
 
-// A 426 names in `Upgrade` what the client is to use instead (RFC 9110 section 15.5.22).
+// A 426 names in `Upgrade` the protocol that the client must use instead (RFC 9110 section 15.5.22).
 
 const refusal =
   'HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno'
 
-/** Answers each request with these bytes. */
+/** Starts a backend that answers each request with these bytes. */
 async function backendThatSays(answer: string): Promise<string> {
   const { url } = await startRawBackend((socket) => {
     socket.on('data', () => socket.write(answer))

@@ -7,9 +7,8 @@ import { startRawBackend } from '../support/http/backend.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Upgrades to other protocols than WebSocket, as Docker (tcp, h2c) and Kubernetes (SPDY/3.1) make them: with any method and a body,
- * and each side may end its direction alone. Only those that UPGRADE_PROTOCOLS names are passed on: what goes through a
- * tunnel is not counted.
+ * Upgrades to protocols other than WebSocket, as Docker (tcp, h2c) and Kubernetes (SPDY/3.1) use them: with any method and a body, and with
+ * tunnels that either side may half-close. Only upgrades that UPGRADE_PROTOCOLS names are passed on, as traffic in a tunnel is not counted.
  */
 
 type Answer = (head: string, body: string) => string
@@ -17,7 +16,7 @@ type Answer = (head: string, body: string) => string
 const agree: Answer = (head) =>
   `HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: ${/^upgrade: (.*)\r$/im.exec(head)?.[1] ?? ''}\r\n\r\n`
 
-/** A backend that answers when the head and a body of that length have come, and hands the connection over. */
+/** Starts a backend that answers once the head and a body of `bodyBytes` bytes have arrived, and returns its connections. */
 async function startBackend(bodyBytes: number, answer: Answer = agree) {
   const heads: string[] = []
   const tunnels: Socket[] = []
@@ -181,14 +180,14 @@ test('an idle tunnel ends, and the gateway adds no bytes to it', async () => {
   const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
     UPGRADE_PROTOCOLS: 'tcp',
-    // Both sides have to write in that time, also on a busy machine.
+    // Long enough for both sides to write, even on a busy machine.
     TUNNEL_IDLE_TIMEOUT: '1500ms',
   })
   const client = begin(gateway.port, handshake('tcp'))
   await readHead(client)
   const upstream = await next()
   const received = [readToEnd(client), readToEnd(upstream)]
-  // Read as the head of a WebSocket frame, it would have to be followed by more.
+  // Read as the head of a WebSocket frame, these bytes would be incomplete.
   upstream.write('\x82\x7e')
   client.write('\x82\x7e')
   expect(await Promise.all(received)).toEqual(

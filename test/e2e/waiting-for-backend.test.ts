@@ -9,7 +9,7 @@ import { untilQueued } from '../support/wait/until-queued.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
 
-/** A backend that answers `/held` only when it is told to, and a gateway with few connections to it. */
+/** Starts a backend that answers `/held` only when a test does, and a gateway with few connections to it. */
 async function startNarrow(
   settings: Record<string, string>,
 ): Promise<{ backend: Backend; gateway: HostedGateway; held: ServerResponse[] }> {
@@ -30,7 +30,7 @@ test('requests beyond all connections wait in turn, and beyond the queue are ref
   await eventually('two requests are held', () => held.length === 2)
   const waiting = get('/next')
   let refused = await get('/refused')
-  // One of the two came first.
+  // Either of the two may have arrived first.
   if (refused.status === 200) refused = await waiting
   expect(refused).toMatchObject(busy)
   expect(refused.headers['retry-after']).toBe('1')
@@ -58,7 +58,7 @@ test('no request waits longer than UPSTREAM_CONNECT_TIMEOUT, and a client that d
   expect(await send(gateway.port, 'GET', '/waiting')).toMatchObject(busy)
   const waitedMs = performance.now() - startedMs
   expect(waitedMs).toBeGreaterThan(1_900)
-  // What it would be without the setting.
+  // The wait without the setting.
   expect(waitedMs).toBeLessThan(5_000)
   held[0]?.end()
   await first
@@ -68,7 +68,7 @@ test('no request waits longer than UPSTREAM_CONNECT_TIMEOUT, and a client that d
 test('a request whose reused connection was closed is sent again before those that wait', async () => {
   const arrived: string[] = []
   const othersWait = Promise.withResolvers<undefined>()
-  // Each connection is closed at its second request.
+  // The backend closes each connection at its second request.
   const backend = await startRawBackend((socket) => {
     let requests = 0
     socket.on('data', (head) => {
@@ -101,7 +101,7 @@ test('bodies on their way never take all connections', async () => {
   expect(metrics).toMatch(/^sluice_table_capacity{table="upload-queue"} 20$/m)
   expect(metrics).toMatch(/^sluice_table_entries{table="upstream-queue"} 0$/m)
   expect(metrics).toMatch(/^sluice_table_capacity{table="upstream-queue"} 20$/m)
-  // A request without a body, or with a complete one, passes those that wait.
+  // A request without a body, or with a complete body, overtakes the waiting uploads.
   expect(await send(gateway.port, 'GET', '/')).toMatchObject({ status: 200, body: 'ok' })
   expect(await send(gateway.port, 'POST', '/', { body: 'short' })).toMatchObject({ status: 200, body: 'ok' })
   const inTwoPieces = connect(gateway.port, '127.0.0.1')
@@ -110,7 +110,7 @@ test('bodies on their way never take all connections', async () => {
   inTwoPieces.write('body')
   expect(String(await once(inTwoPieces, 'data'))).toMatch(/^HTTP\/1\.1 200 /)
 
-  // Those that wait have their turn as soon as their body is there, and as others end.
+  // A waiting upload gets its turn once its body is complete, or when others end.
   const answers = uploads.map((socket) => once(socket, 'data'))
   for (const socket of uploads.toReversed()) socket.write('x'.repeat(69_997))
   for (const answer of await Promise.all(answers)) expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)

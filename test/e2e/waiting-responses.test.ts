@@ -7,7 +7,7 @@ import { startBackend } from '../support/http/backend.ts'
 
 const STREAMS = 300
 
-/** Has Node take memory for short pieces of bytes, so that those before and those after lie in different pieces of it. */
+/** Uses up Node's buffer pool, so that short buffers before and after this call lie in different pools. */
 function useUpPool(): void {
   for (let i = 0; i < 4; i++) Buffer.allocUnsafe(30_000)
 }

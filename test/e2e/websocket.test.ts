@@ -68,7 +68,7 @@ test("the backend's refusal of a WebSocket is passed on unchanged", async () => 
   )
 })
 
-// RFC 6455 section 4.1: only the digest of the client's own key shows that the backend has taken up this handshake.
+// RFC 6455 section 4.1: only the digest of the client's own key shows that the backend has accepted this handshake.
 test.each([
   ['no Sec-WebSocket-Accept', ''],
   ['that of another key', 'Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n'],

@@ -8,7 +8,7 @@ import { wallClockMs } from '../support/calendar/wall-clock.ts'
 type Cluster = {
   scrape(): Promise<Exposition>
   readiness(): Promise<{ status: number; body: unknown }>
-  /** Has a worker, numbered from 1, do something so many times. */
+  /** Makes a worker, numbered from 1, carry out an order a number of times. */
   tell(worker: number, order: string, times?: number): Promise<void>
   /** Forks another worker. */
   start(): Promise<void>
@@ -59,9 +59,9 @@ describe.concurrent('metrics of several workers', () => {
     expect(found.value('sluice_processes')).toBe(3)
     expect(found.value('sluice_store_breaker_open')).toBe(1)
     expect(found.value('sluice_build_info', { version: '1.2.3' })).toBe(1)
-    // Node's own: three times the memory of one process, and a point in time that is not a sum.
+    // Node's own metrics: the memory of three processes, and a start time, which is not summed up.
     expect(found.value('sluice_process_resident_memory_bytes')).toBeGreaterThan(90_000_000)
-    // The metric is an instant of the wall clock.
+    // The metric is a time of the wall clock.
     const age = wallClockMs() / 1000 - found.value('sluice_process_start_time_seconds')
     expect(Math.abs(age)).toBeLessThan(60)
   })
@@ -93,7 +93,7 @@ describe.concurrent('metrics of several workers', () => {
     expect(okRequests(await cluster.scrape())).toBe(12)
     await cluster.tell(1, 'hang')
     await cluster.tell(2, 'count', 1)
-    // It hangs for ever. The other may be late once as well.
+    // The first worker hangs forever. The other may be late once, too.
     await eventually('a scrape has the last of the one and the present of the other', async () =>
       expect(okRequests(await cluster.scrape())).toBe(13),
     )

@@ -4,7 +4,7 @@ import { send, spawnGateway } from '../support/gateway/gateway.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** The child processes of one, of which each is named by its number. */
+/** The ids of a process's child processes. */
 function childrenOf(pid: number | undefined): number[] {
   return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
@@ -20,7 +20,7 @@ test('a gateway starts although a worker is killed before it listens', async () 
   })
   process.kill(killed, 'SIGKILL')
   const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
-  // A worker may log it after the primary process has.
+  // A worker may log this after the primary process does.
   await eventually('both workers say so', () =>
     expect(gateway.output().match(/"msg":"worker listening"/g)).toHaveLength(2),
   )

@@ -6,7 +6,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 
-// Requests to the wrong port, and malformed ones, are answered, and the log names the cause.
+// The gateway answers requests to the wrong port and malformed requests, and the log names the cause.
 
 const plain = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const takesHttps = '{"code":400,"error":"Plain HTTP request sent to an HTTPS port"}'

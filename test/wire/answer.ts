@@ -1,27 +1,27 @@
-/** Bytes of a backend, what the client gets of them, and why. */
+/** A response of a backend, what the client must get, and why. */
 export type AnswerVector = {
   readonly name: string
-  /** The whole answer. Latin-1 text, one character a byte. */
+  /** The whole response, as Latin-1 text, one character a byte. */
   readonly bytes: string
-  /** What the backend does after it. */
+  /** What the backend does after the response. */
   readonly then: 'keep' | 'close' | 'reset'
   readonly verdict: AnswerVerdict
   readonly rfc: string
   readonly why: string
   /** Method of the request, `GET` unless given. */
   readonly method?: string
-  /** Text that the response's head has in it, and what it must not have. Letter case is ignored. */
+  /** Texts that the response's head must contain (`says`) and must not contain (`lacks`), ignoring case. */
   readonly says?: readonly string[]
   readonly lacks?: readonly string[]
-  /** A `broken` one that says its length, by which even an HTTP/1.0 client sees that it is truncated, without a reset. */
+  /** A `broken` response that declares its length, so that even an HTTP/1.0 client sees the truncation without a reset. */
   readonly hasLength?: boolean
-  /** Interim responses that an HTTP/1.1 client gets before. */
+  /** Interim responses that an HTTP/1.1 client gets before the final one. */
   readonly interim?: readonly number[]
 }
 
 /**
- * `status` and `body` of the response, or `broken`: the client gets a part of the backend's response, in which it cannot
- * see the whole.
+ * The `status` and `body` of the response. Or `broken`: the client gets a part of the backend's response, and can tell that it is
+ * incomplete.
  */
 export type AnswerVerdict = { readonly status: number; readonly body: string } | 'broken'
 
@@ -41,7 +41,7 @@ type Row = readonly [
   more?: Partial<Omit<AnswerVector, 'name' | 'bytes' | 'verdict'>>,
 ]
 
-/** Vectors that share their source and their reason. After the answer the backend waits for the next request. */
+/** Vectors that share their source and their reason. Unless a row says otherwise, the backend then waits for the next request. */
 export function answers(rfc: string, why: string, rows: readonly Row[]): AnswerVector[] {
   return rows.map(([name, bytes, verdict, more]) => ({
     name,

@@ -4,8 +4,8 @@ import { startRawBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { readConversation, type Conversation } from '../support/http/raw-client.ts'
 
-// docs/http.md says what a client gets when the backend fails in each of these ways. It must get that for a request
-// without content, for one whose content has been sent, and for one whose content is still being sent.
+// docs/http.md says what a client gets when the backend fails in each of these ways. The result must be the same for a request without
+// content, a request whose content has been sent, and a request whose content is still being sent.
 
 const badGateway = { status: 502, body: '{"code":502,"error":"The backend cannot be reached"}' }
 const tooSlow = { status: 504, body: '{"code":504,"error":"The backend did not answer in time"}' }
@@ -13,7 +13,7 @@ const ok = 'HTTP/1.1 200 OK\r\n'
 
 type Serve = (socket: Socket) => void
 
-/** What the backend does when the head of a request has arrived, and what the client gets of it. */
+/** What the backend does when the head of a request has arrived, and what the client gets. */
 const failures: [name: string, serve: Serve, expected: { status: number; body: string } | 'broken'][] = [
   ['resets before the head', (socket) => socket.resetAndDestroy(), badGateway],
   ['closes before the head', (socket) => socket.end(), badGateway],
@@ -82,7 +82,7 @@ const failures: [name: string, serve: Serve, expected: { status: number; body: s
   ['sends less than it declared', (socket) => socket.end(`${ok}Content-Length: 4\r\n\r\nhi`), 'broken'],
 ]
 
-/** How the request's content is sent: which bytes at once, and which again and again until there is an answer. */
+/** How to send the request: `start` at once, then `more` again and again until a response arrives. */
 const requests: [name: string, start: string, more: string][] = [
   ['without content', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', ''],
   ['with content', 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello', ''],
@@ -95,9 +95,9 @@ const requests: [name: string, start: string, more: string][] = [
 
 type Gateways = {
   readonly patient: HostedGateway
-  /** It does not wait long for a head. */
+  /** Has a short timeout for the head of a response. */
   readonly hasty: HostedGateway
-  /** It does not wait long for more of a body. */
+  /** Has a short timeout between pieces of a body. */
   readonly hastyInBodies: HostedGateway
 }
 
@@ -123,9 +123,9 @@ function start(timeouts: Record<string, string> = {}): Promise<HostedGateway> {
   return startHosted({ UPSTREAM_URL: upstreamUrl, ...timeouts })
 }
 
-/** Only a failure that a timeout ends meets a short one, and only that one: any other must not be late on a busy machine. */
+/** Uses a short timeout only for failures that this timeout ends, because a busy machine may delay the others. */
 function gatewayFor(name: string, expected: unknown): HostedGateway | Promise<HostedGateway> {
-  // A connection that closes without having said so is in the pool for a moment: no other test's request is to meet it.
+  // A connection that closes unannounced stays in the pool for a moment, where it must not get the request of another test.
   if (name === 'answers early and closes') return start()
   if (expected === tooSlow) return gateways.hasty
   return name.startsWith('hangs ') ? gateways.hastyInBodies : gateways.patient
@@ -133,9 +133,9 @@ function gatewayFor(name: string, expected: unknown): HostedGateway | Promise<Ho
 
 describe.concurrent.each(requests)('a request %s, and the backend', (_, head, more) => {
   test.each(failures)('%s', async (name, serve, expected) => {
-    // The path says to the backend which failure it is.
+    // The path tells the backend which failure to play.
     const path = `/${failures.findIndex((failure) => failure[1] === serve)}`
-    // While content is sent, nobody can say that the answer is late.
+    // The gateway waits for a response only once the content has been sent, so the content must end.
     const isEndless = more !== '' && expected === tooSlow
     const { port } = await gatewayFor(name, expected)
     const most = isEndless ? 5 : Infinity
@@ -156,7 +156,7 @@ describe.concurrent.each(requests)('a request %s, and the backend', (_, head, mo
   })
 })
 
-/** Sends a request, its content as often as given, and reads until there is a response or the connection has ended. */
+/** Sends a request with its content up to `times` times, and reads until a response is complete or the connection has ended. */
 function request(start: string, more: string, times: number, port: number): Promise<Conversation> {
   return new Promise((resolve) => {
     let received = ''
@@ -181,8 +181,8 @@ function request(start: string, more: string, times: number, port: number): Prom
 }
 
 /**
- * A reset discards unread bytes. Nobody tells when it has been: the reset waits for longer than a busy machine holds up
- * the gateway, and not until it gives up waiting for the rest.
+ * A reset discards unread bytes, and nothing shows when the gateway has read them. So the reset waits for longer than a busy machine delays
+ * the gateway, but not until the gateway gives up waiting for the rest.
  */
 function sendThen(socket: Socket, bytes: string, then: () => void): void {
   socket.write(bytes, () => setTimeout(then, 250))

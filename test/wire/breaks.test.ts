@@ -8,8 +8,8 @@ import { startRecordingBackend, type RecordingBackend } from '../support/http/re
 import { testSeed } from '../support/random/seed.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// The attack, or only a bad network: a connection ends, or turns into noise, at any byte. Whatever the gateway has begun
-// by then, the backend must not see a request whole that was not, the client not a response, and nothing may be left over.
+// The attack, or just a bad network: a connection ends, or turns into noise, at any byte. No matter what the gateway has begun by then, the
+// backend must not take an incomplete request for complete, nor the client an incomplete response, and no resource may be left over.
 
 const seed = testSeed()
 const random = seededRandom(seed)
@@ -40,7 +40,7 @@ function sendAndReset(bytes: string, from: string): Promise<void> {
     socket.on('error', () => undefined)
     socket.on('close', () => resolve())
     socket.on('connect', () => {
-      // Time for the bytes to be read, or the reset would be all that is seen.
+      // Leaves time to read the bytes, or the gateway would see only the reset.
       socket.write(bytes, 'latin1', () => setTimeout(() => socket.resetAndDestroy(), 3))
     })
   })
@@ -89,7 +89,7 @@ describe('a backend ends at every byte of', () => {
     'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n'
   const chunkedHead = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
   const chunks = '5;a=b\r\nhello\r\n3\r\nyou\r\n0\r\nX: y\r\n\r\n'
-  /** With what the body is that a client may take for whole, if the backend has sent these bytes. */
+  /** Each with a function that returns the body that a client may take for complete if the backend has sent `sent`. */
   const answers: [name: string, bytes: string, bodyOf: (sent: string) => string | undefined][] = [
     ['content by length', lengthHead + 'x'.repeat(20), byLength(lengthHead, 20)],
     ['hints before a response', `${hintsHead}hi`, byLength(hintsHead, 2)],
@@ -125,7 +125,7 @@ test('no connection stays open, and the gateway has caught no exception', async 
     const reply = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)
     return parseExposition(await reply.text())
   }
-  // Handshakes whose answer was still awaited, and lingering connections, take a moment.
+  // Handshakes that wait for their response, and lingering connections, take a moment to end.
   await eventually('no connection is open', async () => {
     const metrics = await readMetrics()
     expect([metrics.value('sluice_connections'), metrics.value('sluice_upgrades')]).toEqual([0, 0])
@@ -136,7 +136,7 @@ test('no connection stays open, and the gateway has caught no exception', async 
   expect((await gateway.send('GET', '/alive')).status).toBe(200)
 })
 
-/** Targets of the complete requests in these bytes, which are well-formed as far as they go. */
+/** The targets of the complete requests in these bytes, which are a prefix of well-formed requests. */
 function readRequests(bytes: string): string[] {
   const targets: string[] = []
   let rest = bytes

@@ -5,12 +5,12 @@ import { valuesOf } from '../support/http/lenient-requests.ts'
 import { converse, freshAddress } from '../support/http/raw-client.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 
-// The attack: a client whose limit is used up asks for the same in other words. Every spelling here was a way around some
-// limiter. Each is sent by a client that has had its one request; it must be refused, and the backend must see nothing.
+// The attack: a client whose limit is used up sends the same request in another spelling. Every spelling here was a way around some
+// limiter. A client that has used its one request sends each of them; it must be refused, and the backend must see nothing.
 
 let backend: RecordingBackend
 let gateway: HostedGateway
-/** Believes what clients say in X-Forwarded-For. */
+/** Trusts the clients' X-Forwarded-For. */
 let behindProxy: HostedGateway
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ const handshakeLines = [
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
 ]
 
-/** Spellings of a path of one segment. Refused as over the limit, unless they are not a target at all. */
+/** Spellings of a path of one segment. They are refused as over the limit, unless they are not valid targets. */
 const spellings: readonly (readonly [(path: string) => string, number?])[] = [
   [(path) => path],
   [(path) => `/${path}`],
@@ -252,7 +252,7 @@ describe('another spelling of the client address', () => {
     const requests = Array.from({ length: 1_000 }, (_, host) =>
       post('/login', `X-Forwarded-For: 2001:db8:0:64:${(host + 1).toString(16)}::${(host + 1).toString(16)}`),
     )
-    // On ten connections, one after the other: one for each would take longer than all else here.
+    // On ten connections, one after another: a connection for each request would take longer than all other tests here.
     for (let at = 0; at < requests.length; at += 100) {
       const pieces = requests.slice(at, at + 100)
       const { responses } = await converse(behindProxy.port, pieces, { from, responses: pieces.length })
@@ -276,11 +276,11 @@ describe('another spelling of the client address', () => {
         client.on('close', () => resolve())
         client.on('connect', () => client.write(post('/login'), () => client.resetAndDestroy()))
       })
-    // While the gateway reads one connection, others are reset before it has accepted them.
+    // While the gateway reads one connection, others are reset before it accepts them.
     for (let round = 0; round < 50; round++) await Promise.all(Array.from({ length: 20 }, askAndReset))
     await statusOf(gateway.port, from, post('/login'))
     const arrived = backend.requests.slice(before).flatMap((request) => valuesOf(request, 'x-real-ip'))
-    // None, if the one that was let through was reset before there was a connection to the backend.
+    // No request arrives if the allowed one was reset before the gateway had a connection to the backend.
     expect(arrived).toEqual(arrived.length === 0 ? [] : [from])
   })
 
@@ -335,13 +335,13 @@ describe.each(['/site', '/by-host'])('another spelling of the host, for %s', (pa
 })
 
 let values = 0
-/** A value that no other test has, beginning with a letter. */
+/** A value that no other test uses, beginning with a letter. */
 const newValue = (): string => `v${++values}x`
 const firstEscaped = (value: string): string => `%${value.charCodeAt(0).toString(16)}${value.slice(1)}`
 
 type Spelling = readonly [name: string, spell: (value: string) => string, status?: number]
 
-/** Each is a request of a client that has had its one request; some backend takes it for that client's. */
+/** Tests requests of a client that has used its one request, in spellings that some backend attributes to the same client. */
 function describeSpellings(
   what: string,
   plainly: (value: string) => string,
@@ -484,7 +484,7 @@ test.each(['X-One', 'Authorization'])(
     ]
     expect(await statusOf(gateway.port, from, post(target, ...lines('a')))).toBe(200)
     expect(await statusOf(gateway.port, from, post(target, ...lines('a')))).toBe(429)
-    // To a backend, the last word may be a token, and that token has been used already.
+    // A backend may take the last word for the token, and that token has been used already.
     const both = name === 'X-One' ? 200 : 429
     expect(await statusOf(gateway.port, from, post(target, ...lines('b', 'a')))).toBe(both)
     expect(await statusOf(gateway.port, from, post(target, ...lines('d', 'c')))).toBe(200)

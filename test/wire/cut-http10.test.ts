@@ -4,8 +4,8 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { startRawBackend } from '../support/http/backend.ts'
 import { converse } from '../support/http/raw-client.ts'
 
-// A truncated response of the backend, to HTTP/1.0 clients. If it has a length, they can tell that it is incomplete, and get what
-// came. If it has none, only a reset can tell.
+// A truncated response of the backend, to HTTP/1.0 clients. If it has a length, the clients can tell that it is incomplete, and get the
+// received part. Without a length, only a reset can tell them.
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 const heads: Readonly<Record<string, string>> = {
@@ -29,7 +29,7 @@ test.for(cases)('a backend that sends $size bytes with $head and then $end', asy
   })
   const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
-    // Only silence is to meet it: on a busy machine an end or a reset may come late.
+    // Only for silence, as an end or a reset may arrive late on a busy machine.
     ...(end === 'goes silent' && { UPSTREAM_IDLE_TIMEOUT: '300ms' }),
     RATE_LIMITING_DISABLED: '1',
   })

@@ -9,8 +9,8 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
- * A response may come before the request's body has. If the connection ends with it, what the client still sends must not
- * reset the connection: the reset would take with it what the client has not read yet (RFC 9112 section 9.6).
+ * A response may arrive before the request's body is complete. If the connection ends with that response, further bytes from the client
+ * must not cause a reset, because a reset would discard the part of the response that the client has not read yet (RFC 9112 section 9.6).
  */
 
 const bodyBytes = 20_000
@@ -30,7 +30,7 @@ function open(protocol: keyof typeof gateways): Socket {
   return protocol === 'http' ? connect(options) : connectTls({ ...options, rejectUnauthorized: false })
 }
 
-/** Sends a part of a body, and the rest after the answer must have come; reads only then. */
+/** Sends a part of a body, then the rest when the response must have arrived, and starts reading only after that. */
 async function sendSlowly(protocol: keyof typeof gateways, head: string): Promise<string> {
   const socket = open(protocol)
   await once(socket, protocol === 'http' ? 'connect' : 'secureConnect')

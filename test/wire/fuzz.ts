@@ -7,9 +7,8 @@ import { pathReaders } from '../support/http/path-readers.ts'
 import { peerAt } from '../support/network/peer-at.ts'
 import { testSeed } from '../support/random/seed.ts'
 
-// Feeds the functions that read targets and addresses for as long as it is told to, ten minutes unless FUZZ_MINUTES says
-// otherwise: `npm run fuzz`. It prints its seed, and the input that violates one of the properties below. Input that is
-// found belongs among the vectors.
+// Fuzzes the functions that read targets and addresses, for ten minutes unless FUZZ_MINUTES is set: `npm run fuzz`. Prints its seed, and
+// any input that violates one of the properties below. Add such an input to the vectors.
 
 const minutes = Number(process.env['FUZZ_MINUTES'] ?? 10)
 const seed = testSeed()
@@ -91,7 +90,7 @@ const addresses = ofPieces(addressPieces)
 const trusting = createAddressReader(['127.0.0.0/8', '::1', '10.0.0.0/8'])
 const loose = (path: string): string => path.toLowerCase().replace(/%(?:25)+/g, '%')
 
-/** Each throws, or gives false, for an input that it does not hold for. */
+/** Each property throws or returns false for an input that violates it. */
 const properties = {
   'a target is refused, or is safe on a request line and stays what it is': fc.property(
     fc.oneof(

@@ -10,11 +10,11 @@ import { runVector, type Outcome } from './run-vector.ts'
 import { chunked, request, type Vector } from './vector.ts'
 import { vectorsByTheme } from './vectors.ts'
 
-// A rule that reads from the request how much to reserve has its body held back before it is forwarded; other kinds of rules read
-// bodies and cookies, or change responses. That must change nothing of what the backend sees, and of what the client does, whatever the
-// bytes are: all vectors come to the same.
+// If a rule reads the units to reserve from a request, the gateway holds the request's body back before it forwards the request. Other
+// kinds of rules read bodies and cookies, or change responses. None of that may change what the backend or the client sees, no matter what
+// the bytes are: all vectors must have the same outcome.
 
-/** Byte by byte with the long tests only: it takes ten times as long. */
+/** Byte by byte only in the long tests, as it takes ten times as long. */
 const ways: WayOfSending[] = process.env['PROPERTY_RUNS'] === 'all' ? ['whole', 'byte by byte'] : ['whole']
 const parallel = 32
 
@@ -31,7 +31,7 @@ function startWith(CONFIG_FILE: string): Promise<GatewayProcess> {
     UPSTREAM_URL: backend.url,
     CONFIG_FILE,
     DEVICE_SECRET,
-    // Single bytes take long on a busy machine.
+    // Sending single bytes takes long on a busy machine.
     HEADERS_TIMEOUT: '1m',
     BODY_TIMEOUT: '1m',
   })
@@ -47,7 +47,7 @@ test.each([
   const seenBefore = backend.requests.length
   const runs = Object.values(vectorsByTheme).flatMap((vectors) =>
     vectors
-      // Cookies decide under these rules, so that `Connection` does not remove them: test/wire/named-by-connection.test.ts.
+      // These rules count by cookies, so `Connection` does not remove them: see test/wire/named-by-connection.test.ts.
       .filter(({ name }) => !everyKind || name !== 'a cookie that is named')
       .flatMap((vector) => ways.map((way) => ({ vector, way }))),
   )

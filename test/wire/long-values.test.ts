@@ -6,9 +6,8 @@ import { sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { leastTime, threadCpuUs } from '../support/load/least-time.ts'
 
-// The attack: a value of which each byte takes longer to read than the one before. A regular expression that looks for blanks at
-// the end of a text takes the square of the length where they are not at its end: 60 KB of them would take seconds, and nobody
-// else is served meanwhile.
+// The attack: a value in which each byte takes longer to read than the one before. A regular expression for blanks at the end of a text
+// takes quadratic time if the blanks are not at the end: 60 KB of blanks would take seconds, in which the gateway serves nobody else.
 
 const maxMs = 1_000
 const bytes = 60_000
@@ -65,10 +64,10 @@ test.each(names)('a long value of %s is read in time', async (name) => {
   }
 })
 
-/** A piece for each value of a byte: ten million of them are read. */
+/** A piece for each value of a byte, made once because the tests read ten million pieces. */
 const singleBytes = Array.from({ length: 256 }, (_, byte) => Buffer.of(byte))
 
-/** Parses until it is refused. Returns how many milliseconds of a processor that took. */
+/** Parses until the input is refused. Returns the milliseconds of CPU that it took. */
 function parse(pieces: Iterable<Buffer>): number {
   const parser = new RequestParser(
     { onHead: () => undefined, onBody: () => undefined, onBodyEnd: () => undefined },

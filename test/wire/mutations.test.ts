@@ -13,9 +13,9 @@ import { faultsOf } from '../support/http/lenient-requests.ts'
 import { mutated } from './mutations.ts'
 import { testSeed } from '../support/random/seed.ts'
 
-// Nobody has said what must come of these bytes: vectors with a few changes each. What must hold whatever they are is
-// looked at instead, with one rule and with rules of every kind: it is drawn for each round which. WIRE_RUNS sets how many rounds of a
-// dozen connections are made, TEST_SEED repeats them.
+// The input is vectors with a few changes, so its right outcome is not known. The tests check properties that must hold for any bytes, with
+// one rule or with rules of every kind, as drawn for each round. WIRE_RUNS sets the number of rounds of a dozen connections; TEST_SEED
+// repeats them.
 
 const seed = testSeed()
 const numRuns = Number(process.env['WIRE_RUNS'] ?? 15)
@@ -24,14 +24,14 @@ const client = '127.77.77.77'
 
 let backend: RecordingBackend
 let gateway: GatewayProcess
-/** Each with one rule alone, and with rules of every kind after it. */
+/** Two gateways, like `limiting`: one with a single rule, and one with rules of every kind after it. */
 let counting: readonly Ports[]
 let limiting: readonly HostedGateway[]
 
 type Ports = Pick<HostedGateway, 'port' | 'adminPort'>
 
 const everything = "{ name: everything, match: '* /*', requests: 1000000000, window: 1d }"
-/** One request for /a, in whatever way it is asked for. */
+/** Allows one request for /a, in any spelling. */
 const once = "{ name: once, match: '* /a', requests: 1, window: 1d }"
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ const round = fc.array(fc.tuple(mutated, fc.nat()), { minLength: atOnce, maxLeng
 const table = fc.constantFrom(0, 1)
 const parameters = { seed, numRuns } as const
 
-/** Sends each of the byte strings in pieces of its own, and gives the requests that arrived at the backend meanwhile. */
+/** Sends each of the byte strings over its own connection, in random pieces. Returns the requests that arrived at the backend meanwhile. */
 async function requestsOf(port: number, inputs: readonly [string, number][]) {
   const before = backend.requests.length
   await Promise.all(
@@ -85,7 +85,7 @@ test('whatever is sent, the backend sees requests in one form only, and no more 
   )
   expect(gateway.process.child.pid).toBe(pid)
   expect((await gateway.send('GET', '/alive')).status).toBe(200)
-  // Most are refused. On a busy machine some are given up before they are forwarded.
+  // Most inputs are refused. On a busy machine, some clients hang up before their request is forwarded.
   expect(backend.requests.length).toBeGreaterThan(numRuns / 10)
 }, 3_600_000)
 

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { vectorsByTheme } from './vectors.ts'
 
-/** Bytes of all vectors, up to a length at which a run still takes no time. */
+/** The bytes of all vectors, except long ones, which would make a run slow. */
 const seeds = Object.values(vectorsByTheme)
   .flat()
   .map(({ bytes }) => bytes)
   .filter((bytes) => bytes.length < 2_000)
 
-/** What parsers stumble over. */
+/** Pieces that parsers stumble over. */
 const pieces = [
   ...[
     '\r\n',
@@ -93,10 +93,10 @@ const deletion = fc.tuple(place, length).map(([at, count]) => replace(at, count,
 const repetition = fc.tuple(place, length).map(([at, count]) => repeat(at, count))
 const splice = fc.tuple(place, fc.constantFrom(...seeds)).map(([at, text]) => replace(at, Infinity, text))
 
-/** One change, at a place that is a part of the length: it can be applied to any bytes. */
+/** One change, at a place given as a fraction of the length, so that it applies to any bytes. */
 const mutation = fc.oneof(insertion, insertion, overwriting, substitution, deletion, repetition, splice)
 
-/** Bytes of a vector with a few changes. */
+/** The bytes of a vector with a few changes. */
 export const mutated: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom(...seeds), fc.array(mutation, { minLength: 1, maxLength: 4 }))
   .map(([bytes, mutations]) => mutations.reduce((changed, mutate) => mutate(changed), bytes))

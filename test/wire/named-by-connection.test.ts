@@ -15,9 +15,9 @@ import {
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
-// The attack: `Connection` names the header that a rule counts by, with a value made up for each request. The gateway counts
-// the value and then removes the header, so that the backend knows the client by something else (Nathan Davison, "Abusing HTTP
-// hop-by-hop request headers"). nginx and HAProxy forward named headers; Envoy answers 400 where X-Forwarded-* is.
+// The attack: `Connection` names the header that a rule counts by, and the header has a made-up value in each request. A gateway that
+// counts the value and then removes the header lets the backend identify the client by something else (Nathan Davison, "Abusing HTTP
+// hop-by-hop request headers"). nginx and HAProxy forward named headers; Envoy answers 400 if X-Forwarded-* is named.
 
 const sha256 = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
 
@@ -40,7 +40,7 @@ limits:
   - { name: by-body, match: POST /a, key: ip, requests: 100000, window: 1h, cost: { reserve: 'json:n', settle: 'json:n' } }
 `
 
-/** All that the gateway decides by, and a value that a client may send. */
+/** All headers that the gateway decides by, each with a value that a client may send. */
 const decisive: Readonly<Record<string, string>> = {
   'x-api-key': 'made-up',
   authorization: 'Bearer made-up',
@@ -57,7 +57,7 @@ const decisive: Readonly<Record<string, string>> = {
   'access-control-request-method': 'POST',
 }
 
-/** Lines by which a header may be taken for one of this hop only. */
+/** Field lines that may make a recipient treat a header as hop-by-hop. */
 const ways: readonly (readonly [string, (name: string) => readonly string[]])[] = [
   ['named', (name) => [`Connection: ${name}`]],
   ['in upper case', (name) => [`CONNECTION: ${name.toUpperCase()}`]],

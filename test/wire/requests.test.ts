@@ -12,17 +12,17 @@ import type { Vector } from './vector.ts'
 import { vectorsByTheme } from './vectors.ts'
 import { testSeed } from '../support/random/seed.ts'
 
-// The attack: bytes that the gateway and the backend read differently. If they disagree about the end of a request, a
-// client smuggles one past every rule, or into somebody else's connection; where they disagree about a target or a field,
-// past one rule. So every vector says what the backend may see, and the backend, which reads everything in the worst way
-// it can be read, must see that and nothing else, whatever pieces the bytes arrive in. Half of them meet one plain rule, the
-// others rules of every kind, too, which read bodies before they forward them: it is drawn which.
+// The attack: bytes that the gateway and the backend read differently. If they disagree about the end of a request, a client can smuggle a
+// request past every rule, or into another client's connection; if they disagree about a target or a field, past one rule. So every vector
+// states what the backend may see. The backend here reads everything in the worst possible way, and must see exactly that, no matter in
+// which pieces the bytes arrive. At random, half of the vectors meet one plain rule, and the others also rules of every kind, which read
+// bodies before the gateway forwards them.
 
 const seed = testSeed()
 const ways = Object.keys(waysOfSending) as WayOfSending[]
 const drawn = seededRandom(seed)
 const drawnWays = new Map<Vector, readonly WayOfSending[]>()
-/** Connections at a time: enough to keep the gateway busy while others wait for it to close. */
+/** The number of concurrent connections: enough to keep the gateway busy while some wait for it to close. */
 const parallel = 96
 
 let backend: RecordingBackend
@@ -33,7 +33,7 @@ const outcomes = new Map<string, Promise<Outcome>>()
 beforeAll(async () => {
   console.log(`random pieces with TEST_SEED=${seed}`)
   backend = await startRecordingBackend()
-  // On a busy machine a head of 100 KB byte by byte takes longer than it may by default.
+  // On a busy machine, a head of 100 KB takes longer byte by byte than the default allows.
   const settings = { UPSTREAM_URL: backend.url, HEADERS_TIMEOUT: '1m', BODY_TIMEOUT: '1m' }
   gateway = await startGateway({ ...settings, CONFIG_FILE: 'test/wire/counted.yaml' })
   const everything = "{ name: everything, match: '* /*', requests: 1000000000, window: 1d }"
@@ -45,7 +45,7 @@ beforeAll(async () => {
   const random = seededRandom(seed)
   const runs = Object.values(vectorsByTheme).flatMap((vectors) =>
     vectors.flatMap((vector) => {
-      // Under rules that count by cookies, `Connection` does not remove them: test/wire/named-by-connection.test.ts.
+      // Under rules that count by cookies, `Connection` does not remove them: see test/wire/named-by-connection.test.ts.
       const isPlainOnly = vector.name === 'a cookie that is named'
       return waysOf(vector).map((way) => ({
         vector,
@@ -121,7 +121,7 @@ describe('all vectors together', () => {
   })
 })
 
-/** Without the long tests one is drawn of the two that cut at some of the places at which single bytes are cut. */
+/** All ways in the long tests. Otherwise whole, byte by byte, and one of the other two ways, drawn at random. */
 function waysOf(vector: Vector): readonly WayOfSending[] {
   if (process.env['PROPERTY_RUNS'] === 'all') return ways
   const cutsSomewhere = drawn() < 0.5 ? 'line by line' : 'in random pieces'

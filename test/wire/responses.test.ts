@@ -16,8 +16,8 @@ import { bodies } from './answers/bodies.ts'
 import { heads } from './answers/heads.ts'
 import { testSeed } from '../support/random/seed.ts'
 
-// The attack: a backend that is broken, or that somebody writes through. Its bytes must never become a response that a
-// client takes for whole and is not, nor the answer to somebody else's request.
+// The attack: a backend that is broken, or through which an attacker writes. Its bytes must never become a truncated response that a client
+// takes for complete, nor the response to another client's request.
 
 const seed = testSeed()
 const vectorsByTheme = { heads, bodies }
@@ -37,7 +37,7 @@ afterAll(() => backend.close())
 
 let vectors = 0
 
-/** Asks for the answer, and then once more for the usual one on the same connection, if that goes on. */
+/** Requests the vector's response and then, if the connection stays open, the usual response on the same connection. */
 function ask(vector: AnswerVector, way: WayOfSending, version: string): Promise<Conversation> {
   const { method = 'GET', bytes, then, verdict } = vector
   const target = `/${++vectors}`
@@ -52,11 +52,11 @@ function ask(vector: AnswerVector, way: WayOfSending, version: string): Promise<
 }
 
 /**
- * The pieces, with the bytes after the end of the response joined to its last piece: by the time that it arrives alone,
- * another request may wait on the connection for its own response.
+ * Joins the bytes after the end of the response to its last piece. If they arrived later, another request might already be waiting on the
+ * connection for its own response.
  */
 function withSurplus(pieces: readonly string[], method: string): readonly string[] {
-  // Endless responses have no end, and searching it after each byte takes seconds.
+  // Endless responses have no end, and looking for it after each byte would take seconds.
   if (pieces.length > 1_000) return pieces
   const { endedIn } = readHere(
     pieces.map((piece) => Buffer.from(piece, 'latin1')),

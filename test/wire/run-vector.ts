@@ -4,19 +4,19 @@ import { converse, freshAddress, waysOfSending, type WayOfSending } from '../sup
 import type { RecordingBackend } from '../support/http/recording-backend.ts'
 import type { Vector } from './vector.ts'
 
-/** The outcome of a vector, in the words of its verdict. */
+/** The outcome of a vector, in the form of its verdict. */
 export type Outcome = {
   readonly statuses: readonly number[]
   readonly backend: readonly string[]
   readonly unfinished: readonly string[]
   readonly interim: readonly number[]
-  /** Bytes that no client can take for a response. */
+  /** Bytes that are not part of any response. */
   readonly rest: string
   readonly sees: Readonly<Record<string, readonly string[]>>
   readonly says: string
 }
 
-/** Sent after each vector: where the connection goes on, this and nothing else is answered next. */
+/** Sent after each vector: if the connection stays open, the next response must be the one to this request. */
 const probe = 'GET /probe HTTP/1.1\r\nHost: probe.example\r\nConnection: close\r\n\r\n'
 const probed = 'GET /probe'
 
@@ -59,7 +59,7 @@ function describe({ method, target, body }: RecordedRequest): string {
   return `${method} ${target}${body === '' ? '' : ` ${body}`}`
 }
 
-/** `framed`: what delimits the content, of which there must be one. */
+/** The values of a field. For `framed`, one entry for each field that frames the content, of which there must be exactly one. */
 function seenAs(request: RecordedRequest, name: string): readonly string[] {
   if (name !== 'framed') return valuesOf(request, name)
   return [

@@ -1,38 +1,38 @@
-/** What must come of the bytes of a vector, whatever pieces they are sent in. */
+/** The required outcome of a vector, no matter in which pieces its bytes are sent. */
 export type Verdict = {
-  /** Statuses of the responses, in order. `200` is the backend's, the rest are the gateway's own. */
+  /** Statuses of the responses, in order. `200` is the backend's, all others are the gateway's own. */
   readonly statuses: readonly number[]
   /**
-   * The requests that the backend sees whole, in order of their arrival: method, target, and the content after a blank.
+   * The complete requests that the backend sees, in order of arrival: method, target, and the content after a blank.
    */
   readonly backend: readonly string[]
-  /** A request of which the backend may see the start, as method and target, and never the end. */
+  /** A request, as method and target, of which the backend may see the start but never the end. */
   readonly unfinished?: string
 }
 
-/** Bytes of a client, their expected outcome, and why. */
+/** The bytes of a client, their expected outcome, and the reason. */
 export type Vector = {
   readonly name: string
   /** Latin-1 text, one character a byte. */
   readonly bytes: string
   readonly verdict: Verdict
-  /** Where it is written: a section of an RFC, or an advisory. */
+  /** The source: a section of an RFC, or an advisory. */
   readonly rfc: string
   readonly why: string
   /**
-   * Values of fields as the first request has them at the backend, one for each line; none where it must be absent. `framed` is `once`
-   * where one field says how its content ends, whichever it is.
+   * Values of fields that the backend must see in the first request, one for each line; empty if the field must be absent. `framed` is
+   * `once` if exactly one field, no matter which, frames the content.
    */
   readonly sees?: Readonly<Record<string, readonly string[]>>
-  /** Text that the first response's head has in it. */
+  /** Text that the first response's head must contain. */
   readonly says?: string
-  /** The client ends its sending direction after the bytes. */
+  /** The client half-closes the connection after the bytes. */
   readonly halfClose?: boolean
   /** Interim responses before the final ones. */
   readonly interim?: readonly number[]
 }
 
-/** Each of these requests reaches the backend and gets its answer. */
+/** Each of these requests reaches the backend and gets its response. */
 export function forwarded(...backend: string[]): Verdict {
   return { statuses: backend.map(() => 200), backend }
 }
@@ -42,12 +42,12 @@ export function refused(status: number): Verdict {
   return { statuses: [status], backend: [] }
 }
 
-/** The request is found faulty when it may have begun to be forwarded: the backend never sees it whole. */
+/** The gateway finds the fault when it may already be forwarding the request: the backend never sees it complete. */
 export function brokenOff(status: number, unfinished: string): Verdict {
   return { statuses: [status], backend: [], unfinished }
 }
 
-/** Several of the above on one connection, of which the last may be broken off. */
+/** Several verdicts in order on one connection; the last may be broken off. */
 export function inTurn(...verdicts: Verdict[]): Verdict {
   return {
     ...verdicts.at(-1),
@@ -61,7 +61,7 @@ export function request(requestLine: string, ...lines: string[]): string {
   return [`${requestLine} HTTP/1.1`, 'Host: wire.example', ...lines, '', ''].join('\r\n')
 }
 
-/** The same for a `POST` with chunked content that is given as sent. */
+/** A chunked `POST` with `Host` and further lines; `content` is given as sent, with its chunked framing. */
 export function chunked(target: string, content: string, ...lines: string[]): string {
   return request(`POST ${target}`, 'Transfer-Encoding: chunked', ...lines) + content
 }

@@ -14,7 +14,7 @@ import { targets } from './vectors/targets.ts'
 import { techniques } from './vectors/techniques.ts'
 import { upgrades } from './vectors/upgrades.ts'
 
-/** All vectors of requests, by what they are about. docs/http.md refers to them as `theme: name`. */
+/** All vectors of requests by theme. docs/http.md refers to them as `theme: name`. */
 export const vectorsByTheme: Readonly<Record<string, readonly Vector[]>> = {
   'request line': requestLine,
   target: targets,

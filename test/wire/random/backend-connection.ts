@@ -12,14 +12,14 @@ export type BackendHooks = {
   exchangeOf(id: number): Exchange | undefined
   note(id: number, attempt: Attempt): void
   fault(text: string): void
-  /** Resolves when so many are held. */
+  /** Resolves when `count` requests are held. */
   hold(count: number): Promise<void>
 }
 
-/** A connection without a request for so long may have been opened for a client that left, and have waited since. */
+/** A connection that is idle for this long may have been opened for a client that left, and have waited in the pool since. */
 const idleMs = 50
 
-/** A connection of the gateway, on the backend's side: one request at a time, each answered as its exchange says. */
+/** The backend's side of a connection from the gateway: one request at a time, each answered as its exchange says. */
 export class BackendConnection {
   readonly #socket: Socket
   readonly #hooks: BackendHooks
@@ -112,12 +112,12 @@ export class BackendConnection {
     if (answer.broken?.how === 'hang') return
     this.#isAnswering = false
     if (answer.broken?.how === 'reset') socket.resetAndDestroy()
-    // Like servers that refuse an upload: its unread rest turns the close into a reset.
+    // Like servers that refuse an upload: the unread rest of the upload turns the close into a reset.
     else if (answer.early && answer.then === 'drop') socket.destroySoon()
     else if (answer.broken || answer.then !== 'keep' || answer.framing === 'until-close') socket.end()
   }
 
-  /** Echoes the bytes of a tunnel, and ends it if that is the backend's part. */
+  /** Echoes the bytes of a tunnel, and ends the tunnel if the plan says that the backend does. */
   #echo(piece: Buffer, exchange: Exchange): void {
     const { tunnel } = exchange
     const socket = this.#socket

@@ -2,30 +2,30 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { BackendConnection } from './backend-connection.ts'
 import type { Exchange } from './plan.ts'
 
-/** One time that a request has arrived at the backend. */
+/** One arrival of a request at the backend. */
 export type Attempt = {
   readonly method: string
   readonly connection: number
-  /** The connection has carried another request before, or has waited for one: a gateway may find it closing. */
+  /** Whether the connection has carried or waited for a request before, so that the gateway may find it closing. */
   readonly onReused: boolean
-  /** The backend had ended the connection already, and does not answer. */
+  /** Whether the backend had already ended the connection, so that it does not answer. */
   readonly tooLate: boolean
   uploadBytes: number
-  /** The request's end has arrived. */
+  /** Whether the request's end has arrived. */
   whole: boolean
-  /** The connection was closed by the gateway before the answer was out. */
+  /** Whether the gateway closed the connection before the whole response was sent. */
   cutOff: boolean
 }
 
-/** Serves requests as their exchanges say, and keeps what it saw of them. */
+/** Answers requests as their exchanges say, and records them. */
 export type PlannedBackend = {
   readonly url: string
-  /** Connections of the gateway that are open. */
+  /** The number of the gateway's open connections. */
   readonly openConnections: number
-  /** Makes the exchanges known whose requests will come, and forgets those before. */
+  /** Sets the exchanges whose requests will arrive, and forgets the earlier ones. */
   expect(exchanges: readonly Exchange[]): void
   attemptsOf(id: number): readonly Attempt[]
-  /** What no gateway may send, of all connections since it was last asked. */
+  /** Returns, and then forgets, the faults in what the gateway sent on all connections since the last call. */
   takeFaults(): string[]
   close(): Promise<void>
 }

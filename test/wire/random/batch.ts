@@ -15,10 +15,10 @@ export type Stage = {
   close(): Promise<void>
 }
 
-/** A client that has heard nothing for so long gives up: longer than the gateway waits for the backend. */
+/** A client gives up after this silence, which is longer than the gateway waits for the backend. */
 const silenceMs = 45_000
 
-/** @param root of the source that is run */
+/** @param root the root of the source to run */
 export async function openStage(name: ProfileName, root: string): Promise<Stage> {
   const backend = await startPlannedBackend()
   const gateway = await startDrivenGateway(name, backend.url, root)
@@ -31,8 +31,7 @@ export async function openStage(name: ProfileName, root: string): Promise<Stage>
 }
 
 /**
- * Plays all conversations of a batch at once, waits until the gateway is at rest, and tries each connection to the backend
- * that it keeps.
+ * Plays all conversations of a batch concurrently, waits until the gateway is at rest, and then tries each connection in its pool.
  *
  * @returns the faults
  */
@@ -59,7 +58,7 @@ export async function playBatch(
   ]
 }
 
-/** A request that may have its line in the log: where the backend or the client breaks off. */
+/** Whether a request may have a line in the log, because the backend or the client breaks off. */
 function mayBeLogged({ answer, cancel }: Exchange): boolean {
   return answer.broken !== undefined || answer.then === 'drop' || cancel !== undefined
 }
@@ -79,7 +78,7 @@ async function play({ gateway, backend }: Stage, conversations: readonly Convers
   )
 }
 
-/** The exchange, its neighbours on its connection, and the backend's view of it. */
+/** Describes the exchange, its neighbours on its connection, and the backend's view of it. */
 function tellPlan(conversation: Conversation, exchange: Exchange, backend: PlannedBackend): string {
   const { exchanges, ...how } = conversation
   const others = exchanges.map((one) => (one === exchange ? `[${tellShort(one)}]` : tellShort(one)))

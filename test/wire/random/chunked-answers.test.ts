@@ -4,10 +4,9 @@ import { drive } from './driver.ts'
 import { testSeed } from '../../support/random/seed.ts'
 
 /*
- * Answers of 16 KiB to 1 MiB in chunks of up to 20 KiB, to quick and slow readers, over HTTP/1.1, HTTPS and HTTP/2, each followed
- * by another request. If one read brings several chunks and the end while the client is slower, the connection to the
- * backend is easily left paused; the next request on it would then get 504. `CHUNKED_ANSWERS` sets their number;
- * `npm run test:fault` has 10,000.
+ * Responses of 16 KiB to 1 MiB in chunks of up to 20 KiB, to fast and slow readers, over HTTP/1.1, HTTPS and HTTP/2, each followed by
+ * another request. If one read contains several chunks and the end while the client is slower, the connection to the backend could easily
+ * stay paused; the next request on it would then get 504. `CHUNKED_ANSWERS` sets the number of responses; `npm run test:fault` has 10,000.
  */
 
 const seed = testSeed()

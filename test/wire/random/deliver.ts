@@ -3,12 +3,12 @@ import type { Writable } from 'node:stream'
 import { seededRandom } from '../../support/random/seeded-random.ts'
 import type { Delivery } from './plan.ts'
 
-/** Maximum number of pieces, however small they should be. */
+/** Maximum number of pieces, no matter how small the delivery wants them. */
 const maxPieces = 60
 
 /**
- * Writes bytes in the pieces that the delivery says, no faster than they are taken. Resolves when all are handed over, or when
- * `isOver` says that nobody takes them any more.
+ * Writes bytes in the pieces that the delivery describes, with backpressure. Resolves when all bytes are written, or when `isOver` returns
+ * that nobody reads them any more.
  */
 export async function deliver(
   stream: Writable,

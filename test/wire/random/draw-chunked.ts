@@ -5,8 +5,8 @@ import type { Answer, Conversation, Delivery, Exchange } from './plan.ts'
 const KiB = 1_024
 
 /**
- * Draws clients each of which asks for long answers in many chunks, and after each for a short one: what a long answer leaves
- * behind on a connection to the backend is met by the next request on it.
+ * Draws clients, each of which requests long responses in many chunks, and a short response after each. So the next request on a connection
+ * to the backend meets anything that a long response has left behind there.
  */
 export function drawChunkedAnswers(seed: number, batch: number, options: BatchOptions): Conversation[] {
   const random = seededRandom(Math.imul(seed, 2_654_435_761) + batch)
@@ -23,7 +23,7 @@ export function drawChunkedAnswers(seed: number, batch: number, options: BatchOp
     const isWhole = random() < 0.5
     return exchange({
       framing: 'chunked',
-      // As many short ones as long ones: sizes are drawn by their magnitude.
+      // Sizes are distributed evenly by magnitude, so short responses are as frequent as long ones.
       bytes: Math.floor(16 * KiB * 64 ** random()),
       chunkMost,
       trailers: random() < 0.1,

@@ -21,7 +21,7 @@ export type BatchOptions = {
 
 const maxAtOnce = 40
 
-/** Draws the conversations of a batch: the same for the same numbers. */
+/** Draws the conversations of a batch, always the same for the same seed, batch and options. */
 export function drawBatch(seed: number, batch: number, options: BatchOptions): Conversation[] {
   const draw = new Draw(seededRandom(Math.imul(seed, 2_654_435_761) + batch), batch)
   const conversations: Conversation[] = []
@@ -33,7 +33,7 @@ export function drawBatch(seed: number, batch: number, options: BatchOptions): C
   return conversations
 }
 
-/** Draws as many parallel plain requests as there are connections in the pool: each has to serve one. */
+/** Draws `count` parallel plain requests, one for each connection in the pool, so that each connection has to serve one. */
 export function drawProbes(batch: number, count: number, { https }: GatewayBounds): Conversation[] {
   const draw = new Draw(seededRandom(batch), batch, 3_500)
   return Array.from({ length: count }, (_, i) => draw.probe(https, count, i))
@@ -65,7 +65,7 @@ class Draw {
   conversation(options: BatchOptions, index: number): Conversation {
     const protocol: Protocol = options.bounds.https ? this.#pick('https', 'h2') : 'http'
     const isFlood = this.#chance(0.08)
-    // About as many requests as the gateway queues, so that none is refused.
+    // About as many requests as the gateway queues, so that no request is refused.
     const isLocalFlood = isFlood && this.#chance(0.3)
     const isEager = isFlood || this.#chance(0.3)
     const count = isLocalFlood
@@ -147,7 +147,7 @@ class Draw {
     const exchange = this.#exchangeOf(dice < 0.14 ? 'limited' : 'forward', method)
     const upload = sends ? this.#upload(bounds, protocol) : undefined
     const answer = this.#answer(isFlood ? this.#between(0, 3_000) : this.#bodyBytes(), upload !== undefined)
-    // Each takes the gateway's whole time for an answer.
+    // Rare, as each hanging response takes the gateway's whole timeout.
     if (bounds.isImpatient && this.#chance(0.05))
       return {
         ...exchange,
@@ -157,7 +157,7 @@ class Draw {
     return { ...exchange, upload, answer }
   }
 
-  /** Some conversations end in what can come last only. */
+  /** Ends some conversations with an exchange that can only be the last. */
   #lastOf(exchange: Exchange, protocol: Protocol): Exchange {
     const dice = this.#random()
     if (dice < 0.16) return { ...exchange, cancel: this.#cancel(protocol) }

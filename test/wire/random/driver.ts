@@ -5,13 +5,13 @@ import { profiles, type ProfileName } from './gateways.ts'
 
 export type DriveOptions = {
   readonly seed: number
-  /** The first batch, and the number of exchanges from there on. */
+  /** The first batch; `exchanges` counts from there on. */
   readonly firstBatch: number
   readonly exchanges: number
   readonly profiles?: readonly ProfileName[]
-  /** The scenarios to play; all unless given. */
+  /** Draws the scenarios to play; `drawBatch` unless given. */
   readonly draw?: typeof drawBatch
-  /** Where the gateway's source is; this repository unless given. */
+  /** The root of the gateway's source; this repository unless given. */
   readonly root?: string
 }
 
@@ -23,19 +23,19 @@ export type Driven = {
 }
 
 const maxExchangesPerBatch = 300
-/** Every so many batches have backends that do not go on. They are short, as each such takes the gateway's whole patience. */
+/** In one of this many batches, backends hang. Such a batch is short, as each hanging response takes the gateway's whole timeout. */
 const hangsEvery = 12
 const exchangesPerHangingBatch = 60
-/** Batches that are played at a time, each before a gateway of its own: where one waits the other goes on. */
+/** Number of concurrent batches, each with its own gateway, so that one batch goes on while the other waits. */
 const batchesAtOnce = 2
 const maxFaultsReported = 12
 
 const repositoryRoot = join(import.meta.dirname, '../../..')
 
-/** Drives gateways with random batches until there were so many exchanges, or one batch had something wrong. */
+/** Drives gateways with random batches until `exchanges` exchanges have been played, or until a batch has a fault. */
 export async function drive(options: DriveOptions): Promise<Driven> {
   const { seed, firstBatch, draw = drawBatch, root = repositoryRoot } = options
-  // However few there are, each of the patient gateways has a part of them.
+  // Even if there are few exchanges, each of the patient gateways gets a share of them.
   const exchangesPerBatch = Math.min(maxExchangesPerBatch, Math.ceil(options.exchanges / patient.length))
   const stages = new Map<ProfileName, Promise<Stage>>()
   const faults: string[] = []
@@ -53,7 +53,7 @@ export async function drive(options: DriveOptions): Promise<Driven> {
       })
       exchanges += conversations.reduce((sum, conversation) => sum + conversation.exchanges.length, 0)
       let found: string[] = []
-      // One gateway plays one batch at a time.
+      // A gateway plays one batch at a time.
       const stage = (stages.get(name) ?? openStage(name, root)).then(async (opened) => {
         found = await playBatch(opened, batch, conversations)
         return opened

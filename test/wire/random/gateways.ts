@@ -6,7 +6,7 @@ import { spawnNode, type NodeProcess } from '../../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import { limitedQuota, type GatewayBounds } from './plan.ts'
 
-/** A gateway before the backend of the driver. */
+/** A gateway in front of the driver's backend. */
 export type DrivenGateway = {
   readonly bounds: GatewayBounds
   readonly port: number
@@ -26,8 +26,8 @@ type Profile = {
 }
 
 /**
- * Roomy, with connections for all; tight, where most requests wait for one and some are over a limit; impatient, for backends
- * that do not go on.
+ * Roomy, with enough connections for all requests; tight, where most requests wait for a connection and some are over a limit; impatient,
+ * for backends that hang.
  */
 export const profiles = {
   'http, roomy': { bounds: { https: false, ...everyKind }, upstreamConnections: 64 },
@@ -40,14 +40,14 @@ export const profiles = {
 
 export type ProfileName = keyof typeof profiles
 
-/** @param root of the source that is run: this repository, or a changed copy of it */
+/** @param root the root of the source to run: this repository, or a changed copy of it */
 export async function startDrivenGateway(
   name: ProfileName,
   upstreamUrl: string,
   root: string,
 ): Promise<DrivenGateway> {
   const { upstreamConnections, bounds }: Profile = profiles[name]
-  // Otherwise longer than a busy machine stands still.
+  // Unless the gateway is impatient, longer than a busy machine may stall.
   const upstreamTimeout = bounds.isImpatient ? '2s' : '30s'
   const config = join(makeTemporaryDirectory(), 'sluice.yaml')
   const rule = `{ name: few, match: '* /limited/*', requests: ${limitedQuota}, window: 1h }`

@@ -9,10 +9,10 @@ import { slowDown } from './reading.ts'
 import { ResponseReader } from './response-reader.ts'
 import { tunnelBytes } from './tunnel-bytes.ts'
 
-/** Requests that go out in one delivery have no more bytes than this together. */
+/** Requests are sent together until they have this many bytes. */
 const maxTogether = 64 * 1024
 
-/** One HTTP/1 client with one connection. Resolves when it is closed; nothing heard for `silenceMs` closes it. */
+/** Plays an HTTP/1 client with one connection. Resolves when the connection is closed; `silenceMs` without any bytes closes it. */
 export function converseHttp1(
   port: number,
   conversation: Conversation,
@@ -67,7 +67,7 @@ class Http1Client {
       this.#finish()
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      // Its own write failed because the gateway has closed: earlier bytes are still read.
+      // EPIPE means that a write failed because the gateway has closed; earlier bytes are still read.
       if (error.code !== 'EPIPE') this.#ended ??= 'reset'
     })
     this.#tcp.on('error', () => undefined)
@@ -83,7 +83,7 @@ class Http1Client {
   }
 
   async run(): Promise<readonly Outcome[]> {
-    // A socket that is reset while it still connects never closes.
+    // Waits for the connection, as a socket that is reset while it is connecting never closes.
     this.#socket.once(this.#socket === this.#tcp ? 'connect' : 'secureConnect', () => {
       this.#isConnected = true
       this.#wake()
@@ -91,7 +91,7 @@ class Http1Client {
     await this.#until(() => this.#isConnected)
     await this.#send()
     await this.#until(() => this.#reader.completed === this.#exchanges.length)
-    // A client that was told that the connection ends waits for that.
+    // If a response has announced the end of the connection, the client waits for that end.
     if (!this.#reader.mayClose) this.#socket.end()
     await this.#closed
     for (const outcome of this.#reader.outcomes) if (!outcome.complete) outcome.ended = this.#ended
@@ -130,7 +130,7 @@ class Http1Client {
     if (this.#conversation.halfCloses) this.#socket.end()
   }
 
-  /** What an exchange still needs once its head, and mostly all of it, is out. */
+  /** Sends what an exchange still needs once its head, and usually all of it, has been sent. */
   async #sendRest(exchange: Exchange, index: number): Promise<void> {
     const { cancel, upload, tunnel } = exchange
     const outcome = this.#reader.outcomes[index]
@@ -169,7 +169,7 @@ class Http1Client {
     outcome.echoed += piece.length
   }
 
-  /** Not more than the window allows at a time, and a handshake when nothing else is in flight. */
+  /** Whether a request may be sent: within the window of concurrent requests, or, for a handshake, when nothing else is in flight. */
   #hasRoomFor(index: number): boolean {
     const exchange = this.#exchanges[index]
     if (!exchange) return false
@@ -195,14 +195,14 @@ class Http1Client {
 
   #leave(ended: 'left' | 'silent', how = 'reset'): void {
     if (this.#isOver) {
-      // Still not closed, whichever side has ended it.
+      // The connection is still not closed, although one side has ended it.
       if (ended === 'silent') this.#socket.destroy()
       return
     }
     this.#ended ??= ended
     this.#isOver = true
     if (how === 'end') this.#socket.destroySoon()
-    // Node crashes at a reset below TLS. What it does instead is a reset too where something is unread.
+    // Node crashes if the socket below TLS is reset. Its usual close is a reset too if there are unread bytes.
     else if (this.#socket === this.#tcp) this.#tcp.resetAndDestroy()
     else this.#socket.destroy()
     this.#wake()
@@ -218,7 +218,7 @@ class Http1Client {
     for (const look of [...this.#waiting]) look()
   }
 
-  /** Resolves when the condition holds, or nothing more can come. */
+  /** Resolves when the condition holds, or when nothing more can arrive. */
   #until(condition: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       const look = (): void => {

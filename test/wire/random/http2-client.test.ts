@@ -49,7 +49,7 @@ const conversation: Conversation = {
   delivery,
   reading: { pauseShare: 0, pauseMs: 0, stallAfterBytes: 0, stallMs: 0 },
   halfCloses: false,
-  // So a piece that was handed over says that the client has read those before.
+  // So when a piece has been written, the client must have read the pieces before it.
   streamWindow: PIECE,
 }
 

@@ -15,7 +15,7 @@ import { patternBytes, uploadId } from './pattern.ts'
 import type { Conversation, Exchange } from './plan.ts'
 import { slowDown } from './reading.ts'
 
-/** One HTTP/2 client with one connection, whose requests are in flight at once. Resolves when it is closed. */
+/** Plays an HTTP/2 client with one connection and concurrent requests. Resolves when the connection is closed. */
 export async function converseHttp2(
   port: number,
   conversation: Conversation,
@@ -36,7 +36,7 @@ export async function converseHttp2(
     for (const outcome of outcomes) if (!outcome.complete) outcome.ended ??= 'silent'
     session.destroy()
   }, silenceMs)
-  // The session reads the socket itself, which emits nothing.
+  // The session reads the socket directly, so the socket emits no events.
   const heard = (): void => void silence.refresh()
 
   const leave = (how: 'end' | 'reset'): void => {
@@ -63,7 +63,7 @@ export async function converseHttp2(
   return outcomes
 }
 
-/** One exchange. Resolves when its stream is closed, however it ends. */
+/** Plays one exchange. Resolves when its stream is closed, no matter how it ends. */
 function converse(
   session: ClientHttp2Session,
   conversation: Conversation,
@@ -100,12 +100,12 @@ function converse(
     let ended = false
     stream.on('end', () => (ended = true))
     stream.on('error', () => undefined)
-    // Of an upload: the other side takes it.
+    // The other side is reading the upload.
     stream.on('drain', heard)
     stream.on('close', () => {
       outcome.resetCode = stream.rstCode
       const isWhole = ended && stream.rstCode === 0 && outcome.status !== undefined
-      // A session that we destroy ends its streams as if they were whole.
+      // When the client itself destroys the session, its streams end as if they were complete.
       outcome.complete = isWhole && outcome.ended === undefined
       if (!outcome.complete) outcome.ended ??= session.destroyed && stream.rstCode === 0 ? 'closed' : 'reset'
       const length = outcome.headers['content-length']

@@ -5,7 +5,7 @@ import { limitedQuota, type Conversation, type Exchange, type GatewayBounds } fr
 
 export type Problem = { readonly exchange: Exchange; readonly text: string }
 
-/** The faults of a conversation: of each exchange by itself, of their order, and of the end of the connection. */
+/** Returns the faults of a conversation: in each exchange, in their order, and in the end of the connection. */
 export function judgeConversation(
   conversation: Conversation,
   outcomes: readonly Outcome[],
@@ -18,12 +18,12 @@ export function judgeConversation(
   const limited = exchanges.filter(({ kind }) => kind === 'limited')
   const limitedBefore = { least: 0, most: 0 }
   const last = exchanges.at(-1)
-  /** The reset at the end takes with it also what the client has not read yet of the responses before. */
+  /** Whether the conversation ends with a reset, which also discards unread parts of earlier responses. */
   const endsByReset =
     protocol === 'http' && last !== undefined && isBrokenForHttp10(last, attemptsOf(last.id))
-  /** Some rules read the body: the request is counted once that is there, and those of other streams may overtake it. */
+  /** Some rules count a request only once its body has arrived, so that requests on other streams may overtake it. */
   const isCountedLater = ({ upload }: Exchange): boolean => isHttp2 && upload !== undefined
-  /** Something before has ended the connection. */
+  /** Whether an earlier exchange has ended the connection. */
   let isOver = false
   exchanges.forEach((exchange, index) => {
     const outcome = outcomes[index]
@@ -39,7 +39,7 @@ export function judgeConversation(
     const isLeft = outcome.ended === 'left' || outcome.ended === 'silent'
     const isLostByReset = endsByReset && !outcome.complete && outcome.ended === 'reset'
     if (isLeft || (isLostByReset && exchange !== last)) {
-      // Requests that the client did not wait for may have been served or not.
+      // Not judged: requests whose response the client did not wait for may have been served or not.
     } else if (isOver) {
       if (!isUnanswered) report(`${tell(outcome)} after the end of the connection`)
       if (attempts.length > 0) report('was served after the end of the connection')
@@ -80,12 +80,12 @@ function saysClose({ headers }: Outcome): boolean {
   return headers['connection']?.toLowerCase().includes('close') ?? false
 }
 
-/** A connection ends with a response only where it must, and then says so. */
+/** A connection may end with a response only if it must, and the response must announce that. */
 function closeFault(exchange: Exchange, outcome: Outcome): string | undefined {
   const { kind, upload, answer, version, asksToClose } = exchange
   if (!outcome.complete || version === '1.0') return undefined
   const must = asksToClose || kind === 'noise' || kind === 'refused-upgrade'
-  // A response that may have come before all of the request had; and Node ends what expected a 100 and was not given one.
+  // The response may have come before the whole request. Node also ends the connection if the client expected a 100 and got none.
   const isUnasked = upload?.expectsContinue === true && upload.bytes === 0
   const may = upload !== undefined && (answer.early || outcome.headers['x-id'] === undefined || isUnasked)
   if (must && !saysClose(outcome)) return 'the connection ends after it, and the response does not say so'
@@ -93,7 +93,7 @@ function closeFault(exchange: Exchange, outcome: Outcome): string | undefined {
   return undefined
 }
 
-/** What the backend may have seen of a request. */
+/** Returns the fault in what the backend saw of a request. */
 function attemptsFault(
   exchange: Exchange,
   outcome: Outcome,
@@ -108,7 +108,7 @@ function attemptsFault(
   const isCut = cancel?.where === 'request' && outcome.ended === 'left' && bytes > 0
   for (const { whole, uploadBytes } of attempts) {
     if (!whole) continue
-    // Node's client ends a stream before it resets it, and without a length that end is the request's.
+    // Node's client ends a stream before it resets it. Without a length, that end is the end of the request.
     const isEnded = isCut && cancel.how === 'stream' && upload?.framing === 'chunked'
     if (isEnded && uploadBytes <= bytes) continue
     if (uploadBytes !== bytes) return `${uploadBytes} bytes of ${bytes} were the whole request to the backend`

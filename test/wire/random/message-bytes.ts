@@ -2,18 +2,18 @@ import { seededRandom } from '../../support/random/seeded-random.ts'
 import { patternBytes, uploadId } from './pattern.ts'
 import { hasNoContent, isForwarded, type Exchange } from './plan.ts'
 
-/** The bytes of an answer, with what a reader of the first so many of them has. */
+/** The bytes of a response, and how much of its body a prefix contains. */
 export type AnswerBytes = {
   readonly wire: Buffer
-  /** Where the last head ends. */
+  /** The offset at which the final response's head ends. */
   readonly headEnd: number
-  /** Bytes of the body that are among the first `wireBytes`. */
+  /** How many bytes of the body are among the first `wireBytes` bytes. */
   bodyWithin(wireBytes: number): number
 }
 
 const made = new WeakMap<Exchange, AnswerBytes>()
 
-/** What the backend sends, all of it. */
+/** Returns the whole response of the backend. */
 export function answerBytes(exchange: Exchange): AnswerBytes {
   let bytes = made.get(exchange)
   if (!bytes) made.set(exchange, (bytes = makeAnswer(exchange)))
@@ -52,12 +52,12 @@ function makeAnswer(exchange: Exchange): AnswerBytes {
   }
 }
 
-/** How much of an answer the backend sends, where it breaks off. */
+/** How many bytes of a response the backend sends: fewer than all if it breaks off. */
 export function brokenAt({ answer: { broken } }: Exchange, { wire }: AnswerBytes): number {
   return broken ? Math.floor(broken.share * wire.length) : wire.length
 }
 
-/** A request as HTTP/1 has it, in the parts between which the client may have to wait for the gateway. */
+/** An HTTP/1 request in the two parts between which the client may have to wait for the gateway. */
 export function requestBytes(exchange: Exchange): { head: Buffer; body: Buffer } {
   const { id, kind, method, version, upload } = exchange
   if (kind === 'noise') return { head: Buffer.from('\x01noise\r\n\r\n'), body: Buffer.alloc(0) }
@@ -92,7 +92,7 @@ const maxChunks = 1_000
 
 type Chunk = { readonly at: number; readonly size: number }
 
-/** A body in chunks, without the last, and where the content of each is. */
+/** A body in chunks without the last chunk, and the position of each chunk's content. */
 function chunked(
   id: number,
   bytes: number,

@@ -4,7 +4,7 @@ import type { Outcome } from './outcome.ts'
 import { hasNoContent, isForwarded, limitedQuota, type Exchange } from './plan.ts'
 import { tunnelBytes } from './tunnel-bytes.ts'
 
-/** What an exchange is judged by. */
+/** The facts by which an exchange is judged. */
 export type Evidence = {
   readonly exchange: Exchange
   readonly outcome: Outcome
@@ -12,19 +12,19 @@ export type Evidence = {
   readonly maxBodyBytes: number
   readonly maxPutBytes: number
   readonly isImpatient: boolean
-  /** Exchanges under the limit before this one: those that were let pass for certain, and those that may have been. */
+  /** How many earlier exchanges the limit has certainly counted (`least`), and how many it may have counted (`most`). */
   readonly limitedBefore: { readonly least: number; readonly most: number }
   readonly isTls: boolean
   readonly isHttp2: boolean
 }
 
-/** Requests that may be sent once more: without content, and the same however often they are carried out. */
+/** Whether a request may be sent to the backend again: it must have no content, and be idempotent. */
 export function isReplayable({ method, upload }: Exchange): boolean {
   const hasContent = upload !== undefined && (upload.bytes > 0 || upload.framing === 'chunked')
   return !hasContent && method !== 'POST'
 }
 
-/** Returns the fault in the response to one request that the client waited for; undefined if it is as it must be. */
+/** Returns the fault in the response to a request that the client waited for; undefined if the response is right. */
 export function judgeAnswer(evidence: Evidence): string | undefined {
   const { exchange, outcome } = evidence
   const { status } = outcome
@@ -39,14 +39,14 @@ export function judgeAnswer(evidence: Evidence): string | undefined {
   return `${tell(outcome)}, where ${[...allowed, 'the backend’s answer'].join(', ')} is due`
 }
 
-/** The status where the gateway must answer by itself. */
+/** The status if the gateway must answer by itself; otherwise undefined. */
 function localStatus(evidence: Evidence): number | undefined {
   const { exchange, outcome, maxBodyBytes, maxPutBytes, limitedBefore } = evidence
   const { kind, method, upload } = exchange
   if (kind === 'options') return 204
   if (kind === 'trace') return 405
   if (kind === 'bad-target' || kind === 'noise') return 400
-  // Whether the other rule or this one refuses it first is left open.
+  // Either rule may refuse the request first.
   if (method === 'PUT' && maxPutBytes > 0 && upload !== undefined && upload.bytes > maxPutBytes)
     return kind === 'limited' && outcome.status === 429 ? 429 : 400
   if (kind === 'limited' && limitedBefore.least >= limitedQuota) return 429
@@ -55,18 +55,18 @@ function localStatus(evidence: Evidence): number | undefined {
   return isTooLong && upload.framing === 'length' ? 413 : undefined
 }
 
-/** An HTTP/1.0 client can tell only by a reset that a response is truncated. */
+/** Whether a response must end with a reset, as only a reset shows an HTTP/1.0 client that a response is truncated. */
 export function isBrokenForHttp10({ version, answer }: Exchange, attempts: readonly Attempt[]): boolean {
   return version === '1.0' && answer.broken !== undefined && attempts.length > 0
 }
 
-/** A reset takes with it what the client has not read yet: where it was slow, the head too. */
+/** Whether a reset may have discarded even the head, as it discards everything that a slow client has not read yet. */
 function mayLoseHead({ exchange, outcome, attempts, isTls }: Evidence): boolean {
   const isReset = outcome.status === undefined && outcome.ended === 'reset'
   return !isTls && isReset && isBrokenForHttp10(exchange, attempts)
 }
 
-/** The replies of the gateway that a plan may come to. */
+/** The statuses of the gateway's own error replies that a plan allows. */
 function failuresOf({ exchange, attempts, maxBodyBytes, isImpatient, isHttp2 }: Evidence): Set<number> {
   const { answer, upload } = exchange
   const { broken, early } = answer
@@ -75,12 +75,12 @@ function failuresOf({ exchange, attempts, maxBodyBytes, isImpatient, isHttp2 }: 
   const failures = new Set<number>()
   if (isImpatient || (broken?.how === 'hang' && !hasHead)) failures.add(504)
   if (broken?.how === 'reset' || (broken?.how === 'end' && !hasHead)) failures.add(502)
-  // Sent over a connection that the backend was just closing, and not to be repeated.
-  // HTTP/2 reveals only at the end that content has no bytes, so that it may count as content.
+  // The request was sent over a connection that the backend was just closing, and must not be repeated.
+  // HTTP/2 reveals only at the end that content is empty, so empty content may count as content.
   const mayHaveContent = isHttp2 && upload !== undefined
   if ((mayHaveContent || !isReplayable(exchange)) && attempts.every(({ tooLate }) => tooLate))
     failures.add(502)
-  // The unread rest of the upload turned the backend's close into a reset, which can overtake its response.
+  // The unread rest of the upload has turned the backend's close into a reset, which can overtake the response.
   if (early && answer.then === 'drop') failures.add(502)
   if (maxBodyBytes > 0 && upload && upload.bytes > maxBodyBytes) failures.add(413)
   return failures
@@ -95,7 +95,7 @@ function localFault({ exchange, outcome, attempts }: Evidence): string | undefin
   return text.startsWith(`{"code":${status},`) ? undefined : `a ${status} that says ${JSON.stringify(text)}`
 }
 
-/** The backend's own answer has come, or a part of it. */
+/** Judges a response of the backend, or a part of one, that has reached the client. */
 function judgePassedOn(evidence: Evidence): string | undefined {
   const { exchange, outcome, attempts } = evidence
   const { answer, id } = exchange
@@ -135,12 +135,12 @@ function lengthsOf({ exchange, isHttp2, isImpatient }: Evidence) {
   const isUncertain = isImpatient || (upload !== undefined && answer.early)
   const isWhole = !mayBeReset && !isUncertain && (isAll || (broken?.how === 'end' && endsByClose))
   const mayBeWhole = isAll || (broken?.how === 'end' && endsByClose)
-  // Over HTTP/2 a reset overtakes queued data; to HTTP/1.0 only a reset says that the response is truncated.
+  // Over HTTP/2, a reset overtakes queued data. For HTTP/1.0, only a reset shows that the response is truncated.
   const isExact = broken?.how === 'end' && !isUncertain && !isHttp2 && version === '1.1' && !upload
   return { least: isExact ? most : 0, most, isWhole, mayBeWhole }
 }
 
-/** An HTTP/1.0 client cannot tell over TLS, as Node does not say whether there was a closing alert. */
+/** Over TLS, an HTTP/1.0 client in Node cannot detect truncation, as Node does not report whether there was a closing alert. */
 function canLookWhole({ exchange, outcome, isTls }: Evidence): boolean {
   return isTls && exchange.version === '1.0' && outcome.headers['content-length'] === undefined
 }

@@ -8,20 +8,20 @@ export type Outcome = {
   /** Names in lower case; several lines of one name are joined. */
   headers: Readonly<Record<string, string>>
   bodyBytes: number
-  /** The body of a reply of the gateway's own, as far as it is short. */
+  /** The body of a reply of the gateway itself, if it is short. */
   text: string
-  /** The first thing that cannot be right whatever the plan was. */
+  /** The first fault that is wrong under any plan. */
   fault: string | undefined
   complete: boolean
-  /** How it ended where it did not complete: by us, by the gateway in order or not, or not at all. */
+  /** How an incomplete exchange ended: by the client, by the gateway's close or reset, or not at all. */
   ended: 'left' | 'closed' | 'reset' | 'silent' | undefined
   /** The error code with which an HTTP/2 stream was reset. */
   resetCode: number
-  /** Bytes of a tunnel that came back. */
+  /** The number of a tunnel's bytes that were echoed. */
   echoed: number
-  /** A tunnel's end has come from the gateway. */
+  /** Whether the gateway has ended the tunnel. */
   tunnelEnded: boolean
-  /** All bytes of the request have been handed over. */
+  /** Whether all bytes of the request have been written. */
   sent: boolean
 }
 
@@ -48,7 +48,7 @@ export function noteFault(outcome: Outcome, fault: string | undefined): void {
   outcome.fault ??= fault
 }
 
-/** Takes a piece of a response's body: the backend's are patterned, others are short. */
+/** Takes a piece of a response's body. Bodies from the backend have the pattern, others are short. */
 export function takeBody(outcome: Outcome, { id }: Exchange, piece: Buffer): void {
   if (outcome.headers['x-id'] !== undefined) noteFault(outcome, patternFault(id, outcome.bodyBytes, piece))
   else if (outcome.text.length < maxTextLength) outcome.text += piece.toString('latin1')

@@ -10,9 +10,9 @@ const root = join(import.meta.dirname, '../../..')
 /**
  * Copies the gateway's source and changes the copy.
  *
- * @param others folders that are copied too
- * @returns the copy's root
- * @throws where a patch does not fit any more
+ * @param others further folders to copy
+ * @returns the root of the copy
+ * @throws if a patch does not apply any more
  */
 export function copyPatchedSource(patches: readonly Patch[], others: readonly string[] = []): string {
   const copy = makeTemporaryDirectory()

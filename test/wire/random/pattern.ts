@@ -1,8 +1,8 @@
-/** Each block of it is its own number, so that no two pieces of the source are the same. */
+/** The source consists of blocks that contain their own number, so that no two pieces of it are the same. */
 const blockBytes = 8
 const maxBodyBytes = 4 * 2 ** 20
 const messages = 2 ** 13
-/** Between the beginnings of two messages in the source. */
+/** The distance between the beginnings of two messages in the source. */
 const distance = 1_024
 
 const source = makeSource(messages * distance + maxBodyBytes)
@@ -16,14 +16,14 @@ function makeSource(bytes: number): Buffer {
   return Buffer.from(words.buffer)
 }
 
-/** Where a message begins: elsewhere than any other message of its batch. */
+/** The offset at which a message begins, different for all messages of a batch. */
 function beginningOf(id: number): number {
   return (id % messages) * distance
 }
 
 /**
- * Bytes of a body from `offset` on, of 4 MiB at most: they tell their message and their place in it. They must not be
- * changed.
+ * The bytes of a body from `offset` on, which identify their message and their position in it. A body has 4 MiB at most. Callers must not
+ * change the bytes.
  */
 export function patternBytes(id: number, offset: number, length: number): Buffer {
   const start = beginningOf(id) + offset
@@ -46,7 +46,7 @@ export function patternFault(id: number, offset: number, piece: Buffer): string 
   return `at ${offset + at} of message ${id} there is ${found}`
 }
 
-/** A request's body is another message than its response's. */
+/** The id of a request's body, which is another message than the body of its response. */
 export function uploadId(id: number): number {
   return id + messages / 2
 }

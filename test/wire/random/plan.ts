@@ -1,4 +1,4 @@
-/** In which pieces bytes are written: `seed` cuts them, none longer than `most`, some followed by a pause. */
+/** How bytes are written: in pieces drawn from `seed`, up to `most` bytes long, some followed by a pause. */
 export type Delivery = {
   readonly seed: number
   readonly most: number
@@ -9,14 +9,14 @@ export type Delivery = {
 export type Upload = {
   readonly framing: 'length' | 'chunked'
   readonly bytes: number
-  /** Longest chunk where it is chunked. */
+  /** Maximum size of a chunk, if the body is chunked. */
   readonly chunkMost: number
   readonly delivery: Delivery
-  /** `Expect: 100-continue`: the content is sent once there is an answer to that. */
+  /** Whether the request has `Expect: 100-continue`, and sends its content only after the answer to that. */
   readonly expectsContinue: boolean
 }
 
-/** What the backend does with a request. */
+/** How the backend answers a request. */
 export type Answer = {
   readonly interim: readonly number[]
   readonly status: number
@@ -24,26 +24,26 @@ export type Answer = {
   readonly bytes: number
   readonly chunkMost: number
   readonly trailers: boolean
-  /** Begins when the request's head is there, not when all of it is. */
+  /** Whether the response begins once the request's head has arrived, instead of the whole request. */
   readonly early: boolean
   readonly delayMs: number
   readonly delivery: Delivery
-  /** `close` is announced, `drop` is not. */
+  /** `close` is announced in the response, `drop` is not. */
   readonly then: 'keep' | 'close' | 'drop'
-  /** Stops after this share of the answer's bytes; `hang` then says and does nothing more. */
+  /** The response stops after this share of its bytes; after `hang`, the backend does nothing more. */
   readonly broken: { readonly share: number; readonly how: 'end' | 'reset' | 'hang' } | undefined
-  /** Waits until so many requests with a barrier are there, and is answered with them. */
+  /** The response waits until this many requests with a barrier have arrived; all are then answered together. */
   readonly barrier: number
 }
 
-/** The bytes sent both ways once the backend has accepted a WebSocket, and the side that ends it. */
+/** The bytes sent both ways once the backend has accepted a WebSocket, and the side that ends the tunnel. */
 export type TunnelPlan = {
   readonly bytes: number
   readonly delivery: Delivery
   readonly end: 'client' | 'client-reset' | 'backend' | 'backend-reset'
 }
 
-/** Where the client gives up: so many bytes into the request, or into the response's body. */
+/** Where the client gives up: after a share of the request, or of the response's body. */
 export type Cancel = {
   readonly where: 'request' | 'response'
   readonly share: number
@@ -52,8 +52,8 @@ export type Cancel = {
 }
 
 /**
- * `forward` is the backend's to answer, `limited` too unless it is over the limit. The gateway answers `options`, `trace` and
- * `bad-target` itself, and `noise`, which is not a request.
+ * The backend answers `forward`, and `limited` unless it is over the limit. The gateway itself answers `options`, `trace`, `bad-target`,
+ * and `noise`, which is not a request.
  */
 export type ExchangeKind =
   'forward' | 'limited' | 'options' | 'trace' | 'bad-target' | 'noise' | 'refused-upgrade' | 'tunnel'
@@ -71,7 +71,7 @@ export type Exchange = {
   readonly cancel: Cancel | undefined
 }
 
-/** How a client reads: now and then not for a while, and once not for long. */
+/** How a client reads: with occasional short pauses, and with one long pause. */
 export type Reading = {
   readonly pauseShare: number
   readonly pauseMs: number
@@ -84,34 +84,34 @@ export type Protocol = 'http' | 'https' | 'h2'
 /** What one client does on one connection. */
 export type Conversation = {
   readonly protocol: Protocol
-  /** The client's, of loopback. */
+  /** The client's loopback address. */
   readonly address: string
   readonly exchanges: readonly Exchange[]
-  /** Requests that may be unanswered at a time. */
+  /** Maximum number of unanswered requests. */
   readonly window: number
   readonly delivery: Delivery
   readonly reading: Reading
-  /** Ends its direction after the last request. HTTP/1 only. */
+  /** Half-closes the connection after the last request. HTTP/1 only. */
   readonly halfCloses: boolean
   /** HTTP/2's `SETTINGS_INITIAL_WINDOW_SIZE`. */
   readonly streamWindow: number
 }
 
-/** Bounds that the gateway of a batch was started with. */
+/** The bounds with which the gateway of a batch was started. */
 export type GatewayBounds = {
   readonly https: boolean
   /** 0 means no limit, as in the settings. */
   readonly maxBodyBytes: number
   /** Maximum bytes of a `PUT`, which a rule with devices reads; 0 without such a rule. */
   readonly maxPutBytes: number
-  /** Waits so short for the backend that a busy machine may be the reason of a 504. */
+  /** Whether the gateway's timeout for the backend is so short that a busy machine may cause a 504. */
   readonly isImpatient: boolean
 }
 
-/** Requests of one client that are let pass under the rule for `/limited/…`. */
+/** How many requests of one client the rule for `/limited/…` allows. */
 export const limitedQuota = 3
 
-/** Whether a request reaches the backend if it is let pass. */
+/** Whether a request reaches the backend if no limit refuses it. */
 export function isForwarded({ kind }: Exchange): boolean {
   return kind === 'forward' || kind === 'limited' || kind === 'refused-upgrade' || kind === 'tunnel'
 }

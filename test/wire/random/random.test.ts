@@ -3,9 +3,9 @@ import { drive } from './driver.ts'
 import { testSeed } from '../../support/random/seed.ts'
 
 /*
- * Random clients, random backends, and the gateway between them, over HTTP/1.1, HTTPS and HTTP/2. `TEST_SEED` draws
- * everything; `RANDOM_BATCH` begins with that batch; `RANDOM_EXCHANGES` sets the number of exchanges.
- * Short here, half a batch before each of the four patient gateways; `.ci/run` has 1,100, `npm run test:fault` 100,000.
+ * Random clients, random backends, and the gateway between them, over HTTP/1.1, HTTPS and HTTP/2. `TEST_SEED` is the seed of everything;
+ * `RANDOM_BATCH` is the first batch; `RANDOM_EXCHANGES` sets the number of exchanges. This run is short, half a batch for each of the four
+ * patient gateways; `.ci/run` has 1,100 exchanges, `npm run test:fault` has 100,000.
  */
 
 const seed = testSeed()

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { seededRandom } from '../../support/random/seeded-random.ts'
 import type { Reading } from './plan.ts'
 
-/** Slows a stream's reader down as the plan says. To be told of each piece that has come. */
+/** Slows a stream's reader down as the plan says. @returns a function to call with the size of each piece that arrives */
 export function slowDown(
   stream: Pick<Readable, 'pause' | 'resume'>,
   { pauseShare, pauseMs, stallAfterBytes, stallMs }: Reading,

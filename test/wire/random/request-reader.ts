@@ -3,7 +3,7 @@ import { patternFault, uploadId } from './pattern.ts'
 export type RequestHead = {
   readonly method: string
   readonly target: string
-  /** Names in lower case; a name that comes twice is a fault. */
+  /** Names in lower case; a duplicate name is a fault. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -19,7 +19,7 @@ type State = 'head' | 'length' | 'chunk-size' | 'chunk' | 'chunk-end' | 'last' |
 
 const nothing = Buffer.alloc(0)
 
-/** Reads the requests of a gateway on one connection, as strictly as well-formed ones allow. */
+/** Reads the gateway's requests on one connection, as strictly as well-formed requests allow. */
 export class RequestReader {
   readonly #hooks: RequestHooks
   #state: State = 'head'

@@ -6,14 +6,13 @@ type State = 'head' | 'length' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trailer
 const nothing = Buffer.alloc(0)
 
 /**
- * Reads the responses to the requests of one HTTP/1 connection, in order and strictly, and checks each piece of a body
- * as it comes.
+ * Reads the responses to the requests of one HTTP/1 connection in order and strictly, and checks each piece of a body as it arrives.
  */
 export class ResponseReader {
   readonly outcomes: readonly Outcome[]
-  /** Responses that are complete. */
+  /** The number of complete responses. */
   completed = 0
-  /** A response has said that the connection ends with it. */
+  /** Whether a response has announced that the connection ends with it. */
   mayClose = false
   readonly #exchanges: readonly Exchange[]
   readonly #onTunnel: (piece: Buffer) => void
@@ -27,7 +26,7 @@ export class ResponseReader {
     this.outcomes = exchanges.map(newOutcome)
   }
 
-  /** The one whose response is being read, or awaited. */
+  /** The exchange whose response is being read or awaited. */
   get current(): Outcome | undefined {
     return this.outcomes[this.completed]
   }
@@ -47,12 +46,12 @@ export class ResponseReader {
     }
   }
 
-  /** The last response there is on this connection has been read. */
+  /** Whether the last response on this connection has been read. */
   get isFinished(): boolean {
     return this.mayClose && this.#state === 'head'
   }
 
-  /** The gateway has ended its direction in order. */
+  /** Called when the gateway has closed its direction gracefully. */
   end(): void {
     const outcome = this.current
     if (outcome && this.#state === 'until-close') this.#complete(outcome)

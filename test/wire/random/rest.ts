@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseExposition, type Exposition } from '../../support/metrics/prometheus.ts'
 import type { DrivenGateway } from './gateways.ts'
 
-/** How long a gateway may take to come to rest: longer than it lingers on connections that it has ended. */
+/** How long a gateway may take to come to rest, longer than it lingers on connections that it has ended. */
 const maxMs = 10_000
 
-/** What must be as it was when nothing is in flight. */
+/** Gauges that must be 0 when nothing is in flight. */
 const gauges = {
   connections: (metrics) => metrics.value('sluice_connections'),
   tunnels: (metrics) => metrics.value('sluice_upgrades'),
@@ -16,7 +16,7 @@ const gauges = {
 export type Rest = {
   /** Activities that have not come to rest. */
   readonly faults: readonly string[]
-  /** Connections to the backend that are kept. */
+  /** The number of connections to the backend in the pool. */
   readonly idle: number
   readonly openFiles: number
 }
@@ -51,7 +51,7 @@ async function readMetrics({ adminPort }: DrivenGateway): Promise<Exposition> {
   return parseExposition(await response.text())
 }
 
-/** Lines that a gateway must not write once it has started, since the last time it was asked. */
+/** Watches for lines that a running gateway must not write. @returns a function for those written since its last call */
 export function watchOutput({ process }: DrivenGateway): (mayFail: boolean) => string[] {
   let read = process.stdout().length
   let complaints = 0
@@ -72,8 +72,8 @@ export function watchOutput({ process }: DrivenGateway): (mayFail: boolean) => s
 }
 
 /**
- * A line at `info`, one of a request that failed at the backend where the plans have it fail, or one about a body in which rules of every
- * kind find nothing.
+ * Whether a line is expected: a line at `info`, a failure at the backend if the plans include such failures, or a line about a body in
+ * which rules of every kind find nothing.
  */
 function isExplained(line: string, mayFail: boolean): boolean {
   try {

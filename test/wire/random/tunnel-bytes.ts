@@ -5,8 +5,8 @@ import type { Exchange } from './plan.ts'
 const maxFrameBytes = 20_000
 
 /**
- * What a client sends through a tunnel: whole WebSocket frames with a mask of zeros, which leaves the content as it is, and
- * patterned, so that the echo can be compared byte for byte.
+ * The bytes that a client sends through a tunnel: complete WebSocket frames with a mask of zeros, which leaves the content unchanged, and
+ * with patterned content, so that the echo can be compared byte for byte.
  */
 export function tunnelBytes({ id, tunnel }: Exchange): Buffer {
   if (!tunnel) return Buffer.alloc(0)

@@ -4,7 +4,7 @@ const evil = request('GET /evil')
 const end = '0\r\n\r\n'
 const cutShort = brokenOff(400, 'POST /a')
 
-/** Requests hidden in or after chunks, sizes, extensions and trailers, as they were found in servers and proxies. */
+/** Requests hidden in or after chunks, sizes, extensions and trailers, from vulnerabilities of servers and proxies. */
 export const advisoriesChunks: readonly Vector[] = [
   ...because('CVE-2021-22960', 'llhttp read over a line end in an extension', [
     ['a line feed in an extension', chunked('/a', `2;\nhi\r\n${end}`), cutShort],

@@ -12,7 +12,7 @@ function post(lines: readonly string[], content: string): string {
 const both = [`Content-Length: ${end.length + evil.length}`, te]
 const cutShort = brokenOff(400, 'POST /a')
 
-/** Requests hidden in others, as they were found in servers and proxies of all kinds. */
+/** Requests hidden in other requests, from vulnerabilities of servers and proxies of all kinds. */
 export const advisoriesFraming: readonly Vector[] = [
   ...because('CVE-2005-2088', 'Apache forwarded a length and a coding', [
     ['CL.TE', post(both, end + evil), refused(400)],

@@ -4,7 +4,7 @@ const end = '0\r\n\r\n'
 const cutShort = brokenOff(400, 'POST /a')
 const seen = forwarded('POST /a hi')
 
-/** RFC 9112 section 7.1: chunks. They are taken apart here and made anew. */
+/** RFC 9112 section 7.1: chunks. The gateway decodes them and writes its own. */
 export const chunks: readonly Vector[] = [
   ...because('RFC 9112 section 7.1', 'content in chunks of any size arrives as it is', [
     ['one chunk', chunked('/a', `2\r\nhi\r\n${end}`), seen],

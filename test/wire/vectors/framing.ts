@@ -10,7 +10,7 @@ const byLength = [
   forwarded('POST /a hi'),
   { sees: { 'content-length': ['2'], 'transfer-encoding': [] } },
 ] as const
-/** With a length where all of it was there at once. */
+/** Chunked content: the gateway frames it by its length if all of it has arrived at once. */
 const inChunks = [forwarded('POST /a hi'), { sees: { framed: ['once'] } }] as const
 
 /** RFC 9112 section 6: where content ends. */

@@ -6,7 +6,7 @@ function withHost(...lines: string[]): string {
 
 const kept = (host: string) => [forwarded('GET /a'), { sees: { host: [host] } }] as const
 
-/** RFC 9110 section 7.2 and RFC 9112 section 3.2: one host, named once, in characters of a host. */
+/** RFC 9110 section 7.2 and RFC 9112 section 3.2: one host, named once, with valid characters. */
 export const host: readonly Vector[] = [
   ...because('RFC 9110 section 7.2', 'what the client calls the server is told to the backend', [
     ['a name', withHost('Host: wire.example'), ...kept('wire.example')],

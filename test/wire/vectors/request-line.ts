@@ -2,7 +2,7 @@ import { because, forwarded, refused, request, type Vector } from '../vector.ts'
 
 const host = '\r\nHost: wire.example\r\n\r\n'
 
-/** RFC 9112 sections 2 and 3: where a message begins, the request line, the version. */
+/** RFC 9112 sections 2 and 3: the beginning of a message, the request line, the version. */
 export const requestLine: readonly Vector[] = [
   ...because(
     'RFC 9110 section 9.1',

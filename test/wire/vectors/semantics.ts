@@ -4,7 +4,7 @@ const options = { statuses: [204], backend: [] }
 const allow = 'allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 const chunks = '2\r\nhi\r\n0\r\n\r\n'
 
-/** RFC 9110 sections 9 and 10: methods that end here, Max-Forwards, Expect. */
+/** RFC 9110 sections 9 and 10: methods that the gateway answers itself, Max-Forwards, Expect. */
 export const semantics: readonly Vector[] = [
   ...because(
     'RFC 9110 section 9.3.8',

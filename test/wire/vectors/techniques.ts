@@ -9,7 +9,7 @@ function post(lines: readonly string[], content: string): string {
   return request('POST /a', ...lines) + content
 }
 
-/** Ways of hiding requests, by the names under which they were published. */
+/** Techniques of hiding requests, by their published names. */
 export const techniques: readonly Vector[] = [
   ...because('HTTP desync attacks, 2019', 'a coding that one of two servers does not see (TE.TE)', [
     ['TE.TE, x before', post(['Content-Length: 4', 'Transfer-Encoding: xchunked'], end + evil), refused(400)],

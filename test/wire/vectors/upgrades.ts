@@ -11,7 +11,7 @@ function handshake(...lines: string[]): string {
 const open = { statuses: [101], backend: ['GET /a'] }
 const plain = [forwarded('GET /a'), { sees: { upgrade: [], connection: [] } }] as const
 
-/** RFC 6455 section 4 and RFC 9110 section 7.8: requests that become a tunnel, and those that do not. */
+/** RFC 6455 section 4 and RFC 9110 section 7.8: requests that become tunnels, and requests that do not. */
 export const upgrades: readonly Vector[] = [
   ...because('RFC 6455 section 4.1', 'a handshake as it has to be becomes a tunnel when the backend agrees', [
     ['a handshake', handshake(), open, { sees: { upgrade: ['websocket'], connection: ['upgrade'] } }],
