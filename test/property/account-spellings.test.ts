@@ -3,8 +3,8 @@ import { bodyValues } from '../../proxy/limits/keys/body/key-body.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*
- * Backends compare the names of accounts in one of these ways, and by each an attacker can spell one account in many. If its spellings did
- * not share a key, each of them would have guesses of its own.
+ * Backends compare account names in one of these ways, and under each an attacker can spell one account in many ways. If the spellings did
+ * not share a key, each of them would get its own guesses.
  */
 const folds: Readonly<Record<string, (text: string) => string>> = {
   'lower case': (text) => text.toLowerCase(),
@@ -21,7 +21,7 @@ const folds: Readonly<Record<string, (text: string) => string>> = {
   'ß as ss': (text) => text.replaceAll('ß', 'ss').replaceAll('ẞ', 'SS').toLowerCase(),
 }
 
-/** Blocks in which a fold changes something. */
+/** Blocks in which some fold changes a character. */
 const blocks = [
   [0x20, 0xd7ff],
   [0xf900, 0x1_ffff],
@@ -33,7 +33,7 @@ function* characters(): Generator<string> {
     for (let code = first; code <= last; code++) yield String.fromCodePoint(code)
 }
 
-/** By what they come out as, the characters that a fold changes, with the text itself. */
+/** Groups the characters that a fold changes by its result, and includes the result itself. */
 function spellingsBy(fold: (text: string) => string): string[][] {
   const classes = new Map<string, string[]>()
   for (const character of characters()) {

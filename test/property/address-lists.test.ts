@@ -13,7 +13,7 @@ import {
 import { RangeBuilder } from '../../proxy/request/addresses/lists/range-builder.ts'
 import { SortedRanges } from '../../proxy/request/addresses/lists/sorted-ranges.ts'
 
-/** Few different bits, so that networks contain, touch and repeat one another. */
+/** Few distinct bits, so that networks often contain, adjoin or repeat one another. */
 const group = fc.constantFrom(0, 1, 2, 0x7fff, 0x8000, 0x8001, 0xfffe, 0xffff)
 const ipv4 = fc.tuple(group, group).map(([high, low]): IpAddress => [0, 0, 0, 0, 0, 0xffff, high, low])
 const ipv6 = fc
@@ -34,7 +34,7 @@ function setOf(list: readonly AddressRange[]): SortedRanges {
   return new SortedRanges(builder.build())
 }
 
-/** The addresses at the borders of the ranges, and those beside them. */
+/** The addresses at the edges of the ranges, and the ones next to them. */
 function borders(list: readonly AddressRange[]): IpAddress[] {
   return list.flatMap(({ address, bits }) => {
     const first = bigOf(address) & ~((1n << BigInt(128 - bits)) - 1n)
@@ -51,13 +51,13 @@ function addressOf(value: bigint): IpAddress {
   return Array.from({ length: 8 }, (_, i) => Number((value >> BigInt(16 * (7 - i))) & 0xffffn))
 }
 
-/** What Node's own list says, one family at a time. */
+/** Asks Node's own block list, for one family. */
 function judge(list: readonly AddressRange[], family: 'ipv4' | 'ipv6'): (address: IpAddress) => boolean {
   const blockList = new BlockList()
   const offset = family === 'ipv4' ? 96 : 0
   for (const { address, bits } of list) {
     const text = textOf(address, family)
-    // Node takes no prefix of 0.
+    // Node accepts no prefix of length 0.
     if (bits > offset) blockList.addSubnet(text, bits - offset, family)
     else for (const half of halves(family)) blockList.addSubnet(half, 1, family)
   }

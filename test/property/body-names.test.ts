@@ -8,7 +8,7 @@ import { runs } from '../support/random/runs.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
- * A body is walked once for all names of all rules. What the walk finds of a name is what a walk for this name alone finds: rules beside it
+ * A body is walked once for all names of all rules. For each name, the walk must find the same as a walk for that name alone: other rules
  * change nothing.
  */
 

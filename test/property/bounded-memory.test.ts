@@ -6,7 +6,7 @@ import { runs } from '../support/random/runs.ts'
 
 afterEach(() => vi.useRealTimers())
 
-/** What of an answer the gateway reads. */
+/** The fields of an answer that the gateway reads. */
 async function told(answer: Promise<RateLimiterRes | boolean | null>): Promise<unknown> {
   const found = await answer.catch((error: unknown) =>
     error instanceof RateLimiterRes ? ['over', error] : error,
@@ -32,7 +32,7 @@ test('with fewer clients than its bound, it gives the same answers as the librar
   await fc.assert(
     fc.asyncProperty(options, fc.array(step, { maxLength: 40 }), async (given, steps) => {
       vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] })
-      // The library takes the wall clock, which stands still here.
+      // The library uses the wall clock, which stands still here.
       const ours = new BoundedMemory(given, () => Date.now())
       const theirs = new RateLimiterMemory(given)
       for (const each of steps) {

@@ -268,7 +268,7 @@ function formatted(text: string): string | undefined {
   return parsed && formatAddress(parsed)
 }
 
-/** RFC 5952 text by way of the URL parser, which writes IPv6 hosts so; IPv4 dotted, mapped or not. */
+/** The text of RFC 5952, from the URL parser, which writes IPv6 hosts in that form; IPv4 is dotted, whether mapped or not. */
 function canonical(text: string): string {
   if (isIPv4(text)) return text
   const host = new URL(`http://[${text}]/`).hostname.slice(1, -1)
@@ -278,7 +278,7 @@ function canonical(text: string): string {
   return [h >> 8, h & 255, l >> 8, l & 255].join('.')
 }
 
-/** The slow and obvious walk, with Node's own parser and block list. */
+/** The slow, obvious search, with Node's own parser and block list. */
 function naiveClient(peer: string, forwardedFor: string | readonly string[]): string {
   const list = new BlockList()
   list.addSubnet('10.0.0.0', 8, 'ipv4')

@@ -11,12 +11,12 @@ import { readTarget } from '../../proxy/request/target/target.ts'
 import { asRead } from '../support/http/as-read.ts'
 import { runs } from '../support/random/runs.ts'
 
-// A client must gain nothing by a request that backends read differently: where one reads it so that a condition holds, `when`
-// applies the rule; `unless` exempts only what all of them read so.
+// A client must gain nothing from a request that backends read differently. `when` applies the rule if the condition holds for any backend;
+// `unless` exempts only if it holds for all of them.
 
 type TextTest =
   'absent' | 'present' | { readonly is: string } | { readonly prefix: string } | { readonly contains: string }
-/** What a backend reads; undefined: nothing. */
+/** The value that a backend reads; undefined if it reads none. */
 type Reading = string | undefined
 type Reader<Sent> = (sent: Sent) => readonly Reading[]
 
@@ -42,7 +42,7 @@ function appliesWith(fields: object, { lines, path }: Asked): boolean {
 }
 
 function expectSafe(condition: object, test: TextTest, asked: Asked, readings: readonly Reading[]): void {
-  // Some ask whether there is something, and others whether it is not empty.
+  // Some backends check whether there is a value, others whether it is not empty.
   const all = readings.flatMap((reading) => (reading === '' ? [undefined, ''] : [reading]))
   if (all.some((reading) => holds(test, reading)))
     expect(appliesWith({ when: condition }, asked), `some backend: ${JSON.stringify(all)}`).toBe(true)
@@ -135,7 +135,7 @@ test('a cookie: when applies to what any backend reads so, and unless exempts wh
   )
 })
 
-/** Go leaves out a parameter with a malformed escape, and Rack all of them. */
+/** Go drops a parameter with a malformed escape, and Rack drops all parameters. */
 const hasMalformedEscape = (text: string): boolean => /%(?![\da-f]{2})/i.test(text)
 
 const queryReaders: readonly Reader<string>[] = [
@@ -202,7 +202,7 @@ test('a header: when applies to what any backend reads so, and unless exempts wh
   fc.assert(
     fc.property(fc.array(headerValue, { maxLength: 3 }), textTest, (values, condition) => {
       const lines = values.map((each) => ['X-Key', each.trim()] as const)
-      // The gateway forwards several lines as one.
+      // The gateway joins several lines into one.
       const whole = values.length === 0 ? undefined : values.map((each) => each.trim()).join(', ')
       const pieces = whole?.split(',').map((piece) => piece.trim()) ?? []
       const readings = [
@@ -211,7 +211,7 @@ test('a header: when applies to what any backend reads so, and unless exempts wh
         pieces.at(-1),
         whole && unquoted(whole),
         ...pieces.slice(0, 1).map((piece) => piece.split(';')[0]?.trim()),
-        // The last value, where semicolons separate them; `q=1` is a parameter.
+        // The last value, for readers that split at semicolons; `q=1` is a parameter.
         ...ends(
           (whole ?? '')
             .split(';')

@@ -12,8 +12,8 @@ import { anyCharacters } from '../support/random/any-characters.ts'
 import { runs } from '../support/random/runs.ts'
 
 /**
- * Any environment and any file are either accepted or rejected with a message: one line for each
- * mistake, fit for a terminal. Nothing else is ever thrown, as that would be a stack trace for the operator.
+ * Any environment and any file are either accepted or rejected with one line for each mistake, fit for a terminal. No other error is ever
+ * thrown, because operators would get a stack trace.
  */
 const settings = Object.entries(gatewayTable)
 const variables = settings.map(([property]) => variableName(property))

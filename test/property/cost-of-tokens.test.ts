@@ -7,11 +7,11 @@ import { makePolicy } from '../support/limiter/limiters.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*
- * The attack: a request with several made-up tokens without `kid`, for each of which every key of the set is tried. Tokens are read
- * before any limit, so a client that is refused costs as many signature checks as one that is not.
+ * The attack: a request with several forged tokens without `kid`. The gateway tries every key of the set on each token. Tokens are read
+ * before any limit, so a refused client costs as many signature checks as an admitted one.
  */
 
-/** Checks that take two milliseconds, and at most eight of them. */
+/** The number of checks that take two milliseconds, but at most eight. */
 const maxChecks = { ES256: 8, ES384: 2, ES512: 1 } as const
 const curves = { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' } as const
 const signatureBytes = { ES256: 64, ES384: 96, ES512: 132 } as const
@@ -37,7 +37,7 @@ function keySetOf(keys: number, alg: Algorithm, areNamed: boolean): string {
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** Its signature is in the range of the curve, so that the check is a whole one. */
+/** The signature is in the range of the curve, so that the check runs to its end. */
 function madeUpToken(alg: Algorithm, kid: string | undefined, id: number): string {
   const signature = Buffer.alloc(signatureBytes[alg], id + 1)
   signature[0] = signature[signature.length / 2] = 0
@@ -83,7 +83,7 @@ test('the tokens of a request cost no more signature checks than one token, or t
       const isRefused = needed > most && !areSingle
       expect(claims).toBe(isRefused ? 'too-many' : undefined)
       expect(verify).toHaveBeenCalledTimes(isRefused ? 0 : needed)
-      // The same token again takes no check.
+      // A repeated token needs no check.
       if (kids.length > 1) return
       verify.mockClear()
       await createTokenReader([policy], verifier).read([policy], { rawHeaders })
@@ -94,9 +94,9 @@ test('the tokens of a request cost no more signature checks than one token, or t
 })
 
 /**
- * Makes as many keys as can have signed a token.
+ * The number of keys that may have signed a token.
  *
- * @param tried of the keys where it names none
+ * @param tried the number of keys tried if the token names no key
  */
 function keysFor(kid: string | undefined, tried: number, keys: number, areNamed: boolean): number {
   if (kid === undefined || !areNamed) return tried

@@ -7,8 +7,8 @@ import { leastTimeSync, threadCpuUs } from '../support/load/least-time.ts'
 import { seededRandom } from '../support/random/seeded-random.ts'
 import { runs } from '../support/random/runs.ts'
 
-// The attack: one credential in endless spellings, each counted as another client. `npm run test:backends` asks real libraries
-// which of these they accept; here are the readings that accept the most, in a few lines each.
+// The attack: one credential in countless spellings, each counted as another client. `npm run test:backends` asks real libraries which
+// spellings they accept; this file has the most lenient readings, in a few lines each.
 
 type Reader = (value: string) => string | undefined
 
@@ -208,7 +208,7 @@ describe('credentials', () => {
           credentialKeys(value)
           tokenKeys(value)
         }
-        // It takes some milliseconds; a quadratic step would take a second.
+        // This takes some milliseconds; a quadratic step would take a second.
         expect(
           leastTimeSync(200_000, () => threadCpuUs(read)),
           form(piece),

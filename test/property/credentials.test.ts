@@ -4,7 +4,7 @@ import { canonicalCredentials } from '../../proxy/limits/keys/credentials/creden
 import { leastTimeSync, threadCpuUs } from '../support/load/least-time.ts'
 import { runs } from '../support/random/runs.ts'
 
-// The attack: one token, spelled in so many ways that each has a quota of its own.
+// The attack: one token in many spellings, each with its own quota.
 
 const blank = fc.string({ unit: fc.constantFrom(' ', '\t', '\xa0', '\x85'), minLength: 1, maxLength: 3 })
 const scheme = fc.constantFrom('Basic', 'Bearer', 'Digest', 'DPoP', 'Negotiate', 'Token', 'X-Own')
@@ -112,7 +112,7 @@ describe('credentials', () => {
       ]) {
         const value = form(piece.repeat(16_000 / piece.length))
         const tookUs = leastTimeSync(MAX_US, () => threadCpuUs(() => canonicalCredentials(value)))
-        // It takes a millisecond; a quadratic step would take a second.
+        // This takes a millisecond; a quadratic step would take a second.
         expect(tookUs, form(piece)).toBeLessThan(MAX_US)
       }
   })

@@ -9,7 +9,7 @@ import { problemsOf } from '../support/gateway/settings.ts'
 import { runs } from '../support/random/runs.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
-// People start with an example of the docs and change a value: whatever they write, they are told, and an editor agrees.
+// People start from an example in the docs and change a value: for every change, the gateway reports mistakes, and an editor agrees.
 
 const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/configuration.md'), 'utf8')
@@ -89,7 +89,7 @@ test('any value in an example is taken by validator and JSON Schema, or the mist
   const directory = folder()
   fc.assert(
     fc.property(changed, (written) => {
-      // JSON is YAML.
+      // JSON is also YAML.
       writeFileSync(join(directory, 'sluice.yaml'), JSON.stringify(written))
       const problems = problemsOf(secrets, directory)
       for (const problem of problems)

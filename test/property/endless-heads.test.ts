@@ -5,8 +5,8 @@ import { RequestSyntaxError } from '../../proxy/http/http1/parser/syntax-error.t
 import { runs } from '../support/random/runs.ts'
 
 /*
- * The attack: a head, or trailers, that never end. Whatever its lines are, each byte of them counts, and so does each field: a client
- * gets no more memory than the limits allow.
+ * The attack: a head, or trailers, without an end. Every byte and every field counts, no matter what the lines contain, so a client gets no
+ * more memory than the limits allow.
  */
 
 const limits = { maxBytes: 4096, maxFields: 100 }
@@ -27,7 +27,7 @@ const line = fc.oneof(
 )
 const pieceBytes = fc.oneof(fc.constantFrom(1, 2, 3, 64 * 1024), fc.integer({ min: 1, max: 9000 }))
 
-/** How many bytes the parser takes until it refuses, and why it does. */
+/** The number of bytes that the parser accepts until it refuses, and the error message. */
 function bytesUntilRefused(bytes: Buffer, pieceLength: number): { taken: number; message: string } {
   const parser = new RequestParser(
     { onHead: () => undefined, onBody: () => undefined, onBodyEnd: () => undefined },
@@ -50,7 +50,7 @@ function bytesUntilRefused(bytes: Buffer, pieceLength: number): { taken: number;
 test.each(Object.keys(begins))('%s that never ends is refused where the limits are', (what) => {
   fc.assert(
     fc.property(fc.array(line, { minLength: 1, maxLength: 5 }), pieceBytes, (lines, pieceLength) => {
-      // Two lengths would be refused for themselves.
+      // Two lengths would be refused for that alone.
       fc.pre(!lines.some((text) => /^(?:content-length|transfer-encoding):/i.test(text)))
       const begin = begins[what] ?? ''
       const unit = `${lines.join('\r\n')}\r\n`

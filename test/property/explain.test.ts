@@ -18,14 +18,14 @@ import {
   requestOfAnyKind,
 } from '../support/random/every-kind.ts'
 
-/** Requests sent to each table. */
+/** The number of requests sent to each table. */
 const REQUESTS = 20
 const isLong = process.env['PROPERTY_RUNS'] === 'all'
 const numRuns = isLong ? 500 : 12
 
 const log = createLog('test', 'silent')
 
-/** A gateway in this process whose limiter notes what it is asked, and answers that the store is away. */
+/** A gateway in this process. Its limiter records its arguments, and reports the store as unavailable. */
 async function serve(settings: GatewaySettings) {
   let charged: readonly Charge[] = []
   const serving = await composeServing(settings, log, {
@@ -81,11 +81,11 @@ function statusOf(port: number, sent: string, localAddress: string): Promise<num
 
 type Explained = Explanation['rules'][number]
 
-/** A charge with each field of its policy that `explain` shows. */
+/** A charge, with the fields of its policy that `explain` shows. */
 function describeCharge({ policy, partitionKey }: Charge, explained: readonly Explained[]): unknown[] {
   const { name, quota, override = 0, windowMs, calendar, algorithm, mode, over, plan } = policy
   const { requests, why = '' } = explained.find((rule) => rule.name === name) ?? {}
-  // Where an override has only some of the accounts of a request, its reason has the quota of these.
+  // If an override applies to only some accounts of a request, its reason states the quota for these.
   const told = why.includes(`override ${override + 1} (${quota} requests) applies`) ? requests : quota
   return [name, told, windowMs / 1000, calendar, algorithm, mode, over, plan, partitionKey]
 }
@@ -95,7 +95,7 @@ function describeExplained(rule: Explained): unknown[][] {
   return keys.map((key) => [name, requests, windowSeconds, calendar, algorithm, mode, over, plan, key])
 }
 
-/** The devices of a client after a request with these charges has signed in, as one cookie; empty without any. */
+/** The devices of a client after a request with these charges has signed in, as one cookie; empty if there are none. */
 function deviceCookieAfter(charged: readonly Charge[], cookie: string): string {
   const devices = new Devices({ secrets: [DEVICE_SECRET] })
   const [set] = devices.setCookies(charged, { status: 200, cookies: cookie, isSecure: false })
@@ -138,7 +138,7 @@ test(
       ),
       { numRuns },
     )
-    // All of them have been compared.
+    // All outcomes have occurred.
     if (isLong)
       expect([...outcomes].toSorted()).toEqual(['answered', 'denied', 'forwarded', 'limited', 'rejected'])
   },

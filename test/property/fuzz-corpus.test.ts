@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-// What the coverage-guided fuzzer begins with, and what it has found: `npm run fuzz:coverage`.
+// Inputs with which the coverage-guided fuzzer starts, and inputs that it has found: `npm run fuzz:coverage`.
 
 const folder = join(import.meta.dirname, '../fuzz')
 const inputs = globSync('{corpus,crashes}/*/*', { cwd: folder })

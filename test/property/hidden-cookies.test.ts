@@ -4,8 +4,8 @@ import { cookieValues } from '../../proxy/request/values/cookie-values.ts'
 import { hideCookies } from '../../proxy/request/values/hidden-cookies.ts'
 import { runs } from '../support/random/runs.ts'
 
-// A cookie between browsers and the gateway must not get to the backend, in no spelling that some backend reads; and nothing else
-// of the header may change.
+// A cookie between browsers and the gateway must not reach the backend in any spelling that some backend reads, and the rest of the header
+// must not change.
 
 const many = { numRuns: runs(5000) }
 const name = 'sluice_device'
@@ -41,7 +41,7 @@ const others = fc
     fc.stringMatching(/^[!#-+\--:<>-[\]-~]{0,12}$/),
   )
   .map(([other, value]) => `${other}=${value}`)
-  // What a lenient backend takes for the name is hidden, wherever it is.
+  // Leaves out cookies that a lenient backend reads under the hidden name, because these are hidden at any position.
   .filter((pair) => cookieValues(pair, name, 8).length === 0)
 
 test('cookies that are not hidden stay byte for byte', () => {

@@ -9,22 +9,22 @@ import type { Http2Response } from '../../proxy/http/http2/response.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*
- * The HTTP/2 server against Node's client (nghttp2): each reads exactly the messages of the other, for random requests,
- * responses, pauses, windows and tables, and however the bytes are cut on the way.
+ * The HTTP/2 server against Node's client (nghttp2): each must read exactly the messages of the other, for random requests, responses,
+ * pauses, windows and tables, no matter how the bytes are cut on the way.
  */
 
 type Exchange = {
   readonly headers: readonly (readonly [string, string])[]
-  /** Sizes of the pieces; undefined for none at all. */
+  /** Sizes of the pieces; undefined for no body. */
   readonly body: readonly number[] | undefined
   readonly trailers: readonly (readonly [string, string])[]
   readonly status: number
   readonly answerHeaders: readonly (readonly [string, string])[]
   readonly answer: readonly number[]
   readonly answerTrailers: readonly (readonly [string, string])[]
-  /** The server reads the body only later. */
+  /** Whether the server reads the body only later. */
   readonly lateReader: boolean
-  /** The head goes out before there is a body. */
+  /** Whether the head is sent before there is a body. */
   readonly flushes: boolean
 }
 
@@ -196,7 +196,7 @@ test('the server reads the requests of Node’s client, and that client reads it
       settings,
       fc.oneof(fc.constant([]), fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 })),
       async (batch, clientSettings, cutSizes) => {
-        // Most of it in larger pieces, for the sake of time.
+        // Most of the input comes in larger pieces, to save time.
         cuts = cutSizes.flatMap((size) => [size, 10 + size, 100 * size])
         const { port } = relay.address() as AddressInfo
         const session = connectHttp2(`http://127.0.0.1:${port}`, { settings: clientSettings })

@@ -7,11 +7,11 @@ import { interim, wellFormed, type BackendBytes } from '../support/random/respon
 import { runs } from '../support/random/runs.ts'
 
 /*
- * Interim responses, with or without the empty line that some backends send after one, and the response after them. They are
- * read alike whether they arrive at once or in two pieces, wherever these meet, or byte by byte: in an empty line too.
+ * Interim responses, with or without the empty line that some backends send after one, and the final response. They must read the same in
+ * one piece, in two pieces cut anywhere (even within an empty line), and byte by byte.
  */
 
-/** Two empty lines, and a CR alone, are errors in whatever pieces. */
+/** Two empty lines, and a lone CR, are errors no matter how they are cut. */
 const after = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('', '\r\n') },
   fc.constantFrom('\n', '\r', '\r\n\r\n', '\n\r\n', '\n\n', '\r\r\n', ' '),
@@ -27,7 +27,7 @@ const sequences: fc.Arbitrary<BackendBytes> = fc
     bytes: before.map(([head, blank]) => head.replaceAll('\r\n', lineEnd) + blank).join('') + last.bytes,
   }))
 
-/** What the parser tells, in its order; pieces of a body as one. */
+/** The events of the parser, in order, with the pieces of a body joined. */
 function read(pieces: readonly Buffer[], { method, closes }: BackendBytes): readonly unknown[] {
   const told: unknown[] = []
   let body = ''
@@ -56,7 +56,7 @@ function read(pieces: readonly Buffer[], { method, closes }: BackendBytes): read
   return told
 }
 
-/** At which of these places it makes a difference that the bytes are cut there. */
+/** The positions, of these, at which a cut makes a difference. */
 function differingPlaces(sent: BackendBytes, places: readonly number[]): readonly number[] {
   const bytes = Buffer.from(sent.bytes, 'latin1')
   const whole = read([bytes], sent)

@@ -7,8 +7,8 @@ import { queryValues } from '../../proxy/request/values/query-values.ts'
 import { leastTimeSync, SlowInputs, threadCpuUs } from '../support/load/least-time.ts'
 import { runs } from '../support/random/runs.ts'
 
-// The attack: a client that sends one value in ever new spellings, each of which the backend reads as that value and the
-// gateway as a new client. Any value that a backend reads must be among the counted ones.
+// The attack: a client sends one value in ever new spellings. The backend reads each as the same value, and the gateway as a new client.
+// Every value that a backend reads must be among the counted ones.
 
 type Reader = (sent: string) => readonly (string | undefined)[]
 
@@ -25,7 +25,7 @@ function formDecoded(text: string): string {
   return decoded(text.replaceAll('+', ' '))
 }
 
-/** Names and values as they are separated, nothing decoded. */
+/** Separates names and values, without decoding. */
 function pairsOf(text: string, separator: RegExp): [name: string, value: string][] {
   return text.split(separator).flatMap((pair): [string, string][] => {
     const equals = pair.indexOf('=')
@@ -62,7 +62,7 @@ const queryReaders: Record<string, Reader> = {
     ),
 }
 
-/** Ruby's Rack 2: brackets before a name are skipped, and it ends at the next one. */
+/** Rack 2 (Ruby) skips brackets before a name, and ends the name at the next bracket. */
 function rackName(name: string): string {
   return /^[[\]]*([^[\]]+)/.exec(name)?.[1] ?? ''
 }
@@ -170,7 +170,7 @@ Object.assign(cookieReaders, {
     ),
 } satisfies Record<string, Reader>)
 
-/** If a cookie is truncated, the rest must contain a possible name. */
+/** A truncated value identifies a client only if it contains a letter or digit. */
 const namesNobody = /^[^0-9A-Za-z]*$/
 
 const piece = fc.constantFrom(
@@ -268,7 +268,7 @@ const rawCookieReaders: Record<string, Reader> = {
     pairsOf(header, /;/)
       .filter(([name]) => name.trim() === 'user')
       .map(([, value]) => value.replace(/^[\t ]+/, '').replace(/[\t ]+$/, ''))
-      // No text in UTF-8 begins so.
+      // No UTF-8 text begins with such a byte.
       .filter((value) => !/^[\x80-\xbf]/.test(value))[0],
   ],
 }
@@ -325,7 +325,7 @@ function minMs(read: () => unknown): number {
   return leastTimeSync(maxMs, () => threadCpuUs(readings) / 4000)
 }
 
-// 20 ms for 16 KB are twenty times what they take, and a fiftieth of what they took where each occurrence was read to the end.
+// 20 ms for 16 KB is twenty times the actual time, and a fiftieth of the time that it took when each occurrence was read to the end.
 const maxMs = 20
 const largest = 16_384
 

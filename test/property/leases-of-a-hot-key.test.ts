@@ -8,8 +8,8 @@ import { createVirtualTime } from '../support/leases/virtual-time.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
- * One key, 100,000 requests a second allowed, 8 gateways, and a network that takes up to 3 ms each way: the real leases, and counters that
- * know the truth.
+ * One key with 100,000 requests allowed a second, 8 gateways, and a network delay of up to 3 ms each way: the real lease code, with
+ * counters that know the exact counts.
  */
 
 const GATEWAYS = 8
@@ -44,7 +44,7 @@ async function playHotKey(perSecond: number, shares: readonly number[]): Promise
   }
   const sendOn = (gateway: ModelGateway, perMs: number): void => {
     if (time.now() >= SECONDS * 1000) return
-    // Twice as many or none are as likely as all between.
+    // Twice the mean, none, and all numbers in between are equally likely.
     for (let left = 2 * perMs * random(); left > random(); left--) {
       decisions += 1
       gateway.decide([{ policy, partitionKey: 'global' }], watch)

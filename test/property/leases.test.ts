@@ -5,8 +5,8 @@ import { runs } from '../support/random/runs.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
- * Leases on a clock of their own, with counters that know the truth. `TEST_SEED` is the seed of the first history, and each after it has
- * the next number: 500 with `npm run test:fault`.
+ * Leases on a simulated clock, with counters that know the exact counts. `TEST_SEED` is the seed of the first history, and each later one
+ * uses the next number: 500 with `npm run test:fault`.
  */
 
 const histories = runs(500)
@@ -24,7 +24,7 @@ test(`${histories} random histories of leases from seed ${firstSeed} keep the pr
     decidedHere += history.decidedHere
   }
   expect(failed).toEqual([])
-  // Else the histories would show nothing about leases.
+  // Otherwise the histories would show nothing about leases.
   expect(decidedHere / requests).toBeGreaterThan(0.2)
 }, 600_000)
 

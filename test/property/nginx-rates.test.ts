@@ -6,8 +6,8 @@ import { runs } from '../support/random/runs.ts'
 import { loadWithFile } from '../support/gateway/settings.ts'
 
 /*
- * docs/recipes/nginx.md says that `rate` and `burst` of nginx's limit_req become a token bucket whose burst is one more. Both must then
- * let through the same requests, whenever they come.
+ * docs/recipes/nginx.md says that `rate` and `burst` of nginx's limit_req become a token bucket whose burst is one larger. Both must then
+ * allow the same requests at any times.
  */
 
 type Lets = (nowMs: number) => boolean
@@ -31,7 +31,7 @@ function nginx(requests: number, per: 's' | 'm', burst: number): Lets {
   }
 }
 
-/** A gateway with the rule that the page says. */
+/** A gateway with the rule from the page. */
 function sluice(requests: number, per: 's' | 'm', burst: number): Lets {
   const rule = `{ name: a, match: GET /, algorithm: token-bucket, requests: ${requests}, window: 1${per}, burst: ${burst + 1} }`
   const policies = loadWithFile(`limits: [${rule}]`).settings.rules.map(({ policy }) => policy)
@@ -43,7 +43,7 @@ function sluice(requests: number, per: 's' | 'm', burst: number): Lets {
   }
 }
 
-/** A thousand requests: many at once, some after as long as one or several need to drain, or a moment before or after. */
+/** A thousand requests: many at once, and some after the time in which one or several drain, or a moment before or after that. */
 function arrivalsAt(unitMs: number, burst: number): fc.Arbitrary<number[]> {
   const moment = fc.integer({ min: -2, max: 2 })
   const gap = fc.oneof(
@@ -80,7 +80,7 @@ test.each([
   )
 })
 
-// 5r/m is 83 thousandths of a request in a second there, so 4.98 in a minute.
+// nginx counts 5r/m as 83 thousandths of a request a second, which is 4.98 a minute.
 test.each([
   [5, 10],
   [30, 0],

@@ -5,8 +5,8 @@ import { credentialKeys, tokenKeys } from '../../proxy/limits/keys/credentials/c
 import { valuesOf } from '../../proxy/request/values/decoded-values.ts'
 import { numberValues } from '../../proxy/request/values/number-values.ts'
 
-// Conditions compare a plain word as it is. Were one of them a number, a UUID or a token to some backend, `when` would leave out what that
-// backend reads.
+// Conditions compare a plain word literally. If some backend read one of these words as a number, a UUID or a token, `when` would miss what
+// that backend reads.
 
 const piece = fc.constantFrom(
   'a',

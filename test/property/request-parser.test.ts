@@ -16,17 +16,17 @@ import {
 import { runs } from '../support/random/runs.ts'
 
 /*
- * The attack: requests that the gateway reads in one way and a proxy before it, or a backend, in another. So the same bytes, in
- * the same pieces, go to the parser of this gateway and to llhttp, the parser of Node's server. A request that is read here must
- * be read by llhttp in the same way, to the byte at which it ends. A request that is refused here may be read there, by the rules
- * in the table.
+ * The attack: requests that the gateway reads in one way, and a proxy before it or a backend reads in another. So the same bytes, in the
+ * same pieces, go to the gateway's parser and to llhttp, the parser of Node's server. llhttp must read every request that the gateway
+ * accepts in the same way, to the byte at which it ends. llhttp may accept a request that the gateway refuses only for a reason in the
+ * table.
  */
 
 type Stricter = {
   readonly name: string
   readonly section: string
   readonly example: string
-  /** The message for it here. */
+  /** The gateway's error message. */
   readonly refused: RegExp
   readonly covers: RegExp
 }
@@ -34,7 +34,7 @@ type Stricter = {
 const end = ' HTTP/1.1\r\n\r\n'
 const chunkedHead = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n'
 
-/** What llhttp reads and is refused here. */
+/** Requests that llhttp accepts and the gateway refuses. */
 const stricter: readonly Stricter[] = [
   {
     name: 'more than one blank in the request line',
@@ -55,7 +55,7 @@ const stricter: readonly Stricter[] = [
     section: 'RFC 9112 section 2.2',
     example: `\nGET /a${end}`,
     refused: /^a line (?:that does not end in CRLF|ends with a bare LF)$|^a bare CR$|^invalid character/,
-    // Its CR may be the last byte of the body before it.
+    // Its CR may be the last byte of the preceding body.
     covers: /\n/,
   },
   {

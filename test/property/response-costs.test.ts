@@ -5,8 +5,8 @@ import { anyCharacters } from '../support/random/any-characters.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*
- * The attack: an answer whose cost is not read, because of its length, its pieces or the text beside the number. The number read is
- * held against `JSON.parse`, which sees all of the text at once.
+ * The attack: a response whose cost is missed because of its length, its pieces, or the text around the number. The number read is compared
+ * with `JSON.parse`, which sees the whole text at once.
  */
 
 const paths = ['usage.total_tokens', 'usage.a', 'response.usage.total_tokens', 'n', 'list.1.n', 'é"\\.n']
@@ -25,7 +25,7 @@ const names = [
   'usagex',
 ]
 
-/** What `JSON.parse` has at a path. */
+/** The number that `JSON.parse` finds at a path. */
 function judge(value: unknown, path: string): number | undefined {
   let found = value
   for (const name of path.split('.')) {
@@ -58,7 +58,7 @@ const scalar = fc.oneof(
     .map(([unit, times]) => JSON.stringify(unit.repeat(times / 10))),
 )
 
-/** A name, some of whose letters are escaped. */
+/** A name with some of its letters escaped. */
 const name = fc
   .tuple(fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...names) }, fc.string()), fc.nat(99))
   .map(([text, seed]) =>
@@ -66,7 +66,7 @@ const name = fc
       ? JSON.stringify(text)
       : `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`,
   )
-/** The path of the number, without its outermost name. */
+/** The value with the number, without its outermost name. */
 const usual = fc.constantFrom(
   '{"total_tokens":7}',
   '{"usage":{"total_tokens":8}}',
@@ -75,7 +75,7 @@ const usual = fc.constantFrom(
 )
 const blank = fc.constantFrom('', '', '', ' ', '\n\t', '\r')
 
-/** Texts rather than values: names repeat, and blanks stand between. */
+/** Generates texts instead of values, so that names repeat and blanks come between tokens. */
 const { value } = fc.letrec<{ value: string; object: string; array: string }>((tie) => ({
   value: fc.oneof({ maxDepth: 5 }, scalar, usual, tie('object'), tie('object'), tie('array')),
   object: fc
@@ -98,7 +98,7 @@ const document = fc
   )
 const cuts = fc.array(fc.nat(), { maxLength: 40 })
 
-/** @param bytes split at any byte, within characters too */
+/** @param bytes split at any byte, even within a character */
 function split(bytes: Buffer, places: readonly number[]): Buffer[] {
   const at = [0, ...places.map((place) => place % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length]
   return at.slice(1).map((end, index) => bytes.subarray(at[index], end))
@@ -129,7 +129,7 @@ describe('the cost read from a response equals that of JSON.parse', () => {
         reader.push(bytes)
         expect(reader.isWhole).toBe(typeof parsed === 'object' && parsed !== null)
         if (typeof parsed !== 'object' || parsed === null) return
-        // A text that is cut anywhere is not whole.
+        // A text that is cut anywhere is incomplete.
         const cut = createBodyReader(paths, ['content-type', 'application/json'], true)
         cut.push(bytes.subarray(0, (places[0] ?? 0) % bytes.length))
         expect(cut.isWhole && (places[0] ?? 0) % bytes.length < text.trimEnd().length).toBe(false)
@@ -159,7 +159,7 @@ describe('the cost read from a response equals that of JSON.parse', () => {
         const latest: (number | undefined)[] = paths.map(() => undefined)
         const stream = drawn
           .map(({ text, before, space }) => {
-            // Where a value may be broken over lines, it is.
+            // Breaks a value into lines wherever that is possible.
             const data = text.split(/[\r\n]+/)
             const parsed = tryParse(data.join('\n'))
             paths.forEach((path, at) => (latest[at] = judge(parsed, path) ?? latest[at]))

@@ -12,10 +12,10 @@ import {
 import { runs } from '../support/random/runs.ts'
 
 /*
- * The attack: a response that the gateway reads in one way and a client, or a proxy before it, in another. Somebody's own
- * content then becomes the answer to somebody else's request. So the same bytes, in the same pieces, go to the parser of
- * this gateway and to llhttp, the parser of Node's client. A response that is refused here may be read there, but never the other way
- * round, and what both read must be the same, to the byte at which the message ends: but for what the table has.
+ * The attack: a response that the gateway reads in one way, and a client or a proxy before it in another. An attacker's content then
+ * becomes the response to another client's request. So the same bytes, in the same pieces, go to the gateway's parser and to llhttp, the
+ * parser of Node's client. llhttp may accept a response that the gateway refuses, but never the reverse. Responses that both accept must be
+ * the same, to the byte at which the message ends. The table lists the exceptions.
  */
 
 type Both = { readonly here: Reading; readonly node: Reading }
@@ -35,7 +35,7 @@ type Explained = {
 const ok = 'HTTP/1.1 200 OK\r\n'
 const chunked = `${ok}Transfer-Encoding: chunked\r\n\r\n`
 
-/** All that is accepted here and refused by llhttp, or read differently. */
+/** All responses that the gateway accepts and llhttp refuses or reads differently. */
 const explained: readonly Explained[] = [
   {
     name: 'a length that is declared twice and is the same',
@@ -99,7 +99,7 @@ async function readByBoth(
   return { ...both, explanations }
 }
 
-/** How many of the responses were read to their end by both, by one, or by none. */
+/** The share of the responses that both, only one, or neither read to the end. */
 type Share = { both: number; here: number; node: number; none: number }
 
 /** @returns the shares, from 0 to 1 */

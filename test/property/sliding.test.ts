@@ -14,9 +14,8 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 /*
- * Any sequence of requests at any times, under sliding windows and fixed ones mixed, must be answered as by a model that
- * keeps every admission. The times are such that requests often come exactly when another leaves the window, or a
- * moment before or after.
+ * Any sequence of requests at any times, under a mix of sliding and fixed windows, must be answered as by a model that keeps every
+ * admission. Requests often come exactly when another one leaves the window, or a moment before or after.
  */
 
 const policies = [
@@ -26,10 +25,10 @@ const policies = [
   makePolicy('one', 1, 250, { algorithm: 'sliding' }),
   makePolicy('fixed', 5, 1500),
 ]
-/** On Redis, whose expiry nobody gives a clock: a fixed window that does not end during the test. */
+/** For Redis, whose expiry follows real time: a fixed window that does not end during the test. */
 const hour = makePolicy('hour', 30, 3_600_000)
 
-/** Milliseconds. Exact in a double as in microseconds. */
+/** Milliseconds. Exact in a double, and as microseconds. */
 const tick = 1 / 8
 
 const stepMs = fc.oneof(
@@ -73,14 +72,13 @@ beforeAll(async () => {
 })
 afterAll(() => redis.disconnect())
 
-/** The script with a clock that is given to it after all other arguments. */
+/** The script, with a clock passed as its last argument. */
 const { source } = decideScript(new Set(algorithms))
 const clockedScript = source.replace("must('TIME')", '{ 0, ARGV[#ARGV] }')
 
 test('the script in Redis decides as the model does, with the requests of a turn in one command', async () => {
   expect(clockedScript).not.toBe(source)
-  // Far enough ahead that no key expires in real time.
-  // A day ahead of the clock that Redis has, so that no key ends meanwhile.
+  // A day ahead of the clock of Redis, so that no key expires in real time.
   const startUs = (wallClockMs() + 86_400_000) * 1000
   const table = policies.with(4, hour)
   let run = 0
@@ -107,7 +105,7 @@ const describe = createDescriber(keyPrefixOf(undefined))
 
 type Asked = { readonly client: string; readonly applied: readonly Policy[] }
 
-/** For each charge the remaining quota or -1, and under a sliding window the milliseconds until more is left. */
+/** The remaining quota of each charge, or -1 if it is refused; under a sliding window also the milliseconds until it grows. */
 async function ask(asked: readonly Asked[], nowUs: number): Promise<unknown[]> {
   const charges = asked.flatMap(({ client, applied }) =>
     applied.map((policy) => ({ client, described: describe(policy) })),

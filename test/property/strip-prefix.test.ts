@@ -6,8 +6,8 @@ import { pathReaders } from '../support/http/path-readers.ts'
 import { runs } from '../support/random/runs.ts'
 
 /**
- * A rule limits /v1/login, and the route of /v1/* takes the prefix off. Whatever a client sends, what any backend reads in the rest is,
- * with the prefix before it, one of the readings that rules had of the whole.
+ * A rule limits /v1/login, and the route for /v1/* strips the prefix. Whatever a client sends, every backend's reading of the rest must,
+ * with the prefix in front, be one of the rules' readings of the whole path.
  */
 const pieces = fc
   .array(

@@ -5,7 +5,7 @@ import { pathReaders } from '../support/http/path-readers.ts'
 import { SlowInputs } from '../support/load/least-time.ts'
 import { runs } from '../support/random/runs.ts'
 
-/** Targets of the pieces that matter, in any order. */
+/** Targets made of significant pieces in any order. */
 const pieces = fc
   .array(
     fc.oneof(
@@ -81,8 +81,8 @@ function accepted(raw: string): Target | undefined {
 }
 
 /**
- * Whether a path is refused as it has more readings than one of its length may have. A property about readings leaves such paths out, and
- * bounds their share.
+ * Whether a path is refused because it has more readings than its length allows. A property about readings skips such paths, and bounds
+ * their share.
  */
 function hasTooManyReadings(raw: string): boolean {
   return readTarget('GET', raw) === 'the path can be read in too many ways'
@@ -194,7 +194,7 @@ describe('a target', () => {
       'a;b//c%2f..%5c&',
       'a%252fb;%3b/',
     )
-    // It takes ten milliseconds, a quadratic step would take a second.
+    // This takes ten milliseconds; a quadratic step would take a second.
     const slow = new SlowInputs(MAX_US, (raw: string) => readTarget('POST', raw))
     fc.assert(
       fc.property(
@@ -220,8 +220,8 @@ describe('a reading of the path', () => {
         const target = accepted(raw)
         const read = target && reader(target.path)
         if (!target || read === undefined) return
-        // Around a name and in letter case the readings are wider than any backend; `;` is not part of a pattern; `%25` stays
-        // an escape with us, where a backend has a `%`.
+        // The gateway's readings are wider than any backend's around names and in letter case. `;` is not part of a pattern. `%25` stays an
+        // escape for the gateway where a backend reads `%`.
         const loose = (path: string): string => {
           const names = path
             .toLowerCase()
@@ -243,7 +243,7 @@ describe('a reading of the path', () => {
     let [tried, refused] = [0, 0]
     fc.assert(
       fc.property(base, delimiter, pieces, (names, between, rest) => {
-        // A path that climbs out of the route is refused, or names another path in canonical form.
+        // A path that leaves the route is refused, or is another path in canonical form.
         const raw = `/${names.join('/')}${between}${rest.replaceAll(/\.|%2e|:/gi, '')}`
         tried += 1
         if (hasTooManyReadings(raw)) refused += 1
@@ -336,9 +336,9 @@ function trimmed(name: string): string {
   return middle.replace(/(?<=[^\0- \x7f.])[\0- \x7f.]+$/, '')
 }
 
-/** RFC 3986 section 5.2.4, to the letter, for a path that begins with a slash. */
+/** RFC 3986 section 5.2.4, literally, for a path that begins with a slash. */
 function removeDotSegments(path: string): string {
-  // Of the escapes, only those of dots in dot segments are read.
+  // Only escaped dots in dot segments are decoded.
   let input = path.replace(/(?<=\/)(?:\.|%2e){1,2}(?=\/|$)/gi, (dots) => dots.replace(/%2e/gi, '.'))
   let output = ''
   while (input !== '') {

@@ -16,7 +16,7 @@ import { requestFields } from '../../proxy/http/upstream/http2/fields.ts'
 import { writeRequestHead } from '../../proxy/http/upstream/request-text.ts'
 import { runs } from '../support/random/runs.ts'
 
-// An HTTP/1 backend and an HTTP/2 backend must see the same headers: those that rules have seen.
+// An HTTP/1 backend and an HTTP/2 backend must see the same headers: the ones that rules have seen.
 
 const usual = [
   ...['Host', 'Accept', 'Cookie', 'Connection', 'Keep-Alive', 'TE', 'Trailer', 'Upgrade', 'Expect', 'Via'],
@@ -67,7 +67,7 @@ const drawn = fc.record({
   traceHeaders: fc.constantFrom(undefined, ['traceparent', '00-1-2-01']),
 })
 
-/** The request that the parser makes of these lines; undefined where it refuses them. */
+/** The request that the parser reads from these lines; undefined if it refuses them. */
 function parsed(method: string, lines: readonly (readonly [string, string])[]): Http1Request | undefined {
   let request: Http1Request | undefined
   const parser = new RequestParser(

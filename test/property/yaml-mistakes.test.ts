@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { readYamlMapping } from '../../proxy/config/file/yaml-document.ts'
 import { runs } from '../support/random/runs.ts'
 
-// One slip of the hand is one mistake to tell: what the parser says after it has lost the structure misleads.
+// One slip causes one reported mistake: messages after the parser has lost the structure would mislead.
 
 const lines = readFileSync(join(import.meta.dirname, '../../sluice.example.yaml'), 'utf8').split('\n')
 const places = [...lines.keys()].filter((at) => /^ *[^ #]/.test(lines[at] ?? ''))

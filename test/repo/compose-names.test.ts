@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 
-// A container that is in two networks sees the names of both: which `redis` it is told of is chance. So what joins the network
-// of somebody's project has names of its own, and asks for nothing by a name that a project may have as well.
+// A container in two networks sees the names of both, and which `redis` it reaches is a matter of chance. So services that join another
+// project's network have unique names, and use no name that the project may also have.
 
 type Networks = readonly string[] | Readonly<Record<string, { readonly aliases?: readonly string[] } | null>>
 type Service = {
@@ -19,7 +19,7 @@ type ComposeFile = {
 const root = join(import.meta.dirname, '../..')
 const own = /^sluice-[a-z]+$/
 
-/** Compose files, and the pieces of them that pages show. */
+/** Compose files, and the excerpts of them in the docs. */
 const files = [
   ...globSync(['docker-compose.yml', 'deploy/compose/*.yml'], { cwd: root }).map(
     (name) => [name, readFileSync(join(root, name), 'utf8')] as const,

@@ -22,7 +22,7 @@ describe('the gateway accepts every example in the docs', () => {
       writeFileSync(join(directory, page), 'x')
     for (const [page] of yaml.matchAll(/\.\/[\w-]+\.mmdb/g))
       writeFileSync(join(directory, page), writeMmdb({}))
-    // Secrets are never in the file.
+    // Secrets never come from the file.
     const env = {
       WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
       DEVICE_SECRET: 'x'.repeat(40),
@@ -33,7 +33,7 @@ describe('the gateway accepts every example in the docs', () => {
   test('sluice.example.yaml begins with the built-in table', () => {
     const { settings, warnings } = loadWithFile(exampleFile)
     expect(settings.rules.slice(0, 6)).toEqual(loadWithFile('').settings.rules)
-    // Of the two rules that count by header.
+    // One warning for each of the two rules that count by header.
     expect(warnings).toHaveLength(2)
   })
 })

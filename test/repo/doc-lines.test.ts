@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, '../..')
 const pages = globSync(['*.md', 'docs/**/*.md'], { cwd: root })
 const maxLength = 140
 
-// Tables, commands and output cannot be wrapped; a heading and a long link neither.
+// Tables, commands, output, headings and long links cannot be wrapped.
 test.each(pages)('each line of prose in %s has at most 140 characters', (page) => {
   const prose = readFileSync(join(root, page), 'utf8').replaceAll(/^( *)```[^]*?^\1```/gm, '')
   const lines = prose

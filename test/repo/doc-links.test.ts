@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 const root = join(import.meta.dirname, '../..')
 const pages = globSync(['*.md', 'docs/**/*.md'], { cwd: root })
 
-/** What a heading is called in a link, as GitHub makes it. */
+/** The link anchor that GitHub derives from a heading. */
 function anchorsOf(page: string): Set<string> {
   const anchors = new Set<string>()
   for (const [, title = ''] of withoutCode(page).matchAll(/^#+ +(.+)$/gm)) {

@@ -15,7 +15,7 @@ const named = new Set(
   ),
 )
 
-/** The rows of all tables, without their heads. */
+/** The rows of all tables, without header rows. */
 const rows = page
   .split('\n')
   .filter((line) => line.startsWith('|') && !/^\|[\s|-]+$/.test(line) && !/\| Test +\|$/.test(line))

@@ -95,7 +95,7 @@ test('the chart is of the version of the package', () => {
   })
 })
 
-// The rest of what it generates needs Go to compare: test/apps/helm.test.ts.
+// Comparing its other generated files needs Go: see test/apps/helm.test.ts.
 test('the chart has the alert rules of ops/prometheus: npm run generate:manifests', () => {
   const [inChart, alerts] = ['deploy/helm/sluice/files', 'ops/prometheus'].map((path) =>
     readFileSync(join(root, path, 'alerts.yml'), 'utf8'),

@@ -14,14 +14,14 @@ const metrics = createMetrics({
   readConfig: () => ({ hash: '3f2a9c01be77', isLastRight: true, lastRightAtMs: 0 }),
 })
 
-/** The cells of the rows that begin with a metric's name. */
+/** The cells of the rows that begin with the name of a metric. */
 const rows = page
   .split('\n')
   .map((line) => line.split('|').map((cell) => cell.trim()))
   .filter(([, name]) => name?.startsWith('`sluice_'))
   .map((cells) => ({ name: cells[1]?.replaceAll('`', '') ?? '', text: cells.slice(2).join(' ') }))
 
-// Some of Node's metrics are read from /proc, which only Linux has.
+// Node reads some of its metrics from /proc, which only Linux has.
 test.runIf(process.platform === 'linux')('docs/operations.md lists every metric and no other', async () => {
   const names = (await metrics.takeSnapshot()).map((metric) => metric.name)
   const listed = rows.map((row) => row.name)

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
-// npm may run under the old Node of a machine, as the project brings its own. It warns of each package that asks for a newer one.
+// npm may run under an old Node of the machine, because the project brings its own Node. npm then warns about each package that needs a
+// newer one.
 
 test.each([
   ['without the .npmrc of the repository npm warns', false],
@@ -18,7 +19,7 @@ test.each([
   write('picky/package.json', { name: 'picky', version: '1.0.0', engines: { node: '<1' } })
   if (isQuiet) copyFileSync(join(import.meta.dirname, '../../.npmrc'), join(directory, '.npmrc'))
   expect(existsSync(join(directory, '.npmrc'))).toBe(isQuiet)
-  // Without what `npm test` has set for this process.
+  // Leaves out the variables that `npm test` has set for this process.
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith('npm_config_')),
   )

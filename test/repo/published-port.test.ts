@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { loadOriginSettings } from '../../origin/settings.ts'
 
-// GATEWAY_PORT is what compose publishes, in any of compose's forms. The demo service is told of it, and has to start with each.
+// Compose publishes GATEWAY_PORT, in any form that compose accepts. The demo service gets the same value, and must start with each form.
 
 type ComposeFile = {
   readonly services: { readonly origin: { readonly environment: Record<string, string> } }
@@ -13,7 +13,7 @@ type ComposeFile = {
 const file = readFileSync(join(import.meta.dirname, '../../docker-compose.yml'), 'utf8')
 const { environment } = (parse(file) as ComposeFile).services.origin
 
-/** What compose makes of `${NAME:-default}`. */
+/** Interpolates `${NAME:-default}` as compose does. */
 function interpolate(text: string, variables: Readonly<Record<string, string>>): string {
   return text.replaceAll(
     /\$\{(\w+)(?::-([^}]*))?\}/g,

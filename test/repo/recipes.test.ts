@@ -6,7 +6,7 @@ import { directoryWith, loadWithFile, problemsOf } from '../support/gateway/sett
 
 const folder = join(import.meta.dirname, '../../docs/recipes')
 
-/** What a page must have: its options, each in a table, and what its example becomes. */
+/** The required content of a page: its options, each in a table, and the rules that its example becomes. */
 type Recipe = { readonly options: readonly string[]; readonly rules: readonly string[] }
 
 const proxyOptions = [

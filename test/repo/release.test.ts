@@ -93,7 +93,7 @@ describe('the workflow', () => {
     expect(workflow.on).toEqual({ push: { tags: ['v*'] } })
     expect(Object.keys(workflow.jobs)).toEqual(['check', 'image', 'package'])
     expect(check.steps.at(-1)?.run).toBe('node scripts/check-release.ts "$GITHUB_REF_NAME"')
-    // A job with a condition can run although the one that it needs has failed.
+    // A job with a condition can run even if a job that it needs has failed.
     for (const job of [image, npm]) expect([job.needs, job.if]).toEqual(['check', undefined])
   })
 

@@ -16,7 +16,7 @@ function valuesOf(name: string): string[] {
 test('the unit starts, reloads and stops the gateway as it wants it', () => {
   expect(valuesOf('ExecStart')).toEqual(['/usr/local/bin/sluice run'])
   expect(valuesOf('ExecReload')).toEqual(['/usr/local/bin/sluice reload', '/bin/kill -HUP $MAINPID'])
-  // Workers are stopped by the first process, in order.
+  // The first process stops its workers, in order.
   expect(valuesOf('KillMode')).toEqual(['mixed'])
   const stopMs = Number(valuesOf('TimeoutStopSec')[0]) * 1000
   expect(stopMs).toBeGreaterThan(settings.shutdownDelayMs + settings.shutdownGraceMs)
@@ -32,7 +32,7 @@ test('the unit’s limit of open files is enough for the default settings', () =
 test('the unit runs as a user of its own, without rights that it does not need', () => {
   expect(valuesOf('DynamicUser')).toEqual(['yes'])
   expect(valuesOf('CapabilityBoundingSet')).toEqual(['CAP_NET_BIND_SERVICE'])
-  // Code is compiled as it runs.
+  // V8 compiles code at run time.
   expect(valuesOf('MemoryDenyWriteExecute')).toEqual([])
 })
 

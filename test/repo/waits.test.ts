@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 /*
- * A wait without an end hangs, one that is too short fails on a busy machine, and a test that is repeated until it passes hides why it
- * fails. Use test/support/wait/ to wait for asynchronous results.
+ * An unbounded wait hangs, a short one fails on a busy machine, and a test that is repeated until it passes hides why it fails. Use
+ * test/support/wait/ to wait for asynchronous results.
  */
 
 const folder = join(import.meta.dirname, '..')
@@ -30,7 +30,7 @@ test.each([
     /while \(.*\) await (?:sleep\(|new Promise\(\(resolve\) => setTimeout)/,
   ],
 ])('no test %s', (_, pattern) => {
-  // The clocks of these are fakes, but for the first one's.
+  // The first file reads the real clock for the others; the clocks of the other files are fakes.
   const allowed =
     /^(?:support\/calendar\/wall-clock|property\/bounded-memory\.test|unit\/limits\/(?:keys\/tokens\/key-set|store\/redis\/(?:node-log|poll)|waiting\/(?:turn-queue|waiting))\.test)\.ts:/
   expect(linesWith(pattern).filter((line) => !allowed.test(line))).toEqual([])

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
-// Each worker holds the modules that it loads for as long as it runs. It has its settings from the primary process, and needs none of
-// what reads and checks them, of which zod alone takes 4 MB. `import()` is not followed: what it loads is loaded when it is needed.
+// A worker holds every module that it loads for as long as it runs. It gets its settings from the primary process, and needs none of the
+// modules that read and check them; zod alone takes 4 MB. `import()` is not followed, because it loads a module only when needed.
 
 const root = resolve(import.meta.dirname, '../..')
-/** An import or export that is there at run time, with the module that it names. */
+/** An import or export that exists at run time, with the module that it names. */
 const statement = /^(?:import|export) (?!type )(?:[^;'"()]* from )?'([^']+)'/gm
 
-/** The modules that a file imports at once, directly or through others, each with the one that imports it. */
+/** The modules that a file imports statically, directly or through others, each with its importer. */
 function importedBy(entry: string): ReadonlyMap<string, string> {
   const importers = new Map([[entry, '']])
   for (const [file] of importers) {

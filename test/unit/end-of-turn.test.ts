@@ -4,7 +4,7 @@ import { nextUncaughtException } from '../support/run/uncaught-exception.ts'
 
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-// The queue is one of the process: what another file has left in it would count among the sixteen.
+// The whole process has one queue: entries left by another file would count among the sixteen.
 beforeEach(endOfTurn)
 
 /** Connections that record the calls. */
@@ -61,7 +61,7 @@ test('an exception of one connection is uncaught and does not block the others',
   flushAtEndOfTurn(flushable('written'))
   joinAtEndOfTurn(flushable('joined'))
   expect(await uncaught).toEqual(new Error('a bug'))
-  // A pool of a test before, in this process, may have read and written earlier, by its timer, and does not join.
+  // A pool of an earlier test in this process may have read and written earlier, by its timer, and does not join.
   await endOfTurn()
   expect(done).toEqual(['failing', 'other', 'written', 'joined'])
 })

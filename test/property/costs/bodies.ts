@@ -3,7 +3,7 @@ import { KeyBody } from '../../../proxy/limits/keys/body/key-body.ts'
 import { BodyNames, type BodyPart } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import type { ByteReader, CostRow } from '../../support/cost/row.ts'
 
-/** More of a body is not read. */
+/** The gateway reads no more of a body than this. */
 const largestBytes = 64 * 1024
 const oneName = partsOf('user.email')
 const sevenNames = partsOf('user.email', 'email', 'user', 'username', 'user.0', 'password', 'items.email')
@@ -26,12 +26,12 @@ function open(type: string, parts: readonly BodyPart[]): () => ByteReader {
   })
 }
 
-/** Each request may send such a body, so it costs far less than what a connection sends once. */
+/** Every request may carry such a body, so it must cost far less than input that a connection sends once. */
 const maxMs = 2
 const whole = { largestBytes, onlyWhole: true, maxMs } as const
 const values = ['a', 'á', '%00{n}', '\\u00e9', '\\ud800', '\xc3\xa9', '\xff', '7e{n}', 'ﬃ', '{n}', '\u200b']
 
-/** What bodies are made of, whatever reads them. */
+/** The contents of bodies, for any reader. */
 type BodyRow = Omit<CostRow, 'open'>
 
 const json: BodyRow = {
@@ -85,7 +85,7 @@ const validJson: BodyRow = {
   wrap: (content) => `[${content}1]`,
 }
 
-/** Characters that count for nothing, one for each digit. */
+/** Characters that are ignored, one for each digit. */
 const unseen = [
   '\u00ad',
   '\u034f',
@@ -258,9 +258,9 @@ const otherTypes: BodyRow = {
   wrap: (content) => `{"user":{"email":"x--=${content}`,
 }
 
-/** To clean 4 KiB, and to compare all that is left of it in four languages, takes a millisecond besides. */
+/** Cleaning 4 KiB, and comparing the result in four languages, takes another millisecond. */
 const maxCleanMs = 3
-/** Accounts that WordPress would clean. */
+/** Account names that WordPress would clean. */
 const uncleanValues = [
   ...'< << <script> </style> <!-- <? <?xml <?xm <!doctyp & ; %4 %C3%A91 " ( > %\u00e9 %\u00e6 \u20ac üåđ'.split(
     ' ',

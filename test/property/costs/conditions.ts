@@ -10,7 +10,7 @@ import { openText, type CostRow } from '../../support/cost/row.ts'
 const whole = { largestBytes: 16 * 1024, onlyWhole: true, maxMs: 3 } as const
 const client = { address: '192.0.2.1', prefix: '192.0.2.1' }
 
-/** Each kind of test of a condition, in rules of their own: a rule stops at the first that is not met. */
+/** Each kind of test in its own rule, because a rule stops at the first unmet condition. */
 function conditionsOn(kind: object): (target: Target, rawHeaders: readonly string[]) => unknown {
   const tests = ['absent', 'present', 'wanted', '7', { prefix: 'wan' }, { contains: 'nte' }]
   const [[field, name] = ['', '']] = Object.entries(kind) as [string, string | undefined][]
@@ -75,7 +75,7 @@ const cookies: CostRow = {
   atoms: [...escapes, 'sid=', '%73id=', '[sid', ']', '=', ' ', ',', ';', '&', '"', '\\', 'a', '{n}'],
   wrap: (content) => `sid=${content}; sid=x`,
   open: openText((header) => {
-    // The conditions keep the last header that they have read.
+    // The conditions remember the last header that they read.
     ofCookie(root, ['cookie', 'a=b'])
     return ofCookie(root, ['cookie', header])
   }),
@@ -119,7 +119,7 @@ const headerUnits = [
   'a.',
   'eyJ',
 ]
-/** Longer values are not taken apart. */
+/** Longer values are not split. */
 const header = { ...whole, largestBytes: 4096, maxMs: 1.5 } as const
 const headers = ['x-plan', 'authorization', 'content-type'].map((name): CostRow => {
   const read = conditionsOn({ header: name })

@@ -16,7 +16,7 @@ function openProxyHeader(): ByteReader {
 const signature2 = '\r\n\r\n\0\r\nQUIT\n\x21\x11'
 const maxVersion2Bytes = 16 * 1024
 
-/** The length is that of the content, up to what there may be. */
+/** The length field states the length of the content, up to the maximum. */
 function version2(content: string): string {
   const length = Math.min(content.length, maxVersion2Bytes - 16)
   return signature2 + String.fromCharCode(length >> 8, length & 0xff) + content
@@ -35,7 +35,7 @@ function openBody(): ByteReader {
   }
 }
 
-/** What `JSON.parse` accepts is searched, as the gateway does. */
+/** Searches a text if `JSON.parse` accepts it, as the gateway does. */
 const openMembers = openText((text) => {
   try {
     JSON.parse(text)
@@ -54,7 +54,7 @@ export const rows: readonly CostRow[] = [
     wrap: (content) => `PROXY TCP4 ${content}\r\n`,
     open: openProxyHeader,
     refusals: [ProxyHeaderError],
-    // The header as it waits for its end.
+    // The memory of a header that waits for its end.
     keptBytes: 1024,
   },
   {

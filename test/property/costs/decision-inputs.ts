@@ -17,13 +17,13 @@ const headBytes = 16 * 1024
 const jsonBytes = 64 * 1024
 
 const ofHead = { largestBytes: headBytes, onlyWhole: true } as const
-/** Over HTTP/2 a byte names a header of 4 KB that was sent before, so that 30 bytes are a request with all 16 KB. */
+/** Over HTTP/2 one byte refers to a header of 4 KB that was sent earlier, so a request of 30 bytes can have all 16 KB. */
 const namedByIndex = { ...ofHead, maxMs: 4 } as const
 
 const accept: CostRow = {
   ...ofHead,
   name: 'Accept',
-  // Requests that are refused should take little, and over HTTP/2 a byte names a header of 4 KB.
+  // Refused requests should cost little, and over HTTP/2 one byte refers to a header of 4 KB.
   maxMs: 0.5,
   units: [',', ';', ' ', 'a,', 'text/html;q=0.1,', ';q=', '*/*,', ', ', ' ;', '\t', 'q='],
   atoms: ['text/html', '*/*', ',', ';', 'q=', '0', '1', '.', ' ', '\t', '"', 'A', '{n}'],
@@ -94,7 +94,7 @@ const headers: CostRow = {
 }
 const addresses = createAddressReader([])
 
-/** Texts that look like the header of a JSON Web Token, from each of several places in it. */
+/** Texts that look like the header of a JSON Web Token at several offsets. */
 const tokens = [
   'eyeyeyeyeyeyeyey.',
   'eyJeyJeyJeyJeyJeyJ.',
@@ -179,7 +179,7 @@ const nobody = { address: '192.0.2.1', prefix: '192.0.2.1' }
 
 const listedCredentials: CostRow = {
   ...credentials,
-  // Two kinds of lists, of which one has a thousand entries, and up to forty spellings of 16 KB to hash.
+  // Two kinds of lists, one of them with a thousand entries, and up to forty spellings of 16 KB to hash.
   maxMs: 10,
   name: 'Authorization that a list denies',
   units: [

@@ -24,7 +24,7 @@ const names = bodyNamesOf([policy])
 
 function recognize(rawTarget: string, cookie: string): unknown {
   const target = readTarget('POST', rawTarget)
-  // The rest of an endless one, say: the request is answered 400.
+  // The path has too many readings, for example, and the request is answered 400.
   if (typeof target === 'string') return target
   const source: KeySource = {
     client: { address: '192.0.2.1', prefix: '192.0.2.1' },
@@ -33,7 +33,7 @@ function recognize(rawTarget: string, cookie: string): unknown {
     claims: undefined,
     headers: { cookie },
     addresses: { readClientField: () => undefined },
-    // Without one, accounts would not be read: it could name another method.
+    // Without a body, accounts would not be read, because a body could name another method.
     body: new KeyBody({ unread: 'missing' }, { rawHeaders: [] }, target.forwardTarget, names),
   }
   const keys = partitionKeysOf(policy, (part) => readPart(part, source))
@@ -41,7 +41,7 @@ function recognize(rawTarget: string, cookie: string): unknown {
   return devices.recognize(charges, source, 'POST')
 }
 
-/** A token of now, whose MAC is wrong. */
+/** A token with the current time and a wrong MAC. */
 const token = Buffer.concat([
   Buffer.from(
     Math.floor(wallClockMs() / 1000)

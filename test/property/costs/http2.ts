@@ -8,7 +8,7 @@ import { headersOf } from '../../../proxy/http/message/headers.ts'
 import type { ByteReader, CostRow } from '../../support/cost/row.ts'
 
 const maxHeaderBytes = 16 * 1024
-/** What a block may have before it is decoded. */
+/** The maximum size of a header block before it is decoded. */
 const blockBytes = 4 * maxHeaderBytes
 
 function frame(type: number, flagBits: number, stream: number, payload: string): string {
@@ -21,7 +21,7 @@ function frame(type: number, flagBits: number, stream: number, payload: string):
 
 const begin = http2Preface.toString('latin1') + frame(frameTypes.settings, 0, 0, '')
 
-/** A connection whose streams are over as soon as they begin. */
+/** A connection whose streams end as soon as they begin. */
 function openConnection(): ByteReader {
   const kept: unknown[] = []
   const nothing = (): undefined => undefined

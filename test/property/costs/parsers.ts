@@ -50,7 +50,7 @@ const fieldAtoms = [
 ]
 const lineAtoms = ['a', '/', ':', ' ', '\t', ',', ';', '=', '%', '@', '0', '[', '.', '"', '\\', '\xe9']
 
-/** The worst that one line of a head is known to be made of. */
+/** The worst known contents of a single line of a head. */
 const lines: Readonly<Record<string, readonly [before: string, after: string, ...units: string[]]>> = {
   method: ['', ' / HTTP/1.1\r\n\r\n', 'G', 'GET', '-'],
   target: ['GET /', ' HTTP/1.1\r\n\r\n', 'a', '/', '%', '[', ' '],
@@ -95,7 +95,7 @@ export const rows: readonly CostRow[] = [
     units: ['1{n}00:\r\n', '{n}:\r\n'],
     atoms: ['1', '0', '{n}', ':', '\r\n'],
     wrap: (content) => `GET / HTTP/1.1\r\n${content}\r\n`,
-    // A request itself.
+    // The memory of the request itself.
     keptBytes: 2048,
   },
   ...Object.entries(lines).map(([name, [before, after, ...units]]) => ({
@@ -147,7 +147,7 @@ export const rows: readonly CostRow[] = [
     largestBytes: 64 * 1024,
     units: ['a ', 'cookie ', 'a cookie ', 'a{n} cookie ', ':a '],
     atoms: ['a ', 'cookie ', ':a ', 'Cookie '],
-    // As many others before them as there are of them.
+    // As many other headers precede these as there are of them.
     wrap: (content) => 'a '.repeat(content.length / 14) + content,
     open: openText((text) => countFields(text.split(' ').flatMap((name) => [name, '']))),
     onlyWhole: true,

@@ -12,7 +12,7 @@ import { openText, type CostRow } from '../../support/cost/row.ts'
 /** The default of `MAX_HEADER_SIZE`. */
 const largestBytes = 16 * 1024
 const whole = { largestBytes, onlyWhole: true } as const
-/** Over HTTP/2 a byte names a header of 4 KB that was sent before, so that 30 bytes are a request with all 16 KB. */
+/** Over HTTP/2 one byte refers to a header of 4 KB that was sent earlier, so a request of 30 bytes can have all 16 KB. */
 const namedByIndex = { maxMs: 2 } as const
 
 const escapes = ['%00', '%25', '%2541', '%41', '%u0041', '%uFFFF', '%', '%FF', '%C3%A9', '\xff', '\xc3', '+']
@@ -38,7 +38,7 @@ const { withoutCookies } = hideCookies(['sid'])
 
 const hidden: CostRow = { ...cookies, name: 'cookies of which one is hidden', open: openText(withoutCookies) }
 
-/** Separators before it are left out with it. */
+/** The separators before a hidden cookie are removed with it. */
 const separatorsBeforeHidden: CostRow = {
   ...hidden,
   name: 'separators in a cookie before one that is hidden',
@@ -169,7 +169,7 @@ const hosts: CostRow = {
   }),
 }
 
-/** References of WebDAV that a route with another host or path in the backend rewrites: each target is read as a request's is. */
+/** WebDAV references that a route with another host or path in the backend rewrites. Each is read like the target of a request. */
 const references = ['destination', 'if'].map((name): CostRow => ({
   ...whole,
   name: `${name} that is rewritten`,

@@ -3,15 +3,15 @@ import { ResponseSyntaxError } from '../../../proxy/http/upstream/response/respo
 import { ResponseParser } from '../../../proxy/http/upstream/response/response-parser.ts'
 import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
 
-/** What a head may have, and trailers, whatever the settings are. */
+/** The maximum size of a head, and of trailers, independent of settings. */
 const headBytes = 64 * 1024
-/** What a line of a chunked body may have. */
+/** The maximum length of a line of a chunked body. */
 const lineBytes = 1024
 
 function openResponse(): ByteReader {
   const kept: unknown[] = []
   const keep = (read: unknown): void => void kept.push(read)
-  // There may be any number of them, and each is passed on as it comes.
+  // There may be any number of interim responses, and each is passed on as it arrives.
   let lastInterim: unknown
   let passedOn = 0
   const parser = new ResponseParser()
@@ -53,7 +53,7 @@ const fieldAtoms = [
 ]
 
 const names = { publicHost: 'a', sentHost: 'b', prefix: '/v1' }
-/** The headers of a response that a route with another host or path in the backend rewrites. */
+/** Response headers that a route with another host or path in the backend rewrites. */
 const rewritten = ['location', 'content-location', 'link', 'refresh', 'set-cookie'].map((name): CostRow => ({
   name: `${name} of a response that is rewritten`,
   largestBytes: headBytes,
@@ -122,7 +122,7 @@ export const rows: readonly CostRow[] = [
   {
     ...responses,
     name: 'chunks of a response',
-    // A body has no largest size: as many as of a request.
+    // A body has no maximum size, so the length is the same as for requests.
     largestBytes: 16 * 1024,
     units: ['1\r\na\r\n', '01;a\r\na\r\n', '000000001\r\na\r\n'],
     atoms: ['1\r\na\r\n', '2\r\nab\r\n', '00', '1;a="b"\r\na\r\n'],

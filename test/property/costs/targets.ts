@@ -2,13 +2,13 @@ import { readMatchPaths } from '../../../proxy/request/target/match-path.ts'
 import { readTarget, type Target } from '../../../proxy/request/target/target.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
 
-/** What it costs to read a path that has not been read before. */
+/** Reads a path that has not been read before. */
 function readNewTarget(raw: string): Target | string {
   return readTarget('POST', raw, { headers: {}, readPath: readMatchPaths })
 }
 
 const common = {
-  /** Half of `MAX_HEADER_SIZE`, unless it is set. */
+  /** Half of the default of `MAX_HEADER_SIZE`. */
   largestBytes: 8 * 1024,
   onlyWhole: true,
   atoms: [
@@ -69,7 +69,7 @@ export const rows: readonly CostRow[] = [
   },
   {
     ...common,
-    // Of a request whose target is short, a client can send hundreds while it sends one of 8 KB.
+    // In the time that a client needs to send one target of 8 KB, it can send hundreds of requests with short targets.
     name: 'short paths of many requests',
     maxMs: 100,
     units: [
@@ -80,7 +80,7 @@ export const rows: readonly CostRow[] = [
       '/a;b//c%2f..%5c& ',
     ],
     wrap: (content) => content,
-    // A gateway does not hold what it has read of one while it reads the next.
+    // A gateway does not keep its readings of one path while it reads the next.
     open: openText((raws) => raws.split(' ').map((raw) => typeof readNewTarget(raw))),
   },
 ]

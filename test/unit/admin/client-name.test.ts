@@ -6,7 +6,7 @@ import { partName, type SinglePart } from '../../../proxy/policy/partition.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
 
-/** For each kind of part a value that requests may have. */
+/** A sample value for each kind of part. */
 const values: Readonly<Record<SinglePart['kind'], { readonly part: SinglePart; readonly value: string }>> = {
   ip: { part: { kind: 'ip' }, value: '192.0.2.7' },
   network: { part: { kind: 'network', ipv4: 24, ipv6: 48 }, value: '192.0.2.0/24' },

@@ -19,7 +19,7 @@ limits:
 const rules = loadWithFile(table).settings.rules.map(({ policy }) => policy)
 const hash = `h:${'a'.repeat(22)}`
 
-/** What the log and the webhooks name a client of a rule while an operator uses each operation on it. */
+/** The names that the log and the webhooks give a client of a rule while an operator uses each operation on it. */
 async function namesOf(ruleName: string, partitionKey: string, logAddresses: boolean) {
   const { log, lines } = recordLog()
   const webhooks: (string | undefined)[] = []

@@ -7,13 +7,13 @@ import { leastTime } from '../../support/load/least-time.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
 
 /*
- * Every ten seconds the history reads the counts of all rules. With ten thousand rules that took 12 to 25 ms of CPU at once, for which all
- * requests waited.
+ * Every ten seconds the history reads the counts of all rules. With ten thousand rules that once took 12 to 25 ms of CPU in one turn, which
+ * delayed all requests.
  */
 
 const RULES = 30_000
 
-/** The CPU time of this thread while it works, in all and in the longest turn of the event loop. */
+/** The CPU time of this thread during the work: in total, and in the longest turn of the event loop. */
 async function measureTurns(
   work: () => Promise<void>,
 ): Promise<{ readonly allUs: number; readonly longestUs: number }> {
@@ -48,7 +48,7 @@ test('a sample of many rules is taken in several turns of the event loop', async
     const { allUs, longestUs } = await measureTurns(() => history.sample())
     return longestUs / allUs
   })
-  // At once it is 1. A turn may include a garbage collection.
+  // If all the work is done in one turn, the share is 1. A turn may include a garbage collection.
   expect(share).toBeLessThan(0.7)
 })
 

@@ -31,7 +31,7 @@ function open(): { history: History; at: (step: number, ...processes: Counted[])
   }
 }
 
-/** Each rule's steps that are not all zero, by their distance from the start. */
+/** The steps of each rule that are not all zero, by their distance from the start. */
 function shown({ history }: Pick<ReturnType<typeof open>, 'history'>): object {
   const { first, rules } = history.read()
   return Object.fromEntries(

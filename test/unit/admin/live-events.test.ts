@@ -25,7 +25,7 @@ test('a listener gets the history first, however long it takes to read', async (
   const request = { method: 'GET', headers: {} } as unknown as IncomingMessage
   expect(events.follow(request, response as unknown as ServerResponse)).toBe(true)
   await vi.advanceTimersByTimeAsync(2_000)
-  // A field of event streams.
+  // The `retry` field of event streams is sent before any event.
   expect(written).toEqual(['retry: 1000\n\n'])
   giveHistory({ past: true })
   await vi.advanceTimersByTimeAsync(600)

@@ -14,7 +14,7 @@ const pro = makePolicy('planned', 10, 60_000, { plans: { claim: 'plan', quotas: 
 const usual = makePolicy('usual', 20, 60_000)
 const added = makePolicy('added', 30, 60_000)
 
-/** Asks a worker that has a table of these policies, and in which a client has used a tenth of each quota. */
+/** Asks a worker whose table has these policies and in which a client has used a tenth of each quota. */
 async function inspect(policies: readonly Policy[], asked: readonly Policy[]) {
   const operations = {
     inspect: (charges) =>

@@ -7,7 +7,7 @@ import { freePort } from '../../support/network/ports.ts'
 
 const log = createLog('gateway', 'fatal')
 
-// A gateway listens to uncaught exceptions for as long as its process runs.
+// A gateway listens to uncaught exceptions until its process ends.
 const ofOthers = process.listeners('uncaughtException')
 afterEach(forgetListeners)
 
@@ -29,7 +29,7 @@ async function compose(env: Record<string, string>) {
   return composeGateway({ ...settings, shutdownDelayMs: 0, shutdownGraceMs: 0 }, log, source)
 }
 
-/** Whether somebody else can listen there. */
+/** Whether another server can listen on the port. */
 const isFree = (port: string): Promise<boolean> =>
   new Promise((resolve) => {
     const server = createServer()
@@ -37,11 +37,11 @@ const isFree = (port: string): Promise<boolean> =>
       .listen({ port: Number(port), exclusive: true }, () => server.close(() => resolve(true)))
   })
 
-/** Most of a start takes fewer turns. A name is looked up by another thread, which a busy machine may let wait for many more. */
+/** Most of a start takes fewer turns. Another thread looks up names, and on a busy machine that may take many more. */
 const FEW_TURNS = 24
 const MAX_TURNS = 1e6
 
-/** A turn of the event loop, or of the queue of promises. */
+/** Two kinds of turns: of the promise queue, and of the event loop. */
 const turns = [() => Promise.resolve(), () => new Promise<void>((resolve) => setImmediate(resolve))]
 
 test.each(['127.0.0.1', 'localhost'])(

@@ -6,7 +6,7 @@ import { parseAddress } from '../../../proxy/request/addresses/ip-address.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
-// A list that is reached through a symbolic link, as in a ConfigMap: to take a version back, the link is pointed at the files of before.
+// A list behind a symbolic link, as in a ConfigMap: a rollback points the link back at the earlier files.
 
 const LOOK_MS = 500
 const address = parseAddress('192.0.2.1') ?? []
@@ -48,7 +48,7 @@ test('a list whose link is pointed back at an earlier version is right again', a
     expect(list.has(address)).toBe(true)
   }
   for (const version of ['bad', 'good', 'bad'] as const) await pointAndWait(version)
-  // The same where a reload of the settings reads the list before the file is looked at.
+  // The same holds if a reload of the settings reads the list before the watcher looks at the file.
   versions.point('good')
   const again = await lists.prepare([file])
   again.commit()

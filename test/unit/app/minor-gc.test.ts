@@ -20,7 +20,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Lets time pass, with a number of new connections every tenth of a second. */
+/** Advances time, with a number of new connections every tenth of a second. */
 function pass(seconds: number, connections: number): void {
   for (let tenth = 0; tenth < 10 * seconds; tenth++) {
     accepted += connections

@@ -6,7 +6,7 @@ import { loadWithFile } from '../../support/gateway/settings.ts'
 const rule = (requests: number): string =>
   `limits:\n  - { name: a, match: GET /a, requests: ${requests}, window: 1m }\n`
 
-/** A file that is written while it is read: it has no limits yet. */
+/** A file that is read while it is being written: it has no limits yet. */
 test('a change of the file is not taken while the file is still written', async () => {
   const { settings } = loadWithFile(rule(5))
   let changes = 0

@@ -7,8 +7,8 @@ import { atEndOfFile } from '../../support/run/at-end.ts'
 import { directoryWith } from '../../support/gateway/settings.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
-// A shell's `<(…)` and many keepers of secrets hand over a pipe. To open it again waits for whoever would write to it, and
-// with it the whole gateway; if somebody just closes it, nothing is read.
+// A shell's `<(…)` and many secret managers provide a pipe. Opening it again would block the whole gateway until somebody writes to it; if
+// the writer only closes it, the gateway would read nothing.
 
 function makePipe(): string {
   const path = join(makeTemporaryDirectory(), 'pipe')
@@ -16,7 +16,7 @@ function makePipe(): string {
   return path
 }
 
-/** Another process opens the pipe, writes and closes it. Until somebody reads, it waits. */
+/** Another process opens the pipe, writes and closes it. The process waits until the pipe is read. */
 function writeTo(path: string, text: string): void {
   const writer = execFile('sh', ['-c', 'printf %s "$1" > "$2"', 'sh', text, path])
   atEndOfFile(() => void writer.kill())

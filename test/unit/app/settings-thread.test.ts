@@ -7,7 +7,8 @@ import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
 import { doAtOnce } from '../../../shared/steps.ts'
 import { directoryWith } from '../../support/gateway/settings.ts'
 
-// Settings are read again in a thread, and come back, and to workers, in pieces: they are those that this thread reads.
+// A thread reads settings again and returns them in pieces, which workers get too. The result must equal the settings that this thread
+// reads.
 
 const pages = Array.from(
   { length: 120 },

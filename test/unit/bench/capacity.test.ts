@@ -62,7 +62,7 @@ test('a request that does not queue takes a round trip, two turns of its gateway
     { ...small, gateways: 1, nodes: 1, decisionsPerSecond: 20, seconds: 20 },
     costs,
   )
-  // Redis has mostly slept for longer than was measured.
+  // Redis has mostly slept for longer than the longest measured sleep.
   expect(redisUsADecision).toBeLessThan(50 + 5 + 2)
   expect(redisUsADecision).toBeGreaterThan(45 + 5 + 2)
   expect(latency.p50Us).toBeCloseTo(500 + (40 + 10) + 2 + (50 + 5 + 2), 0)
@@ -129,7 +129,7 @@ test('while a master does not answer, its tenants get at most a quota more from 
   const tenants = { count: 3, share: 0.9, quota, windowMs: 1_000, isLeased: false }
   const { tenants: seen, seconds } = simulate({ ...small, seconds: 4, tenants, failure }, costs)
   expect(seen.overQuota).toBeGreaterThan(0)
-  // In two windows, one of the tenants.
+  // In two windows, for one of the tenants.
   expect(seen.overQuota).toBeLessThanOrEqual(2 * quota * small.gateways)
   expect(seconds.map(({ withoutRedis }) => withoutRedis > 0)).toEqual([true, true, false, false])
   const others = { ...tenants, count: 2 }

@@ -6,7 +6,7 @@ import { eventually } from '../../support/wait/eventually.ts'
 
 const serverAt = (port: number): string => `require('node:net').createServer().listen(${port}, '127.0.0.1')`
 
-/** Not whether somebody still has to take its status. */
+/** Whether the process runs. A zombie, whose status nobody has collected, does not. */
 function isRunning(pid: number): boolean {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
   return /^[^Z]/.test(stdout.trim())
@@ -14,7 +14,7 @@ function isRunning(pid: number): boolean {
 
 test('the processes that a server has started end with it, even outside of its process group', async () => {
   const port = await freePort()
-  // As php-fpm beside nginx: with a session of its own, and the same output.
+  // Like php-fpm beside nginx, the other process has its own session, and shares the output.
   const script = `setsid sh -c 'echo "started $$"; sleep 1000' & exec "$0" -e "$1"`
   const args = ['-c', script, process.execPath, serverAt(port)]
   const server = await startServer({ program: 'sh', args }, port)

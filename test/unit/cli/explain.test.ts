@@ -50,7 +50,7 @@ test('explain prints the canonical path, how backends may read it, and the clien
     requests: 5,
     windowSeconds: 900,
   })
-  // The query may hold secrets.
+  // The query may contain secrets.
   expect(JSON.stringify(explained)).not.toContain('secret')
 })
 

@@ -8,7 +8,7 @@ import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts
 const limits = 'limits:\n  - { name: a, match: GET /a, requests: 1, window: 1m }\n'
 const token = { ADMIN_TOKEN: 'of-at-least-sixteen-characters' }
 
-/** Forms that only the whole reading of the file knows. */
+/** Forms that only a full parse of the file recognizes. */
 const otherForms = [
   '"adminPort": 9393',
   'adminPort:\n  9393',

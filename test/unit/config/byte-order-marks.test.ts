@@ -7,7 +7,7 @@ import { createCachedFile } from '../../../proxy/names/cached-file.ts'
 import { loadKeySet } from '../../../proxy/limits/keys/tokens/load-key-set.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
-// Editors and shells of Windows begin a file of UTF-8 with a byte order mark, which is not part of its text.
+// Windows editors and shells begin a UTF-8 file with a byte order mark, which is not part of its text.
 
 const mark = '\u{feff}'
 const secret = 'a secret of thirty-two bytes, at least'

@@ -27,7 +27,7 @@ describe('a value', () => {
     ['a: ${UNSET:-$5}', '$5'],
     ['a: ${UNSET:-$$}', '$$'],
     ['a: $HOST_NAME', '$HOST_NAME'],
-    // One value, whatever is in it.
+    // A variable is a single value, no matter what it contains.
     ['a: ${LIST}', '[a, b]'],
     ['a: ${TRICK}', 'x\nport: 1'],
     ['a: ${QUOTE}', '"x"'],

@@ -12,18 +12,18 @@ function read(folder: string, ending: RegExp): { readonly name: string; readonly
     .map((name) => ({ name: `${folder}/${name}`, text: readFileSync(join(root, folder, name), 'utf8') }))
 }
 
-/** What a text of the source says, in the pieces between which values stand. */
+/** The pieces of a text in the source, split where values are inserted. */
 function piecesOf(node: ts.Node): string[] | undefined {
   if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return [node.text]
   if (!ts.isTemplateExpression(node)) return undefined
   return [node.head.text, ...node.templateSpans.map(({ literal }) => literal.text)]
 }
 
-/** All texts of three words and more that `validate` may print. */
+/** All texts of at least three words that `validate` may print. */
 function messagesIn({ name, text }: { readonly name: string; readonly text: string }): string[][] {
   const found: string[][] = []
   const visit = (node: ts.Node): void => {
-    // Names of modules and types, and what the reference of the settings says of each.
+    // Skips the names of modules and types, and the texts of the settings reference.
     if (ts.isImportDeclaration(node) || ts.isTypeNode(node)) return
     if (ts.isPropertyAssignment(node) && /^(?:description|needs)$/.test(node.name.getText())) return
     const pieces = piecesOf(node)
@@ -32,16 +32,16 @@ function messagesIn({ name, text }: { readonly name: string; readonly text: stri
     ts.forEachChild(node, visit)
   }
   ts.forEachChild(ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true), visit)
-  // A sentence with its full stop describes a setting.
+  // A sentence that ends in a full stop describes a setting.
   return found.filter((pieces) => !/^[A-Za-z-]+[ :,[][^]*\.$/.test(pieces.join('…')) || pieces.length > 1)
 }
 
 /**
- * What of a test file is expected of the program: arguments of matchers, the rows of tables, and what they name. A comment is
- * none of it, nor arguments of the program.
+ * The texts that a test file expects from the program: arguments of matchers, the rows of tables, and the variables that these name.
+ * Comments and arguments of the program do not count.
  */
 function expectedIn({ name, text }: { readonly name: string; readonly text: string }): string[] {
-  // The first lines of a mistake say its message, word by word; mistakes.test.ts compares them.
+  // The first lines of a file in `mistakes` give its messages word for word, and mistakes.test.ts compares them.
   if (name.endsWith('.yaml')) return name.includes('/mistakes/') ? (/^(?:#.*\n)+/.exec(text) ?? []) : []
   const found: string[] = []
   const source = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true)
@@ -76,7 +76,7 @@ function expectedIn({ name, text }: { readonly name: string; readonly text: stri
 
 function patternOf(pieces: readonly string[]): RegExp {
   const ends = /^[\s:;,]+|[\s:;,]+$/g
-  // In a test's own text or pattern, quotes and brackets may be escaped.
+  // In the text or pattern of a test, quotes and brackets may be escaped.
   const escaped = pieces.map((piece) =>
     piece
       .replace(ends, '')
@@ -85,7 +85,7 @@ function patternOf(pieces: readonly string[]): RegExp {
   return new RegExp(escaped.join('.*'))
 }
 
-/** Whether a file may have a message: it has the longest word of it, which has no mark that may be escaped. */
+/** Whether a file may contain a message: it contains the longest word of the message, which has no character that may be escaped. */
 function mayBeIn(text: string): (pieces: readonly string[]) => boolean {
   return (pieces) => {
     const words = pieces.join(' ').match(/[A-Za-z]+/g) ?? []
@@ -93,20 +93,20 @@ function mayBeIn(text: string): (pieces: readonly string[]) => boolean {
   }
 }
 
-/** Nobody can write a file that it is said of. */
+/** No file can cause this message, so no test can expect it. */
 function isOfPackage([text]: readonly string[]): boolean {
   return text === 'package.json is missing'
 }
 
 test('each message of validate is expected by a test', () => {
   const sources = [...read('proxy/config', /\.ts$/), ...read('shared/settings', /\.ts$/)].filter(
-    // Descriptions of settings, which are not messages about mistakes.
+    // Leaves out files with descriptions of settings, which are not messages about mistakes.
     ({ name }) => !name.endsWith('settings-table.ts') && !name.endsWith('sluice-yaml.ts'),
   )
   const messages = sources.flatMap((source) => messagesIn(source))
   expect(messages.length).toBeGreaterThan(150)
   let untested = messages.filter((pieces) => !isOfPackage(pieces))
-  // Nearly all are in the first folder: what they are not in is not parsed.
+  // The first folder has nearly all messages. Files that contain none of the remaining ones are not parsed.
   for (const folder of ['test/unit/config', 'test/unit/shared', 'test/e2e', 'test/long']) {
     const files = read(folder, /\.(?:ts|yaml)$/).filter(({ text }) => untested.some(mayBeIn(text)))
     const tests = files.flatMap(expectedIn).join('\n')

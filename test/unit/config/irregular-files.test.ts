@@ -16,8 +16,8 @@ import { atEndOfFile } from '../../support/run/at-end.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
-// To open a pipe waits for whoever writes to it: the start for ever, or all requests, or one of the four threads that look up names too.
-// A device may have no end.
+// Opening a pipe waits for its writer. That blocks the start permanently, or all requests, or one of the four threads that also look up
+// names. Reading a device may never end.
 
 const pems = join(import.meta.dirname, 'mistakes/tls')
 const NOT_REGULAR = 'it is not a regular file'

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { isEqual } from '../../../proxy/config/reload/is-equal.ts'
 import { doAtOnce } from '../../../shared/steps.ts'
 
-// A reloaded table is compared in small steps: the result has to be the same as at once.
+// A reloaded table is compared in small steps, whose result must equal that of a comparison in one step.
 
 const value = fc.anything({
   withNullPrototype: false,

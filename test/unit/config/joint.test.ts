@@ -155,7 +155,7 @@ describe('TLS certificate and key', () => {
       'other-key.pem',
       /^TLS_KEY_FILE: got "other-key.pem", needs the private key of the certificate in "cert.pem"$/,
     ],
-    // The certificate's is on an elliptic curve: what OpenSSL compares are keys of one kind only.
+    // The certificate has an elliptic curve key. OpenSSL can only compare keys of the same kind.
     [
       'cert.pem',
       'rsa-key.pem',

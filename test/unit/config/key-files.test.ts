@@ -7,7 +7,7 @@ import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts
 
 const placeOf = (path: readonly PropertyKey[]) => ({ label: path.join('.'), line: 1 })
 
-// Whoever renews the keys may replace the file, or remove it for a moment, at any time.
+// A renewal of the keys may replace the file, or remove it for a moment, at any time.
 test('the file of a key set is read once: for its check, its digest and the warnings', () => {
   const folder = makeTemporaryDirectory()
   const path = join(folder, 'jwks.json')

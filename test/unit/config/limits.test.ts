@@ -281,7 +281,7 @@ describe('a rule with conditions', () => {
   ])('that a client can choose is warned of: %s', (fields, field, way) => {
     const warning = `sluice.yaml:4: rule "r0", ${field}: a client can avoid the limit by ${way}${gap}`
     expect(warningsOf(fields)).toEqual([warning])
-    // The same conditions on the other rule close nothing.
+    // A rule with the same conditions does not close the gap.
     expect(warningsOf(fields, fields)).toContain(warning)
     expect(warningsOf(fields, 'mode: enforce')).toEqual([])
   })
@@ -318,7 +318,7 @@ limits:
     window: 1m
 `
 
-  // The rule does not apply without the header, and with another value of it begins anew, at the same address too.
+  // Without the header the rule does not apply, and with another value its count starts again, even from the same address.
   test('is warned of, even if it counts by address and header together', () => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: both, match: GET /, key: [header:x-api-key, ip], requests: 1, window: 1m}

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { problemsOf } from '../../support/gateway/settings.ts'
 
 /**
- * Each file of the folder has mistakes. It begins with the exact messages that it must give, one a line as a comment:
- * the line of the mistake, then its message.
+ * Each file in the folder has mistakes. It begins with the exact messages that it must cause, one in each comment line: the line number of
+ * the mistake, then the message.
  */
 const folder = join(import.meta.dirname, 'mistakes')
 const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'))

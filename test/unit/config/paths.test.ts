@@ -6,13 +6,13 @@ import { problemsOf } from '../../support/gateway/settings.ts'
 import { certificateFiles } from '../../support/network/certificates.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
-// A path in the file means the same wherever the gateway is started, as a mounted folder or a repository moves as a whole.
+// A path in the file means the same file wherever the gateway is started, because a mounted folder or a repository moves as a whole.
 
 const { cert, key } = certificateFiles('first')
 const jwt = 'issuer: https://id.example\n  audience: api'
 const byUser = 'limits: [{ name: a, match: GET /, key: "jwt:sub", requests: 1, window: 1m }]'
 
-/** Each place of the file that takes a path, with a file that is right there. */
+/** Each field of the file that takes a path, with a valid file. */
 const places: Record<string, string> = {
   tlsCertFile: 'tlsCertFile: x/cert.pem\ntlsKeyFile: x/key.pem',
   redisUrl: 'redisUrl: rediss://r?ca=x/cert.pem&cert=x/cert.pem&key=x/key.pem',

@@ -48,7 +48,7 @@ test('every name with the prefix that the docs and compose files have is known',
   )
   expect(names).toContain('SLUICE_GATEWAY_IMAGE')
   const unknown = [...new Set(names)].filter((name) =>
-    // Any value: it is the name that is asked about.
+    // The value does not matter, because only the name is tested.
     problemsOf({ [name]: '1234' }, makeTemporaryDirectory()).some((text) => text.includes('no setting')),
   )
   expect(unknown).toEqual([])

@@ -63,7 +63,7 @@ test('a mistake in an own rule is reported with its own line', () => {
 })
 
 test('messages about a rule of a preset carry the line of preset', () => {
-  // Without the rule for wrong keys, whoever makes up keys is not limited.
+  // Without the rule for wrong keys, a client that invents keys is not limited.
   const own = '{ name: llm-keys, match: GET /own, requests: 1, window: 1m }'
   const { warnings } = load(`limits:\n  - ${own}\npreset: llm-gateway\n`)
   expect(warnings[0]).toContain('sluice.yaml:3: rule "llm-tokens", key: ')
@@ -77,7 +77,7 @@ test('suggested limits include those of the preset', () => {
   expect(others).toEqual({})
   expect(limits.map(({ name }) => name)).toEqual(rulesOf(extended).map(({ policy }) => policy.name))
   expect(limits.find(({ name }) => name === 'wordpress-users')?.requests).toBe(7)
-  // It can be pasted in place of the preset.
+  // The result can be pasted in place of the preset.
   writeFileSync(path, rewriteLimits(path, new Map()))
   expect(loadGatewaySettings({ CONFIG_FILE: path }, '/').settings.rules).toEqual(rulesOf(extended))
 })

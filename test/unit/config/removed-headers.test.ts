@@ -15,7 +15,7 @@ import {
 } from '../../../proxy/http/fields/removed-headers.ts'
 import { readRequestFields } from '../../../proxy/http/http2/request-fields.ts'
 
-// One list says which headers are not passed on. Here each reader of it is asked about each header.
+// One list names the headers that are not passed on. This test asks every user of the list about each header.
 
 const isRuleWith = (fields: object): boolean =>
   limits.safeParse([{ name: 'r', match: 'GET /', requests: 1, window: '1m', ...fields }]).success

@@ -40,7 +40,7 @@ test('mistakes in secret files are reported without the secret', () => {
   expect(problem).not.toContain('short')
 })
 
-// People paste the secret where the path of its file belongs.
+// People paste the secret itself where the path of its file belongs.
 const PASTED = [
   'hunter2-and-more',
   'redis://:hunter2@host:6379',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { directoryWith, problemsOf } from '../../support/gateway/settings.ts'
 
-// Messages about mistakes go to the log and to webhooks: a password must not be in them. In a URL, none belongs.
+// Messages about mistakes go to the log and to webhooks, so they must not contain a password. A URL must not contain one at all.
 
 const PASSWORD = 'hunter2-and-more'
 
@@ -34,7 +34,7 @@ test.each(Object.entries(files))('%s', (_, write) => {
   }
 })
 
-// With it comes the line end of a file or a command, which a variable has.
+// The secret may carry the line end of the file or command from which its variable was set.
 test.each([
   (value: string) => `requestHeaders: { Authorization: ${value} }`,
   (value: string) => `routes:\n  - { name: a, upstream: http://host, requestHeaders: { X-Key: ${value} } }`,

@@ -82,7 +82,7 @@ test.each([
   [onlyOver, own, false],
   [own, onlyOver, true],
   [given, given + own, true],
-  // A default backend that is new in the file, or gone, needs a restart.
+  // Adding a default backend to the file, or removing one, needs a restart.
   [own, given + own, false],
   [given + own, own, true],
 ])(

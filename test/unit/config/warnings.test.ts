@@ -5,7 +5,7 @@ import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
 import { writeMmdb } from '../../support/geo/mmdb.ts'
 import { directoryWith, loadWithFile } from '../../support/gateway/settings.ts'
 
-// What works, but hardly as it was meant: a warning says where, what it comes to, and what to write instead.
+// Settings that work, but hardly as intended: a warning names the place, the effect, and what to write instead.
 
 function warningsOf(yaml: string, env: Record<string, string> = {}): string[] {
   return loadWithFile(yaml, env).warnings

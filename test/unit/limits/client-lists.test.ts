@@ -40,7 +40,7 @@ describe('by address', () => {
     expect(lists.denies(client(address), plain)).toBe(false)
   })
 
-  // The /64 makes the client, the list has the address.
+  // A client is a /64, but the list contains a single address.
   test.each(['11.0.0.1', '2001:db8::8', '192.0.2.1'])('%s does not pass all rules', (address) => {
     expect(lists.applying(both, client(address), plain)).toBe(both)
   })
@@ -85,7 +85,7 @@ describe('denied credentials in Authorization', () => {
     expect(lists.denies(client('192.0.2.1'), requestWith('authorization', value))).toBe(true)
   })
 
-  // A backend gets them as one line, joined by a comma, and a lenient one reads the second word of it.
+  // A backend gets the lines as one, joined by a comma, and a lenient backend reads the second word of it.
   const split = (text: string): string => `${text.slice(0, 5)}*${text.slice(5)}`
   test.each([
     ['junk in it', ['x', split(btoa('Alice:secret'))]],

@@ -58,7 +58,7 @@ describe('the stream', () => {
       fc.string(),
       fc.constantFrom('"', '\\', '{', '}', '[', ']', '\\"', 'new', 'deleted'),
     )
-    // V8 may take an escaped name for another one that begins with a backslash (https://github.com/nodejs/node/issues/63785).
+    // V8 may confuse an escaped name with another one that begins with a backslash (https://github.com/nodejs/node/issues/63785).
     const name = text.map((drawn) => drawn.replace(/[\0-\x1f"\\\ud800-\udfff]/g, '_'))
     const decision = fc.dictionary(name, fc.oneof(text, fc.integer(), fc.constant(null), fc.array(text)))
     const list = fc.option(fc.array(decision, { maxLength: 4 }))
@@ -137,7 +137,7 @@ describe('the table', () => {
     table.apply({ crowdsec: 'begin' })
     table.apply(set(['192.0.2.2', 1000]))
     expect([has(table, '192.0.2.1'), has(table, '192.0.2.2')]).toEqual([true, false])
-    // It was not complete: another answer takes its place.
+    // The answer was incomplete: another one replaces it.
     table.apply({ crowdsec: 'begin' })
     table.apply(set(['192.0.2.3', 1000]))
     table.apply({ crowdsec: 'end' })

@@ -36,7 +36,7 @@ type Case = {
   readonly asked?: Partial<AskedRequest>
 }
 
-/** Decides with a limiter that notes what it is asked. */
+/** Decides with a limiter that records its arguments. */
 function decide({
   method = 'GET',
   target = '/',

@@ -21,7 +21,7 @@ test.each<[string, PolicyState[], string]>([
   ['the least left', [state(wide, 7, 60_000), state(narrow, 4, 10_000)], '5 4 10'],
   ['whatever the order', [state(narrow, 4, 10_000), state(wide, 3, 60_000)], '100 3 60'],
   ['as little: the one that lasts longer', [state(wide, 4, 60_000), state(narrow, 4, 10_000)], '100 4 60'],
-  // A request of several units is refused where some are left.
+  // A request of several units is refused although some units are left.
   ['what refuses', [state(narrow, 1, 10_000), state(wide, 3, 20_000, true)], '100 3 20'],
   ['of two that refuse', [state(narrow, 0, 10, true), state(wide, 0, 20_000, true)], '100 0 20'],
   ['never a shadow', [state(shadow, 0, 1000, true), state(narrow, 5, 10_000)], '5 5 10'],

@@ -104,7 +104,7 @@ describe('a partition key', () => {
     [[header('a'), header('b')], { a: '1' }],
     [[header('x-api-key')], { 'x-api-key': ' \t' }],
     [[header('authorization')], { authorization: ' ' }],
-    // Every object has something by these names.
+    // Every object inherits a property with these names.
     [[header('constructor')], {}],
     [[header('__proto__')], {}],
     [[header('tostring')], {}],
@@ -188,7 +188,7 @@ describe('a partition key', () => {
   ])('by %s is one for %j', (name, spellings) => {
     const [usual = '', ...others] = spellings
     const key = keyOf([header(name)], { [name]: usual })
-    // Where backends take another word for the token, there is a key for that too.
+    // If backends read another word as the token, that word has a key too.
     for (const value of others) expect(keysOf([header(name)], { [name]: value }), value).toContain(key)
   })
 

@@ -9,8 +9,8 @@ import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 import { runs } from '../../support/random/runs.ts'
 import { asRead } from '../../support/http/as-read.ts'
 
-// A client whose body cannot be read must not pay less than one that states its cost: any number that a backend could
-// take for a number that is not seen here counts as the whole quota. Only a plain absence counts as `else`.
+// A client with an unreadable body must not pay less than one that states its cost: any number that a backend could read and the gateway
+// does not counts as the whole quota. Only a plainly absent number counts as `else`.
 
 const settle = { kind: 'json', path: ['n'] } as const
 

@@ -5,7 +5,7 @@ const settings = { search: ['a.test', 'b.test'], ndots: 1, timeoutMs: 1, attempt
 
 type Reply = readonly string[] | 'ENOTFOUND' | 'ENODATA' | 'ETIMEOUT' | 'ESERVFAIL' | 'never'
 
-/** A name server that knows these, `name/family`; other names do not exist. */
+/** A name server that knows these names, as `name/family`; other names do not exist. */
 function serverOf(replies: Readonly<Record<string, Reply>>): {
   readonly ask: AskDns
   readonly asked: string[]
@@ -41,13 +41,13 @@ describe('a name is asked for in DNS', () => {
       { 'app.a.test/4': 'ENODATA', 'app.a.test/6': 'ENODATA', 'app/4': ['10.0.0.1'] },
       ['app.a.test', 'app.b.test', 'app'],
     ],
-    // A timeout says nothing of the name, but a query for another domain would time out too.
+    // A timeout says nothing about the name, but a query for another domain would also time out.
     [
       'app',
       { 'app.a.test/4': 'ETIMEOUT', 'app.a.test/6': 'ETIMEOUT', 'app/4': ['10.0.0.1'] },
       ['app.a.test', 'app'],
     ],
-    // A domain whose servers are broken says nothing of the next one.
+    // If the servers of one domain are broken, that says nothing about the next domain.
     [
       'app',
       { 'app.a.test/4': 'ESERVFAIL', 'app.a.test/6': 'ESERVFAIL', 'app.b.test/4': ['10.0.0.1'] },

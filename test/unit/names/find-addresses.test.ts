@@ -7,13 +7,13 @@ import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts
 
 type System = {
   readonly find: FindAddresses
-  /** Names that DNS was asked for, and `getaddrinfo`. */
+  /** Names looked up in DNS, and with `getaddrinfo`. */
   readonly asked: string[]
   readonly systemAsked: string[]
   readonly write: (file: 'hosts' | 'resolv.conf' | 'nsswitch.conf', text: string) => void
 }
 
-/** @param reply of DNS to any question: addresses, or a code of c-ares */
+/** @param reply the reply of DNS to any question: addresses, or a code of c-ares */
 function setUp(
   reply: readonly string[] | string,
   systemReply: readonly string[] | string = 'ENOTFOUND',

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { queryDns, type AskDns } from '../../../proxy/names/dns-query.ts'
 
-/** When the patience for an answer about IPv6 ends. */
+/** Resolves when the wait for an answer about IPv6 ends. */
 const patience = vi.hoisted(() => Promise.withResolvers<undefined>())
 
 vi.mock('node:timers/promises', () => ({
@@ -22,7 +22,7 @@ test('IPv6 addresses wait for IPv4 however long that takes, and IPv4 ones do not
   patience.resolve(undefined)
   const both = queryDns('app.test', settings, askOf(late.promise, Promise.resolve([six])))
   const onlyIpv4 = queryDns('app.test', settings, askOf(Promise.resolve([four]), never))
-  // That the first has not given up by now it shows below.
+  // The result below shows that the first query has not given up by now.
   expect((await onlyIpv4).addresses).toEqual(['10.0.0.1'])
   late.resolve([four])
   expect((await both).addresses.toSorted()).toEqual(['10.0.0.1', 'fd00::1'])

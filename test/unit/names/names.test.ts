@@ -72,7 +72,7 @@ describe('the addresses of names', () => {
     const renewal = names.resolve('a')
     renewal.catch(() => undefined)
     expect(pending).toHaveLength(2)
-    // The lookup takes as long as it likes: no time passes for those who look the name up.
+    // The lookup may take any time: clients that resolve the name do not wait for it.
     for (const ms of [0, 1_000, 3_000, 60_000, 3_600_000]) {
       clock.ms += ms
       expect(await lookUp(names, 'a')).toEqual(['10.0.0.1'])
@@ -90,7 +90,7 @@ describe('the addresses of names', () => {
     pending[0]?.answer(found('10.0.0.1'))
     await first
     clock.ms += 60_000
-    // Real time passes here, a tenth of a second.
+    // This takes a tenth of a second of real time.
     expect(await lookUp(names, 'a')).toEqual(['10.0.0.1'])
     expect(pending).toHaveLength(2)
     const next = lookUp(names, 'a')

@@ -47,7 +47,7 @@ describe('settings of the origin', () => {
     })
   })
 
-  // All that compose takes before the port of the container; the rest it refuses itself.
+  // All forms that compose accepts before the container's port; compose itself refuses the rest.
   test.each([
     ['8080', 'http://localhost:8080'],
     ['127.0.0.1:8080', 'http://localhost:8080'],

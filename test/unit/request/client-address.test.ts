@@ -9,8 +9,8 @@ import {
 import { leastTimeSync, threadCpuUs } from '../../support/load/least-time.ts'
 import { peerAt } from '../../support/network/peer-at.ts'
 
-// The attack: a client that passes for many, and so gets a fresh quota with each request, or for somebody else, and so
-// uses up theirs.
+// The attack: a client poses as many clients, and gets a fresh quota with each request, or poses as somebody else, and uses up that
+// client's quota.
 
 const reader = createAddressReader(['10.0.0.0/8', '::ffff:192.0.2.0/120', 'fd00::/8', '198.51.100.7'])
 const proxy = peerAt(reader, '10.0.0.1')
@@ -74,7 +74,7 @@ describe('the network that an IPv6 client counts by', () => {
     [96, '2001:db8::1:2:3:4', '2001:db8::1:2:0:0/96'],
     [127, '2001:db8::ffff', '2001:db8::fffe/127'],
     [128, '2001:db8::ffff', '2001:db8::ffff'],
-    // IPv4 has no such prefix, however it is written.
+    // IPv4 has no such prefix, in whatever form it is written.
     [32, '203.0.113.7', '203.0.113.7'],
     [128, '::ffff:203.0.113.7', '203.0.113.7'],
   ]
@@ -94,11 +94,11 @@ describe('the client behind a trusted proxy', () => {
     ['1.1.1.1, 203.0.113.7', '203.0.113.7'],
     ['1.1.1.1,203.0.113.7,10.0.0.2', '203.0.113.7'],
     ['203.0.113.7, 192.0.2.1, 198.51.100.7, fd00::1', '203.0.113.7'],
-    // Several lines, in their order.
+    // Several lines, in order.
     [['1.1.1.1', '203.0.113.7'], '203.0.113.7'],
     [['203.0.113.7', '10.0.0.2, 10.0.0.3'], '203.0.113.7'],
     [[], '10.0.0.1'],
-    // All are trusted.
+    // All addresses are trusted.
     ['10.0.0.9', '10.0.0.9'],
     ['10.0.0.9, 10.0.0.2', '10.0.0.9'],
     // Forms of an entry.
@@ -111,7 +111,7 @@ describe('the client behind a trusted proxy', () => {
     ['::ffff:102:304', '1.2.3.4'],
     ['[::ffff:1.2.3.4]:1', '1.2.3.4'],
     ['203.0.113.7, ::ffff:10.0.0.2', '203.0.113.7'],
-    // A zone, as proxies on Go and Node write it for their links.
+    // A zone, as proxies written in Go or Node add it for link-local addresses.
     ['fe80::1%eth0', 'fe80::1'],
     ['[fe80::1%eth0]', 'fe80::1'],
     ['[fe80::1%25eth0]:443', 'fe80::1'],
@@ -119,7 +119,7 @@ describe('the client behind a trusted proxy', () => {
     ['2001:db8::1%br-0a1b2c3d4e5f.100', '2001:db8::1'],
     ['203.0.113.7, fd00::1%eth0', '203.0.113.7'],
     ['203.0.113.7, ::ffff:10.0.0.2%eth0', '203.0.113.7'],
-    // A malformed entry ends the walk at the last valid one.
+    // A malformed entry ends the search at the last valid entry.
     ['', '10.0.0.1'],
     [' ', '10.0.0.1'],
     [',', '10.0.0.1'],
@@ -232,7 +232,7 @@ describe('the client that another header names', () => {
     ['2001:DB8::7', '2001:db8::7'],
     ['[2001:db8::7]:443', '2001:db8::7'],
     ['::ffff:203.0.113.7', '203.0.113.7'],
-    // The proxy itself asks, such as a health check.
+    // The proxy's own request, such as a health check.
     ['10.0.0.9', '10.0.0.9'],
     [undefined, '10.0.0.1'],
     ['', '10.0.0.1'],

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
 import { valuesOf } from '../../../proxy/request/values/decoded-values.ts'
 
-// WebOb reads `\\"` in a cookie as a quote. Others take quotes away first, and the backslash escapes the next character.
+// WebOb reads `\\"` in a cookie as a quote. Other readers remove quotes first, and then the backslash escapes the next character.
 
 const text = fc.string({
   unit: fc.constantFrom('a', '7', '2', '5', '%', '%25', '%36', '"'),

@@ -16,9 +16,10 @@ test(':authority and Host may differ by letter case and by the port of the schem
       for (const other of ports) {
         const isSame = one === other || (one !== ':8080' && other !== ':8080')
         const sent = [':authority', name + one, 'host', name.toUpperCase() + other]
+        // The first one counts, and is forwarded.
         const expected = one === ':' ? name : name + one
         expect(hostOf('2.0', ...sent), sent.join(' ')).toBe(isSame ? expected : undefined)
-        // The first one counts, and is forwarded.
+        // Over HTTP/1.1 a second Host header is refused, even if both are equal.
         expect(hostOf('1.1', 'host', name + one, 'host', name + one)).toBeUndefined()
       }
 })

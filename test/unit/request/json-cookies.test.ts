@@ -11,7 +11,7 @@ const letter = fc.constantFrom('a', 'B', '7', '-', '.', '/', '=')
 const text = fc.string({ unit: letter, minLength: 1, maxLength: 12 })
 const blanks = fc.string({ unit: fc.constantFrom(' ', '\t'), maxLength: 3 })
 
-/** Each character as it is, or as an escape of JSON. */
+/** Each character is written either literally or as a JSON escape. */
 const json = fc.array(fc.tuple(letter, fc.boolean()), { minLength: 1, maxLength: 12 }).map((letters) => ({
   text: letters.map(([each]) => each).join(''),
   sent: letters
@@ -59,7 +59,7 @@ test('each spelling of a JSON cookie is parsed once, and only a few are', () => 
     values(cookies)
     return parse.mock.calls.length
   }
-  // A mistake takes ten microseconds.
+  // A parse error takes ten microseconds.
   expect(seen('sid=j:[1,'.repeat(1000))).toBeLessThan(10)
   expect(seen(Array.from({ length: 1000 }, (_, i) => `sid=j:[${i}`).join(';'))).toBeLessThan(100)
   parse.mockRestore()

@@ -4,8 +4,8 @@ import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
 import { queryValues } from '../../../proxy/request/values/query-values.ts'
 
 /*
- * The attack: over HTTP/2 a client sends a header of 4 KB once, and then names it by a byte. Of a header with thousands of values of one
- * name, each was read.
+ * The attack: over HTTP/2 a client sends a header of 4 KB once, and then refers to it with one byte. The gateway read each of the thousands
+ * of values of one name in such a header.
  */
 
 type Read = (spelled: string, count: number) => readonly string[]

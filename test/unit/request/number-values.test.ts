@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { numberValues } from '../../../proxy/request/values/number-values.ts'
 import { runs } from '../../support/random/runs.ts'
 
-// The attack: a client that writes one number in ever new ways, each of which the backend reads as that number and the gateway
-// as a new client.
+// The attack: a client writes one number in ever new forms. The backend reads each as that number, and the gateway as a new client.
 
 describe('a number, read in whole', () => {
   test.each<[text: string, values: string[]]>([
@@ -39,7 +38,7 @@ describe('a number, read in whole', () => {
     ['08', ['8']],
     ['007', ['7']],
     ['123456789012345678901234567890', ['123456789012345678901234567890']],
-    // None is a number in whole.
+    // None of these is a number as a whole.
     ...[
       '',
       '7x',

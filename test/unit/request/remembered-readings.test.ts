@@ -2,18 +2,18 @@ import { expect, test } from 'vitest'
 import { readTarget, type Target, type TargetOptions } from '../../../proxy/request/target/target.ts'
 
 /*
- * The attack: over HTTP/2 a client sends a path once, and then names it by its index in the table of HPACK. A request of 15 bytes that
- * says a path of 4 KB took 4 ms to refuse, as if all of its bytes had been sent.
+ * The attack: over HTTP/2 a client sends a path once, and then refers to it by its index in the HPACK table. A request of 15 bytes with a
+ * path of 4 KB took 4 ms to refuse, as if all of its bytes had been sent.
  */
 
-/** Refused for its many readings, after all the work that a path may take. */
+/** A path that is refused for its number of readings, after the maximum work for a path. */
 function endless(start: string): string {
   return `/${start}${';/'.repeat(1900)}%252e%252e/a;b//c%2f..%5c&%3fx;a.php/b.c`
 }
 
 const manyReadings = '/a;b//c%2fd/e.tar.gz'
 
-/** Reads a path so often that it is cached: one in eight texts that come after many others is. */
+/** Reads a path often enough that it is cached: of texts that follow many others, one in eight is. */
 function readOften(path: string, options?: TargetOptions): Target | string {
   for (let i = 0; i < 15; i++) readTarget('POST', path, options)
   return readTarget('POST', path, options)

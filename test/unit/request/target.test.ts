@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readTarget, type Target } from '../../../proxy/request/target/target.ts'
 
-// The attack: a limited path spelled so that the gateway takes it for another one and the backend does not. The sent target is
-// forwarded, since it may be signed or the name of a file, and is counted in every way in which backends are known to read it.
+// The attack: a spelling of a limited path that the gateway reads as another path and the backend does not. The gateway forwards the target
+// as sent, since it may be signed or name a file, and counts it under every reading that a backend is known to use.
 
 function accepted(raw: string, method = 'GET'): Target {
   const target = readTarget(method, raw)
@@ -18,7 +18,7 @@ function readings(raw: string, method = 'GET'): string[] {
 
 describe('the forwarded target', () => {
   const table: [raw: string, forwarded: string][] = [
-    // As it came.
+    // Already canonical.
     ['/', '/'],
     ['/login', '/login'],
     ['/login/', '/login/'],
@@ -44,7 +44,7 @@ describe('the forwarded target', () => {
     ['/a/.%2e/login', '/login'],
     ['/%2e/login', '/login'],
     ['/a/%2e', '/a/'],
-    // All else stays as it was sent: slashes,
+    // Everything else stays as sent: slashes,
     ['//', '//'],
     ['//login', '//login'],
     ['///login//', '///login//'],
@@ -310,20 +310,20 @@ describe('the readings that rules match on', () => {
   })
 
   test.each([
-    // Express has one segment where others have two, and a `:name` there takes it.
+    // For Express this is one segment, which a `:name` matches; for others it is two.
     ['/users/a%2Fb', '/users/a%2fb'],
-    // A path that climbs out for one backend stays inside for another, under a rule on /api/*.
+    // Under a rule on /api/*, a path that leaves the subtree for one backend stays inside it for another.
     ['/api/x%2f..%2f..%2fy', '/api/x%2f..%2f..%2fy'],
     ['/api/x%2f..%2f..%2fy', '/api/x/../../y'],
     ['/api/..;/y', '/api/..;/y'],
-    // nginx decodes the slash and resolves, and knows no parameters.
+    // nginx decodes the slash, then resolves dot segments, and knows no parameters.
     ['/a/b/..;y/..%2flogin', '/a/b/login'],
     // Tomcat drops parameters before it decodes.
     ['/a/b/..%3by/..;z/login', '/a/b/login'],
     ['/a/..;%2fx/login', '/login'],
     ['/a;%2fx/login', '/a/login'],
     ['/a;%2fx/login', '/a/x/login'],
-    // RFC 3986 counts an empty segment, most servers merge it first.
+    // RFC 3986 counts an empty segment. Most servers merge it first.
     ['/a/x/%2f..%2flogin', '/a/x/login'],
     ['/a/x/%2f..%2flogin', '/a/login'],
     // find-my-way and Puma end the path at the first `;`.
@@ -332,12 +332,12 @@ describe('the readings that rules match on', () => {
     ['/a%2flogin;/x', '/a/login'],
     ['/a%2flogin;/x', '/a%2flogin'],
     ['/login%20;/x', '/login'],
-    // The same behind nginx that has decoded it.
+    // The same behind an nginx that has decoded the path.
     ['/login%3b/x', '/login'],
     ['/a/%2e%2e%2flogin%3B/x', '/login'],
     // Python's urlparse drops the parameters of the last segment only.
     ['/a;b/login;c', '/a;b/login'],
-    // What nginx or mod_rewrite has decoded is the target of a new request.
+    // The path that nginx or mod_rewrite has decoded becomes the target of a new request.
     ['/login%3f/x', '/login'],
     ['/login%23/x', '/login'],
     ['/a;x/login%3f;/y', '/a/login'],
@@ -353,16 +353,16 @@ describe('the readings that rules match on', () => {
     ['/a/%255C/../login', '/a/login'],
     ['/%25%36%63ogin', '/login'],
     ['/caf%25C3%2589', '/caf\u00e9'],
-    // Resolved by nginx, decoded again after it.
+    // nginx resolves dot segments, and a backend behind it decodes again.
     ['/z/a/b/%252e%252e/..%2f%252e%252e/login', '/z/a/login'],
-    // What a URL is where no slash is merged.
+    // A URL, for servers that do not merge slashes.
     ['//evil.example/login', '/login'],
     ['/\\evil.example/login', '/login'],
     ['////evil.example/login', '/login'],
     ['/http:%2f%2fevil.example/login', '/login'],
     ['/https%3A//evil.example/login', '/login'],
     ['/v1//evil.example/login', '/v1/login'],
-    // A router that does not merge slashes takes nothing for a name.
+    // A router that does not merge slashes matches a name with an empty segment.
     ['/users//edit', '/users//edit'],
     ['/users//', '/users///'],
     // Scripts.

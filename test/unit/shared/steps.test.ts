@@ -2,7 +2,7 @@ import { constants, PerformanceObserver } from 'node:perf_hooks'
 import { expect, onTestFinished, test } from 'vitest'
 import { doAtOnce, doInTurns, type Steps } from '../../../shared/steps.ts'
 
-/** Takes half a millisecond a step. */
+/** Each step takes half a millisecond. */
 function* count(to: number): Steps<number> {
   let counted = 0
   while (counted < to) {
@@ -47,7 +47,7 @@ test('an error in a step rejects the work', async () => {
   await expect(doInTurns(fail())).rejects.toThrow('no more')
 })
 
-/* A collection that is asked for ends the marking of the whole heap, if in progress: tens of milliseconds of CPU in one turn. */
+/* An explicit garbage collection finishes any marking of the whole heap that is in progress: tens of milliseconds of CPU in one turn. */
 test('work in turns asks for no garbage collection', async () => {
   const flags: number[] = []
   const note = (entries: readonly object[]): void => {

@@ -52,7 +52,7 @@ test('eventually ends even if the probe never answers', async () => {
   await expect(eventually('an answer', () => silent, briefly)).rejects.toThrow(
     'Last seen: nothing, it has not answered once, and then no answer',
   )
-  // No time passes between the questions, on however busy a machine.
+  // No time passes between the checks, not even on a busy machine.
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
   let asked = 0

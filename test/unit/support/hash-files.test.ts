@@ -30,7 +30,7 @@ test('files have another hash after any change of a name or a content', () => {
     change()
     return hash()
   })
-  // The last takes back what the two before have done.
+  // The last change undoes the two before it.
   expect(hashes.at(-1)).toBe(hashes.at(2))
   for (const each of hashes.slice(0, -1)) seen.add(each)
   expect(seen.size).toBe(changes.length)

@@ -34,7 +34,7 @@ const closedByCheck: Readonly<Record<string, Leak>> = {
       await once(server, 'listening')
       const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause()
       const [[peer]] = (await Promise.all([accepted, once(socket, 'connect')])) as [[Socket], unknown]
-      // Whoever has asked for it, as a library may, gets the same answer for ever.
+      // Once code has read the address, as a library may, Node returns the same one permanently.
       expect(socket.remoteAddress).toBe('127.0.0.1')
       peer.resetAndDestroy()
       await once(peer, 'close')

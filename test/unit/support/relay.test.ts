@@ -6,10 +6,10 @@ import { startRawBackend } from '../../support/http/backend.ts'
 import { startRelay, type Relay } from '../../support/network/relay.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
-/* The relay breaks connections for other tests, which prove something only if it works as they assume. */
+/* The relay breaks connections for other tests, which prove something only if the relay works as they assume. */
 
 let relay: Relay
-/** Everything that has arrived at the target, which answers each piece with the same in capitals. */
+/** Everything that has arrived at the target. The target answers each piece with the same text in capitals. */
 let arrived: string
 
 beforeEach(async () => {

@@ -19,7 +19,7 @@ const access: Access = {
   clientAddress: '192.0.2.7',
 }
 
-/** The lines written for one request, as they are and read again. */
+/** The lines written for one request: raw, and parsed. */
 function linesFor(
   changed: Partial<Access>,
   logAddresses = true,

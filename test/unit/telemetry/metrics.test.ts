@@ -108,7 +108,7 @@ describe('counts reported by the request path', () => {
     for (const name of ['kept', 'gone']) metrics.telemetry.ofUpstream(name).upstreamAnswered(1)
     doAtOnce(metrics.telemetry.tableChanged([], ['kept']))
     const labels = (await scrape(metrics)).samples.flatMap(({ labels }) => labels['upstream'] ?? [])
-    // Nor of `upstream`, to which nothing is sent.
+    // No series is reported for `upstream` either, because nothing is sent to it.
     expect(new Set(labels)).toEqual(new Set(['kept']))
     const found = await scrape(metrics)
     expect(found.value('sluice_upstream_duration_seconds_count', { upstream: 'kept' })).toBe(1)

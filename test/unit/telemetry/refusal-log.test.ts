@@ -55,7 +55,7 @@ test('100 of a thousand refusals in a second are logged, and a line reports the 
   expect(lines).toHaveLength(100)
   vi.advanceTimersByTime(1)
   expect(lines.slice(100)).toEqual([{ level: 30, leftOut: 901, msg: 'refusal log lines suppressed' }])
-  // The next second begins with the next refusal.
+  // The next second begins with the next refused request.
   vi.advanceTimersByTime(5000)
   for (let index = 0; index < 100; index++) tell(refused)
   vi.advanceTimersByTime(5000)

@@ -17,7 +17,7 @@ function keyOf(text: string): Buffer {
   return key
 }
 
-/** An hour in which nothing is tried again, unless the test is about that. */
+/** Retries only after an hour: for tests that are not about retries. */
 const never = [3_600_000]
 
 function start(
@@ -153,7 +153,7 @@ test('a redirect is a failure, and is not followed', async () => {
 
 test('a receiver that does not answer in time counts as failed', async () => {
   const receiver = await startWebhookReceiver((response, before) => before > 0 && response.end())
-  // On a busy machine the time of an attempt may be over before it reaches the receiver: that is a failure, too.
+  // On a busy machine an attempt may time out before it reaches the receiver, which also counts as a failure.
   const retryAfterMs = Array.from({ length: 100 }, () => 1)
   const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs, timeoutMs: 100 })
   webhooks.notify(opened)
@@ -182,7 +182,7 @@ test('an unavailable or slow receiver does not delay others, and its backlog is 
   await eventually('the last event has come', () =>
     expect(receiver.received.at(-1)?.event.data['client']).toBe('999'),
   )
-  // One message is on its way to the slow one, and takes no other with it.
+  // One message is in flight to the slow receiver, and further messages are not sent with it.
   expect(slow.received).toHaveLength(1)
 })
 

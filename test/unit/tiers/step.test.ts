@@ -25,7 +25,7 @@ const failure: Failure = {
   message: 'no',
   kind: 'other',
 }
-/** Stands in for vitest: writes these failures, and ends with a status. */
+/** Stands in for vitest: writes these failures, and exits with a status. */
 const writes = (failures: readonly Failure[], status: number): string =>
   `echo '${JSON.stringify({ ended: true, passed: 3, failures })}' > $FAILURES_FILE; exit ${status}; :`
 

@@ -3,7 +3,7 @@ import { lineReader } from '../../../../proxy/cli/replay/logs/formats.ts'
 
 const read = lineReader('auto')
 
-// Lines of the documentation of these servers, or in the form that it describes.
+// Lines from the documentation of these servers, or in the documented format.
 test.each([
   [
     'Apache, common (mod_log_config)',

@@ -18,7 +18,7 @@ test('a time series is empty before the first request', () => {
   expect(new TimeSeries(1).read(0)).toEqual({ requests: [], refused: [] })
 })
 
-// 240 buckets at most.
+// At most 240 buckets.
 test.each([
   [10, 1, 10],
   [240, 1, 240],
@@ -29,7 +29,7 @@ test.each([
   const series = seriesOf(seconds)
   const { requests, refused } = series.read(0)
   expect([series.fromMs, series.widthMs, requests.length]).toEqual([start, widthS * 1000, buckets])
-  // One a second, each other one of them refused.
+  // One request a second, every other one refused.
   expect(requests.slice(0, -1)).toEqual(Array<number>(buckets - 1).fill(widthS))
   expect(requests.reduce((sum, count) => sum + count)).toBe(seconds)
   expect(refused.reduce((sum, count) => sum + count)).toBe(Math.ceil(seconds / 2))

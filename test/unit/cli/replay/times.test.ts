@@ -16,7 +16,7 @@ const commonLog = (ms: number): string => {
   return `${text.slice(8, 10)}/${months[Number(text.slice(5, 7)) - 1] ?? ''}/${text.slice(0, 4)}:${text.slice(11, 19)} +0000`
 }
 
-/** `time_format` of Caddy: how it writes an instant, and how exactly. */
+/** Values of Caddy's `time_format`: how each writes an instant, and its resolution in milliseconds. */
 const caddyTimes: readonly (readonly [string, (ms: number) => string, number])[] = [
   ['unix_seconds_float', (ms) => String(ms / 1e3), 1],
   ['unix_milli_float', (ms) => `${ms}.125`, 1],
@@ -27,7 +27,7 @@ const caddyTimes: readonly (readonly [string, (ms: number) => string, number])[]
   ['common_log', (ms) => `"${commonLog(ms)}"`, 1000],
 ]
 
-/** `duration_format` of Caddy, from nanoseconds. */
+/** Values of Caddy's `duration_format`, each written from nanoseconds. */
 const caddyDurations: readonly (readonly [string, (ns: number) => string, number])[] = [
   ['seconds', (ns) => String(ns / 1e9), 0.001],
   ['nanos', (ns) => String(ns), 0.001],
@@ -39,7 +39,7 @@ function caddyLine(ts: string, duration: string): string {
   return `{"ts":${ts},"duration":${duration},"status":200,"request":${request}}`
 }
 
-/** What a line of any kind says of its time; undefined where it cannot be read. */
+/** The end and the duration of the request in a log line of any format. Throws an Error if the line cannot be read. */
 function spanOf(read: ReturnType<typeof lineReader>, line: string): { endMs: number; durationMs: number } {
   const found = read(line)
   if (found === 'other' || 'why' in found) throw new Error(`${line}: ${JSON.stringify(found)}`)
@@ -63,7 +63,7 @@ describe.each(caddyDurations)('Caddy, duration_format %s', (_name, write, exactM
     fc.assert(
       fc.property(instants, fc.array(nanoseconds, { minLength: 1, maxLength: 10 }), (ms, all) => {
         const read = lineReader('caddy')
-        // Some request takes more than a millisecond and no whole second.
+        // A first request of more than a millisecond, not of whole seconds.
         read(caddyLine('1e9', write(12_345_678)))
         for (const ns of all) {
           const { durationMs } = spanOf(read, caddyLine(String(ms / 1e3), write(ns)))

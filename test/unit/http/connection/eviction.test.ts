@@ -6,8 +6,8 @@ import { chooseVictims, type Candidate } from '../../../../proxy/http/connection
 type Named = Candidate<number>
 
 /**
- * The expected victims, one by one: the longest idle connection of the client with most; of two clients with as many, the longer
- * idle one.
+ * Chooses the expected victims one by one: the longest idle connection of the client with the most connections. If two clients have equally
+ * many, the connection that has been idle longer goes first.
  */
 function chooseOneByOne(candidates: readonly Named[], count: number): number[] {
   const left = [...candidates]
@@ -29,7 +29,7 @@ describe('victims', () => {
     const client = fc.constantFrom('a', 'b', 'c', 'd', undefined)
     fc.assert(
       fc.property(fc.array(client, { maxLength: 40 }), fc.nat(45), fc.nat(), (clients, count, seed) => {
-        // Each at a time of its own, in any order.
+        // Each connection has its own idle time, in random order.
         const candidates = clients.map((name, i): Named => {
           return { subject: i, client: name, sinceMs: (i * 7_919 + seed) % 7_927 }
         })
@@ -55,7 +55,7 @@ describe('victims', () => {
 
 type Fake = { readonly client: string; readonly openedMs: number; sinceMs: number | undefined }
 
-/** A house whose clock stands still but for what a look at a connection costs. */
+/** A set of connections, with a clock that advances only by the cost of checking a connection. */
 function startHouse(capacity: number) {
   const open = new Set<Fake>()
   let looks = 0
@@ -93,7 +93,7 @@ describe('at the connection limit', () => {
       expect(house.makeRoom(0)).toBe(true)
       house.add(`newcomer ${i}`, 10_000 + i)
     }
-    // Ten times, and once each to see whether it is idle still.
+    // Ten checks of all connections, and one check of each victim, in case it is no longer idle.
     expect(house.looks()).toBe(10 * 6_400 + 1_000)
     expect(house.closed.map(({ fake }) => fake.sinceMs)).toEqual(Array.from({ length: 1_000 }, (_, i) => i))
   })

@@ -3,7 +3,7 @@ import { chooseLargest } from '../../../../proxy/http/connection/largest-holders
 
 type Holding = { client: string; connection: object; bytes: number }
 
-/** Connections with so many holdings each, named by their client and place. */
+/** Connections with these numbers of holdings, named by client and position. */
 function holdings(spec: Record<string, readonly number[][]>): Holding[] {
   return Object.entries(spec).flatMap(([client, connections]) =>
     connections.flatMap((sizes, place) => {

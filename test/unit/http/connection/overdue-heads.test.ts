@@ -6,7 +6,7 @@ import { eventually } from '../../../support/wait/eventually.ts'
 
 const HEADERS_MS = 100
 
-/** Opens connections, on each of which a part of a head has arrived, on a clock that a test moves. */
+/** Opens connections that each have received part of a head, on a clock that the test advances. */
 async function openWithPartsOfHeads(count: number, onFault: (turn: number) => void) {
   const clock = { nowMs: 0 }
   const served: string[] = []
@@ -51,7 +51,7 @@ async function openWithPartsOfHeads(count: number, onFault: (turn: number) => vo
   return { clock, clients, served }
 }
 
-// To end a connection takes time, over TLS most of all.
+// Closing a connection takes time, above all over TLS.
 test('connections with overdue heads are closed a few in each turn of the event loop', async () => {
   const inTurns = new Map<number, number>()
   const { clock } = await openWithPartsOfHeads(40, (turn) => inTurns.set(turn, (inTurns.get(turn) ?? 0) + 1))

@@ -6,7 +6,7 @@ import { readProxyHeader } from '../../../../proxy/http/connection/proxy-protoco
 
 const signature = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 
-/** Version 2: version and command, family and transport, addresses and extensions. */
+/** A version 2 header: version and command, family and transport, addresses and extensions. */
 function version2(command: number, family: number, rest: Buffer, length = rest.length): Buffer {
   const fixed = Buffer.from([command, family, length >> 8, length & 255])
   return Buffer.concat([signature, fixed, rest])
@@ -20,7 +20,7 @@ const ipv6 = Buffer.concat([
   Buffer.from(ports),
 ])
 const unix = Buffer.alloc(216, 'x')
-/** PP2_TYPE_NOOP with three bytes, and PP2_TYPE_UNIQUE_ID with none. */
+/** PP2_TYPE_NOOP with three bytes, and an empty PP2_TYPE_UNIQUE_ID. */
 const extensions = Buffer.from([0x04, 0, 3, 1, 2, 3, 0x05, 0, 0])
 
 const sound: [string, Buffer, string | undefined][] = [
@@ -74,7 +74,7 @@ const broken: [string, Buffer][] = [
 
 const request = Buffer.from('GET / HTTP/1.1\r\n')
 
-/** A connection on which a header is awaited. */
+/** A connection that waits for a header. */
 function awaitHeader(): { connection: PassThrough; header: Promise<string | undefined> } {
   const connection = new PassThrough()
   return { connection, header: readProxyHeader(connection, 60_000) }
@@ -128,7 +128,7 @@ describe('a header of the PROXY protocol', () => {
       fc.asyncProperty(begun, async (bytes) => {
         const { connection, header } = awaitHeader()
         connection.write(bytes)
-        // A complete header has been read by then; else the connection closes before the header.
+        // A complete header has been read by then; otherwise the connection closes before the header.
         setImmediate(() => setImmediate(() => connection.destroy()))
         try {
           await header

@@ -6,7 +6,7 @@ const chromium = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/av
 test.each<[string | undefined, boolean]>([
   [undefined, false],
   ['', false],
-  // Scripts and command line clients.
+  // Scripts and command-line clients.
   ['*/*', false],
   ['application/json', false],
   ['application/json, text/plain, */*', false],

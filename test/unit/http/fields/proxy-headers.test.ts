@@ -13,15 +13,15 @@ import {
 import { upstreamHeaders } from '../../../../proxy/http/forward/upstream-headers.ts'
 import { asRead } from '../../../support/http/as-read.ts'
 
-// The attack: a client says itself what only the proxy before a backend should say: the prefix that is taken off the path,
-// the user who has signed in, the address of the client. Rules have seen none of it.
+// The attack: a client sends fields that only the proxy before a backend should send: the removed path prefix, the signed-in user, the
+// client's address. Rules have not seen these values.
 
 const page = readFileSync(join(import.meta.dirname, '../../../../docs/http.md'), 'utf8')
 
 const never = neverForwarded
 const trustedOnly = [...trustedProxyHeaders, ...trustedProxyPrefixes.map((prefix) => `${prefix}x`)]
 
-/** Spellings that CGI, WSGI, Rack or applications in Java read as the same, and the one itself. */
+/** The name itself, and the spellings that CGI, WSGI, Rack or Java applications read as the same name. */
 const spellings = (name: string): string[] => [
   name,
   name.toUpperCase(),
@@ -32,7 +32,7 @@ const spellings = (name: string): string[] => [
   name.replace(/[a-z](?=[^a-z]*$)/, (letter) => `%${letter.charCodeAt(0).toString(16)}`),
 ]
 
-/** The fields that the backend sees, by name, of those that a client sends. */
+/** The fields, by name, that the backend gets when a client sends these. */
 function seen(
   names: readonly string[],
   options: { trusted?: boolean; named?: boolean; classify?: RequestFieldClassifier } = {},

@@ -21,7 +21,7 @@ test('blanks of several bytes are trimmed wherever they are replaced by spaces',
 
 test('a text is trimmed of blanks and of nothing else', () => {
   const blank = fc.constantFrom(' ', '\t', '\x85', '\xa0', ...encodedBlanks)
-  // Bytes that blanks begin with, and the ends of some.
+  // Bytes with which blanks begin, and the last bytes of some blanks.
   const other = fc.constantFrom(
     'a',
     '\xc2',

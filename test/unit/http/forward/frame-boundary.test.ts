@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { FrameBoundary } from '../../../../proxy/http/forward/frame-boundary.ts'
 
-/** A frame of a WebSocket with a payload of so many bytes, in the shortest form or in a longer one. */
+/** A WebSocket frame with a payload of this many bytes, with its length in the shortest form or in a longer one. */
 function frameOf(bytes: number, masked: boolean, longer: boolean): Buffer {
   const form = bytes > 65_535 || (longer && bytes > 125) ? 127 : bytes > 125 || longer ? 126 : bytes
   const extended = Buffer.alloc(form === 127 ? 8 : form === 126 ? 2 : 0)

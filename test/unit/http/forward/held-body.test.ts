@@ -110,7 +110,7 @@ test('clients together cannot exhaust the memory for held bodies, however many t
       if (read[0] === 'memory') return bodies
     }
   }
-  // The first three get a quarter of 64 MiB each, the next ones half of the rest each.
+  // The first three clients get a quarter of 64 MiB each, later ones half of the rest each.
   expect(await fill('192.0.2.1')).toBe(256)
   expect(await fill('192.0.2.2')).toBe(256)
   expect(await fill('192.0.2.3')).toBe(256)

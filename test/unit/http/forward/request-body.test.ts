@@ -10,7 +10,7 @@ import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
 const READ_BYTES = 64 * 1024
 
-/** A small part of a read, as a frame with one byte of content is. */
+/** A small part of a read, like a frame with one byte of content. */
 function partOfRead(text: string): Buffer {
   const read = Buffer.alloc(READ_BYTES)
   read.write(text, 7, 'latin1')
@@ -26,7 +26,7 @@ function channelTo(stream: Writable): UpstreamChannel {
   return channel as Partial<UpstreamChannel> as UpstreamChannel
 }
 
-/** Bytes of the memory that pieces keep. */
+/** The bytes of memory that the pieces keep alive. */
 function memoryOf(pieces: readonly Buffer[]): number {
   return [...new Set(pieces.map(({ buffer }) => buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
@@ -51,7 +51,7 @@ describe('the body of a request', () => {
     )
     body.sendTo(channelTo(stream), upstreamRequest({ hasBody: true }))
     await new Promise<void>((resolve) => process.nextTick(resolve))
-    // More than is kept to be sent once more.
+    // More than the gateway keeps for a retry.
     if (before > 0) request.onBody(Buffer.alloc(before))
     const pieces = Array.from({ length: 100 }, (_each, i) => String(i % 10))
     for (const piece of pieces) request.onBody(partOfRead(piece))
@@ -81,7 +81,7 @@ describe('the body of a request', () => {
             done()
           },
         })
-        // The connection hears of the error first, and its request must be sent over another one.
+        // The connection learns of the error first, and its request must be sent again over another connection.
         failing.on('error', () => body.pauseForRetry())
         body.sendTo(channelTo(failing), upstreamRequest({ hasBody: true }))
         return { failing, text: () => written.join('') }
@@ -93,7 +93,7 @@ describe('the body of a request', () => {
       request.onBody(Buffer.from('meanwhile'))
       const second = begin()
       request.onBody(Buffer.from('after'))
-      // Given out in a later turn.
+      // The body is passed on in a later turn.
       await new Promise<void>((resolve) => process.nextTick(resolve))
       const sent = ['0', '1', '2'].slice(0, count).concat('meanwhile', 'after').join('')
       expect(second.text()).toBe(sent)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ResponseBody } from '../../../../proxy/http/forward/body/response-body.ts'
 import type { ClientResponse } from '../../../../proxy/http/message/client-response.ts'
 
-/** A response whose client takes nothing until `hasRoom`. */
+/** A response whose client reads nothing until `hasRoom`. */
 class SlowResponse {
   hasRoom = false
   onDrain: (() => void) | undefined
@@ -26,7 +26,7 @@ test('a buffered body is written in order, keeps little more memory than its byt
   const readAhead = makeReadAhead()
   const body = new ResponseBody(response as unknown as ClientResponse, readAhead, source)
   const sizes = Array.from({ length: 200 }, (_, i) => 1 + ((i * 131) % 6_000))
-  // Each is a part of a larger buffer, like data read from a backend.
+  // Each piece is part of a larger buffer, like data read from a backend.
   for (const [i, bytes] of sizes.entries()) body.push(Buffer.alloc(65_536, i).subarray(0, bytes))
   const total = sizes.reduce((sum, bytes) => sum + bytes)
   expect([body.bufferedBytes, readAhead.bufferedBytes]).toEqual([total, total])

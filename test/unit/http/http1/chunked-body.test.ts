@@ -8,7 +8,7 @@ const head = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n'
 const encode = ({ content, extension }: Chunk): string =>
   `${content.length.toString(16)}${extension}\r\n${content}\r\n`
 
-/** Reads a request that comes in these pieces. Returns what it gave out of its body. */
+/** Reads a request that arrives in these pieces. Returns the pieces of its body that were passed on. */
 function read(pieces: Iterable<Buffer>): { bodies: string[]; reads: number; ended: boolean } {
   const bodies: string[] = []
   let ended = false
@@ -81,7 +81,7 @@ describe('a chunked body', () => {
   })
 })
 
-/** Reads a number of chunks, in reads of the usual size. */
+/** Reads this many chunks, in reads of the usual size. */
 const readMany = (chunk: string, count: number): unknown =>
   read([Buffer.from(head), ...cut(Buffer.from(chunk.repeat(count), 'latin1'), [64 * 1024])])
 

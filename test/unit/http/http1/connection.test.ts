@@ -13,7 +13,7 @@ import { passes } from '../../../support/wait/passes.ts'
 
 type Served = Exchange & { readonly connection: ServedConnection }
 
-/** A client whose requests are answered when a test says so. */
+/** A client whose requests are answered when the test decides. */
 async function serve(handlers: Partial<Http1Handlers> = {}) {
   const served: Served[] = []
   const faults: (RequestSyntaxError | 'late')[] = []
@@ -146,7 +146,7 @@ test('an exception in a listener of the body ends its request only', async () =>
   expect(received()).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*connection: close[^]*ok$/i)
 })
 
-// Requests are read at the end of the turn of the event loop in which they have come. What happens before that?
+// Requests are read at the end of the turn of the event loop in which they arrive. These tests cover events before that.
 
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

@@ -3,7 +3,7 @@ import type { Output } from '../../../../proxy/http/http1/output.ts'
 import type { Http1Request } from '../../../../proxy/http/http1/request.ts'
 import { Http1Response } from '../../../../proxy/http/http1/response.ts'
 
-/** What a client of this version gets when so much waits for it already. */
+/** The bytes that a client of this version gets when this much output is already pending for it. */
 function writtenTo(httpVersion: string, pendingBytes: number): string {
   let written = ''
   const output = { pendingBytes, write: (text: string) => (written += text) } as unknown as Output

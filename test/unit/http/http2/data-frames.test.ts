@@ -21,7 +21,7 @@ class FakeSocket extends Duplex {
   }
 }
 
-/** A connection whose requests are read as they come. */
+/** A connection that reads its requests as they arrive. */
 function open(streams: readonly number[]): { read: (bytes: Buffer) => void; seen: Map<string, Seen> } {
   const seen = new Map<string, Seen>()
   const connection = new Http2Connection(new FakeSocket() as unknown as Socket, {
@@ -85,7 +85,7 @@ test('the content of all DATA frames of a read is emitted at once, by stream', a
       fc.array(fc.integer({ min: 1, max: 5_000 }), { minLength: 1, maxLength: 5 }),
       async (frames, lengths) => {
         const { read, seen } = open(streams)
-        // They flow from the next turn on.
+        // Bodies flow from the next turn on.
         await nextTurn()
         const bytes = Buffer.concat([
           ...frames.map(encode),

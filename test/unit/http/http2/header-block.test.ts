@@ -80,7 +80,7 @@ test('while others take all the memory for large blocks, a block of usual length
 
 class FakeSocket extends Duplex {
   override _read(): void {
-    // Input is passed to the connection.
+    // The test passes input to the connection directly.
   }
   override _write(_: unknown, __: unknown, callback: () => void): void {
     callback()

@@ -29,7 +29,7 @@ const requests = (ids: readonly number[]): Buffer =>
     ids.map((id) => frame(frameTypes.headers, endHeaders | endStream, id, requestFields('GET', '/'))),
   )
 
-/** A connection whose windows are closed, and whose requests are answered with a kilobyte as soon as they are served. */
+/** A connection with closed windows, whose requests get a kilobyte as soon as they are served. */
 function connect() {
   const state = { served: 0, isPressed: true, nowMs: 0 }
   const connection = new Http2Connection(new FakeSocket() as unknown as Socket, {
@@ -59,7 +59,7 @@ function connect() {
   const wait = async (ms: number): Promise<void> => {
     state.nowMs += ms
     vi.advanceTimersByTime(ms)
-    // Written bytes are passed on in the next turn.
+    // Written bytes are passed on in a later turn.
     for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
   return { state, connection, wait }

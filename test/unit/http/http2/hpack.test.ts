@@ -52,7 +52,7 @@ test('fields of a list up to its limit are kept, and the next one is decoded', (
   const decoder = new HpackDecoder(100)
   const long = Buffer.concat([bytes('40 01 61 32'), Buffer.alloc(50, 'x')])
   expect(decoder.decode(long)).toEqual(['a', 'x'.repeat(50)])
-  // Each byte is the field again.
+  // Each byte refers to the field again.
   expect(decoder.isTooLarge).toBe(false)
   expect(decoder.decode(Buffer.alloc(10_000, 0xbe))).toEqual(['a', 'x'.repeat(50)])
   expect(decoder.isTooLarge).toBe(true)
@@ -66,10 +66,10 @@ test('a block that takes more from the table than the table can hold is too larg
   expect(decoder.decode(withField)).toEqual(['a', value])
   expect(decoder.decode(bytes('be'))).toEqual(['a', value])
   expect(decoder.isTooLarge).toBe(false)
-  // Two bytes would stand for 7,800, and four for a whole list.
+  // Two of these bytes would expand to 7,800 bytes, and four to a whole list.
   expect(decoder.decode(bytes('be be 82'))).toEqual(['a', value])
   expect(decoder.isTooLarge).toBe(true)
-  // The same fields as they are written may be more than the table holds.
+  // Fields written out in the block may take more than the table holds.
   const written = Buffer.concat([bytes('00 01 61 7f bd 1d'), Buffer.from(value)])
   expect(decoder.decode(Buffer.concat([written, written, bytes('be 82')]))).toHaveLength(8)
   expect(decoder.isTooLarge).toBe(false)
@@ -106,7 +106,7 @@ test('a repeated header takes one byte from the third time on, and a sensitive o
   expect(later).toEqual([1, 1])
   const cookie = sizes(['set-cookie', 'session=1'])
   expect(new Set(cookie).size).toBe(1)
-  // RFC 7541 section 6.2.3: never to be put into a table, by those behind us either.
+  // RFC 7541 section 6.2.3: never indexed, neither here nor by proxies further on.
   expect((encoder.encode(0, undefined, ['set-cookie', 'session=1'])[0] ?? 0) & 0xf0).toBe(0x10)
 })
 

@@ -5,7 +5,7 @@ import { Http2Output, type OutgoingStream } from '../../../../proxy/http/http2/o
 import { Http2Response } from '../../../../proxy/http/http2/response.ts'
 import type { ClientRequest } from '../../../../proxy/http/message/client-request.ts'
 
-/** A socket of which `writableLength` bytes have not been taken. */
+/** A socket whose peer has not read `writableLength` bytes. */
 class FakeSocket extends EventEmitter {
   readonly destroyed = false
   writableNeedDrain = false
@@ -56,7 +56,7 @@ test('a single frame that goes out at once is not copied', () => {
 
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** A response on a stream whose window is large, on a connection whose window is the usual one. */
+/** A response on a stream with a large window, on a connection with the default window. */
 function openStream(socket: FakeSocket) {
   const output = new Http2Output(socket as unknown as Socket, events)
   const enqueue = (): void => output.enqueue(stream)
@@ -74,7 +74,7 @@ function openStream(socket: FakeSocket) {
   return { output, response }
 }
 
-/** Bytes of memory kept by ten bytes a turn, each a part of a buffer of 64 KiB. */
+/** Bytes of memory that the response keeps when ten bytes arrive each turn, each time as part of a 64 KiB buffer. */
 async function keptByShortPieces(response: Http2Response): Promise<number> {
   for (let i = 0; i < 100; i++) {
     response.write(Buffer.alloc(65_536).subarray(0, 10))

@@ -13,7 +13,7 @@ const stream = {
 
 const makeResponse = (): Http2Response => new Http2Response(stream, {} as unknown as ClientRequest)
 
-/** A piece that is a part of a larger buffer, like data read from a backend. */
+/** A piece of a larger buffer, like data read from a backend. */
 const partOf = (memoryBytes: number, bytes: number, fill = 0): Buffer =>
   Buffer.alloc(memoryBytes, fill).subarray(0, bytes)
 
@@ -23,7 +23,7 @@ function take(response: Http2Response, bytes: number): Buffer[] {
   return taken
 }
 
-/** Bytes of memory that these keep. */
+/** The bytes of memory that the pieces keep alive. */
 const keptBy = (pieces: readonly Buffer[]): number => {
   const memories = new Set(pieces.map(({ buffer }) => buffer))
   return [...memories].reduce((sum, { byteLength }) => sum + byteLength, 0)

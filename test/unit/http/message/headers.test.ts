@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { headersOf } from '../../../../proxy/http/message/headers.ts'
 
-/** Numbers as names, indexes to V8 up to 2 ** 32 - 2, and properties that every object has. */
+/** Names that are numbers, which V8 treats as indexes up to 2 ** 32 - 2, and properties that every object has. */
 const names = fc.constantFrom(
   ...['0', '7', '1000', '4294967293', '4294967294', '4294967295', '07', 'a', 'cookie', 'x-b'],
   ...['__proto__', 'constructor', 'toString'],

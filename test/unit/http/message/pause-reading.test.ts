@@ -10,7 +10,7 @@ import { eventually } from '../../../support/wait/eventually.ts'
 
 const BYTES = 1024 * 1024
 
-/** The server's side of a connection, and the client's. */
+/** The server's end of a connection, and the client's. */
 async function open(tls: boolean): Promise<{ readonly side: Socket; readonly client: Socket }> {
   const server: Server = tls ? createTlsServer(readPair('first')) : createServer()
   server.listen(0, '127.0.0.1')
@@ -41,7 +41,7 @@ test('a paused connection is not read, and loses nothing', async () => {
   await eventually('the first read', () => expect(bytes).toBeGreaterThan(0))
   for (let reads = 0; reads < 3; reads++) {
     const before = bytes
-    // Node would read on within a few turns.
+    // Node would continue to read within a few turns.
     await sleep(50)
     expect([bytes, side.readableLength]).toEqual([before, 0])
     side.resume()

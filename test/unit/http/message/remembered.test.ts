@@ -5,13 +5,13 @@ import { readFieldName, usualNames, usualSpellings } from '../../../../proxy/htt
 import { Remembered } from '../../../../proxy/http/message/remembered.ts'
 
 /*
- * The attack: names that nobody uses, until a table of names is full of them. The entries of the names in use then have to be
- * found out again with each request, for ever.
+ * The attack: invented names fill a table of names. The entries of the names in use must then be computed again for each request,
+ * permanently.
  */
 
 const classify = createRequestClassifier([], true)
 
-/** Each gives an object of its own where it does not remember the name. */
+/** Each reader returns a new object if it does not remember the name. */
 const readers: Record<string, { read: (name: string) => unknown; usual: readonly string[]; own: string }> = {
   'a name': { read: readFieldName, usual: usualSpellings, own: 'X-Own-Name' },
   'the class of a header': { read: classify, usual: usualNames, own: 'x-own-name' },
@@ -33,7 +33,7 @@ test.each(Object.entries(readers))(
   (_, { read, usual, own: ownName }) => {
     flood(read, 33_000)
     for (const name of usual) expect(read(name), name).toBe(read(name))
-    // One of its own is known again after some requests, and stays known while others come.
+    // A new name is remembered after some requests, and stays remembered while others arrive.
     for (let i = 0; i < 16; i++) read(ownName)
     const own = read(ownName)
     expect(read(ownName)).toBe(own)
@@ -66,7 +66,7 @@ test('the cache never exceeds its size, and never returns the value of another t
         expect(remembered.find('usual')).toBe('USUAL')
       }
       const all = Array.from({ length: 41 }, (_, i) => String(i))
-      // A lookup makes no room for an unknown text.
+      // A lookup of an unknown text adds no entry.
       expect(all.filter((text) => remembered.find(text) !== undefined).length).toBeLessThanOrEqual(8)
     }),
   )

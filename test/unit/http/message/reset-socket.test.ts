@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { resetSocket } from '../../../../proxy/http/message/reset-socket.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 
-/** More than the system takes from a server whose client does not read. */
+/** More than the system buffers for a client that does not read. */
 const MUCH = Buffer.alloc(16 * 1024 * 1024)
 
 const writeMuch = (socket: Socket): void => {

@@ -8,7 +8,7 @@ const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 const encode = ({ content, extension }: Chunk): string =>
   `${content.length.toString(16)}${extension}\r\n${content}\r\n`
 
-/** Reads a response that comes in pieces of these lengths, in turn. Returns what it gave out, in its order. */
+/** Reads a response that arrives in pieces of these lengths, in turn. Returns the pieces that were passed on, in order. */
 function read(text: string, lengths: readonly number[]): { given: string[]; reads: number } {
   const given: string[] = []
   const parser = new ResponseParser()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ClientShares } from '../../../../proxy/http/upstream/waiting/client-shares.ts'
 
-/** Lets clients take places in turn until none of them may have another. Returns how many each got. */
+/** Lets clients take places in turn until none may take another. Returns how many each got. */
 function fill(shares: ClientShares, clients: readonly string[]): number[] {
   const held = new Map(clients.map((client) => [client, 0]))
   for (let before = -1; before !== shares.total;) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ConnectionLife } from '../../../../proxy/http/upstream/keep-alive/connection-life.ts'
 
-// On a connection that is reused a request without a body is sent again where the backend closes it without a response.
+// On a reused connection, a request without a body is sent again if the backend closes the connection without a response.
 
 test('a connection is reused once it has served an exchange', () => {
   const life = new ConnectionLife(0, Infinity)
@@ -21,6 +21,6 @@ test.each([
   expect(life.beginWaiting(1000)).toBe(4000)
   life.beginExchange(() => 1000 + waitedMs)
   expect(life.isReused).toBe(isReused)
-  // What it was opened for does not count among those that it may serve.
+  // The exchange for which the connection was opened does not count against its maximum.
   expect(life.endExchange(2000)).toBeUndefined()
 })

@@ -10,8 +10,8 @@ import { startRawBackend } from '../../../support/http/backend.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
-// A request without a body is written at the end of the turn of the event loop, and a response is read there. The outcome of the
-// connection before that?
+// A request without a body is written at the end of the turn of the event loop, and a response is read then. These tests cover the outcomes
+// of the connection before that.
 
 const head = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'
 
@@ -103,11 +103,11 @@ test('the backend gets nothing of a request whose client disconnects before it i
   expect(socket.bytesWritten).toBe(0)
 })
 
-// A response that comes before its request answers another one, or none (RFC 9112 section 9.2).
+// A response that arrives before its request answers another request, or no request (RFC 9112 section 9.2).
 describe('bytes that arrive before the request is written', () => {
   const unasked = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale'
 
-  /** When it comes, after the connection has got its exchange. */
+  /** When the bytes arrive, after the connection has got its exchange. */
   const moments: readonly (readonly [string, (step: () => void) => void])[] = [
     ['in a microtask', (step) => queueMicrotask(step)],
     ['in the next tick', (step) => process.nextTick(step)],
@@ -126,7 +126,7 @@ describe('bytes that arrive before the request is written', () => {
     ['two pieces', [unasked.slice(0, 20), unasked.slice(20)]],
     ['garbage', ['\0']],
   ]
-  /** How the request is held back. */
+  /** The ways in which the request is delayed. */
   const requests: readonly (readonly [string, boolean, (channel: UpstreamChannel) => void])[] = [
     ['a request', false, (channel) => void channel.writeHead(upstreamRequest())],
     ['a handshake', true, (channel) => void channel.writeHead(upstreamRequest({ upgrade: 'websocket' }))],
@@ -150,7 +150,7 @@ describe('bytes that arrive before the request is written', () => {
     async ({ upgrades, start, schedule, chunks }) => {
       const { connection, socket, owner } = await connected()
       const { sent, failures, told } = exchange()
-      // Before what the connection does at the end of the turn.
+      // This runs before the connection's own work at the end of the turn.
       schedule(() => {
         for (const chunk of chunks) socket.emit('data', Buffer.from(chunk))
       })
@@ -242,7 +242,7 @@ test('bytes that arrive with a handshake go to the tunnel, although the connecti
   expect(rests).toEqual(['more'])
 })
 
-// They may wait for a slow client there, and nobody copies them.
+// The pieces may wait there for a slow client, and nothing copies them.
 test('the pieces of a tunnel do not share memory', async () => {
   const backend = await startRawBackend((side) => {
     side.once('data', () => {
@@ -280,7 +280,7 @@ test('a response that is here and unread is not late', async () => {
   expect(told.onEnd).toHaveBeenCalledOnce()
 })
 
-// Kept until the end of the turn, it would answer a request that has begun meanwhile.
+// If they were kept until the end of the turn, they would answer a request that has begun meanwhile.
 test('bytes on an idle connection end it at once', async () => {
   const { socket, owner } = await waiting()
   socket.emit('data', Buffer.from(response))

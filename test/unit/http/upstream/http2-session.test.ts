@@ -9,11 +9,11 @@ import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 const timeouts = { firstByteMs: 5_000, idleMs: 5_000 }
 
 /**
- * A request on a session whose connection is a stream of JavaScript. Its input is read within a callback, so that Node
- * queues events which tell of heads, and gives out content at once. With a socket that is so only now and then, on a busy machine.
+ * A request on a session whose connection is a JavaScript stream. Input is read within a callback, so Node queues the events for heads and
+ * passes on content immediately. A socket does that only occasionally, on a busy machine.
  *
  * @param start sends the request
- * @returns what the exchange hears of the response
+ * @returns the events of the response that the exchange receives
  */
 async function respondWithin(
   answer: (stream: ServerHttp2Stream) => void,

@@ -8,11 +8,11 @@ import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.t
 import { eventually } from '../../../support/wait/eventually.ts'
 import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
-/** Bytes of the frames of the paused response, and of the other one, which come in the same reads. */
+/** The frame sizes of the paused response and of the other response. Their frames arrive in the same reads. */
 const FRAME_BYTES = [1024, 15 * 1024] as const
 const FRAMES = 300
 
-/** A request whose response is paused at its head if `pauses`. */
+/** A request whose response is paused at its head if `pauses` is set. */
 class Exchange implements UpstreamExchange {
   readonly method = 'GET'
   readonly client = '192.0.2.1'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { IdleLimit } from '../../../../proxy/http/upstream/keep-alive/idle-limit.ts'
 
-/** Whether a connection that has been idle for so long is used, after the backend has closed idle ones. */
+/** Whether a connection that has been idle for `idleMs` is used after the backend has closed others that were idle for `closed`. */
 const learned: readonly (readonly [closed: readonly number[], idleMs: number, isUsed: boolean])[] = [
   [[], 100_000, true],
   [[2_000], 999, true],
@@ -9,7 +9,7 @@ const learned: readonly (readonly [closed: readonly number[], idleMs: number, is
   [[2_900, 2_000, 2_500], 1_000, false],
   [[500], 249, true],
   [[500], 250, false],
-  // One that closes right after its responses, and does not say so.
+  // A backend that closes right after its responses without announcing it.
   [[0.2], 0.2, false],
 ]
 

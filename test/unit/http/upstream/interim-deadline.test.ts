@@ -11,17 +11,17 @@ import { startRawBackend } from '../../../support/http/backend.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 import { upstreamRequest } from '../../../support/http/upstream-request.ts'
 
-// While interim responses come the backend is at work: none of them may be longer in coming than a response may.
+// While a backend sends interim responses, it is working: each of them may take as long to arrive as a response may, but no longer.
 
 const firstByteMs = 1_000
 const timeouts = { firstByteMs, idleMs: 1_000 }
 
-/** A request on its way, and a clock that only the test moves. */
+/** A request in flight, and a clock that only the test advances. */
 type Waiting = {
   readonly heard: readonly string[]
-  /** Has the backend send an interim response. */
+  /** Makes the backend send an interim response. */
   sendInterimResponse(): void
-  /** Moves the clock and sweeps. */
+  /** Advances the clock and sweeps. */
   pass(ms: number): void
   markLongResponse?(): boolean
 }

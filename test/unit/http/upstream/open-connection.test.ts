@@ -11,7 +11,7 @@ import { authorityFile, readPair } from '../../../support/network/certificates.t
 import { eventually } from '../../../support/wait/eventually.ts'
 import { passes } from '../../../support/wait/passes.ts'
 
-// All reads of a connection go into the same buffer. Bytes read earlier must not change.
+// All reads of a connection use the same buffer, and must not change bytes read earlier.
 
 async function connectedTo(onConnection: (side: Socket) => void): Promise<Socket> {
   const { url } = await startRawBackend(onConnection)
@@ -53,7 +53,7 @@ test('pieces of every size stay unchanged while others arrive', async () => {
   const sent = sizes.map((size) => randomBytes(size))
   const socket = await connectedTo((side) => {
     let next = 0
-    // The reader says when it has one.
+    // The reader acknowledges each piece.
     side.on('data', () => side.write(sent[next++] ?? ''))
   })
   const received: Buffer[] = []
@@ -86,7 +86,7 @@ test('a pause stops the backend from sending, and loses nothing', async () => {
   })
   await eventually('the first piece has come', () => expect(received.length).toBe(1))
   const [side] = sides
-  // More than the buffers of both ends.
+  // More than the buffers of both ends hold.
   expect(side?.writableLength).toBeGreaterThan(0)
   await passes(50)
   expect(received.length).toBe(1)

@@ -40,8 +40,8 @@ function post(pool: UpstreamPool): Promise<string> {
   })
 }
 
-// The backend closes idle connections after a time that it does not announce. A request that it gets at the same moment is lost,
-// and only some may be sent again.
+// The backend closes idle connections after a time that it does not announce. A request that arrives at that moment is lost, and only some
+// requests may be sent again.
 test('no connection is used that is about as old as the ones that the backend has closed', async () => {
   const drawn = fc.record({
     keepAliveMs: fc.integer({ min: 50, max: 2_500 }),
@@ -69,7 +69,7 @@ test('no connection is used that is about as old as the ones that the backend ha
         random: () => 0,
       })
       expect(await post(pool)).toBe('ok')
-      /** Connections idle for much longer than allowed were closed before, and the pool knows. */
+      /** Advances the clock, closes the connections that have been idle for `closedAtMs`, and waits until the pool has noticed. */
       const pass = async (ms: number, closedAtMs: number): Promise<void> => {
         nowMs += ms
         for (const [socket, sinceMs] of idleSince) {
@@ -87,7 +87,7 @@ test('no connection is used that is about as old as the ones that the backend ha
       }
       pool.destroy()
       expect(replies).toEqual(gaps.map(() => 'ok'))
-      // Those that are young are used again.
+      // Young connections are used again.
       const reusable = gaps
         .slice(1)
         .filter((gap) => gap < 0.5 && keepAliveMs * gap < keepAliveMs - 1_000).length

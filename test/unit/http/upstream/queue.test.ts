@@ -42,7 +42,7 @@ test('a full queue makes room for a client that has less in it', () => {
   const fourth = exchange('a', 'a4')
   expect(queue.add(fourth, 0)).toBe(fourth)
   expect(queue.add(exchange('b', 'b1'), 0)).toBe(waiting[2])
-  // Each has as much as the other could have after that.
+  // With another request for b, it would have as many as a has after losing one, so nothing is evicted.
   const second = exchange('b', 'b2')
   expect(queue.add(second, 0)).toBe(second)
   expect(takeAll(queue)).toEqual(['a1', 'b1', 'a2'])
@@ -79,7 +79,7 @@ test('requests that have waited too long fail', () => {
   expect(queue.size).toBe(1)
 })
 
-// To answer one takes time, and others are served in between.
+// Answering a request takes time, and others are served in between.
 test('overdue requests fail a few in each turn of the event loop', async () => {
   const queue = new ExchangeQueue(100, 1_000)
   const failed: string[] = []

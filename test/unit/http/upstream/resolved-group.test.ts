@@ -19,7 +19,7 @@ afterAll(() => {
   for (const close of closers) close()
 })
 
-/** Servers on one port of several addresses of loopback, each of which answers with its address. */
+/** Servers on one port at several loopback addresses. Each answers with its address. */
 async function startOn(addresses: readonly string[]): Promise<number> {
   let port = 0
   for (const address of addresses) {

@@ -36,7 +36,7 @@ function parse(pieces: readonly string[], method = 'GET', closed = false): Seen 
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 
-/** A response without content, but with a trailer. */
+/** A response with no content but with a trailer. */
 function lastChunk(trailer: string): string {
   return `${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n${trailer}\r\n\r\n`
 }
@@ -233,7 +233,7 @@ test('the pieces in which a response arrives change nothing', () => {
   )
 })
 
-/** The heads of responses to HEAD, each read after those before it; the error message in place of an invalid one. */
+/** The heads of responses to HEAD, each read after the previous one, with the error message in place of an invalid head. */
 function headsOf(texts: readonly string[], parserOf: () => ResponseParser): (ResponseHead | string)[] {
   return texts.map((text) => {
     const heads: ResponseHead[] = []
@@ -308,7 +308,7 @@ test('the response parser throws only its own error, whatever the bytes', () => 
   )
 })
 
-/** The same bytes whole, byte by byte, and cut in two at each place. */
+/** The same bytes: whole, byte by byte, and cut in two at each position. */
 function cuts(bytes: string): string[][] {
   return [[bytes], Array.from(bytes), ...Array.from(bytes, (_, at) => [bytes.slice(0, at), bytes.slice(at)])]
 }

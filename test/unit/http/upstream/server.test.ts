@@ -34,7 +34,7 @@ test('each further failure ejects a server for twice as long, up to a minute', (
   for (const seconds of [2, 4, 8, 16, 32, 60, 60]) {
     server.begin(nowMs)
     server.recordFailure('timeout', nowMs, true)
-    // A request from before fails too.
+    // A request that was sent earlier also fails.
     server.recordFailure('timeout', nowMs, true)
     expect(server.isAvailable(nowMs + seconds * 1000 - 1)).toBe(false)
     nowMs += seconds * 1000
@@ -59,7 +59,7 @@ test('a server that is gone waits two minutes for requests that were on their wa
   const server = new Server(place, () => pool as unknown as UpstreamPool)
   server.retire(() => performance.now())
   vi.advanceTimersByTime(60_000)
-  // Its first request was waiting for its decision when the server went.
+  // Its first request was waiting for a decision when the server was removed.
   expect(server.pool.busy).toBe(0)
   pool.busy = 1
   vi.advanceTimersByTime(300_000)

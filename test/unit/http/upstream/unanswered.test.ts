@@ -7,26 +7,26 @@ import {
 import { seededRandom } from '../../../support/random/seeded-random.ts'
 import { runs } from '../../../support/random/runs.ts'
 
-// Simulated backends, by a clock of their own: which connections are closed for others, and what that costs or saves.
+// Simulated backends on a simulated clock: which connections are closed to make room for others, and what that costs or saves.
 
 type Load = {
-  /** Connections that the backend serves at a time. */
+  /** The number of connections that the backend serves at a time. */
   readonly workers: number
-  /** Clients that each send their next request when the one before is answered. */
+  /** The number of clients. Each sends its next request when the previous one has been answered. */
   readonly clients: number
-  /** Requests of each. */
+  /** Requests of each client. */
   readonly rounds: number
-  /** Milliseconds for a response, from a number of at least 0 and less than 1. */
+  /** Maps a random number in [0, 1) to the milliseconds that a response takes. */
   readonly takes: (random: number) => number
   readonly seed: number
 }
-/** A load that is not answered by then never is. */
+/** A load that is not finished by then never finishes. */
 const MAX_MS = 10_000_000
 
 type Outcome = { readonly opened: number; readonly answered: number; readonly endMs: number }
 type Connection = { unanswered: Unanswered | undefined }
 
-/** @param keepsAlive false closes each connection after its response, as nginx does without `keepalive` */
+/** @param keepsAlive if false, each connection is closed after its response, as nginx does without `keepalive` */
 function simulate({ workers, clients, rounds, takes, seed }: Load, keepsAlive: boolean): Outcome {
   const random = seededRandom(seed)
   const unanswered = new UnansweredConnections()
@@ -115,7 +115,7 @@ describe.each(Object.entries(times))('%s', (_, takes) => {
       fc.property(fc.record(drawn), (load) => {
         const { endMs, answered } = simulate({ ...load, takes }, true)
         expect(answered).toBe(load.clients * load.rounds)
-        // Mostly it is the same time. Before anything is known of the backend, a connection is closed after 62.5 ms, at the next check.
+        // Usually the times are equal. Before anything is known about the backend, a connection is closed after 62.5 ms, at the next check.
         const firstMs = 1.25 * 50 + 10
         expect(endMs).toBeLessThanOrEqual(1.5 * simulate({ ...load, takes }, false).endMs + firstMs)
       }),
@@ -127,7 +127,7 @@ describe.each(Object.entries(times))('%s', (_, takes) => {
     fc.assert(
       fc.property(fc.record(drawn), (load) => {
         const { opened } = simulate({ ...load, takes, workers: Number.POSITIVE_INFINITY }, true)
-        // Those that are closed while it is found out are not many, and no more with more requests.
+        // The connections closed in the learning phase are few, and further requests do not add to them.
         expect(opened / load.clients).toBeLessThanOrEqual(8)
       }),
       // Of some thousand loads, the one that lost the most connections when one was closed sooner than a response usually comes.

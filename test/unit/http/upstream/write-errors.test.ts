@@ -5,10 +5,10 @@ import { readOnAfterError, surviveWriteErrors } from '../../../../proxy/http/ups
 import { startRawBackend } from '../../../support/http/backend.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 
-/** Bytes that tell their place. */
+/** Bytes that encode their own position. */
 const response = Buffer.from(Uint32Array.from({ length: 100_000 }, (_, i) => i).buffer)
 
-/** Resolves when the socket has stopped reading, as much waits in it. */
+/** Resolves when the socket has stopped reading, because much data waits in it. */
 async function untilFull(socket: Socket): Promise<void> {
   await eventually(
     'as much waits as the socket takes',

@@ -7,7 +7,7 @@ import { TimestampQueues } from '../../../../proxy/limits/algorithms/sliding/tim
 const windowsMs = [100, 1_000, 5_000]
 const plenty = 10_000
 
-/** The times that count for a client of one of the tables, by their number. */
+/** The number of counted times of a client of one of the tables. */
 function countOf(pool: AdmissionTimes, table: number, key: string, nowMs: number): number {
   const slot = pool.find(table, key, windowsMs[table] ?? NaN, nowMs)
   return slot === NONE ? 0 : pool.count(slot)
@@ -22,7 +22,7 @@ function useOf({ slots, timeSize, timeCapacity }: AdmissionTimes): object {
   return { size, timeSize, timeCapacity, evictions, pendingSize }
 }
 
-/** The same promise, kept in the plainest way: a list of clients that is searched and sorted. */
+/** Keeps the same promise in the plainest way: with a list of clients that it searches and sorts. */
 class NaivePool {
   readonly #capacity: number
   #clients: { name: string; windowMs: number; times: number[] }[] = []
@@ -58,7 +58,7 @@ class NaivePool {
 
 describe('a pool of sliding windows', () => {
   test('counts as a plain list would, with any requests, at any times, in room for any number of clients', () => {
-    // Times with a fraction that differs from step to step, so that no two clients end in the same instant.
+    // Times have a fraction that differs from step to step, so that no two clients end in the same instant.
     const step = fc.record({
       table: fc.nat(2),
       key: fc.constantFrom('a', 'b', 'c', 'd', 'é', 'x'.repeat(40)),
@@ -196,7 +196,7 @@ test('queues keep their entries in order', () => {
 })
 
 describe('units that are given back', () => {
-  /** A client that had some requests at each of some times, of which the last few have still to be added to Redis. */
+  /** A client with a number of requests at each of several times. The last few have yet to be added to Redis. */
   function poolOf(
     unitsAt: readonly number[],
     pending: number,
@@ -237,7 +237,7 @@ describe('units that are given back', () => {
     })
   })
 
-  // A batch of 2,000 requests that do not count stopped the process for seconds.
+  // A batch of 2,000 uncounted requests once stopped the process for seconds.
   test('take no longer when they are many', () => {
     const pool = new AdmissionTimes(8, 120_000, 3)
     let slot = NONE

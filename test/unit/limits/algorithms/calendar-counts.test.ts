@@ -5,7 +5,7 @@ import { instants } from '../../../support/calendar/instants.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
 
 const HOUR_MS = 3_600_000
-/** The monotonic clock, and what the time of day is ahead of it. */
+/** The monotonic clock, and how far the time of day is ahead of it. */
 let nowMs: number
 let aheadMs: number
 let limiter: MemoryLimiter
@@ -61,7 +61,7 @@ describe('counts by the calendar', () => {
       'allowed',
       'refused',
     ])
-    // Asleep for an hour.
+    // The machine was asleep for an hour.
     setTime(Date.parse('2027-02-01T00:00Z'))
     expect(stateOf(ask(policy))).toEqual({ outcome: 'allowed', remaining: 1, resetMs: 28 * 24 * HOUR_MS })
   })

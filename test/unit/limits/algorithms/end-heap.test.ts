@@ -3,11 +3,13 @@ import { EndHeap } from '../../../../proxy/limits/algorithms/slots/end-heap.ts'
 import { SlotPool } from '../../../../proxy/limits/algorithms/slots/slot-pool.ts'
 
 /*
- * A client that uses a token bucket again makes its slot end later, which is noticed when the first end has passed. If a million did so and
- * then no request came, the next one would otherwise pay for all of them at once: it stood still for 350 ms.
+ * When a client uses a token bucket again, its slot ends later, which the heap notices only once the first end has passed. If a million
+ * clients did so and then no request came, the next request would otherwise have to handle all of them at once: that once took 350 ms.
  */
 
-/** A full pool whose slots, but for the last ones, end at 1000 in place of 1, while the last ones end at 10. Counts how often ends are read. */
+/**
+ * A full pool: the last slots end at 10, and all others at 1000, although the heap still has 1 for them. Counts how often ends are read.
+ */
 function makePool(size: number, ended: number) {
   const ends = new Float64Array(size).fill(1)
   const state = { reads: 0 }

@@ -7,7 +7,7 @@ import { makePolicy } from '../../../support/limiter/limiters.ts'
 const quota = 1_000_000
 const policies = [100, 1_000, 5_000].map((windowMs) => makePolicy('any', quota, windowMs))
 
-/** The same promise, kept in the plainest way: a list of counters that is searched and sorted. */
+/** Keeps the same promise in the plainest way: with a list of counters that it searches and sorts. */
 class NaivePool {
   readonly #capacity: number
   #counters: { table: number; key: string; count: number; endsAtMs: number; begun: number }[] = []
@@ -37,7 +37,7 @@ class NaivePool {
 }
 
 test('counters of fixed windows match a plain list, with any requests, at any times, in any room', () => {
-  // Times with a fraction that differs from step to step, so that no two windows end in the same instant.
+  // Times have a fraction that differs from step to step, so that no two windows end in the same instant.
   const step = fc.record({
     table: fc.nat(2),
     key: fc.constantFrom('a', 'b', 'c', 'd', 'é', '\u{1f600}', 'x'.repeat(31), 'x'.repeat(32)),

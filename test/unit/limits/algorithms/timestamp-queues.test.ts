@@ -40,7 +40,7 @@ test('times taken out of the middle leave the others in their order', () => {
         }
         expect(queues.slice(queue, 0, queues.count(queue))).toEqual(times)
       }
-      // No room was lost, and none is shared.
+      // No slot is lost, and no two queues share one.
       for (const queue of model.keys()) queues.clear(queue)
       expect(queues.size).toBe(0)
       const all = Array.from({ length: CAPACITY }, (_, i) => i)

@@ -13,7 +13,7 @@ import { seededRandom } from '../../../support/random/seeded-random.ts'
 import { testSeed } from '../../../support/random/seed.ts'
 
 const hour = 3_600_000
-/** More than the table has room for. */
+/** More than fit into the table. */
 const NETWORKS = 10_000
 const BANS = 1.5 * MAX_RULE_BANS
 
@@ -38,7 +38,7 @@ function banOf(partitionKey: string, by: Ban['by'] = 'rule'): Ban {
   return { kind: 'ban', partitionKey, by }
 }
 
-/** The network of 64 bits with this number, in the site with that one. */
+/** The /64 network with this number, in the site with that number. */
 function networkOf(site: number, network: number): string {
   return `2001:db8:${site.toString(16)}:${network.toString(16)}::/64`
 }
@@ -59,7 +59,7 @@ test('a client with a /48 keeps nobody else from being banned, and each of its n
   expect(missed).toEqual([])
   expect(hasBan(table, '192.0.2.1')).toBe(true)
   expect(table.entries.list('ban')).toHaveLength(MAX_BANS_PER_SITE + 1)
-  // Those that end last are there.
+  // The bans that end last are kept.
   expect(hasBan(table, networkOf(1, NETWORKS - MAX_BANS_PER_SITE))).toBe(true)
   expect(hasBan(table, networkOf(1, NETWORKS - MAX_BANS_PER_SITE - 1))).toBe(false)
   expect(await table.store.extend(banOf('192.0.2.2'), hour)).toBe('done')
@@ -107,7 +107,7 @@ test('bans of keys that are made up under some rules end none of a rule that has
     const kept: Ban[] = others.flatMap((scope, i) =>
       Array.from({ length: draw(1, 40) }, (_, client) => ({ ...banOf(`h:${i}:${client}`), ...scope })),
     )
-    // Theirs end sooner than those that are made up.
+    // These bans end sooner than the attacker's.
     for (const ban of kept) await table.store.extend(ban, hour / 2)
     for (let i = 0; i < BANS; i++)
       await extend(flooded[draw(0, flooded.length)] ?? {}, `h:made-up:${i}`, hour)
@@ -125,7 +125,7 @@ test('if each of thousands of rules has a ban, a further ban evicts no more than
     expect(table.gone.size).toBeLessThanOrEqual(MAX_RULE_BANS / 100)
   }
   expect(table.entries.readBanUse().size).toBeGreaterThan(0.98 * MAX_RULE_BANS)
-  // The first to end have gone.
+  // The bans that would end first have been evicted.
   expect(table.entries.leftMs(idOf({ ...banOf('h:1'), policy: `rule-${bans - MAX_RULE_BANS - 1}` }))).toBe(0)
 })
 

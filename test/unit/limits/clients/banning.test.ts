@@ -7,7 +7,7 @@ import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 const ban = { after: 1, forMs: 60_000, maxMs: 60_000, scope: 'rule' } as const
 
-/** A class, as `Banning` is one. */
+/** A class, because `Banning` is one. */
 class RecordedRefusals {
   readonly told: string[] = []
 
@@ -34,7 +34,7 @@ test('a refusal counts for each client that the rule refused, whatever their quo
   expect(banning.told).toEqual(['login one', 'login two'])
 })
 
-// Of a rule that counts by a header, a client may make up a value for each few of its requests.
+// Under a rule that counts by a header, a client can invent a new value every few requests.
 test('100 of a thousand bans in a second are logged, and a line reports the number of the others', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())

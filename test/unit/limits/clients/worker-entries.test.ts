@@ -4,7 +4,7 @@ import { makePolicy, recordLog } from '../../../support/limiter/limiters.ts'
 
 const login = makePolicy('login', 5, 60_000)
 
-// What a worker sends to a primary process that is stopped stays in the worker's memory, and clients decide how much.
+// Messages of a worker to a stopped primary process stay in the worker's memory, and clients determine their number.
 test('while its primary process does not read, a worker reports one refusal a second, and then each again', () => {
   let nowMs = 0
   let isRead = true
@@ -34,7 +34,7 @@ test('while its primary process does not read, a worker reports one refusal a se
   isRead = true
   reportedIn(1)
   expect(reportedIn(1)).toBe(1000)
-  // One line for the pause, with those of a minute that were left out.
+  // One line for the pause, with the number of refusals that were not reported in that minute.
   expect(lines).toMatchObject([{ refusals: 59_940 }])
 })
 

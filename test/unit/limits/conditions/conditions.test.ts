@@ -13,7 +13,7 @@ import { asRead } from '../../../support/http/as-read.ts'
 const NOW_S = 1_800_000_000
 
 type Asked = {
-  /** Name and value of each line. */
+  /** Name and value of each header line. */
   readonly lines?: readonly (readonly [string, string])[]
   readonly path?: string
   readonly host?: string
@@ -43,13 +43,13 @@ function applies(fields: object, asked: Asked): boolean {
   return applying.length === 1
 }
 
-/** Whether a rule applies with a condition in `when`, and with the same in `unless`. */
+/** Whether a rule applies with a condition in `when`, and whether it applies with the same condition in `unless`. */
 function both(condition: object, asked: Asked): string {
   const said = [applies({ when: condition }, asked), applies({ unless: condition }, asked)]
   return said.map((each) => (each ? 'applies' : 'does not')).join(', ')
 }
 
-/** It holds for every backend, for none, or for some: the rule applies in both cases. */
+/** YES: the condition holds for every backend; NO: for no backend. MAYBE: for some backends, so the rule applies either way. */
 const YES = 'applies, does not'
 const NO = 'does not, applies'
 const MAYBE = 'applies, applies'
@@ -78,7 +78,7 @@ describe('a condition on a header', () => {
   test.each<[condition: unknown, asked: Asked, expected: string]>([
     ['absent', {}, YES],
     ['absent', key('a'), NO],
-    // Some backends ask whether the header is there, others whether it has a value.
+    // Some backends check whether the header exists, others whether it has a value.
     ['absent', key(''), MAYBE],
     ['absent', key('""'), MAYBE],
     ['absent', key(' , '), MAYBE],
@@ -114,7 +114,7 @@ describe('a condition on a header', () => {
     [{ prefix: 'ent_' }, key('free_1, ent_1'), MAYBE],
     [{ prefix: 'ent_' }, key('ent_1, free_1'), MAYBE],
     [{ prefix: 'ent_' }, key('rent_1'), NO],
-    // To some a semicolon separates values, and after others it begins a parameter.
+    // Some backends split values at a semicolon; for others it begins a parameter.
     [{ prefix: 'ent_' }, key('ent_1; free_1'), MAYBE],
     [{ prefix: 'ent_' }, key('ent_1; ent_2'), YES],
     [{ prefix: 'ent_' }, key('ent_1; level = 2;'), YES],
@@ -151,7 +151,7 @@ describe('a condition on a header', () => {
   test.each<[value: string, expected: string]>([
     ['application/json', YES],
     ['application/json; charset=utf-8', MAYBE],
-    // The type ends at the space, to PHP.
+    // For PHP the type ends at the space.
     ['application/json x', MAYBE],
     ['text/plain; application/json x', MAYBE],
     ['application/json-x y', NO],
@@ -192,11 +192,11 @@ describe('a condition on a cookie', () => {
     ['absent', 'a=1; sid=1; b=2', NO],
     ['absent', 'sid=', MAYBE],
     ['absent', 'sid=; sid=1', MAYBE],
-    // Another spelling of the name, which only some backends take for it.
+    // Another spelling, which only some backends accept as the name.
     ['absent', 'SID=1', MAYBE],
     ['absent', '%73id=1', MAYBE],
     ['absent', 'sid[]=1', MAYBE],
-    // A quote that hides it from some, and a cookie that makes some give up.
+    // A quote that hides the cookie from some backends, and a cookie that makes some give up.
     ['absent', 'a="; sid=1; "', MAYBE],
     ['absent', 'a b; sid=1', MAYBE],
     ['absent', 'sid', MAYBE],
@@ -210,13 +210,13 @@ describe('a condition on a cookie', () => {
     ['free', 'sid=pro', NO],
     ['free', 'sid=%66ree', MAYBE],
     ['free', 'sid="free"', MAYBE],
-    // Blank once it is decoded and trimmed, or after an escape that some do not accept.
+    // Blank once it is decoded and trimmed, or after an escape that some backends reject.
     ['absent', 'sid=%20', MAYBE],
     ['absent', 'sid=+', MAYBE],
     ['absent', 'sid=1%', MAYBE],
     ['absent', 'sid=1; b=%ff', MAYBE],
     ['absent', 'sid=%c3%a9', NO],
-    // Beside a malformed escape it may be absent, but has no other value.
+    // Beside a malformed escape the cookie may be absent, but has no other value.
     ['absent', 'sid=pro; b=1%', MAYBE],
     ['free', 'sid=pro; b=1%', NO],
     ['free', 'b=50%; sid=pro', NO],
@@ -228,7 +228,7 @@ describe('a condition on a cookie', () => {
     ['free', 'sid="pro; b=%"', MAYBE],
     ['free', 'sid="pro\\"; b=%"', MAYBE],
     ['free', 'sid=FREE', MAYBE],
-    // A NUL in another value changes none of this one.
+    // A NUL in another value does not change this one.
     ['free', 'sid=pro; b=%00', NO],
     ['free', 'b=x%2500; sid=pro', NO],
     ['pro', 'sid=pro; b=%00', MAYBE],
@@ -236,7 +236,7 @@ describe('a condition on a cookie', () => {
     ['free', 'sid=pro%00', MAYBE],
     ['free', 'b%00=1; sid=pro', MAYBE],
     ['free', 'sid="pro; b=%00"', MAYBE],
-    // JSON to Express.
+    // Express reads these cookies as JSON.
     ['free', 'sid=j: "fr\\u0065e"', MAYBE],
     ['7', 'sid=j:7', MAYBE],
     [{ prefix: 'fr' }, 'sid=j%3A%22free%22', MAYBE],
@@ -269,7 +269,7 @@ describe('a condition on a query parameter', () => {
     ['1', '/?a=1', YES],
     ['1', '/?a=1&a=2', MAYBE],
     ['1', '/?a=%31', MAYBE],
-    // Malformed escapes: Go leaves out the parameter, Rack all of them.
+    // Malformed escapes: Go drops the parameter, Rack drops all parameters.
     ['absent', '/?a=1%', MAYBE],
     ['absent', '/?a=1%zz', MAYBE],
     ['absent', '/?a=1&b=%', MAYBE],
@@ -282,7 +282,7 @@ describe('a condition on a query parameter', () => {
     ['1', '/?a=2;b=%', MAYBE],
     ['1', '/?b%=1&a=2', MAYBE],
     ['absent', '/?a=caf%C3%A9', NO],
-    // Blank values: Laravel trims them, and has null.
+    // Blank values: Laravel trims them to null.
     ['absent', '/?a=%20', MAYBE],
     ['absent', '/?a=+', MAYBE],
     ['absent', '/?a=%09%2520', MAYBE],
@@ -293,7 +293,7 @@ describe('a condition on a query parameter', () => {
     ['1', '/?a=2%00&b=1', MAYBE],
     ['1', '/?a=2;%00&b=1', MAYBE],
     ['absent', '/?a=%20x', NO],
-    // An escape is not the text that it begins with.
+    // An escape does not match the literal text that it begins with.
     [{ contains: 'b' }, '/?a=%6b', MAYBE],
     [{ contains: 'b' }, '/?a=%256b', MAYBE],
     [{ contains: 'b' }, '/?a=x%6b%2562', MAYBE],
@@ -319,7 +319,7 @@ describe('a condition on a claim', () => {
     ['pro', { lines: bearer, claims: token({ ...active, plan: 'pro' }) }, YES],
     ['pro', { lines: bearer, claims: token({ plan: 'pro' }) }, YES],
     ['pro', { lines: bearer, claims: token({ ...active, plan: 'free' }) }, NO],
-    // A backend may take an expired token, one that is not yet valid, or another one that stands beside it.
+    // A backend may accept a token that has expired or is not yet valid, or another token beside it.
     ['pro', { lines: bearer, claims: token({ exp: NOW_S - 1, plan: 'pro' }) }, MAYBE],
     ['pro', { lines: bearer, claims: token({ nbf: NOW_S + 1, plan: 'pro' }) }, MAYBE],
     ['pro', { lines: bearer, claims: token({ exp: 'soon', plan: 'pro' }) }, MAYBE],
@@ -350,7 +350,7 @@ test.each<[condition: object, asked: Asked, expected: string]>([
   [{ ip: ['192.0.2.1', '2001:db8::/32'] }, { address: '192.0.2.2' }, NO],
   [{ host: 'app.example' }, { host: 'app.example:8080' }, YES],
   [{ host: '::1' }, { host: '[::1]:8080' }, YES],
-  // Go serves another site for these.
+  // Go serves another site for these hosts.
   [{ host: 'app.example' }, { host: 'APP.example:8080' }, MAYBE],
   [{ host: 'app.example' }, { host: 'app.example.' }, MAYBE],
   [{ host: 'app.example' }, { host: 'app.example..:80' }, MAYBE],

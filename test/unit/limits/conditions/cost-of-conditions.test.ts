@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runNode } from '../../../support/gateway/process.ts'
 
-// In a process of its own, which prints the fastest of many rounds: what else the machine does adds to a time, and never takes away.
+// Runs in its own process, which prints the fastest of many rounds: other load on the machine adds to a time and never reduces it.
 
 /** The figures of each table of conditions. */
 type Figures = Readonly<
@@ -9,7 +9,7 @@ type Figures = Readonly<
     string,
     {
       readonly conditionsNs: number
-      /** A thousand steps of the processor, each of which needs the one before: about a microsecond. */
+      /** A thousand dependent steps of the processor: about a microsecond. */
       readonly stepsNs: number
     }
   >
@@ -17,10 +17,10 @@ type Figures = Readonly<
 
 const script = 'test/support/load/conditions-process.ts'
 
-/** V8 compiles the same code differently from process to process: a table has to be slow in each of them. */
+/** V8 compiles the same code differently from process to process, so a table counts as slow only if it is slow in each. */
 const CONFIRMATIONS = 3
 
-/** @param tables one of them, or none for all */
+/** @param tables the tables to measure; all if empty */
 async function measure(...tables: readonly string[]): Promise<Figures> {
   const { status, stdout, stderr } = await runNode(script, {}, tables, {})
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })

@@ -13,7 +13,7 @@ function readAll(fields: readonly string[], ...pieces: readonly (string | Buffer
   return reader
 }
 
-/** Certain facts. */
+/** The value, if the body was read as a whole. */
 function read(fields: readonly string[], ...pieces: readonly (string | Buffer)[]): number | undefined {
   const reader = readAll(fields, ...pieces)
   return reader.isWhole ? reader.valueAt(path) : undefined
@@ -127,7 +127,7 @@ describe('the estimate of tokens', () => {
     const choices = [{ index: 0, delta: { content }, finish_reason: null }]
     return `data: ${JSON.stringify({ id: 'chatcmpl-AbCdEf', object: 'chat.completion.chunk', choices, ...more })}\n\n`
   }
-  /** Words of one token each, and of 4 bytes. */
+  /** Words of one token and 4 bytes each. */
   const words = (count: number, more: (at: number) => object = () => ({})): string[] =>
     Array.from({ length: count }, (_, at) => chunk(` ${(at % 900) + 100}`, more(at)))
 

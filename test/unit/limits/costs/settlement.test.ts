@@ -12,11 +12,11 @@ type Response = {
   readonly framing?: 'chunked' | 'until-close' | 'length'
   readonly body?: string
   readonly trailers?: readonly string[]
-  /** The client has gone before its end. */
+  /** Whether the client disconnected before the end. */
   readonly isCut?: boolean
 }
 
-/** What a request is charged, and why that is not what the response says. */
+/** The charge of a request, and the reason if it is not the cost that the response states. */
 function charge(
   cost: object,
   { status = 200, fields = [], framing = 'length', body = '', trailers, isCut = false }: Response,

@@ -29,7 +29,7 @@ describe('the value of a :name of a pattern', () => {
     ['/users/x7.', ['x7', 'x7.']],
     ['/users/7%20', ['7']],
     ['/users/7.', ['7']],
-    // One backend serves 8 here, and another 7.
+    // Backends disagree here: one serves 8, another 7.
     ['/users/7;a%2F..%2F8', ['8', '7']],
     ['/users/', ['']],
   ])('%s', (path, values) => {
@@ -42,7 +42,7 @@ describe('the value of a :name of a pattern', () => {
     ['10.0.0.1', ['10.0.0.1', '10.0.0']],
     ['a.1.2.3.4.5.6.7.8.9', ['a.1.2.3.4.5.6.7.8.9', 'a.1.2.3.4.5.6.7.8']],
     ['%61.b.c', ['a.b.c', 'a.b']],
-    // Windows ignores the dots at the end.
+    // Windows ignores trailing dots.
     ['a..', ['a', 'a..', 'a.']],
   ])('is not cut at its first dots, with which other values begin: %s', (name, values) => {
     expect(new Set(valuesSentBy('PUT', `/files/${name}`, 'id', '/files/:id'))).toEqual(new Set(values))

@@ -18,7 +18,7 @@ function policyNamed(name: string): Policy {
   }
 }
 
-/** `GET,POST /a` or `* /a`, as in the limits table. */
+/** Parses `GET,POST /a` or `* /a`, as in the limits table. */
 function pattern(text: string): RoutePattern {
   const [methods = '', path = ''] = text.split(' ')
   return { methods: methods === '*' ? [] : methods.split(','), path }
@@ -28,7 +28,7 @@ function rule(name: string, match: string | string[], except: string[] = []): Ru
   return { policy: policyNamed(name), match: [match].flat().map(pattern), except: except.map(pattern) }
 }
 
-/** The names of the policies that match `METHOD target`, as one string. */
+/** The names of the policies that match `METHOD target`, joined into one string. */
 function matched(
   table: RuleTable,
   request: string,
@@ -80,7 +80,7 @@ describeTable(
     ['POST /login/x', ''],
     ['POST /x/login', ''],
     ['OPTIONS *', ''],
-    // Every spelling that got past a limiter once.
+    // All spellings that once bypassed a limiter.
     ['POST //login', 'login'],
     ['POST /./login', 'login'],
     ['POST /a/../login', 'login'],
@@ -122,7 +122,7 @@ describeTable(
     ['GET /users/7/', 'user'],
     ['HEAD /Users/x%20y', 'user'],
     ['GET /users', ''],
-    // find-my-way, of Fastify and Restify, takes the empty name after the slash.
+    // find-my-way, the router of Fastify and Restify, accepts the empty name after the slash.
     ['GET /users/', 'user'],
     ['GET /users/;x', 'user'],
     ['GET /users/%2e', 'user'],
@@ -142,15 +142,15 @@ describeTable(
     ['GET /teams/1/files/a/b', 'inner'],
     ['GET /teams/1/file', ''],
     ['POST /files/a', ''],
-    // One segment or two, as the backend has it.
+    // One segment or two, depending on the backend.
     ['GET /users/a%2fb', 'user'],
     ['GET /users/7%2fposts', 'user posts'],
     ['GET /files%2fa', 'tree'],
-    // Out of the subtree for one backend, inside for another.
+    // Outside the subtree for one backend, inside it for another.
     ['GET /files/..%2fx', 'tree'],
     ['GET /files/x/..;/..;/y', 'tree'],
     ['GET /users/;x', 'user'],
-    // What every object has is a name like any other.
+    // Property names that every object has are treated like any other name.
     ['GET /users/__proto__', 'user'],
     ['GET /__proto__/constructor/end', 'two'],
     ['GET /__proto__', ''],
@@ -266,7 +266,7 @@ describeTable(
     ['OPTIONS /one', ''],
     ['PATCH /one', 'exact'],
     ['GET /never', ''],
-    // What one backend takes for the exception and another does not is limited.
+    // A path that only some backends treat as the exception is limited.
     ['GET /mgmt/health;x', 'management other'],
     ['GET /mgmt/health%20', 'management other'],
     ['GET /mgmt/..%2fmgmt%2fhealth', 'management other'],
@@ -300,7 +300,7 @@ describe('a field that overrides the method', () => {
     ['PUT /a', { 'x-http-method-override': 'NONSENSE' }, 'excepted'],
     ['PUT /a', { 'x-http-method-override': '' }, 'excepted'],
     ['DELETE /a', { 'x-http-method-override': '' }, 'delete'],
-    // Which method a backend makes of these is anybody's guess.
+    // Backends disagree about the method of these requests.
     ['PUT /a', { 'x-http-method-override': 'GET, POST' }, 'get post delete pattern wide excepted'],
     ['PUT /a', { 'x-http-method-override': 'x'.repeat(8000) }, 'get post delete pattern wide excepted'],
     ['PUT /a', { 'x-http-method-override': '"POST"' }, 'get post delete pattern wide excepted'],
@@ -396,12 +396,12 @@ describe('a table', () => {
   test('answers as fast with ten thousand rules as with six', () => {
     const [few, many] = [6, 10_000].map(matching)
     const ratio = (): number => threadCpuUs(() => many?.()) / threadCpuUs(() => few?.())
-    // They are alike to a few per cent; a walk through the rules would be a thousand times slower.
+    // The two take the same time within a few per cent; visiting every rule would take a thousand times as long.
     expect(leastTimeSync(20, ratio)).toBeLessThan(20)
   })
 })
 
-/** Many matches in a table of so many rules, literal and not. */
+/** Many matches in a table with this number of rules, some literal and some not. */
 function matching(count: number): () => void {
   const forms = ['/login', '/users/:id', '/api/*', '/:a/posts']
   const rules = Array.from({ length: count }, (_, i) => {
@@ -416,7 +416,7 @@ function matching(count: number): () => void {
   }
 }
 
-// The attack: a path of 60 bytes with a hundred readings, for each of which the rules of all patterns that match it were sorted again.
+// The attack: a path of 60 bytes with a hundred readings. For each reading, the rules of all matching patterns were sorted again.
 test('the rules of the same patterns are looked at once, however many readings a path has', () => {
   const patterns = ['* /*', 'POST /api/*', 'GET /api/:id', 'PUT /api/:id/*', 'GET /api/:id/']
   const table = compileRules(patterns.map((match, i) => rule(String(i), match)))

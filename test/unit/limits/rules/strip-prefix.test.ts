@@ -32,7 +32,7 @@ test.each([
   expect(stripped(raw)).toBe(expected)
 })
 
-/** The backend would read the rest of these in another way than the rules have read the whole. */
+/** The backend would read the rest of these paths differently from how the rules have read the whole path. */
 test.each([
   ['the rest climbs above its root and back in', '/v1/..;/v1/x'],
   ['or with escaped slashes', '/v1/a%2F..%2F..%2Fv1/x'],
@@ -45,7 +45,7 @@ test.each([
   expect(stripped(raw)).toBe(undefined)
 })
 
-/** What rules only may read as the route's path is another path. */
+/** If only rules can read a path as the route's, it is a different path. */
 test.each([
   '/v1%2Fx',
   '/%2Fv1/x',

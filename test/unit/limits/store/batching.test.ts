@@ -22,7 +22,7 @@ type Harness = {
   readonly heard: string[]
 }
 
-/** A store that answers when and what the test says. */
+/** A store that gives the answers that the test chooses, when the test chooses. */
 function createHarness(timeoutMs = 1000, changes: Partial<RemoteCounters> = {}): Harness {
   const asked: Asked[] = []
   const heard: string[] = []
@@ -53,7 +53,7 @@ function createHarness(timeoutMs = 1000, changes: Partial<RemoteCounters> = {}):
   return { decide: (charges) => batches.decide(charges), giveUp: () => batches.giveUp(), asked, heard }
 }
 
-// Time passes only where a test says so.
+// Time advances only when a test advances it.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
@@ -121,7 +121,7 @@ test('a batch without waiting requests is not sent, and counts as not counted', 
   let now = decide(chargeAll('a', [login]))
   await nextTurn()
   const unsent = decide(chargeAll('b', [login]))
-  // The timers of both are due in the same turn, in the order in which they began.
+  // Both timers are due in the same turn, and fire in the order in which they were set.
   vi.advanceTimersByTime(30)
   expect(await now).toEqual({ outcome: 'unavailable', uncertain: true })
   expect(await unsent).toEqual({ outcome: 'unavailable', uncertain: false })
@@ -235,7 +235,7 @@ describe('of several servers', () => {
     answer(reply: readonly unknown[]): void
   }
 
-  /** Clients are called after their servers, `a:1`; those of no server are decided by several. */
+  /** Clients are named after their servers, such as `a:1`. Clients without a server are decided by several servers. */
   function createServers(timeoutMs = 1000) {
     const sent: Sent[] = []
     let together = 0

@@ -7,7 +7,7 @@ import { makePolicy } from '../../../support/limiter/limiters.ts'
 
 const policy = makePolicy('api', 100, 60_000, { lease: 30, cost: { reserve: 1 } })
 
-/** Leases on counters that answer at once. */
+/** Leases on counters that answer immediately. */
 function startLeasing(): { readonly decide: (units: number) => Decision } {
   const now = (): number => 0
   const counters = createModelCounters(now, { keepsLeased: true })
@@ -35,7 +35,7 @@ function startLeasing(): { readonly decide: (units: number) => Decision } {
 
 test('units that are held count as left, whether or not they are enough for the request', async () => {
   const { decide } = startLeasing()
-  // From ten requests on, a lease of 30 units is taken.
+  // After ten requests, a lease of 30 units is taken.
   for (let asked = 0; asked < 10; asked++) decide(1)
   await setImmediate()
   expect(decide(1)).toMatchObject({ outcome: 'allowed', states: [{ remaining: 89 }] })

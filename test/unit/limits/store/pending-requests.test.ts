@@ -7,8 +7,8 @@ import type { RedisClient } from '../../../../proxy/limits/store/redis/run-scrip
 import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 /*
- * Requests admitted without a node are added once, to whichever node has the client's counters by then, however often nodes fail, lose
- * answers and hand slots to each other. Nothing is sent to any other node.
+ * Requests admitted without a node are added once, to the node that has the client's counters by then, no matter how often nodes fail, lose
+ * answers and hand over slots. No other node receives them.
  */
 
 const policies = [

@@ -5,7 +5,7 @@ import type { Policy } from '../../../../proxy/policy.ts'
 import { doAtOnce } from '../../../../shared/steps.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
 
-// The table of limits is changed while a worker's requests are in flight, some of them for longer than an hour.
+// The table of limits changes while a worker's requests are in flight, some of them for longer than an hour.
 
 const limitTo = (quota: number): Policy => makePolicy('a', quota, 15_000, { algorithm: 'concurrency' })
 const partitionKey = '192.0.2.1'

@@ -8,7 +8,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 
 type Sent = { readonly id: number; readonly requests: readonly unknown[] }
 
-// What a worker sends to a primary process that is stopped stays in the worker's memory, and clients decide how much.
+// Messages of a worker to a stopped primary process stay in the worker's memory, and clients determine their number.
 test('a worker sends a bounded number of messages to a primary process that does not answer, and continues when it answers', async () => {
   const sent: Sent[] = []
   const reasons = new Set<string>()

@@ -5,13 +5,13 @@ import { delayMsOf } from '../../../../proxy/limits/waiting/delay-of.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
 import { createLimitReq } from '../../../support/limiter/limit-req.ts'
 
-/** Rates at which a millisecond is a whole number of nginx's thousandths, so that nothing is rounded there. */
+/** Rates at which a millisecond is a whole number of nginx's thousandths of a request, so that nginx rounds nothing. */
 const settings = fc.record({
   requestsPerSecond: fc.constantFrom(1, 2, 5, 10, 50, 100),
   burst: fc.integer({ min: 1, max: 30 }),
   delay: fc.integer({ min: 0, max: 10 }),
 })
-/** Pauses between requests, as parts of the time for one. */
+/** Pauses between requests, as multiples of the time for one request. */
 const pauses = fc.array(fc.oneof(fc.constant(0), fc.double({ min: 0, max: 3, noNaN: true })), {
   minLength: 1_000,
   maxLength: 1_000,

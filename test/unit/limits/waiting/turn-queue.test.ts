@@ -50,12 +50,12 @@ test('when clients leave the queue, the others keep their order and get the turn
       queue.remove(waiter)
     }
     vi.advanceTimersByTime(100 * asked.length)
-    // In order, each once, but for those that have left, each of whom gave back a turn of as many units.
+    // Waiters pass in order, once each. Each waiter that left gave back a turn of as many units.
     const stayed = asked.filter(({ id }) => !left.has(id))
     expect(passed.map(({ id }) => id)).toEqual(stayed.map(({ id }) => id))
     const unitsOf = (id: number): number => asked[id]?.units ?? 0
     expect(settled.map(({ units }) => units)).toEqual([...left].map(unitsOf))
-    // The turns that were used are those that were not given back, in order.
+    // The turns that were not given back were used, in order.
     const used = asked.filter((_, id) => !settled.includes(reservations[id] ?? reservationOf(0)))
     expect(passed.map(({ id }) => unitsOf(id))).toEqual(used.map(({ units }) => units))
     for (const [at, { at: passedMs }] of passed.entries())
@@ -73,7 +73,7 @@ test.each([1, 2])(
       for (const [at, waiter] of waiters.entries())
         queue.add(waiter, { dueMs: Date.now() + 1000 + at, reservation: reservationOf(1 + (at % kinds)) })
       const before = process.cpuUsage()
-      // Of those in the middle.
+      // Removes waiters from the middle of the queue.
       for (let at = 0; at < 500; at++) queue.remove(waiters[length / 2 + (at % 2 === 0 ? -at : at)] as Waiter)
       const { user, system } = process.cpuUsage(before)
       return (user + system) / 500

@@ -11,7 +11,7 @@ const paced = makePolicy('paced', 1, 100, {
   over: { delayMs: 1000, waiting: 20 },
 })
 
-// `Date.now` is a clock that the tests move.
+// The tests advance the clock of `Date.now`.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
@@ -100,7 +100,7 @@ test('requests beyond the number that may wait are refused, and do not count', a
   const { ask } = open()
   const outcomes: string[] = []
   for (let i = 0; i < 14; i++) outcomes.push((await ask('a', String(i))).decision.outcome)
-  // Ten fit into a second, and a client alone gets half of the 20 places.
+  // Ten fit into a second, and a single client gets half of the 20 places.
   expect(outcomes).toEqual([...Array<string>(11).fill('allowed'), 'refused', 'refused', 'refused'])
   vi.advanceTimersByTime(100)
   expect((await ask('a', 'again')).decision.outcome).toBe('allowed')

@@ -22,7 +22,7 @@ test.each([
   expect(isLoopback(address)).toBe(is)
 })
 
-/** The first and the last address of each network, and the one before and after it. */
+/** The first and last address of each network, and the addresses just before and after it. */
 test.each([
   ['10.0.0.0', '10.255.255.255', '9.255.255.255', '11.0.0.0'],
   ['100.64.0.0', '100.127.255.255', '100.63.255.255', '100.128.0.0'],

@@ -15,7 +15,7 @@ function write(content: string | Buffer): string {
   return path
 }
 
-/** Returns the addresses that are on the list of this content. */
+/** Returns the addresses that are on the list with this content. */
 function listed(content: string | Buffer, addresses: readonly string[]): string[] {
   const read = readList(write(content))
   if (!('data' in read)) throw new Error(JSON.stringify(read))

@@ -20,7 +20,7 @@ const never = new Promise<never>(() => undefined)
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** Names of hosts, and a resolver of its own that answers what `answers` says right then. */
+/** Trusted hosts with their own resolver, which replies with the current content of `answers`. */
 function start(answers: Record<string, Answer>) {
   const asked: string[] = []
   const { log, lines } = recordLog()

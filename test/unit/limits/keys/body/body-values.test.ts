@@ -36,7 +36,7 @@ function keysOf(
   return bodyKeysOf({ partition: [part] }, () => [], read, address)
 }
 
-/** How often the request counts for each of these values, and whether it does by address. */
+/** How often the request counts for each of these values, and last how often it counts by address. */
 function counts(keys: ReturnType<typeof keysOf>, ...values: string[]): (number | undefined)[] {
   return [
     ...values.map((value) => keys?.requests.get(hashedKeyOf(`${value.length}:${value}`))),
@@ -47,7 +47,7 @@ function counts(keys: ReturnType<typeof keysOf>, ...values: string[]): (number |
 const json = 'application/json'
 const form = 'application/x-www-form-urlencoded'
 
-/** A multipart body of these parts: the headers of each, and its content. */
+/** Makes a multipart body of these parts, each with its headers and its content. */
 function multipart(parts: [string, string][], boundary = 'b', end = '\r\n'): string {
   return [
     ...parts.map(([head, content]) => `--${boundary}${end}${head}${end}${end}${content}${end}`),
@@ -168,7 +168,7 @@ describe('packed: counts for the account, and by address', () => {
     ['zstd', zstdCompressSync],
   ])('of a short body in %s that unpacks to many times its length nothing is read', (coding, pack) => {
     const varied = Array.from({ length: 9000 }, (_, i) => (i * i * 7919).toString(36)).join(' ')
-    // Of what clients send in earnest, it packs best.
+    // Of the bodies that real clients send, this one compresses best.
     const events = Array.from({ length: 700 }, (__, i) => ({
       type: 'page_view',
       at: `2026-11-26T20:00:${String(i % 60).padStart(2, '0')}Z`,
@@ -332,7 +332,7 @@ test('base64 in a part that no rule counts by may be any', () => {
   expect(counts(keysOf(multipart(parts), ofB), 'a@x')).toEqual([1, undefined])
 })
 
-/** Charsets that body-parser (iconv-lite), Python, Java or Go's packages know, and the gateway does not. */
+/** Charsets that body-parser (iconv-lite), Python, Java or Go's packages know and the gateway does not. */
 const unknownCharsets = fc.constantFrom(
   ...[
     'utf-7',
@@ -367,7 +367,7 @@ test('a body in a charset in which a name can be written in any number of ways i
         [multipart([[named('email'), '+AGE-@x']]), ofB],
       ] as const)
         expect(keysOf(body, `${type}; ${named7}`)).toBeUndefined()
-      // Django decodes the query, too.
+      // Django also decodes the query.
       expect(keysOf('', `${form}; ${named7}`, 'email', '/login?email=%2BAGE-@x')).toBeUndefined()
       const ofPart = `${named('email')}\r\nContent-Type: text/plain; ${named7}`
       expect(keysOf(multipart([[ofPart, '+AGE-@x']]), ofB)).toBeUndefined()
@@ -394,7 +394,7 @@ test('a body in a legacy charset is read if it is ASCII, and refused otherwise',
           keysOf(Buffer.from(body(account), 'latin1'), `${type}; charset=${charset}`, 'email', target)
         expect(counts(read('a@x'), 'a@x')[0]).toBe(1)
         for (const other of ['\xe0@x', '%E0@x', '%25e0@x']) expect(read(other)).toBeUndefined()
-        // Django decodes the query, too.
+        // Django also decodes the query.
         expect(read('a@x', '/login?email=%e0')).toBeUndefined()
       }
       // Django decodes a part, and then its bytes.
@@ -451,7 +451,7 @@ test.each([named('_charset_'), "Content-Disposition: form-data; name*=UTF-8''%5F
     expect(inCharset('utf-7')).toBeUndefined()
     expect(inCharset('IBM037')).toBeUndefined()
     expect(counts(inCharset('UTF-8'), 'a@x')).toEqual([1, undefined])
-    // Browsers say so on pages in these.
+    // Browsers fill in this field on pages in these charsets.
     for (const charset of ['iso-8859-1', 'windows-1252', 'Shift_JIS']) {
       expect(counts(inCharset(charset), 'a@x')[0]).toBe(1)
       const parts: [string, string][] = [[head, charset], [named('email'), 'é@x']] // prettier-ignore
@@ -500,7 +500,7 @@ describe('a body that is not read as a whole', () => {
       for (const [type, bytes, values] of [
         [json, Buffer.from('{"email":"a@x"}'), ['a@x']],
         [form, Buffer.from('email=a%40x'), ['a@x']],
-        // To readers of Latin-1 too, as without an encoding.
+        // Readers of Latin-1 count too, as they do without an encoding.
         [form, latin1, other],
       ] as const) {
         const rawHeaders = ['content-type', type, 'content-encoding', coding]
@@ -540,7 +540,7 @@ test.each([
     for (const name of read)
       for (const value of bodyValues(Buffer.from(name).toString('latin1'), false))
         expect(counts(counted, value)[0]).toBe(1)
-    // As browsers send a name.
+    // Encoded as browsers send a name.
     expect(keysOf('email=%c3%a1nna@x', form)?.requests.size).toBe(1)
   },
 )
@@ -576,10 +576,10 @@ test('a body that is no UTF-8 counts once for what a valid one of the same membe
   expect(counts(keysOf(nested, json, 'user'), 'zed')).toEqual([1, 1])
   const batch = Buffer.from('[{"user":"zed","x":"\xe9"},{"user":"zed"}]', 'latin1')
   expect(counts(keysOf(batch, json, 'user'), 'zed')).toEqual([2, 1])
-  // A lenient parser may read it as a batch, too.
+  // A lenient parser may also read the body as a batch.
   const broken = Buffer.from('[{"user":"zed","x":"\xe9"},{"user":"zed"},]', 'latin1')
   expect(counts(keysOf(broken, json, 'user'), 'zed')[0]).toBe(2)
-  // To somebody the string may end elsewhere.
+  // For some parsers the string ends elsewhere.
   const hidden = Buffer.from(`{"user":"zed","x":"\xe9","y":",'user':'ann'"}`, 'latin1')
   expect(counts(keysOf(hidden, json, 'user'), 'zed', 'ann').slice(0, 2)).toEqual([1, 1])
   const url = Buffer.from('{"user":"http://a/?b=c","x":"\xe9","p":{"user":"http://a/?b=c"}}', 'latin1')
@@ -594,7 +594,7 @@ test('a body that is no UTF-8 counts once for what a valid one of the same membe
       'ann',
     ),
   ).toEqual([1, 1, 1])
-  // In Shift JIS and GBK the backslash is half of a character, and a batch of four follows to whoever takes names without quotes.
+  // In Shift JIS and GBK the backslash is half of a character. A parser that accepts names without quotes then reads a batch of four.
   const batchInString = `[{"user":"zed","x":"\x83\\",y:1}${',{user:zed}'.repeat(3)},{z:","}]":1}]`
   expect(counts(keysOf(Buffer.from(batchInString, 'latin1'), json, 'user'), 'zed')).toEqual([4, 1])
 })
@@ -652,13 +652,13 @@ test('a parameter of the query counts too', () => {
   ])
 })
 
-// PHP's `$_REQUEST` without a php.ini takes a cookie before the query and the body.
+// Without a php.ini, PHP's `$_REQUEST` prefers a cookie to the query and the body.
 test.each<[lines: string[], name: string, values: string[]]>([
   [['email=b'], 'email', ['b']],
   [['x=1;email=b; sid=2'], 'email', ['b']],
   [['x=1', 'Email[]=%62; email=c'], 'email', ['b', 'c']],
   [['user[email]=b'], 'user.email', ['b']],
-  // No backend separates cookies so.
+  // No backend separates cookies with `&`.
   [['x=1&email=b'], 'email', []],
 ])('a cookie of that name counts too: %j', (lines, name, values) => {
   const body = name === 'email' ? '{"email":"a"}' : '{"user":{"email":"a"}}'
@@ -701,7 +701,7 @@ describe('batches', () => {
   })
 })
 
-/** A field in the next part, which somebody who does not see the end of this one reads in its place. */
+/** A field in the next part. A parser that misses the end of this part reads the field in its place. */
 const decoy = '\r\n--b\r\nContent-Disposition: form-data; name="x"\r\n\r\nfoo\r\n--b--\r\n'
 
 test.each([
@@ -765,7 +765,7 @@ test('values with letters beyond ASCII are decomposed up to 16 KiB, 160 bytes fo
   const taken = texts.filter((text) => body.readingsOf({ text }, part).usual.length === 1)
   expect(taken.length).toBeGreaterThanOrEqual(100)
   expect(taken.join('').length).toBeLessThanOrEqual(16 * 1024)
-  // Plain ones cost little.
+  // Plain names cost little.
   expect(body.readingsOf({ text: 'a@example.com' }, part).usual).toEqual(['a@example.com'])
 })
 
@@ -773,7 +773,7 @@ test('a letter that is many to who compares names weighs as much as these', () =
   const part = partOf('email')
   const body = new KeyBody({ unread: 'missing' }, { rawHeaders: [] }, '/login', new BodyNames([part]))
   const compared = Array.from({ length: 100 }, (_, i) => {
-    // U+FDFA is 18 letters.
+    // U+FDFA decomposes into 18 letters.
     const text = Buffer.from('\ufdfa'.repeat(100) + String(i)).toString('latin1')
     const values = body.readingsOf({ text }, part).usual
     return values.length === 1 ? values.join('').length : 0
@@ -794,7 +794,7 @@ test('names of form fields with an equals sign in brackets are compared up to 25
 
 test('a string that ends in a backslash is looked through once for comments', () => {
   const body = `{/**/"${'\\"'.repeat(32_000)}\\`
-  // Before it took 1500 ms.
+  // This once took 1500 ms.
   expect(leastTimeSync(150_000, () => threadCpuUs(() => keysOf(body, json)))).toBeLessThan(150_000)
 })
 
@@ -809,12 +809,12 @@ describe('64 KiB of a multipart body are looked at once or twice, whatever is in
     ['contents with the same end', filled(`${named('email')}\r\n base64 quoted-printable\r\n\r\n`)],
   ])('%s', (_, headers) => {
     const read = (): unknown => keysOf(multipart([[headers, 'a']]), ofB)
-    // Before it took 500 ms and more.
+    // This once took 500 ms or more.
     expect(leastTimeSync(100_000, () => threadCpuUs(read))).toBeLessThan(100_000)
   })
 })
 
-/** What WordPress removes from names of accounts before it looks them up, anywhere in them and in any number. */
+/** Pieces that WordPress removes from account names before it looks them up, wherever they are and however many there are. */
 const removed = fc.oneof(
   fc.constantFrom(
     '%41',
@@ -841,7 +841,7 @@ const typesOfNames: readonly (readonly [string, string, (name: string) => string
   ['a multipart form', ofB, (name) => multipart([[named('log'), name]])],
 ]
 
-/** With a device, as rules have it under which a name that may be anybody's gets 400. */
+/** Uses a device, as rules do that answer 400 to a name that could be anybody's. */
 function keysOfName(
   name: string,
   [, type, bodyOf]: (typeof typesOfNames)[number],
@@ -856,14 +856,14 @@ test.each(typesOfNames)('an account counts as WordPress cleans it: %s', (...type
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(5), removed), { minLength: 1, maxLength: 3 }), (pieces) => {
       const name = pieces.reduce((text, [at, piece]) => text.slice(0, at) + piece + text.slice(at), 'admin')
-      // Pieces in one another leave other names.
+      // Pieces inserted into one another leave other names.
       fc.pre(cleanedByWordPress(name) === 'admin')
       expect(counts(keysOfName(name, type), 'admin')).toEqual([1, undefined])
     }),
   )
 })
 
-/** Cleans a name as `sanitize_user` of WordPress 6 does, except for names with tags that are more than letters. */
+/** Cleans a name as `sanitize_user` of WordPress 6 does, except for names with tags that contain more than letters. */
 function cleanedByWordPress(name: string): string {
   return name
     .replace(/<script>.*?<\/script>|<[^>]*(?:">">|>)/g, '')
@@ -874,13 +874,13 @@ function cleanedByWordPress(name: string): string {
 }
 
 test.each([
-  // A name is cleaned where somebody signs in, and again where it is looked up.
+  // WordPress cleans a name at the sign-in, and again at the lookup.
   'ad%4%411min',
   'ad&<b>amp;min',
   'ad%<b></b>41min',
   'ad&x&y;&z;min',
   'admin< ',
-  // Accents are removed before escapes.
+  // WordPress removes accents before escapes.
   'ad%\u00e91min',
   'ad%e\u03011min',
   'ad%\u00e6min',
@@ -910,7 +910,7 @@ describe('what only few backends read adds charges', () => {
     const keys = keysOf(JSON.stringify({ email: name }), json)
     expect(counts(keys, usual, extra)).toEqual([1, 1, undefined])
     expect(extraOf(keys, usual, extra)).toEqual([false, true])
-    // Some backend may take the other one.
+    // Some backend may read the other member.
     for (const both of [`{"email":"${name}","email":"${extra}"}`, `{"email":"${extra}","email":"${name}"}`])
       expect(extraOf(keysOf(both, json), usual, extra)).toEqual([false, false])
     expect(counts(keysOf(`{"email":"${extra}","email":"${name}"}`, json), usual, extra)).toEqual([
@@ -929,7 +929,7 @@ describe('what only few backends read adds charges', () => {
     const batch = keysOf(`[${all(100, (i) => `{"email":"u${i}\ud835\udcb6"}`)}]`, json)
     expect([batch?.requests.size, batch?.extra.size]).toEqual([200, 100])
     expect(keysOf(`[${all(101, (i) => `{"email":"u${i}\ud835\udcb6"}`)}]`, json)).toBeUndefined()
-    // 3000 values, of which the half is cleaned, in a body that is read beside a query.
+    // 3000 values, half of them cleaned, in a body that is read beside a query.
     const same = keysOf(`[${all(1500, () => '{"email":"ad&x;min"}')}]`, json, 'email', '/login?x=1')
     expect(counts(same, 'ad&x;min', 'admin')).toEqual([1500, 1500, undefined])
   })
@@ -963,7 +963,7 @@ describe('what only few backends read adds charges', () => {
 
 test('a tag is what PHP takes for one', () => {
   expect(counts(keysOf('email=ann%3Cb%3Ea', form), 'anna')).toEqual([1, undefined])
-  // A blank makes text of it, as a plus does in a form.
+  // After a blank, PHP reads text instead of a tag. A plus sign in a form is a blank.
   for (const sign of ['+', '%20'])
     expect(counts(keysOf(`email=ann%3C${sign}b%3Ea`, form), 'anna')).toEqual([undefined, undefined])
   expect(counts(keysOf('email=ann%3C%2Bb%3Ea', form), 'anna')).toEqual([1, undefined])
@@ -984,7 +984,7 @@ test.each([
   const body = Buffer.from(`email=${name}`, 'latin1')
   expect(counts(keysOf(body, form), read)[0]).toBe(1)
   expect(counts(keysOf(`email=${escapedBytes(name)}`, form), read)[0]).toBe(1)
-  // Its other readings would keep owners of such names from being known by their devices.
+  // With further readings, the owners of such names would not be recognized by their devices.
   expect(keysOf(`email=${encodeURIComponent('garða')}`, form)?.requests.size).toBe(1)
 })
 

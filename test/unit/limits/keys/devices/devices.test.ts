@@ -63,7 +63,7 @@ function chargesOf(policy: Policy, source: KeySource): Charge[] {
   }))
 }
 
-/** The cookie that a sign-in sets; undefined for none. */
+/** The cookie that a sign-in sets; undefined if it sets no cookie. */
 function signIn(policy: Policy, source: KeySource, by = devices, method = 'POST'): string | undefined {
   const charges = by.recognize(chargesOf(policy, source), source, method)
   const [set] = by.setCookies(charges, { status: 200, cookies: source.headers.cookie ?? '', isSecure: false })
@@ -210,7 +210,7 @@ describe('accounts', () => {
       }
   })
 
-  // Its owner signs in, and the backend takes one of the two: nothing is counted for the other one.
+  // The owner of one account signs in, and the backend reads one of the two names: the gateway counts nothing for the other one.
   test.each(['+', '%20', '%e2%80%8b', '%00', '++', '%2b', '%2520'])(
     'a request that names an account of blanks, too, gets no device: %s',
     (blank) => {
@@ -313,11 +313,11 @@ describe('accounts', () => {
       'x-method-override',
     ])
       expect(signIn(policy, sourceOf('user=anna', '', { [name]: 'GET' }))).toBeUndefined()
-    // To a backend that ignores the header or the field, it is a request for the form.
+    // A backend that ignores the header or the field treats it as a request for the form.
     expect(signIn(policy, sourceOf('user=anna&_method=post'), devices, 'GET')).toBeUndefined()
     const inHeader = sourceOf('user=anna', '', { 'x-http-method-override': 'POST' })
     expect(signIn(policy, inHeader, devices, 'GET')).toBeUndefined()
-    // Forms that name the method that the request has, and JSON-RPC.
+    // Forms that repeat the actual method, and JSON-RPC.
     expect(signIn(ofBody, posted(type, 'email=anna&_method=post'))).toBeDefined()
     expect(signIn(ofBody, posted('application/json', '{"method":"login","email":"anna"}'))).toBeDefined()
     expect(signIn(policy, sourceOf('user=anna', '', { 'x-http-method-override': 'POST' }))).toBeDefined()
@@ -478,7 +478,7 @@ describe('accounts', () => {
       },
     )
 
-    // To a service that takes `;` for a part of the name, it may be a page that answers 200 to anything.
+    // For a service that treats `;` as part of the name, the path may be a page that answers 200 to anything.
     test.each(['/login;', '/login;x', '/login;x=1', '/login;jsessionid=A', '/;x/login', '/;/login'])(
       '%s: its device is not known at the path without parameters',
       (path) => {
@@ -518,7 +518,7 @@ describe('accounts', () => {
 describe('what a client can make the gateway do', () => {
   const token = () => randomBytes(52).toString('base64url')
 
-  /** A token that no secret has made, of now. */
+  /** A token with the current time that no secret has signed. */
   const recent = () => {
     const bytes = randomBytes(52)
     bytes.writeUInt32BE(Math.floor(nowMs / 1000))
@@ -562,7 +562,7 @@ describe('what a client can make the gateway do', () => {
     const device = signIn(policy, sourceOf('user=anna-7')) ?? ''
     const junk = Array.from({ length: 7 }, recent)
     const cookies = `${cookie}=${junk.join('.')}; ${device}`
-    // The last account would need the 64th comparison.
+    // Comparing the last account would be the 64th comparison.
     expect(outcomesOf(policy, sourceOf(users.join('&'), cookies)).at(-1)).toBe('unknown')
     expect(outcomesOf(policy, sourceOf(users.slice(7).join('&'), cookies))).toEqual(['known'])
   })

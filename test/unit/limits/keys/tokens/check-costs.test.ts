@@ -6,10 +6,10 @@ import {
   haveTooManyChecks,
 } from '../../../../../proxy/limits/keys/tokens/check-costs.ts'
 
-/** The modulus of an RSA key with so many bits. */
+/** The modulus of an RSA key of this size. */
 const modulus = (bits: number): string => Buffer.alloc(bits / 8, 0x80).toString('base64url')
 const rsa = (bits: number) => ({ kty: 'RSA', n: modulus(bits), e: 'AQAB' })
-/** With an exponent of so many bits, behind some zeros. */
+/** An RSA key whose exponent has this many bits, after some zero bytes. */
 const rsaWithExponent = (bits: number, exponentBits: number) => ({
   ...rsa(bits),
   e: Buffer.from((2n ** BigInt(exponentBits) - 1n).toString(16).padStart(1024, '0'), 'hex').toString(

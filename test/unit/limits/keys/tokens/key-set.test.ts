@@ -27,7 +27,7 @@ function start(...given: (string | Error)[]): void {
     },
     telemetry: { keySetLoaded: (outcome) => void outcomes.push(outcome) },
     log: { info: () => undefined, warn: (fields: { reason: string }) => void warnings.push(fields) },
-    // A clock that this test moves.
+    // The clock of `vi`, which this test advances.
     now: () => Date.now(),
   })
 }
@@ -92,7 +92,7 @@ test('startup waits for the key set only briefly', async () => {
     load: () => new Promise(() => undefined),
     telemetry: { keySetLoaded: () => undefined },
     log: { info: () => undefined, warn: () => undefined },
-    // A clock that this test moves.
+    // The clock of `vi`, which this test advances.
     now: () => Date.now(),
   })
   const ready = source.ready(1000)

@@ -3,7 +3,7 @@ import { CompactSign, exportJWK, SignJWT, UnsecuredJWT, type JWK, type JWTHeader
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type SentToken, TokenVerifier } from '../../../../../proxy/limits/keys/tokens/token-claims.ts'
 
-// The attack: a token that somebody has made or changed, which would count as another client's, or as nobody's.
+// The attack: a forged or altered token, which would count as another client's, or as nobody's.
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -57,7 +57,7 @@ function sign(
     .sign(key)
 }
 
-/** A token as it is found in a header. */
+/** A token in the form in which it is found in a header. */
 function sent(token: string): SentToken {
   const dot = token.lastIndexOf('.')
   return { signed: token.slice(0, dot), signature: token.slice(dot + 1) }
@@ -81,7 +81,7 @@ describe('a token that is verified', () => {
     ['of another algorithm of the set', () => sign({}, elliptic.privateKey, { alg: 'ES256', kid: 'two' })],
     ['for several audiences', () => sign({ aud: ['x', 'app'] })],
     ['without an end', () => sign({ exp: undefined })],
-    // Backends allow for clocks that differ, and some take such a token for a new one.
+    // Backends tolerate clock differences, and some accept such a token as new.
     ['expired', () => sign({ exp: startMs / 1000 - 1 })],
     ['long expired', () => sign({ exp: 1 })],
     ['not yet valid', () => sign({ nbf: startMs / 1000 + 60 })],
@@ -93,7 +93,7 @@ describe('a token that is verified', () => {
     'an escaped name of a claim is read, whatever objects others have sent: %s',
     async (escaped) => {
       const name = JSON.parse(`"${escaped}"`) as string
-      // The attack: another name that consists of the same characters.
+      // The attack: another name made of the same characters.
       JSON.parse(JSON.stringify({ ...usual, [escaped.slice(0, name.length)]: 1 }))
       const payload = `${JSON.stringify(usual).slice(0, -1)},"${escaped}":"gold"}`
       const token = await new CompactSign(Buffer.from(payload))
@@ -204,7 +204,7 @@ describe('a token that cannot be verified is ignored', () => {
   test('an unknown key, which causes a reload of the key set', async () => {
     expect(await create().claimsOf(sent(await sign({}, other.privateKey, { kid: 'new' })))).toBeUndefined()
     expect([outcomes, missing]).toEqual([['unknown-key'], 1])
-    // The key of that name is for another algorithm.
+    // The key with that `kid` is for another algorithm.
     expect(await create().claimsOf(sent(await sign({}, rsa.privateKey, { kid: 'two' })))).toBeUndefined()
   })
 

@@ -5,7 +5,7 @@ import { SlotLists } from '../../../../../proxy/limits/algorithms/slots/slot-lis
 import type { Policy } from '../../../../../proxy/policy.ts'
 import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
 
-// A table of limits changes while it is in effect: some counters continue, others are freed.
+// The table of limits changes while in use: some counters continue, others are freed.
 
 const hour = 3_600_000
 const kinds = ['fixed', 'sliding', 'token-bucket'] as const
@@ -34,7 +34,7 @@ describe.each(kinds)('%s', (algorithm) => {
     const [before, after] = [make(10), make(20)]
     for (let asked = 0; asked < 5; asked++) remaining(limiter, before)
     doAtOnce(limiter.useTable([after]))
-    // A bucket keeps its part of being full.
+    // A bucket keeps its fill ratio.
     expect(remaining(limiter, after)).toBe(algorithm === 'token-bucket' ? 9 : 14)
     doAtOnce(limiter.useTable([before]))
     expect(remaining(limiter, before)).toBe(algorithm === 'token-bucket' ? 3 : 3)

@@ -11,8 +11,9 @@ import { testSeed } from '../../../../support/random/seed.ts'
 import { chargeAll, makePolicy } from '../../../../support/limiter/limiters.ts'
 
 /*
- * The room for counters is shared by all rules. Under a rule that counts by a header a client can make up any number of keys. If it
- * could evict counters of another rule with them, then those of its own sign-ins too: with each, its limit would begin anew.
+ * All rules share the memory for counters. Under a rule that counts by a header, a client can invent any number of keys. If these could
+ * evict the counters of another rule, they could evict the client's own sign-in counters, and its sign-in limit would start again each
+ * time.
  */
 
 const MAX_KEYS = 600
@@ -72,7 +73,7 @@ test('with any number of rules, no running counter is evicted while an ended one
     let evictedTooEarly = 0
     let nowMs = 0
     for (let sent = 0; sent < 4 * MAX_KEYS; sent++) {
-      // Most are of one rule, so that it stays the one with the most.
+      // Most requests are under one rule, so that it keeps the most counters.
       const table = draw(0, 3) === 0 ? draw(0, tables) : 0
       const hasEnded = ends.some((endsAtMs) => endsAtMs > 0 && endsAtMs <= nowMs)
       const { evictions } = pool
@@ -113,7 +114,7 @@ test('no running token bucket is evicted while a full one is left, whatever requ
     let evictedTooEarly = 0
     for (let sent = 0; sent < 30 * capacity; sent++) {
       nowMs += draw(0, 20_000)
-      // Most are of one rule, and some clients come again.
+      // Most requests are under one rule, and some clients return.
       const table = draw(0, 3) === 0 ? draw(0, tables) : 0
       const client = `key:${draw(0, 3) === 0 ? draw(0, sent) : sent}`
       const name = `${table} ${client}`
@@ -139,7 +140,7 @@ test('a client that has used up its bucket stays limited while others that send 
   const policy = makePolicy('burst', 100, 60 * MINUTE_MS, { algorithm: 'token-bucket' })
   const ask = (client: string): string => limiter.decide(chargeAll(client, [policy])).outcome
   for (let sent = 0; sent < 100; sent++) ask('greedy')
-  // Their buckets are full again after 36 seconds: there is room for all of them.
+  // The buckets of these clients are full again after 36 seconds, so all of them fit.
   for (let sent = 0; sent < 5 * MAX_KEYS; sent++) {
     nowMs += MINUTE_MS / MAX_KEYS
     ask(`key:${sent}`)
@@ -148,7 +149,7 @@ test('a client that has used up its bucket stays limited while others that send 
   expect(ask('greedy')).toBe('refused')
 })
 
-/** The number of times that slots of the table are looked at for each key that is new in a full table. */
+/** How often slots of the table are read for each new key when the table is full. */
 function looksPerNewKey(tables: number): number {
   let looks = 0
   const capacity = 20_000
@@ -178,7 +179,7 @@ test('a new key in a full table looks at as few counters with 10,000 rules as wi
   expect(looksPerNewKey(10_000)).toBeLessThan(10)
 })
 
-/** The number of times that the state of a table is read for each admission, where there is no room for its time. */
+/** How often the state of a table is read for each admission whose time does not fit. */
 function readsPerTime(tables: number): number {
   const timeCapacity = 3_000
   const times = new AdmissionTimes(2 * timeCapacity, timeCapacity, 42)

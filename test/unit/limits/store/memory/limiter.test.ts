@@ -13,7 +13,7 @@ function createLimiter(maxKeys: number): Clocked {
   return { ...limiter, advance: (durationMs) => void (nowMs += durationMs) }
 }
 
-/** The remaining quota of the client after one more request: 2 without a counter. */
+/** The remaining quota of the client after one more request: 2 if it had no counter. */
 function remaining(limiter: MemoryLimiter, policy: typeof short, client: string): number {
   const decision = limiter.decide(chargeAll(client, [policy]))
   return decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.remaining ?? NaN)
@@ -76,7 +76,7 @@ describe('the rest of a window', () => {
     let nowMs = 100
     const limiter = createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => nowMs })
     for (let client = 0; client < 1000; client++) {
-      // As a clock of nanoseconds would have it; without rounding, one in five is a little more than the window.
+      // The clock has fractions of a millisecond. Without rounding, one reset in five is slightly longer than the window.
       nowMs += 0.8765432109876
       expect(limiter.decide(chargeAll(`ip:${client}`, [policy]))).toMatchObject({
         states: [{ resetMs: 2_000 }],
@@ -115,7 +115,7 @@ describe('ended counters', () => {
     for (let i = 0; i < 50_000; i++) {
       limiter.decide(chargeAll(`ip:${i % 400}`, i % 3 === 0 ? [short, long] : [short]))
       limiter.advance(10)
-      // In one window of each length 100 and 400 different clients at most.
+      // In one window of each length there are at most 100 and 400 different clients.
       expect(readTable(limiter).size).toBeLessThan(650)
     }
     expect(readTable(limiter).evictions).toBe(0)

@@ -10,13 +10,13 @@ import {
 } from '../../../../../proxy/limits/store/redis/errors.ts'
 
 /*
- * Engines write the error of a command in many forms, above all where a script called it. Looked for at the beginning of the
- * text, `READONLY` was found on Redis 7 and never on 6.2 and KeyDB, whose gateways stayed with a master that was none any more.
+ * Engines format command errors in many ways, especially errors from scripts. A search at the beginning of the text found `READONLY` on
+ * Redis 7 and never on Redis 6.2 and KeyDB, so gateways stayed with a master that had become a replica.
  */
 
 const sha = 'da8455f0535fd532821b3713a4eccd80fc4b8457'
 
-/** What Redis says after the code, as read from Redis 6.0, 6.2, 7.0 and 8.0 and Valkey 9.1. */
+/** Redis's text after the error code, as seen with Redis 6.0, 6.2, 7.0 and 8.0 and Valkey 9.1. */
 const texts: Readonly<Record<string, string>> = {
   READONLY: "You can't write against a read only replica.",
   LOADING: 'Redis is loading the dataset in memory',
@@ -37,7 +37,7 @@ const texts: Readonly<Record<string, string>> = {
   WRONGTYPE: 'Operation against a key holding the wrong kind of value',
 }
 
-/** How the same error reads by engine, and by how it got out of a script. */
+/** The forms of the same error, by engine and by the way it leaves a script. */
 const forms: Readonly<Record<string, (error: string) => string>> = {
   'outside a script': (error) => error,
   'with its dash': (error) => `-${error}`,

@@ -8,7 +8,7 @@ import { makePolicy, recordLog } from '../../../../support/limiter/limiters.ts'
 
 const keys = ['ip:192.0.2.1', 'ip:192.0.2.2'].map((client) => `sluice:1:{${client}}:plan:ip`)
 
-/** Redis has two keys, of which the second one is read as given, and others before them. */
+/** Redis has the keys in `others`, and two more. The second of these is read with `readSecond`. */
 function plansWith(readSecond: () => Promise<string | null>, others: readonly string[] = []) {
   const redis = {
     scan: () => Promise.resolve(['0', [...others, ...keys]]),

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createPoll } from '../../../../../proxy/limits/store/redis/feeds/poll.ts'
 import { recordLog } from '../../../../support/limiter/limiters.ts'
 
-// Date and timers are those that the test moves.
+// The test advances the date and the timers.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** The promise for bans and resets: each replica knows of them within a second. */
+/** The promise for bans and resets: each replica learns of them within a second. */
 const promisedMs = 1_000
 
 function start(look: () => Promise<void>, isAnswering = () => true) {

@@ -3,7 +3,7 @@ import { connectRedis } from '../../../../../proxy/limits/store/redis/connecting
 import { parseRedisUrl } from '../../../../../proxy/limits/store/redis/connecting/url.ts'
 import { recordLog } from '../../../../support/limiter/limiters.ts'
 
-// A file with new credentials may be written between two readings.
+// A file with new credentials may be written between two reads.
 test('the logins at Sentinel and at the master are read together', () => {
   let reads = 0
   const readCredentials = () => {

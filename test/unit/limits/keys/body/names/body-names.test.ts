@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { bodyNamesOf } from '../../../../../../proxy/limits/keys/body/names/body-names.ts'
 
-// Where rules have conditions, a client chooses which of them apply to a request: of 12 rules, one of 4,096 sets.
+// If rules have conditions, a client chooses which ones apply to a request: with 12 rules, one of 4,096 sets.
 
 const policies = Array.from({ length: 12 }, () => ({
   partition: [{ kind: 'body', name: 'email', path: ['email'] } as const],
 }))
 
-/** @param set a bit for each policy that applies */
+/** @param set one bit per policy, set if the policy applies */
 function namesOf(set: number) {
   return bodyNamesOf(policies.filter((_, i) => (set >> i) & 1))
 }

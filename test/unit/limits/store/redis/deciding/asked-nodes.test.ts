@@ -7,7 +7,7 @@ import { makePolicy } from '../../../../../support/limiter/limiters.ts'
 
 const policy = makePolicy('p', 5, 60_000)
 const charge = (partitionKey: string): Charge => ({ policy, partitionKey })
-/** Each client is on the node of its name. */
+/** Each client is on the node with its name. */
 const asked = createAskedNodes({ ofClient: (client: string) => client } as RedisNodes)
 
 function ask(replies: Readonly<Record<string, Promise<readonly unknown[]>>>): {

@@ -13,7 +13,7 @@ const sliding: Charge = {
 
 type Asked = Promise<readonly unknown[]>
 
-/** Asks with the answer of each partition key's node. Resolves with the refunds once everything is settled. */
+/** Asks with the given answer for each partition key's node. Resolves with the refunds once everything is settled. */
 async function ask(
   charges: readonly Charge[],
   answers: Readonly<Record<string, Asked>>,
