@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { spawnCommand } from '../support/gateway/process.ts'
 import { atEndOfFile } from '../support/run/at-end.ts'
 
-/** A machine without one of the two, as a network namespace whose only interface is loopback. */
+/** Machines without IPv4 or without IPv6, each as a network namespace whose only interface is loopback. */
 const hosts = [
   {
     of: 'IPv4 alone',
@@ -44,7 +44,7 @@ test.each(hosts)('a gateway serves on a host with $of', async ({ without, addres
   const node = process.execPath
   const served = inside([node, '-e', backend.replace('::1', address)])
   await served.waitForLine(/^listening$/)
-  // HOST is unset, so the gateway listens on all interfaces of either kind.
+  // HOST is unset, so the gateway listens on all interfaces, with IPv4 and IPv6.
   const gateway = inside([node, 'proxy/main.ts'], {
     PORT: '8080',
     UPSTREAM_URL: `http://${host}:3000`,

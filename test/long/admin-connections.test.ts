@@ -3,8 +3,8 @@ import { openConnection, openConnections, type ClientConnection } from '../suppo
 import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 
 /**
- * Whoever reaches the admin port without a token holds all of its connections, as slowly as can be. A probe of `/livez` that
- * is not answered has the orchestrator restart the gateway.
+ * The attack: a client that reaches the admin port without a token occupies all of its connections, as slowly as possible. If a probe of
+ * `/livez` then gets no response, the orchestrator restarts the gateway.
  */
 
 const token = 'correct-horse-battery-staple'
@@ -59,7 +59,7 @@ test('a request of an operator is completed while others open hundreds of connec
     '127.0.0.1',
     `${post(`Authorization: ${authorization}\r\n`)}{`,
   )
-  // The head has been read before later connections are accepted.
+  // The gateway reads the head before it accepts later connections.
   expect(await status(withToken.adminPort, '/livez')).toBe(200)
   const attackers = await openConnections(600, withToken.adminPort, '127.0.0.1')
   operator.socket.write(body.slice(1))

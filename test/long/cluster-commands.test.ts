@@ -5,7 +5,7 @@ import { chargeAll, countAllowed, makePolicy, newClient } from '../support/limit
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 
-/* Requests that arrive together share a command for each node of a cluster, whatever slots their counters are in. */
+/* Requests that arrive together share one command for each node of a cluster, no matter which slots their counters are in. */
 
 const narrow = makePolicy('narrow', 3, 600_000)
 const wide = makePolicy('wide', 1000, 600_000)
@@ -35,7 +35,7 @@ test('one command for each node decides all requests of a turn, under rules of a
         .map(async (client) => limiter.decide(chargeAll(client, policies))),
     )
     const commands = (await countCommands()).map((count, i) => count - (before[i] ?? 0))
-    // 200 requests of up to three charges, at most 256 charges in a command.
+    // 200 requests with up to three charges each, and at most 256 charges in a command.
     expect(commands.every((count) => count >= 1 && count <= 2)).toBe(true)
     const quota = Math.min(...policies.map((policy) => policy.quota))
     expect(countAllowed(decisions)).toBe(60 * Math.min(quota, 3))
@@ -74,7 +74,7 @@ test('a slot that has moved is found by the requests that share a command with o
     await other.operator.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', one.id)
     await one.operator.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', other.id)
     const keys = await one.operator.cluster('GETKEYSINSLOT', slot, 10)
-    // Of some slots one counter is still where it was, of others all have gone, and some have moved for good.
+    // Some slots have moved only some of their keys, others have moved all keys, and the move of others is complete.
     const gone = keys.slice(0, at % 3 === 0 ? 1 : keys.length)
     await one.operator.migrate('127.0.0.1', other.port, '', 0, 1000, 'KEYS', ...gone)
     if (at % 3 === 2)

@@ -5,7 +5,7 @@ import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/* Requests that count under several clients at once, on different nodes of a cluster. */
+/* Requests that count for several clients at once, on different nodes of a cluster. */
 
 const limits = `limits:
   - { name: search, match: GET /search, key: 'query:user', requests: 3, window: 1h }
@@ -44,13 +44,13 @@ test('every kind of key counts exactly over two gateways on a cluster', async ()
     UPSTREAM_URL: backend.url,
     REDIS_URL: cluster.url,
     CONFIG_FILE: writeConfigFile(limits),
-    // The test is about counts: however slow the machine is, Redis is waited for.
+    // This test is about counts, so the gateway waits for Redis even on a slow machine.
     STORE_TIMEOUT: '5s',
   }
   const gateways = await Promise.all([startHosted(env), startHosted(env)])
 
-  // Both values count, on whatever nodes they are. At once fewer may pass: what one node counts is given back, a moment
-  // later, where the other refuses.
+  // Both values count, no matter which nodes they are on. Fewer concurrent requests may pass at first: if one node refuses a request, the
+  // units that the other node has counted are given back a moment later.
   for (let pair = 0; pair < 10; pair++) {
     const [one, two] = [`one-${pair}`, `two-${pair}`]
     const both = (): string => `/search?user=${one}&user=${two}`

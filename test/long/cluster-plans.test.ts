@@ -5,7 +5,7 @@ import { chargeAll, makePolicy, newClient } from '../support/limiter/limiters.ts
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 
-/* In a cluster the plan of a client is on the node of its counters, also while these move to another node. */
+/* In a cluster, the plan of a client is on the node of its counters, even while the counters move to another node. */
 
 const plans = { quotas: { free: 2, pro: 4 } }
 const fixed = makePolicy('fixed', 1, 600_000, { plans })
@@ -26,7 +26,7 @@ function quotas(decision: Decision): unknown {
     : [decision.outcome, ...decision.states.map(({ policy }) => policy.quota)]
 }
 
-/** The owner of a plan under these rules, which count by address. */
+/** The owner of a plan under these rules, all of which count by address. */
 const ownerOf = (partitionKey: string) => ({ partitionKey, keyName: 'ip' })
 const nameOf = (i: number): string | undefined => ['free', 'pro', 'gold', undefined][i % 4]
 const quotaOf = (i: number): number => [2, 4, 1, 1][i % 4] ?? 0
@@ -69,7 +69,7 @@ test('a request with counters on several nodes counts under the plans of each', 
       clients.map((_, i) => [asked < quotaOf(i) ? 'allowed' : 'refused', quotaOf(i), quotaOf(i), 4]),
     )
   }
-  // Units that were counted beside a refusal have been given back.
+  // Units that one rule counted for a request that another rule refused have been given back.
   const states = await Promise.all(others.map((other) => limiter.inspect(chargeAll(other, [bucket]))))
   expect(states.flat().map(({ used }) => used)).toEqual(clients.map((_, i) => quotaOf(i)))
 })

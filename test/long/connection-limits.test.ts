@@ -8,7 +8,7 @@ import { parseExposition } from '../support/metrics/prometheus.ts'
 
 const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
-/** Opens a connection and sends a request. Resolves with the connection when it was answered, else with undefined. */
+/** Opens a connection and sends a request. Resolves with the connection once the request is answered, or undefined if it is not. */
 async function open(port: number, from: string): Promise<Socket | undefined> {
   const socket = connect({ host: '127.0.0.1', port, localAddress: from })
   socket.on('error', () => undefined)
@@ -26,7 +26,7 @@ async function close(socket: Socket | undefined): Promise<void> {
 }
 
 test('connections are limited per client and in total, and a closed one makes room for another', async () => {
-  // All of them have a request in flight: idle ones would make room.
+  // All connections have a request in flight, as idle ones would be evicted.
   const backend = await startBackend((_, response) => response.write('some'))
   const gateway = await startGateway({
     UPSTREAM_URL: backend.url,
@@ -99,7 +99,7 @@ test('many new connections lead to frequent minor garbage collections', async ()
     const { body } = await send(gateway.adminPort, 'GET', '/metrics')
     const { samples } = parseExposition(body)
     const counts = samples.filter(({ name }) => name === 'sluice_nodejs_gc_duration_seconds_count')
-    // No response comes before the first.
+    // The metric does not exist before the first collection.
     return counts.find(({ labels }) => labels['kind'] === 'minor')?.value ?? 0
   }
   const before = await minorCollections()

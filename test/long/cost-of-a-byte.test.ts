@@ -5,9 +5,9 @@ import { runs } from '../support/random/runs.ts'
 import { measureRows, repositoryRoot, rowsFolder } from '../support/cost/run-rows.ts'
 
 /*
- * The attack: bytes that cost more to read than to send. Each reader gets the worst inputs of its largest size, those that are known
- * and others that are drawn, whole and in single bytes. They may take 20 ms of CPU, or what their row says, in proportion to size; `memory-of-a-byte` says
- * what they may keep. `test/support/cost/row.ts` says how a reader is added.
+ * The attack: bytes that cost more to read than to send. Each reader gets the worst inputs of its largest size, both known and randomly
+ * drawn ones, whole and in single bytes. Each input may take 20 ms of CPU, or what its row says, and the time must be proportional to its
+ * size. `memory-of-a-byte` measures memory. `test/support/cost/row.ts` says how to add a reader.
  */
 
 test.concurrent.each(readdirSync(join(repositoryRoot, rowsFolder)))(

@@ -8,13 +8,13 @@ import { startRedisServer } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
- * Exactly the quota is admitted over three replicas, however many ask at once. EXACT_REPETITIONS says how often
- * each is tried, once unless it does.
+ * Three replicas together admit exactly the quota, no matter how many requests are concurrent. EXACT_REPETITIONS sets how often each case
+ * is tried, once by default.
  */
 
 const repetitions = Number(process.env['EXACT_REPETITIONS'] ?? 1)
 const clientsInAll = 20
-/** A client that sends all its requests at the same time. More would exhaust the sockets of the test itself. */
+/** How many clients send all their requests at the same time. More would exhaust the test's own sockets. */
 const clientsAtOnce = 4
 const requestsEach = 500
 const allowed = 30
@@ -50,8 +50,8 @@ describe.each(topologies)('three replicas on $name', ({ start }) => {
       REDIS_URL: await start(),
       CONFIG_FILE: writeConfigFile(limits),
       TRUSTED_PROXIES: '127.0.0.1',
-      // Thousands at once, in the processes' first second: on a busy machine that takes longer than the usual 100 ms, and
-      // then it is onStoreError that decides.
+      // Thousands of concurrent requests in the first second of the processes: on a busy machine, replies would take longer than the usual
+      // 100 ms, and onStoreError would decide.
       STORE_TIMEOUT: '5s',
     }
     replicas = await Promise.all([1, 2, 3].map(() => startGateway(env)))

@@ -19,16 +19,16 @@ import {
 import { refusalsCounted } from '../support/limiter/refusals-counted.ts'
 import { runs } from '../support/random/runs.ts'
 
-/** Requests, and now and then something that an operator does, to each table. */
+/** The number of steps for each table: requests, and now and then an operator's action. */
 const STEPS = 46
-/** A fifth of the steps are not requests, and some requests cannot be asked about. */
+/** The number of tables. A fifth of the steps are not requests, and some requests cannot be explained. */
 const TABLES = runs(300)
 const isLong = process.env['PROPERTY_RUNS'] === 'all'
 
 const log = createLog('test', 'silent')
 let backend: Server
 let backendUrl = ''
-/** What of the last request came to the backend. */
+/** The last request as the backend received it; undefined if it did not. */
 let forwarded: { readonly path: string; readonly client: unknown } | undefined
 
 beforeAll(async () => {
@@ -45,7 +45,7 @@ afterAll(() => {
   backend.closeAllConnections()
 })
 
-/** Differences between rules besides their match: windows so long that nothing runs out meanwhile. */
+/** Everything in which rules differ besides their match. The windows are so long that none ends during a test. */
 const counting = fc.record({
   algorithm: fc.constantFrom('fixed', 'sliding', 'token-bucket'),
   window: fc.constant('30d'),
@@ -64,7 +64,7 @@ const table = fc.tuple(file, fc.array(counting, { minLength: 8, maxLength: 8 }))
   limits: written.limits.map((rule, at) => ({ ...rule, ...each[at] })),
 }))
 
-/** Mostly those that requests come from. */
+/** Clients that are mostly those of the requests. */
 const client = fc.oneof(
   {
     weight: 3,
@@ -105,7 +105,7 @@ const steps = fc.array(
   { minLength: STEPS, maxLength: STEPS },
 )
 
-/** A gateway in this process, with its listeners, its counters in memory, and its page's interface. */
+/** Starts a gateway in this process, with its listeners, counters in memory, and the API of its page. */
 async function start(settings: GatewaySettings) {
   const serving = await composeServing(settings, log)
   const reloader = createReloader({
@@ -145,7 +145,7 @@ async function start(settings: GatewaySettings) {
 
 type Answer = { readonly status: number; readonly left: readonly (readonly [rule: string, left: number])[] }
 
-/** The final status, and what the response tells of limits. */
+/** Sends a request. Resolves with the final status and the limits in the response. */
 function exchange(port: number, head: string, localAddress: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -186,7 +186,7 @@ type Explained = {
   }[]
 }
 
-/** The request as the interface takes it: lines of the same name in their order. */
+/** The request in the form that the API takes, with lines of the same name in order. */
 function questionOf({ asked: [method, target], hosts, lines, from }: RandomRequest): object {
   const headers: Record<string, string[]> = {}
   for (const line of [...hosts.map((each) => `Host: ${each}`), ...lines].flatMap((each) =>
@@ -200,7 +200,7 @@ function questionOf({ asked: [method, target], hosts, lines, from }: RandomReque
 
 const countedIn = ({ rules }: Explained) => rules.filter(({ counts }) => counts)
 
-/** Each counter after the request: it has one less, unless the request is refused, or the rule only watches and has none left. */
+/** The remaining quotas after the request: one less, unless the request is refused, or unless a rule in shadow mode has none left. */
 function expectedLeft(before: Explained): (readonly [rule: string, left: number])[] {
   const isRefused = before.refusedBy !== null
   return countedIn(before).flatMap(({ name, mode, states }) =>
@@ -211,7 +211,7 @@ function expectedLeft(before: Explained): (readonly [rule: string, left: number]
   )
 }
 
-/** The remaining quotas in a response: for a rule that counts several clients for a request, that of the client with the least left. */
+/** The remaining quotas that a response must have. If a rule counts several clients for a request, the smallest of their quotas. */
 function leastOf(left: readonly (readonly [rule: string, left: number])[]) {
   const rules = [...new Set(left.map(([rule]) => rule))]
   const ofRule = (rule: string) => left.filter(([name]) => name === rule).map(([, each]) => each)
@@ -236,12 +236,12 @@ test(
         try {
           for (const step of all) {
             if ('operated' in step) {
-              // What the table has no such client for is refused.
+              // The API refuses actions on clients that the table does not have.
               await gateway.ask(step.operated.path, step.operated.body)
               continue
             }
             const { asked } = step
-            // Without Host the question would be about that of the backend.
+            // Without Host, the explanation would be for the backend's host.
             if (asked.hosts.length === 0) continue
             const head = headOf(asked)
             const question = questionOf(asked)
@@ -266,7 +266,7 @@ test(
             )
             expect(left, about).toEqual(leastOf(expected.filter(([name]) => enforced.has(name))))
             const after = (await gateway.ask('/api/explain', question)) as Explained
-            // Refused for the last time before its ban, the client is banned.
+            // If this was the last refusal before a ban, the client is banned now.
             if (after.outcome === 'limited') expect(leftIn(after), about).toEqual(expected)
           }
         } finally {
@@ -275,7 +275,7 @@ test(
       }),
       { numRuns: TABLES, endOnFailure: true },
     )
-    // All of them have been compared.
+    // Each outcome has been compared at least once.
     const outcomes = ['answered', 'banned', 'denied', 'forwarded', 'limited', 'refused', 'rejected']
     if (isLong) expect([...seen].toSorted()).toEqual(outcomes)
   },

@@ -17,7 +17,7 @@ const patient = '127.4.0.1'
 
 let env: Record<string, string>
 let gateways: GatewayProcess[]
-/** What the backend has seen of each client. */
+/** The right and wrong passwords of each client that reached the backend. */
 const seen = new Map<string, { right: number; wrong: number }>()
 
 beforeAll(async () => {
@@ -27,7 +27,7 @@ beforeAll(async () => {
     seen.set(client, counts)
     const isRight = request.headers['x-password'] === 'right'
     counts[isRight ? 'right' : 'wrong'] += 1
-    // A password is checked for some time, so that many are checked at once.
+    // Checking a password takes some time, so that many checks are concurrent.
     setTimeout(() => response.writeHead(isRight ? 200 : 401).end(), client === patient ? 0 : 5)
   })
   env = {
@@ -36,13 +36,13 @@ beforeAll(async () => {
     CONFIG_FILE: writeConfigFile(
       `limits: [{ name: login, match: POST /login, requests: ${quota}, window: 1h, countStatus: [401, 403] }]\n`,
     ),
-    // The test is about counts: however slow the machine is, Redis is waited for.
+    // This test is about counts, so the gateway waits for Redis even on a slow machine.
     STORE_TIMEOUT: '5s',
   }
   gateways = await Promise.all([startGateway(env), startGateway(env), startGateway(env)])
 })
 
-/** The status of a guess, or undefined where its gateway was killed. */
+/** The status of a guess, or undefined if its gateway was killed. */
 function guess(replica: number, from: string, password: string): Promise<number | undefined> {
   const port = gateways[replica]?.port ?? 0
   return send(port, 'POST', '/login', { from, headers: { 'x-password': password } }).then(
@@ -83,7 +83,7 @@ test('right guesses between them do not let more wrong ones pass', async () => {
         )),
       )
     }
-    // Right ones take part of the quota while they are checked, and give it back.
+    // Right passwords use part of the quota while they are checked, and give it back.
     for (let index = 0; (seen.get(from)?.wrong ?? 0) < quota && index < 100; index++)
       statuses.push(await guess(index % 3, from, 'wrong'))
     statuses.push(
@@ -114,6 +114,6 @@ test('a replica that is killed among wrong guesses lets no more of them pass', a
     expect(wrong).toBeLessThanOrEqual(quota)
     passed += wrong
   }
-  // Guesses in flight when their replica was killed stay counted, right or wrong: a few are missing, not most.
+  // Guesses in flight when their replica was killed stay counted, right or wrong. So a few are missing, but not most.
   expect(passed).toBeGreaterThan(rounds)
 })

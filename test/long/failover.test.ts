@@ -12,8 +12,8 @@ import { testSeed } from '../support/random/seed.ts'
 const random = seededRandom(testSeed())
 
 /*
- * A replica takes over under load, with two gateways' limiters. No request fails; what one of them counts is known to
- * the other again within two seconds of the election; and no more is off than docs/redis.md says.
+ * A Redis replica takes over from its master while the limiters of two gateways are under load. No request fails. Within two seconds of the
+ * election, each limiter knows again what the other counts. No more counts are wrong than docs/redis.md says.
  */
 
 const wide = makePolicy('wide', 1_000_000, 600_000)
@@ -24,17 +24,17 @@ afterEach(() => limiters.forEach((limiter) => limiter.close()))
 
 type Failover = {
   readonly url: string
-  /** Makes it happen. */
+  /** Causes the failover. */
   readonly provoke: () => Promise<unknown>
-  /** Whether a replica has become the master, and is told to be. */
+  /** Whether a replica has become the master, and clients can learn that. */
   readonly isElected: () => Promise<boolean>
-  /** Between which instants the old master may have counted what no replica knows. */
+  /** The period in which the old master may have counted requests that no replica knows. */
   readonly lossBetween: LossBetween
 }
 
 type LossBetween = (provokedAtMs: number, sharedAgainAtMs: number) => readonly [number, number]
 
-/** What a master has answered and not yet sent on when it stops. */
+/** For a master that stops: it may have answered commands that it has not replicated yet. */
 const atTheFault: LossBetween = (provokedAtMs) => [provokedAtMs - 100, provokedAtMs + 100]
 
 async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failover): Promise<void> {
@@ -43,7 +43,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
   const load = beginLoad(limiters, [wide])
   const sharing = watchSharing([one, other], wide, load.now)
-  // The machine may be busy with something else: continue once both count together.
+  // On a busy machine this may take a while: continue once both limiters share their counts.
   const sharedForMs = (): number => load.now() - (sharing.lastNotSharedAtMs ?? 0)
   await eventually('both count together for a second', () => sharing.looks > 3 && sharedForMs() > 1000)
 
@@ -73,7 +73,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   judge('until both know again what the other has counted', sharedAgainMs, SHARED_AGAIN_MS)
   const [from, to] = lossBetween(provokedAtMs, electedAtMs + sharedAgainMs)
   expect(lost).toBeLessThanOrEqual(load.admittedBetween(from - load.maxLateMs, to + load.maxLateMs))
-  // Requests in flight when a question failed, or when the circuit breaker opened.
+  // At most the requests in flight when a command failed, or when the circuit breaker opened.
   expect(surplus).toBeLessThanOrEqual(load.maxPending * (failures + Math.max(...openings)))
   for (const limiter of limiters)
     await eventually('Redis decides', () => limiter.storeState() === 'available')
@@ -151,7 +151,7 @@ test('after a failover no more wrong guesses pass than the new master had not co
   )
   expect(wrongBefore).toBeLessThan(quota)
   expect(outcomes.unavailable).toBeGreaterThan(0)
-  // Units reserved as the master stopped, and not refunded, stay reserved.
+  // Units that were reserved when the master stopped, and not refunded, stay reserved.
   expect(wrong).toBeGreaterThanOrEqual(quota - unsure)
   expect(wrong).toBeLessThanOrEqual(quota + forgotten)
 })
@@ -177,7 +177,7 @@ test('the sentinels replace a master on request', async () => {
     url: trio.url,
     provoke: () => trio.tellSentinel('SENTINEL', 'FAILOVER', 'main'),
     isElected: async () => (await trio.findMaster()) !== master,
-    // The replica is promoted first, and announced once the others follow it: until then the old master counts.
+    // The replica is promoted first, and announced only once the others follow it. Until then the old master counts.
     lossBetween: (provokedAtMs, sharedAgainAtMs) => [provokedAtMs, sharedAgainAtMs],
   })
 })
@@ -204,7 +204,8 @@ test('a cluster replaces a master that hangs just after the other nodes were ask
     url: cluster.url,
     provoke: async () => {
       await master?.signal('SIGSTOP')
-      // Connections to it are given up after two seconds each; 300 ms after the second one the others are asked.
+      // The limiter gives up each connection to the master after two seconds. It asks the other nodes 300 ms after it has given up the
+      // second.
       await sleep(4430)
       await replica?.operator.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
     },
@@ -221,7 +222,7 @@ test('a cluster replaces a master on request', async () => {
     url: cluster.url,
     provoke: async () => replica?.operator.call('CLUSTER', 'FAILOVER'),
     isElected: async () => (await replica?.operator.role())?.[0] === 'master',
-    // The old master lets nobody write until the new one has it all.
+    // The old master accepts no writes until the new one has all its data.
     lossBetween: () => [0, 0],
   })
   cluster.close()

@@ -9,8 +9,8 @@ import { otherBounds, startHosted, type HostedGateway } from '../support/gateway
 import { connectHttp2 } from '../support/http/http2.ts'
 import { untilMatches } from '../support/wait/until-matches.ts'
 
-// Some clients make the backend's connections last: by not reading, by streams of events, by asking for slow responses.
-// A client on another address has to be served meanwhile.
+// Some clients occupy the connections to the backend for long: by not reading, with event streams, with requests for slow responses. A
+// client from another address must still be served.
 
 const greedy = ['127.0.0.2', '127.0.0.3', '127.0.0.4']
 const other = { from: '127.0.0.9' }
@@ -19,7 +19,7 @@ async function startFew(
   env: Record<string, string> = {},
   bounds: Partial<Bounds> = {},
 ): Promise<HostedGateway> {
-  // More than the kernel takes of what its reader does not.
+  // More than the kernel buffers for a client that does not read.
   const large = Buffer.alloc(16 * 1024 * 1024, 'x')
   const backend = await startBackend((request, response) => {
     if (request.url === '/large') response.end(large)
@@ -41,7 +41,7 @@ async function startFew(
 const opened: Socket[] = []
 afterAll(() => opened.forEach((socket) => socket.destroy()))
 
-/** A request whose answer is not read, or not complete. */
+/** Sends a request whose response the client does not read, or the backend does not complete. */
 function ask(port: number, path: string, from: string): Socket {
   const socket = connect({ host: '127.0.0.1', port, localAddress: from })
   opened.push(socket)
@@ -56,7 +56,7 @@ async function expectServed({ port }: HostedGateway): Promise<void> {
     expect(await send(port, 'GET', '/', other)).toMatchObject({ status: 200, body: 'ok' })
 }
 
-/** Waits until a table of the gateway has so many entries, as a pattern. */
+/** Waits until the number of entries in a table of the gateway matches the pattern. */
 function untilEntries({ adminPort }: HostedGateway, table: string, entries: string): Promise<void> {
   const line = new RegExp(`^sluice_table_entries{table="${table}"} ${entries}$`, 'm')
   return untilMatches(async () => (await send(adminPort, 'GET', '/metrics')).body, line)
@@ -65,7 +65,7 @@ function untilEntries({ adminPort }: HostedGateway, table: string, entries: stri
 test('others are served while some clients do not read their responses', async () => {
   const gateway = await startFew()
   for (const from of greedy) for (let i = 0; i < 8; i++) ask(gateway.port, '/large', from)
-  // More than there are connections for: those whose response lasts are not counted among them.
+  // More streams than the limit of connections, which does not include connections with a long response.
   await untilEntries(gateway, 'upstream-streams', '(1[6-9]|2[0-4])')
   await expectServed(gateway)
 })
@@ -100,7 +100,7 @@ test('others are served while some clients keep the flow-control windows of HTTP
 test('requests that the backend does not answer leave connections, and places in the queue, to others', async () => {
   const gateway = await startFew()
   for (let i = 0; i < 60; i++) ask(gateway.port, '/never', '127.0.0.2')
-  // 7 hold a connection, 20 wait, and the others have been refused.
+  // 7 requests have a connection, 20 wait, and the others have been refused.
   await untilEntries(gateway, 'upstream-queue', '20')
   await expectServed(gateway)
 })
@@ -128,7 +128,7 @@ test('a connection to the backend is replaced after a number of requests, and af
   })
   const first = backend.connections.length
   while (backend.connections.length - first < 3) await aged.send('GET', '/')
-  // Busy all the time, and still replaced.
+  // The connections were busy all the time, but were still replaced.
   expect(perConnection.slice(first, first + 2).every((requests) => requests > 1)).toBe(true)
 })
 

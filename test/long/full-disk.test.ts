@@ -11,7 +11,7 @@ describe('a gateway whose log is on a full disk', () => {
     async (workers) => {
       const backend = await startBackend()
       const [port, adminPort] = [await freePort(), await freePort()]
-      // Each write to it fails with ENOSPC.
+      // Each write to this device fails with ENOSPC.
       const gateway = spawnCommand(
         'bash',
         {

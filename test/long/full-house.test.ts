@@ -12,8 +12,8 @@ import { sendHttp2 } from '../support/http/http2.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /**
- * All the places that there are for connections are taken. Two addresses could do that with the connections that each may
- * have, send nothing, and shut everybody else out. Idle connections make room for new ones now, as in nginx.
+ * The maximum number of connections is reached. Two addresses could do that with the connections that each may have, send nothing, and shut
+ * everybody else out. So idle connections are evicted for new ones, as in nginx.
  */
 
 const [a, b, c, d] = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'] as const
@@ -22,7 +22,7 @@ const handshake =
   'GET /tunnel HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
 
-/** A gateway before a backend that answers `/held` when it is told to, `/begun` with a beginning, and tunnels echo. */
+/** Starts a gateway and a backend that answers `/held` when a test says so, only begins to answer `/begun`, and echoes tunnels. */
 async function startHouse(
   settings: Record<string, string>,
 ): Promise<GatewayProcess & { readonly held: ServerResponse[] }> {
@@ -43,14 +43,14 @@ async function startHouse(
   return { ...(await startGateway({ UPSTREAM_URL: backend.url, ...settings })), held }
 }
 
-/** Opens a connection with a request that is answered; it stays open, idle. */
+/** Opens a connection, has one request answered, and leaves the connection idle. */
 async function openServed(port: number, from: string, path = '/'): Promise<ClientConnection> {
   const connection = await openConnection(port, from, get(path))
   await connection.until(/ok$/)
   return connection
 }
 
-/** Opens one whose request is in flight, as its client can see. */
+/** Opens a connection whose request is in flight, with the beginning of its response received. */
 async function openBusy(port: number, from: string): Promise<ClientConnection> {
   const connection = await openConnection(port, from, get('/begun'))
   await connection.until(/begun/)
@@ -169,9 +169,9 @@ describe('where no connection is idle', () => {
     const many = await openManyBusy(11, gateway.port, b)
     const newcomer = await openBusy(gateway.port, c)
     await many[0]?.closed
-    // Not in a way that an HTTP/1.0 client could take for the end of the response.
+    // A reset, as an HTTP/1.0 client could take a close for the end of the response.
     expect(many[0]?.ended()).toBe('reset')
-    // With two, the newcomer would have more than an eighth.
+    // Even c would have more than an eighth of the largest client's connections with its second one.
     for (const from of [a, b, c]) {
       const refused = await openConnection(gateway.port, from, get('/'))
       await refused.closed

@@ -3,13 +3,13 @@ import { expect, test } from 'vitest'
 import { spawnCommand } from '../support/gateway/process.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** Loaded into the processes of the gateway, workers included. */
+/** Loaded into all processes of the gateway, including workers. */
 const garbage = join(import.meta.dirname, '../support/gateway/buffer-garbage.ts')
 
 const env = { PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: 'http://127.0.0.1:9' }
 const source = join(import.meta.dirname, '../..')
 
-// With V8's own limit for buffers, 1.3 GB of them are twenty full collections in every process.
+// With V8's default limit for buffers, 1.3 GB of buffers cause twenty full collections in every process.
 test.each([
   ['node proxy/main.ts', ['proxy/main.ts'], '1'],
   ['npm run gateway', ['scripts/run.js', 'proxy/main.ts'], '1'],

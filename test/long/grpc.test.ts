@@ -4,7 +4,7 @@ import { startGateway } from '../support/gateway/gateway.ts'
 import { connectGrpc, startGrpcServer } from '../support/http/grpc.ts'
 import { readResidentBytes } from '../support/load/memory-use.ts'
 
-// What many calls of gRPC, and clients that do not read, cost a gateway in a process of its own.
+// The cost of many gRPC calls, and of clients that do not read, for a gateway in a process of its own.
 
 const MIB = 1024 * 1024
 
@@ -35,7 +35,7 @@ test('clients that stop reading hold little memory, and others are served', asyn
   for (let i = 0; i < 500; i++) await others.unary('warm')
   const pid = gateway.process.child.pid ?? 0
   const before = readResidentBytes(pid)
-  // 40 streams of 256 MiB each, on four connections, of which the clients read nothing after the head.
+  // 40 streams of 256 MiB each on four connections. The clients read nothing after the heads.
   const stalled = Array.from({ length: 40 }, (_, i) =>
     connectGrpc(gateway.port, false, {
       'grpc.use_local_subchannel_pool': 1,

@@ -9,8 +9,8 @@ import { spawnCommand, spawnNode } from '../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// SIGHUP ends a process that does not handle it. The gateway reads its settings again (reload.test.ts), with HTTPS also the
-// certificate (tls.test.ts).
+// SIGHUP ends a process that does not handle it. The gateway reloads its settings (reload.test.ts) and, with HTTPS, its certificate
+// (tls.test.ts).
 
 const read = /"level":"info".*"trigger":"signal".*"msg":"limits unchanged"/
 const ignored =
@@ -45,7 +45,7 @@ test('npm start passes it on to the gateway', async () => {
     ORIGIN_DB: join(cwd, 'origin.db'),
   }
   const started = spawnNode('scripts/start.ts', env, [], { cwd })
-  // It is started when the origin listens.
+  // The gateway starts once the origin listens.
   await started.waitForLine(/"name":"gateway".*"msg":"listening"/)
   started.child.kill('SIGHUP')
   await started.waitForLine(new RegExp(`"name":"gateway".*${read.source.replace('"level":"info".*', '')}`))
@@ -54,7 +54,7 @@ test('npm start passes it on to the gateway', async () => {
   expect(started.output()).not.toMatch(/"name":"origin".*SIGHUP/)
 })
 
-// Else it would go on, and hold its port, with nobody to stop it.
+// Otherwise the gateway would keep running and hold its port, with nobody to stop it.
 test.runIf(process.platform === 'linux')('a gateway whose terminal is closed stops in order', async () => {
   const log = join(makeTemporaryDirectory(), 'log')
   const env = { PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/gateway/defaults.yaml' }

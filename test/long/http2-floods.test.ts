@@ -13,9 +13,9 @@ import {
   uint32,
 } from '../support/http/raw-http2.ts'
 
-// Floods of frames that cost a client next to nothing: rapid reset (CVE-2023-44487), resets that the server is made to
-// send itself (CVE-2025-8671), endless CONTINUATION (CVE-2024-27983), and PING, SETTINGS and empty DATA (CVE-2019-9512,
-// 9515, 9518). Each ends with its connection closed, memory as it was, and others served all the time.
+// Floods of frames that cost a client next to nothing: rapid reset (CVE-2023-44487), resets that a client makes the server send
+// (CVE-2025-8671), endless CONTINUATION (CVE-2024-27983), and PING, SETTINGS and empty DATA (CVE-2019-9512, 9515, 9518). After each, the
+// connection must be closed and memory must be as before; other clients must be served all the time.
 
 const padded = 0x8
 const requests = 50_000
@@ -29,7 +29,7 @@ async function readResidentBytes(): Promise<number> {
   return Number(/^sluice_process_resident_memory_bytes (\S+)$/m.exec(body)?.[1])
 }
 
-/** Frames of so many requests, each with what `then` makes of it. */
+/** The frames of `count` requests, each followed by the frames that `then` returns for its stream. */
 function requestsWith(count: number, flags: number, then: (stream: number) => Buffer[]): Buffer[] {
   return Array.from({ length: count }, (_, i) => {
     const stream = 2 * i + 1
@@ -40,7 +40,7 @@ function requestsWith(count: number, flags: number, then: (stream: number) => Bu
   })
 }
 
-/** A million of the frame. */
+/** A million copies of a frame. */
 function manyOf(one: Buffer): Buffer {
   return Buffer.concat(Array.from({ length: 1_000_000 }, () => one))
 }

@@ -5,8 +5,8 @@ import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * After a node is lost, the others are asked again and again who serves its slots now. They name it still, until they have
- * agreed that it is down: it is connected to again, and would now and then be asked itself, for nothing.
+ * After a node is lost, the limiter keeps asking the others which node serves its slots now. Until they have agreed that it is down, they
+ * still name it, so the limiter connects to it again. It must not ask the hung node itself, which would be in vain.
  */
 
 const wide = makePolicy('wide', 1_000_000, 600_000)

@@ -46,10 +46,10 @@ test('requests in flight of a killed gateway count for another 15 s, those of a 
   }
   const freedAfterMs = performance.now() - killedAtMs
   expect(status).toBe(200)
-  // It was renewed up to 4 s before it was killed, and is believed for 15 s since.
+  // The lease was renewed up to 4 s before the replica was killed, and lasts 15 s after its renewal.
   expect(freedAfterMs).toBeGreaterThan(10_000)
   expect(freedAfterMs).toBeLessThan(20_000)
-  // The living one's still counts, and so does the one that has just passed.
+  // The request of the living replica still counts, and so does the one that has just passed.
   await sleep(17_000)
   expect(await statusOf()).toBe(429)
 })

@@ -15,7 +15,7 @@ test('a million embedded counters take at most 200 bytes of resident memory each
 })
 
 test('clients of a sliding window take no more, each with its share of times', async () => {
-  // So many that what else the process keeps, a few megabytes more or less, does not count.
+  // So many clients that a few megabytes of other memory do not matter.
   const args = ['sliding', '12', '300000']
   const { status, stdout, stderr } = await runNode('test/support/limiter/counter-memory.ts', {}, args)
   expect(stderr).toBe('')

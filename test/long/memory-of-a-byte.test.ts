@@ -5,9 +5,9 @@ import { runs } from '../support/random/runs.ts'
 import { measureRows, repositoryRoot, rowsFolder } from '../support/cost/run-rows.ts'
 
 /*
- * The attack: bytes of which more is kept than was sent. With the inputs of `cost-of-a-byte`, each reader may keep 40 bytes for each
- * byte, no more where they never end, and pass on no more pieces than there are reads. It is counted in processes of their own, and
- * does not hang on what else the machine does.
+ * The attack: bytes that take more memory than was sent. With the inputs of `cost-of-a-byte`, each reader may keep 40 bytes for each byte,
+ * and no more for endless input, and may pass on only about as many pieces as there are reads. Separate processes count memory and pieces,
+ * so the results do not depend on other load.
  */
 
 test.concurrent.each(readdirSync(join(repositoryRoot, rowsFolder)))(

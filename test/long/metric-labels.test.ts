@@ -13,10 +13,10 @@ const limits = `limits:
 `
 const CLIENTS = 100_000
 const CONNECTIONS = 8
-/** Requests on the way on one connection. */
+/** Requests in flight on one connection. */
 const AT_ONCE = 50
 
-/** Every series, as Prometheus tells them apart: by name and labels. */
+/** Every series, by name and labels, as in Prometheus. */
 async function seriesOf({ adminPort }: HostedGateway): Promise<{ series: string[]; bytes: number }> {
   const { body } = await send(adminPort, 'GET', '/metrics')
   const series = parseExposition(body)
@@ -25,7 +25,7 @@ async function seriesOf({ adminPort }: HostedGateway): Promise<{ series: string[
   return { series: series.sort(), bytes: body.length }
 }
 
-/** Sends requests of clients with numbers from `first` on, each an address, a key and a path of its own. */
+/** Sends requests of clients with numbers from `first` on, each with its own address, host and path. */
 function flood(port: number, first: number, count: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let sent = 0
@@ -55,7 +55,7 @@ function flood(port: number, first: number, count: number): Promise<void> {
 
 function requestOf(client: number): string {
   const address = `10.${client >> 16}.${(client >> 8) & 255}.${client & 255}`
-  // Each second one comes again, and is refused and banned.
+  // Every second client reuses the key of the one before, and is refused and banned.
   const key = `key-${client - (client % 2)}`
   return `GET /keyed/${client}?who=${client} HTTP/1.1\r\nhost: ${client}.example\r\nx-forwarded-for: ${address}\r\nx-api-key: ${key}\r\n\r\n`
 }
@@ -78,7 +78,7 @@ test('the series of a scrape are the same after 100,000 clients', async () => {
   )
   const after = await seriesOf(gateway)
   expect(after.series).toEqual(before.series)
-  // Numbers have more digits.
+  // Numbers may have more digits.
   expect(after.bytes).toBeLessThan(before.bytes * 1.2)
   const { body } = await send(gateway.adminPort, 'GET', '/metrics')
   const found = parseExposition(body)

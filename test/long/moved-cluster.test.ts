@@ -16,8 +16,8 @@ import { eventually } from '../support/wait/eventually.ts'
 const login = makePolicy('login', 5, 60_000)
 
 /*
- * All nodes of a cluster are replaced at once and come back under other addresses, as where pods are made anew. The hosts
- * that `REDIS_URL` names are all that is left to find them by.
+ * All nodes of a cluster are replaced at once and get new addresses, as when pods are recreated. Only the hosts in `REDIS_URL` are left to
+ * find them by.
  */
 test('a cluster whose nodes all have new addresses is found again', async () => {
   const before = await startRedisCluster(3, 1)

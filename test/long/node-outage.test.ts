@@ -16,8 +16,8 @@ import { closeAfterTest, openAnsweringLimiter } from '../support/redis/redis-lim
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * One master of a cluster fails. Clients of the others must not notice: neither what they are admitted nor how long it takes. Its own clients
- * get what `onStoreError` says, and what that admitted is added once, to whichever node has the slots by then.
+ * One master of a cluster fails. Clients of the other nodes must not notice: they are admitted as before, and wait no longer. For its own
+ * clients `onStoreError` applies, and the requests admitted by that are added once, to the node that has the slots afterwards.
  */
 
 const login = makePolicy('login', 5, 60_000)
@@ -31,7 +31,7 @@ type Scene = {
   readonly second: RunningLimiter
   readonly failing: ClusterNode
   readonly name: string
-  /** A client whose counters are on the failing node, or on another. */
+  /** A new client whose counters are on the failing node (`there`) or on another (`elsewhere`). */
   readonly client: (where: 'there' | 'elsewhere') => string
   readonly count: (client: string, suffix?: string) => Promise<string | null>
 }
@@ -70,7 +70,7 @@ async function openScene(replicas: number): Promise<Scene> {
   }
 }
 
-/** Asks one by one for a client of the failing node until the limiter waits for it no longer. */
+/** Asks for one client of the failing node after another until the limiter no longer waits for the node. */
 async function untilOpen({ first, name, client }: Scene): Promise<void> {
   await eventually('the node is given up', async () => {
     if (!first.unavailableNodes?.().includes(name)) await first.decide(chargeAll(client('there'), [login]))
@@ -81,7 +81,7 @@ async function untilOpen({ first, name, client }: Scene): Promise<void> {
 const isWithoutRedis = (decision: Decision): boolean =>
   decision.outcome === 'allowed' && decision.withoutStore === true
 
-/** Both replicas ask about new clients of other nodes. */
+/** Expects both replicas to count new clients of other nodes exactly. */
 async function expectExactElsewhere({ first, second, client, count }: Scene): Promise<void> {
   const clients = Array.from({ length: 10 }, () => client('elsewhere'))
   for (const each of clients) {
@@ -97,7 +97,7 @@ test('a hanging master affects its own clients only, and later gets their admitt
   const { first, second, failing, name, client, count } = scene
   await failing.signal('SIGSTOP')
 
-  // Before anybody knows of it: one waits, and the other does not wait for the first.
+  // Before the failure is detected, a request of the failing node waits, but a request of another node does not.
   let isAnswered = false
   const waiting = Promise.resolve(first.decide(chargeAll(client('there'), [login]))).then((decision) => {
     isAnswered = true
@@ -115,7 +115,7 @@ test('a hanging master affects its own clients only, and later gets their admitt
   expect(second.unavailableNodes?.()).toEqual([])
   await expectExactElsewhere(scene)
 
-  // Its own clients: at once, in this process.
+  // The node's own clients are decided at once, in this process.
   const own = client('there')
   const decisions = Array.from({ length: 9 }, () => first.decide(chargeAll(own, [login, burst])))
   expect(decisions.filter((decision) => decision instanceof Promise)).toEqual([])
@@ -131,7 +131,7 @@ test('a hanging master affects its own clients only, and later gets their admitt
     states: [],
   })
 
-  // Counters on both: that of the other node stays exact, and nothing is counted where one of the two refuses.
+  // Requests with counters on both nodes: the other node stays exact, and nothing is counted if either counter refuses.
   const [away, near] = [client('there'), client('elsewhere')]
   const wide = makePolicy('wide', 7, 60_000)
   const both = [

@@ -11,8 +11,8 @@ import { startBreakableRedis, type BreakableRedis } from '../fault/breakable-red
 import { watchStarvation } from './starvation.ts'
 
 /*
- * Two gateways under load lose Redis for five seconds, in each of the ways in which it can be lost. Beside them runs one
- * with embedded counters, which shows what a request costs on this machine at this moment.
+ * Two gateways under load lose Redis for five seconds, in each way in which Redis can be lost. A third gateway with embedded counters shows
+ * how long a request takes on this machine at the same time.
  */
 
 const QUOTA = 10
@@ -103,13 +103,13 @@ type Answer = {
   readonly gateway: GatewayProcess
   readonly atMs: number
   readonly waitedMs: number
-  /** How much of that this process and the gateway were kept waiting for a processor. */
+  /** How much of that wait this process and the gateway spent waiting for a processor. */
   readonly starvedMs: number
-  /** 0 where there was no answer. */
+  /** 0 if there was no response. */
   readonly status: number
 }
 
-/** Asks every gateway for a new client each time, steadily, until told to stop. */
+/** Sends requests steadily to every gateway, each for a new client, until `stop` is called. */
 function startLoad(gateways: readonly GatewayProcess[]): { stop(): Promise<Answer[]> } {
   const asked: Promise<Omit<Answer, 'starvedMs'>>[] = []
   const pidOf = (gateway: GatewayProcess): number => gateway.process.child.pid ?? 0
@@ -149,8 +149,8 @@ async function statuses(
 }
 
 /**
- * Does what `statuses` does, for decisions of Redis. On a busy machine its reply now and then takes longer than the gateway waits for it;
- * then the gateway decides by itself, as it should, and is asked again.
+ * Does what `statuses` does, but only for decisions of Redis. On a busy machine, a reply of Redis sometimes takes longer than the gateway
+ * waits. The gateway then correctly decides by itself, and this asks again.
  */
 async function statusesByRedis(
   gateway: GatewayProcess,
@@ -190,7 +190,7 @@ test.each(Object.entries(outages))('no request suffers when Redis %s', async (_,
   )
   const givenUpAtMs = performance.now()
 
-  // Each rule as its onStoreError says: `local` up to the quota, in each gateway.
+  // The onStoreError of each rule decides; with `local`, each gateway allows up to the quota.
   const spent = newAddress()
   expect(await statuses(first, '/local', spent, QUOTA + 2)).toEqual([...repeat(200, QUOTA), 429, 429])
   const refused = await ask(first, '/closed', newAddress())
@@ -207,7 +207,7 @@ test.each(Object.entries(outages))('no request suffers when Redis %s', async (_,
     replicas.map(({ process }) => process.waitForLine(/Redis available: circuit breaker closed/)),
   )
 
-  // A quota used up in one gateway is used up in all.
+  // A quota that is used up in one gateway is used up in all.
   expect(await statusesByRedis(first, '/local', spent, 2)).toEqual([429, 429])
   expect(await statusesByRedis(second, '/local', spent, 2)).toEqual([429, 429])
   for (const gateway of replicas) expect(await statuses(gateway, '/closed', newAddress(), 5)).toContain(200)
@@ -226,7 +226,7 @@ test.each(Object.entries(outages))('no request suffers when Redis %s', async (_,
   )
   expect(alone).toBeLessThan(1.5 * atEmbedded + 0.5)
   for (const { process } of replicas) {
-    // Once for the outage. Redis may be slow once more when it is back on a busy machine, and then gets well again.
+    // Once for the outage. On a busy machine, Redis may be slow once more after its return, and then recovers.
     const openings = process.output().match(GIVEN_UP)?.length
     expect(openings).toBeLessThanOrEqual(2)
     expect(process.output().match(BACK)).toHaveLength(openings ?? 0)

@@ -10,8 +10,8 @@ import { send, startGateway, type GatewayProcess } from '../support/gateway/gate
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { passes } from '../support/wait/passes.ts'
 
-// A response whose pieces and end arrive in one read of the backend's connection, while its client has no room for all
-// of it: the connection must serve the next request as if nothing had been.
+// The pieces and the end of a response arrive in one read of the backend's connection, while the client's buffers cannot take it all. The
+// connection must still serve the next request as usual.
 
 const chunkBytes = 8 * 1024
 const bodyBytes = 8 * chunkBytes
@@ -72,7 +72,7 @@ test('chunks that arrive in one read with their end are all passed on, over HTTP
   }
 })
 
-/** A client that begins to read when it is told to. What it gets until the connection ends, and how it ends. */
+/** A client that reads only once `read` is called, which resolves with the number of bytes and any error when the connection ends. */
 function slowReader(socket: Socket, path = '/'): { read(): Promise<{ bytes: number; error?: string }> } {
   let bytes = 0
   let error: string | undefined
@@ -108,7 +108,7 @@ test.each([
   })
   const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...env })
   const reader = slowReader(open(gateway.port))
-  // The gateway has all that it is going to get before the client begins to read, or is held up by the client.
+  // Before the client begins to read, the gateway has received everything, or is blocked by the client.
   await passes(300)
   const { bytes, error } = await reader.read()
   expect(error).toBeUndefined()
@@ -165,7 +165,7 @@ test('a response of usual size is read ahead of a client that does not read it',
     UPSTREAM_STREAMS: '0',
     ...tlsSettings(),
   })
-  // A window of nothing: no byte of the body can be sent.
+  // With an empty window, no byte of the body can be sent.
   const session = connectHttp2(gateway.port, { settings: { initialWindowSize: 0 } })
   const stream = session.request({ ':path': '/' })
   await once(stream, 'response')

@@ -3,14 +3,14 @@ import { measureRows, rowsFolder } from '../support/cost/run-rows.ts'
 import { copyPatchedSource, type Patch } from '../wire/random/patched-source.ts'
 
 /*
- * Whether the measurement of what a byte costs finds what it is there for: defects that there were are put back into a copy of the
- * source, one at a time. If a defect cannot be put back any more, renew the patch.
+ * Tests that the measurement of what a byte costs finds defects: puts former defects back into a copy of the source, one at a time. If a
+ * patch does not apply any more, renew it.
  */
 
 type Defect = {
   readonly name: string
   readonly patches: readonly Patch[]
-  /** The file of the readers, and a part of the names of those that are measured. */
+  /** The file of the readers, and a part of the names of the readers to measure. */
   readonly rows: readonly [file: string, part: string]
   readonly shownBy: RegExp
 }

@@ -3,14 +3,14 @@ import { drive, type DriveOptions } from '../wire/random/driver.ts'
 import { copyPatchedSource, type Patch } from '../wire/random/patched-source.ts'
 
 /*
- * Whether the random driver finds what it is there for: defects that there were are put back into a copy of the source, one
- * at a time. A source that has changed so much that a defect cannot be put back fails too: then renew the patch.
+ * Tests that the random driver finds defects: puts former defects back into a copy of the source, one at a time. The test also fails if the
+ * source has changed so much that a patch does not apply any more: then renew the patch.
  */
 
 type Defect = {
   readonly name: string
   readonly patches: readonly Patch[]
-  /** Where it shows. */
+  /** The profiles in which the defect shows. */
   readonly profiles: NonNullable<DriveOptions['profiles']>
   readonly shownBy: RegExp
 }
@@ -73,8 +73,8 @@ const defects: readonly Defect[] = [
   {
     name: 'a connection is used again after a response that overtook its request',
     profiles: ['http, roomy', 'http, tight'],
-    // Which of them shows depends on how far the request had come: where the next one is taken for its body, all wait,
-    // some of them until the gateway answers 504.
+    // The symptom depends on how much of the request was sent. If the backend takes the next request for its body, all wait, some of them
+    // until the gateway answers 504.
     shownBy: /the backend saw|50[24] with|hangs/,
     patches: [
       {
@@ -86,7 +86,7 @@ const defects: readonly Defect[] = [
   },
 ]
 
-/** With this each is found soon. */
+/** A seed with which each defect is found soon. */
 const seed = 7
 
 for (const { name, patches, profiles, shownBy } of defects) {

@@ -20,9 +20,9 @@ import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
 
 /*
- * The user of REDIS_URL has all rights that docs/redis.md names but one. Redis answers such a command with an error inside
- * a script that has counted already: ignored, that leaves a counter without an end, whose client is refused for ever, or
- * a count that is too high. It is an outage like others: onStoreError decides, one line in the log names the command.
+ * The user of REDIS_URL lacks one of the rights that docs/redis.md names. Redis answers such a command with an error inside a script that
+ * has already counted. If the limiter ignored the error, a counter would be left without an expiry, whose client is refused forever, or
+ * with a count that is too high. So this is an outage like others: onStoreError decides, and one line in the log names the command.
  */
 
 const { counting, sliding } = readDocumentedRights()
@@ -40,13 +40,13 @@ beforeEach(async () => {
   url = server.url.replace('//', '//sluice:password@')
 })
 
-/** All that a limiter does in its life: counting, refusing several rules at once, knowing neither. */
+/** Makes a limiter use all its commands: it counts, and refuses requests under one rule and under several. */
 async function useAll(limiter: RunningLimiter, policies = [login, wide]): Promise<number> {
   const client = newClient()
   let allowed = 0
   for (let asked = 0; asked < 6; asked++)
     allowed += countAllowed(await decideAtOnce([limiter], 2, chargeAll(client, policies)))
-  // One of whose counters nothing is left when it is refused.
+  // The refusal brings this client's counter under `wide` back to 0, which deletes the counter.
   const other = newClient()
   const asked = Array.from({ length: 3 }, () => limiter.decide(chargeAll(other, [login])))
   await Promise.all([...asked, limiter.decide(chargeAll(other, [wide, login]))])
@@ -66,7 +66,7 @@ function warnings(limiter: RunningLimiter): string[] {
 async function expectOutage(limiter: RunningLimiter, command: string): Promise<void> {
   await eventually('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(warnings(limiter)).toEqual([expect.stringMatching(new RegExp(`\\b${command}\\b`, 'i'))])
-  // It stays so: no probe takes the deficient user for a sound one.
+  // Redis stays unavailable: no probe succeeds with a user that lacks a right.
   await passes(600)
   expect(limiter.storeState()).toBe('unavailable')
   expect(warnings(limiter)).toHaveLength(1)
@@ -109,13 +109,13 @@ describe('a right that is missing', () => {
       const limiter = await openAnsweringLimiter(url)
       while (limiter.storeState() !== 'unavailable') {
         await useAll(limiter, [slides, wide])
-        // Times that have left their window are taken out when the client asks again.
+        // Times that have left their window are removed when the client sends its next request.
         const client = newClient()
         await operator.rpush(`sluice:1:{${client}}:slides:60000:sliding`, '1', '2')
         await operator.pexpire(`sluice:1:{${client}}:slides:60000:sliding`, 60_000)
         await limiter.decide(chargeAll(client, [slides]))
       }
-      // The list of resets is read with it too, and has a line of its own.
+      // LINDEX also reads the list of resets, whose failure has a line of its own.
       const others = command === 'lindex' ? 1 : 0
       const refused = warnings(limiter).filter((reason) => reason.includes(command.toUpperCase()))
       expect(refused).toHaveLength(1)

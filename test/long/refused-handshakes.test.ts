@@ -12,7 +12,7 @@ const handshake =
   'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
 
-/** More than the buffers of the system and of both sides hold together. */
+/** More than the buffers of the system and of both sides together. */
 const largeBytes = 16 * 1024 * 1024
 
 const protocols: [string, Record<string, string>, (port: number) => Promise<Socket>][] = [
@@ -59,7 +59,7 @@ describe.each(protocols)('over %s', (_, settings, connect) => {
     const received = await readToEnd(client)
     expect(received).toMatch(/^HTTP\/1\.1 404 /)
     expect(bodyBytes(received)).toBe(largeBytes)
-    // Node's server gives an upgraded socket away: nobody else ends it.
+    // Node's server hands an upgraded socket over and does not close it.
     const [, socket] = (await upgraded) as [unknown, Socket]
     socket.destroy()
   })
@@ -90,7 +90,7 @@ describe.each(protocols)('over %s', (_, settings, connect) => {
     socket.on('error', () => undefined)
     socket.write(`HTTP/1.1 404 Not Found\r\nContent-Length: ${largeBytes + 1}\r\n\r\n`)
     await new Promise((resolve) => socket.write(Buffer.alloc(largeBytes, 'x'), resolve))
-    // Longer than a client may take for the next piece.
+    // Longer than SEND_TIMEOUT allows a client for the next piece.
     await passes(1_500)
     socket.write('y')
     expect(bodyBytes(await received)).toBe(largeBytes + 1)

@@ -2,7 +2,7 @@ import { test } from 'vitest'
 import { freshRedis } from '../support/redis/redis.ts'
 import { reloadUnderLoad } from '../support/gateway/reloads.ts'
 
-// Two hundred times and with four workers: test/long/reload.test.ts.
+// test/long/reload.test.ts does this two hundred times, and with four workers.
 
 test.each([
   { workers: '1', store: 'memory' },

@@ -3,9 +3,8 @@ import { runNode } from '../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 /*
- * docs/decisions/reload.md: a table of ten thousand rules takes effect while requests are served. Reading, comparing and compiling it
- * takes seconds of CPU, of which no turn of the event loop takes more than 20 ms. By its CPU, which does not hang on what else the machine
- * does.
+ * docs/decisions/reload.md: a table of ten thousand rules takes effect while the gateway serves requests. Reading, comparing and compiling
+ * it takes seconds of CPU, but no turn of the event loop takes more than 20 ms. Measured in CPU time, which does not depend on other load.
  */
 
 const MAX_MS = 20
@@ -21,8 +20,8 @@ test('a reload of ten thousand rules takes at most 20 ms in a turn of the event 
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   const { reloads, quotas } = JSON.parse(stdout) as Figures
   expect(quotas).toEqual(reloads.map((_, i) => expect.stringContaining(`q=${101 + i};`) as string))
-  // A turn that is long by itself is so in each of them.
+  // A turn that is long by itself is long in each reload.
   expect(Math.min(...reloads.map(({ longestMs }) => longestMs)), stdout).toBeLessThan(MAX_MS)
-  // Else it would show nothing.
+  // Otherwise the test would prove nothing.
   expect(Math.min(...reloads.map(({ allMs }) => allMs)), stdout).toBeGreaterThan(3 * MAX_MS)
 }, 600_000)

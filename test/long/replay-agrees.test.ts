@@ -19,7 +19,7 @@ import { loadWithFile } from '../support/gateway/settings.ts'
 const REQUESTS = 20_000
 const sha256 = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`
 
-// The library forgets how often a client was banned by a timer, which the clock below does not drive: that takes an hour here.
+// The library uses a timer to forget how often a client was banned, and the clock below does not drive timers. So that takes an hour here.
 const table = `trustedProxies: [127.0.0.1]
 allowList: [{ ip: 10.0.0.1 }]
 denyList: [{ ip: 10.0.0.2 }]
@@ -35,7 +35,7 @@ limits:
   - { name: trial, match: '* /*', requests: 12, window: 1m, mode: shadow, ban: { after: 1, for: 1h } }
 `
 
-/** The same sequence in each run. */
+/** Returns a generator with the same sequence in each run. */
 function randomNumbers(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -44,7 +44,7 @@ function randomNumbers(seed: number): (below: number) => number {
   }
 }
 
-/** A line of Caddy's log: it has all that these rules look at. */
+/** A line of Caddy's log, with everything that these rules read. */
 function logLine(timeMs: number, upTo: (below: number) => number): string {
   const [method = '', uri = ''] = pick([
     ['POST', '/login'],
@@ -67,7 +67,7 @@ function logLine(timeMs: number, upTo: (below: number) => number): string {
     duration: 0,
     status: pick([200, 200, 401]),
     request: {
-      // Some clients are far busier than others.
+      // The minimum of two draws makes some clients far busier than others.
       remote_ip: `10.0.0.${1 + Math.min(upTo(40), upTo(40))}`,
       method,
       uri,
@@ -77,7 +77,7 @@ function logLine(timeMs: number, upTo: (below: number) => number): string {
   })
 }
 
-/** A gateway in this process, whose counters, bans and windows are on the clock that is given. */
+/** Starts a gateway in this process, whose counters, bans and windows use the given clock. */
 async function startAt(settings: GatewaySettings, now: () => number) {
   const log = createLog('test', 'silent')
   const serving = await composeServing(settings, log, {
@@ -120,7 +120,7 @@ test(
     })
     const { settings } = loadWithFile(table, { UPSTREAM_URL: backend.url, PORT: '0', ADMIN_PORT: '0' })
     let clockMs = Date.UTC(2026, 2, 1)
-    // The library that counts refusals for bans reads the clock of the machine.
+    // The library that counts refusals for bans reads the machine's clock.
     vi.useFakeTimers({ toFake: ['Date'], now: clockMs })
     const gateway = await startAt(settings, () => clockMs)
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -159,7 +159,7 @@ test(
       agent.destroy()
       await gateway.close()
     }
-    // Each of them many times, and every rule at work.
+    // Each outcome has occurred many times, and every rule has refused requests.
     const { tally } = simulation
     for (const outcome of ['passed', 'refused', 'denied', 'rejected'])
       expect(outcomes.get(outcome), outcome).toBeGreaterThan(100)

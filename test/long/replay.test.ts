@@ -12,7 +12,7 @@ const table = `limits:
   - { name: login, match: POST /login, requests: 30, window: 100s }
   - { name: api, match: 'GET /api/*', requests: 90, window: 100s }
 `
-/** Prints what the process has used when it ends. */
+/** Makes the process print its resource usage when it ends. */
 const printUse = `data:text/javascript,process.on('exit',()=>console.error(JSON.stringify(process.resourceUsage())))`
 
 test('a million lines are replayed exactly, within 300 MB and 20 s of CPU time', async () => {
@@ -37,7 +37,7 @@ test('a million lines are replayed exactly, within 300 MB and 20 s of CPU time',
   expect(await replay.exit).toBe(0)
   const { lines, requests, rules } = JSON.parse(replay.stdout()) as Report
   expect(lines).toMatchObject({ read: 1_000_000, unreadable: 0 })
-  // One request a second each: of 100 in each of ten windows, 70 and 10 are refused.
+  // Each client sends one request a second. Of 100 in each of ten windows, the rules refuse 70 and 10.
   expect(requests).toMatchObject({
     total: 1_000_000,
     limited: 1_000_000,

@@ -13,7 +13,7 @@ import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
-// What replicas tell one another through Redis while an operator asks.
+// Replicas report to one another through Redis while an operator asks.
 
 const log = pino({ level: 'silent' })
 
@@ -64,7 +64,7 @@ test('the first question has the reports of all replicas, including idle ones', 
 test('replicas write nothing while nobody asks, and their reports expire', async () => {
   const redis = openRedis(await freshRedis())
   const replica = open(redis, 'a')
-  // Longer than a process takes to look whether somebody asks.
+  // Longer than a process's interval for checking whether somebody asks.
   await passes(600)
   expect(await redis.keys('*')).toEqual([])
   await replica.exchange.read()
@@ -146,7 +146,7 @@ test('without Redis, or rights to it, there is no answer', async () => {
   await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>password', ...counting, ...runTime)
   const redis = openRedis(server.url.replace('//', '//sluice:password@'))
   const replica = open(redis, 'a')
-  // The rights that the documentation names are enough.
+  // The rights that the documentation names are sufficient.
   expect(await replica.exchange.read()).toMatchObject({ own: 'a', reports: [{ gateway: 'a' }] })
   await operator.call('ACL', 'SETUSER', 'sluice', '-hset')
   expect(await replica.exchange.read()).toBeUndefined()

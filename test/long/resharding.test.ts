@@ -15,15 +15,15 @@ import { openLimiter } from '../support/redis/redis-limiters.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Slots go from one node of a cluster to another while requests come in. Nodes answer MOVED, ASK and TRYAGAIN then, none of
- * which means that anything was counted: no request fails, and every count stays exact.
+ * Slots move from one node of a cluster to another while requests arrive. The nodes then answer MOVED, ASK and TRYAGAIN, which all mean
+ * that nothing was counted. No request fails, and every count stays exact.
  */
 
 const wide = makePolicy('wide', 1_000_000, 600_000)
 const narrow = makePolicy('narrow', 40, 600_000)
 const sliding = makePolicy('sliding', 1_000, 600_000, { algorithm: 'sliding', mode: 'shadow' })
 
-/** The first of three masters has a third of the 16,384 slots. */
+/** The source is the first of three masters, with a third of the 16,384 slots. */
 const SLOTS_OF_SOURCE = 5461
 
 let cluster: RedisCluster
@@ -44,13 +44,13 @@ async function startLimiters(): Promise<readonly [RunningLimiter, RunningLimiter
   return started
 }
 
-/** Announces that a slot is on its way; nothing of it has gone yet. */
+/** Announces that a slot is going to move; none of its keys has moved yet. */
 async function open(slot: number): Promise<void> {
   await target.operator.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', source.id)
   await source.operator.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', target.id)
 }
 
-/** Moves up to `count` of the slot's keys, and resolves with how many there were. */
+/** Moves up to `count` of the slot's keys, and resolves with their number. */
 async function moveKeys(slot: number, count: number): Promise<number> {
   const keys = await source.operator.cluster('GETKEYSINSLOT', slot, count)
   if (keys.length > 0) await source.operator.migrate('127.0.0.1', target.port, '', 0, 1000, 'KEYS', ...keys)
@@ -66,7 +66,7 @@ async function slotOf(client: string): Promise<number> {
   return source.operator.cluster('KEYSLOT', `sluice:1:{${client}}:wide:600000`)
 }
 
-/** A client of the source's. */
+/** A client whose slot is on the source. */
 async function clientOfSource(): Promise<{ client: string; slot: number }> {
   for (;;) {
     const client = newClient()

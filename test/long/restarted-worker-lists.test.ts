@@ -8,8 +8,9 @@ import { freePort } from '../support/network/ports.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// A worker reads lists of addresses and GeoIP databases itself. If one has a mistake when it starts, it takes the previous one from
-// its primary process: without it a denyList would refuse nobody, and without workers nobody would be served.
+// A worker reads lists of addresses and GeoIP databases itself. If a file has a mistake when the worker starts, the worker gets the
+// previous version from its primary process. Otherwise a denyList would refuse nobody or, if the worker did not start, nobody would be
+// served.
 
 async function startWithList(content: string) {
   const list = join(makeTemporaryDirectory(), 'vpn.txt')
@@ -17,12 +18,12 @@ async function startWithList(content: string) {
   return { list, ...(await startTwo(`denyList: [{ file: ${list} }]\nlimits: []\n`)) }
 }
 
-/** A gateway of two workers. */
+/** Starts a gateway with two workers. */
 async function startTwo(table: string) {
   const { url } = await startBackend()
   const file = join(makeTemporaryDirectory(), 'sluice.yaml')
   writeFileSync(file, table)
-  // One that the system chooses is another one when all workers have exited.
+  // A fixed port, as the system would choose another one once all workers have exited.
   const PORT = String(await freePort())
   const gateway = await startGateway({ UPSTREAM_URL: url, CONFIG_FILE: file, WORKERS: '2', PORT })
   const listening = () =>
@@ -60,7 +61,7 @@ test.each<[string, (list: string) => void]>([
 
 test('the current list is the last one that could be used, and one that was reloaded', async () => {
   const { list, gateway, listening, statuses } = await startWithList('127.0.0.7\n')
-  // The primary process reads the list again by itself, and logs nothing: the workers may have the new one before it.
+  // The primary process reloads the list by itself, without a log line, and the workers may have the new list before it does.
   await eventually(
     'workers that are restarted have the new list from their primary process',
     async () => {

@@ -11,7 +11,7 @@ const { engines, scripts } = JSON.parse(readFileSync(join(root, 'package.json'),
   scripts: Record<'start' | 'gateway' | 'origin' | 'keys' | 'sluice', string>
 }
 
-/** Makes Node take itself for another version. */
+/** Makes Node report another version. */
 function pretend(version: string): Record<string, string> {
   const code = `Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
@@ -28,7 +28,7 @@ test.each(['20.20.2', '23.11.1', '8.17.0'])(
   },
 )
 
-// As npm runs them: a gateway without its options starts itself again, and then it is Node that tells.
+// With the options that npm uses: a gateway without them starts itself again, and then Node itself prints the error.
 test.each(['start', 'gateway', 'origin', 'keys', 'sluice'] as const)(
   'without its packages npm run %s says how to install them',
   async (name) => {
@@ -90,7 +90,7 @@ describe('as npm runs it: the script and the arguments in a shell, and signals t
     },
   )
 
-  // Workers start the entry itself.
+  // Workers run the entry itself.
   test.each([
     ['start', '1'],
     ['gateway', '1'],

@@ -8,8 +8,8 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Three servers, of which one is killed, hangs, becomes slow or moves while clients ask all the time. From two seconds later on
- * at the latest no idempotent request fails; most that fail before go to another server, too.
+ * One of three servers is killed, hangs, becomes slow or moves while clients send requests continuously. After two seconds at the latest,
+ * no idempotent request fails. Before that, most requests that fail are sent to another server, too.
  */
 
 type Server = { readonly name: string; readonly url: string; readonly process: NodeProcess }
@@ -70,7 +70,7 @@ const failed = (outcomes: readonly Outcome[]): readonly Outcome[] =>
 const namesIn = (outcomes: readonly Outcome[]): string[] =>
   [...new Set(outcomes.map(({ body }) => body))].sort()
 
-/** Lets something happen to the first of three servers, and clients go on for five seconds. */
+/** Lets something happen to the first of three servers, while clients go on for five seconds. */
 async function underLoad(
   happens: (server: Server) => unknown,
   { health = '', ...env }: { readonly health?: string; readonly [name: string]: string } = {},

@@ -37,7 +37,7 @@ beforeAll(async () => {
   })
 })
 
-/** A download that has begun, and how it ended: `whole`, or after how many bytes. */
+/** A download: when it has begun, and how it ended, as `whole` or after how many bytes. */
 type Download = { readonly begun: Promise<unknown>; readonly outcome: Promise<string> }
 
 function overHttp1(request: typeof httpRequest, port: number, path: string): Download {

@@ -16,13 +16,13 @@ test('SIGTERM under load loses no request in flight and ends with status 0', asy
   let stopped = false
   const outcomes: string[] = []
 
-  /** One client: sends one request after another over a kept connection until the gateway is gone. */
+  /** A client that sends one request after another over a keep-alive connection until the gateway is gone. */
   const work = async (): Promise<void> => {
     for (;;) {
       const request = httpRequest({ port: gateway.port, path: '/', agent })
       const outcome = await new Promise<string>((resolve) => {
         request.on('error', (error: NodeJS.ErrnoException) => {
-          // A kept connection may be closed under a client that has not sent yet, and then none can be opened.
+          // The gateway may close an idle connection just as the client uses it, and then accepts no new connection.
           resolve(
             stopped && (request.reusedSocket || error.code === 'ECONNREFUSED') ? 'gone' : String(error.code),
           )
@@ -71,7 +71,7 @@ test('readiness turns to 503 first, and requests that outlast the grace period a
   expect(lines).not.toContain('requests to the backend failed')
 })
 
-// A load balancer needs a moment to notice: until then it sends connections, and what it sends must be served.
+// A load balancer needs a moment to notice the shutdown. Until then it sends connections, whose requests must be served.
 test.each(['1', '2'])(
   'during SHUTDOWN_DELAY %s worker(s) say that they are stopping, and still serve requests',
   async (workers) => {
@@ -123,7 +123,7 @@ test('a request that is still waiting for a connection to the backend then is cu
 })
 
 test('a connection to the backend that is still being opened then is given up', async () => {
-  // Never shakes hands.
+  // A backend that never answers the TLS handshake.
   const backend = await startRawBackend(() => undefined)
   const gateway = await startGateway({
     UPSTREAM_URL: `https://127.0.0.1:${backend.port}`,

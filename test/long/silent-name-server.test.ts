@@ -8,7 +8,7 @@ import type { SilentNamesReport } from '../support/network/silent-names-process.
 const namespace = `sluice-${process.pid}`
 const files = `/etc/netns/${namespace}`
 
-/** A network of its own, with the name server and the hosts file that `ip netns exec` puts in place of the machine's. */
+/** Makes a network namespace with a name server and a hosts file, which `ip netns exec` puts in place of the machine's. */
 beforeAll(() => {
   try {
     mkdirSync(files, { recursive: true })
@@ -32,7 +32,7 @@ beforeAll(() => {
 
 const token = { key: 'jwt:sub', requests: 10, window: '1m' }
 
-/** What a gateway is configured with that has a name which nobody answers for. */
+/** Settings of a gateway with a name that no name server answers for. */
 const cases: readonly (readonly [string, { file?: unknown; env?: Record<string, string>; ask?: boolean }])[] =
   [
     ['none but in a route that nobody asks for', {}],
@@ -84,7 +84,7 @@ test.each(cases)(
     for (const { requests, failed, p99Ms } of Object.values(report)) {
       expect(requests).toBeGreaterThan(20)
       expect(failed).toEqual([])
-      // Of one that waited for a name it is five seconds more.
+      // For a request that waited for a name, it would be five seconds more.
       expect(p99Ms).toBeLessThan(usualMs + 2_000)
     }
   },

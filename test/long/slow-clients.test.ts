@@ -30,7 +30,7 @@ const settings = {
 
 /** How each request at the backend ended. */
 const ended: string[] = []
-/** When the backend has answered each path that begins with /later. */
+/** When the backend answered each path that begins with /later. */
 const answeredAtMs = new Map<string, number>()
 let backend: Backend
 let gateway: GatewayProcess
@@ -52,7 +52,7 @@ beforeAll(async () => {
   secure = await startGateway({ UPSTREAM_URL: backend.url, ...settings, ...tlsSettings() })
 })
 
-/** Sends a beginning and then a byte now and then, until the connection is closed. */
+/** Sends `begin` and then one byte at a time, until the connection is closed. */
 async function trickle(
   begin: string,
   everyMs: number,
@@ -66,7 +66,7 @@ async function trickle(
   socket.on('error', () => undefined)
   socket.write(begin)
   const timer = setInterval(() => socket.writable && socket.write(byte), everyMs)
-  // Not `once` of node:events, which rejects on the error that may come first.
+  // Not `once` of node:events, which rejects if an error comes first.
   await new Promise((resolve) => socket.once('close', resolve))
   clearInterval(timer)
   const ms = performance.now() - startedMs
@@ -159,7 +159,7 @@ describe.concurrent('a client that does not read', () => {
     let rests = 0
     socket.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      // Eight rests, each far shorter than the timeout, so that a busy machine does not stretch one beyond it, and together longer.
+      // Eight pauses, together longer than the timeout, but each far shorter, so that even on a busy machine no pause exceeds it.
       if (bytes > 1_800_000 * (rests + 1) && rests++ < 8) {
         socket.pause()
         setTimeout(() => socket.resume(), 125)
@@ -181,7 +181,7 @@ describe.concurrent('a client that does not read', () => {
 
   test('unread HTTP/2 responses reset their streams', async () => {
     const raw = await connectRawHttp2(secure.port)
-    // A window of nothing for every stream: RFC 9113 section 6.5.2, SETTINGS_INITIAL_WINDOW_SIZE.
+    // An empty window for every stream: RFC 9113 section 6.5.2, SETTINGS_INITIAL_WINDOW_SIZE.
     raw.send(frame(frameTypes.settings, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(0)])))
     for (const [id, path] of [
       [1, '/large'],
@@ -248,7 +248,7 @@ describe.concurrent('a connection without requests', () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     await once(socket, 'data')
-    // Node keeps it a second longer than it says.
+    // Node keeps the connection a second longer than it announces.
     await closedWithin(2_500, socket)
     // The client may have read the response late.
     expect(performance.now() - sentAtMs).toBeGreaterThan(250)
@@ -297,7 +297,7 @@ describe.concurrent('a connection without requests', () => {
   })
 
   describe.concurrent('over HTTP/2 whose client does not close it after GOAWAY is closed', () => {
-    /** Only by sending does such a client find that nobody is there any more. */
+    /** Sends pings until the connection is closed, as such a client notices the close only by sending. */
     const untilCutOff = async (raw: RawHttp2): Promise<void> => {
       const timer = setInterval(() => raw.send(frame(frameTypes.ping, 0, 0, Buffer.alloc(8))), 50)
       await raw.closed

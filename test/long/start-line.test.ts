@@ -7,7 +7,7 @@ import { runNode, spawnNode } from '../support/gateway/process.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
-/** What the gateway says when it listens, and everything that it has written until then. */
+/** Starts a gateway. Resolves with its `listening` line, and with everything that it has written until then. */
 async function start(cwd: string, env: Record<string, string>): Promise<{ line: unknown; output: string }> {
   const gateway = spawnNode('proxy/main.ts', { ADMIN_PORT: '0', ...env }, [], { cwd })
   const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)

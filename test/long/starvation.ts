@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 
-/** How long processes could have run and were not let: on a busy machine much of a wait is just that. */
+/** How long processes waited for a core although they could run, which accounts for much of a wait on a busy machine. */
 export type StarvationWatch = {
-  /** Milliseconds in which the process waited for a processor, within the time given or just around it. */
+  /** Milliseconds in which the process waited for a processor, in the given period or slightly more. */
   starvedMs(pid: number, fromMs: number, untilMs: number): number
   close(): void
 }
 
 const EVERY_MS = 20
 
-/** Looks often at what Linux says of the processes' main threads; elsewhere there is nothing to be known. */
+/** Regularly reads Linux's statistics of the processes' main threads. On other systems, all values are 0. */
 export function watchStarvation(pids: readonly number[]): StarvationWatch {
   const samples: { readonly atMs: number; readonly starvedMs: ReadonlyMap<number, number> }[] = []
   const look = (): void => {
@@ -28,7 +28,7 @@ export function watchStarvation(pids: readonly number[]): StarvationWatch {
   }
 }
 
-/** The second of the three numbers is the time spent waiting on a run queue, in nanoseconds. */
+/** The second of the three numbers in `schedstat` is the time spent waiting on a run queue, in nanoseconds. */
 function readStarvedMs(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1] ?? 0) / 1e6

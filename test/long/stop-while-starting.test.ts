@@ -8,8 +8,8 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * A deployment that is undone stops a gateway at any point of its start. It ends, with status 0 or by the signal, leaves no
- * process, and neither logs an error nor that it listens after it has begun to stop.
+ * A deployment that is rolled back may stop a gateway at any point of its start. The gateway ends with status 0 or by the signal, leaves no
+ * process, logs no error, and does not log that it listens after it has begun to stop.
  */
 
 const starts: Readonly<Record<string, () => Promise<Record<string, string>>>> = {
@@ -18,7 +18,7 @@ const starts: Readonly<Record<string, () => Promise<Record<string, string>>>> = 
   HTTPS: () => Promise.resolve(tlsSettings()),
   workers: () => Promise.resolve({ WORKERS: '2' }),
 }
-/** Each from 0, when it is spawned, to 1, when it listens; more than 1 while the first workers listen. */
+/** When to stop the gateway: 0 when it is spawned, 1 when it listens, more than 1 while the first workers listen. */
 const moments = Array.from({ length: 12 }, seededRandom(testSeed())).map((share) => share * 1.2)
 const STOPPED = [0, 128 + 15]
 

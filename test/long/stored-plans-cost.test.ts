@@ -7,21 +7,22 @@ import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
 
 /*
- * The CPU time of Redis for a request that a rule counts, with plan: store and without: the plan is one more key to read, beside the one or
- * two commands that count. Figures are printed. A request alone may cost 1.25 of one without. In sixteens a window costs two microseconds,
- * and the key of the plan, which Redis reads and looks up, 0.4: 1.22 and 1.23 of a fixed window and 1.17 to 1.27 of a month were measured.
- * Names of rules are as long with a plan as without, as each character is read and hashed.
+ * The CPU time of Redis for a request that a rule counts, with and without `plan: store`. The plan is one more key to read, in addition to
+ * the one or two commands that count. Prints the figures. A request alone with a plan may cost 1.25 times as much as one without. With
+ * sixteen requests in a command, a window costs two microseconds and the key of the plan, which Redis reads and looks up, 0.4. The measured
+ * ratios were 1.22 and 1.23 for a fixed window and 1.17 to 1.27 for a month. Rule names have the same length with and without a plan,
+ * because Redis reads and hashes each character.
  *
- * Beside other load a request costs Redis more CPU time, and more so where it reads more keys: its caches have been used by others. So
- * both kinds are measured in turn, in short rounds, and the quarter of them counts in which Redis has waited least for a core. Where
- * it has waited for long in these too, a ratio over the bound says nothing, and the test says that.
+ * With other load on the machine, a request costs Redis more CPU time, and even more if it reads more keys, because other processes use the
+ * processor's caches. So both kinds are measured in turn, in short rounds, and only the quarter of the rounds counts in which Redis waited
+ * least for a core. If Redis waited for long even in these, a ratio over the bound proves nothing, and the test reports that.
  */
 
 const ROUNDS = 100
-/** How long one kind of request may be measured on a busy machine. */
+/** Maximum time to measure one kind of request on a busy machine. */
 const MAX_MEASURING_MS = 40_000
 const REQUESTS_PER_ROUND = 1600
-/** Redis waits so long for a core, as a share of its CPU time, only where others keep all cores busy. */
+/** Redis waits for a core for this long, as a share of its CPU time, only if other processes keep all cores busy. */
 const BUSY_SHARE = 0.5
 const plans = { quotas: { free: 1_000_000, pro: 10_000_000, enterprise: 100_000_000 } }
 const month = { algorithm: 'calendar', calendar: { unit: 'month' } } as const
@@ -68,7 +69,7 @@ test.for<[string, Policy, number]>([
       const rounds: { without: number; with: number; waitShare: number }[] = []
       const endMs = performance.now() + MAX_MEASURING_MS
       while (rounds.length < ROUNDS && performance.now() < endMs) {
-        // Each kind is the first in turn.
+        // The kinds take turns in being the first.
         const isFirst = rounds.length % 2 === 0
         const first = await measure(isFirst ? kinds.without : kinds.with, inTurn)
         const second = await measure(isFirst ? kinds.with : kinds.without, inTurn)
@@ -82,7 +83,7 @@ test.for<[string, Policy, number]>([
         medianOf(calm.map((round) => round.with)),
       ]
       const share = medianOf(calm.map(({ waitShare }) => waitShare))
-      // Of rounds side by side: a command alone costs Redis from 21 to 55 µs, which changes from one round to the next.
+      // The ratio within each round, as a command alone costs Redis between 21 and 55 µs, which varies from round to round.
       const ratio = medianOf(calm.map((round) => round.with / round.without))
       const found = `${what}, ${inTurn} in a command: ${one.toFixed(2)} µs without, ${other.toFixed(2)} µs with: × ${ratio.toFixed(2)}`
       console.log(`${found}; Redis waited for a core for ${Math.round(100 * share)} % of that`)

@@ -9,8 +9,8 @@ import { askOperator } from '../support/gateway/operator.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// A language model's server streams its answer event by event and says in the last one what it has cost. The gateway reads
-// that as it passes by: an event must not come later for it.
+// A language model's server streams its response event by event, and reports the cost in the last event. The gateway reads the cost as the
+// events pass through, which must not delay them.
 
 const events = 100
 const everyMs = 20
@@ -46,7 +46,7 @@ async function startStreaming() {
   return { backend, gateway }
 }
 
-/** How long each event was on its way. Leaves behind `most` events. */
+/** Returns the delay of each event. Disconnects after `most` events. */
 function stream(port: number, index: number, most = Infinity): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const delaysMs: number[] = []
@@ -96,13 +96,13 @@ test('events of a streamed answer come as soon as without a gateway, and are set
     const { body } = await askOperator(gateway, 'POST', '/api/clients/inspect', client)
     return (body as { states: { used: number }[] }).states[0]?.used
   }
-  // A new process runs its code slowly.
+  // Warms the gateway up, as a new process runs its code slowly.
   for (let round = 0; round < 3; round++)
     await Promise.all([0, 1, 2].map((index) => stream(gateway.port, index)))
   const indexes = Array.from({ length: streams }, (_, index) => index)
   const cost = indexes.reduce((sum, index) => sum + tokensOf(index), 0)
   const delaysMs: number[] = []
-  // Other processes of the machine only ever add to it: the best of a few rounds is the gateway's own.
+  // Other processes only ever add to the delay, so the best of a few rounds is the gateway's own.
   for (let round = 0; round < rounds && !delaysMs.some((delayMs) => delayMs < maxDelayMs); round++) {
     const before = Number(await usedUnits())
     const [direct = [], through = []] = await Promise.all(

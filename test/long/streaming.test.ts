@@ -9,9 +9,9 @@ import { readResidentBytes, readUsedBytes } from '../support/load/memory-use.ts'
 
 const mebibyte = 1024 ** 2
 const gibibyte = 1024 * mebibyte
-/** What a gateway may grow by at most: its buffers, and what the collector leaves lying until it has to run. */
+/** How much a gateway's memory may grow at most: its buffers, and garbage until the next collection. */
 const maxGrowthBytes = 128 * mebibyte
-/** How much more may be in use at the least in the last quarter than in the first: nothing but noise. */
+/** How much the minimum of used memory may grow from the first quarter to the last: only noise. */
 const maxLaterGrowthBytes = 32 * mebibyte
 
 function* bytes(count: number): Generator<Buffer> {
@@ -21,7 +21,7 @@ function* bytes(count: number): Generator<Buffer> {
 
 type Meter = Writable & { total: number; peakBytes: number; readonly minUsedBytes: number[] }
 
-/** Counts its bytes, and reads the gateway's memory in use meanwhile, quarter by quarter. */
+/** A sink that counts bytes, and reads the gateway's memory in each quarter of the stream. */
 function startMeter({ adminPort, process }: GatewayProcess): Meter {
   const pid = process.child.pid ?? 0
   async function look(): Promise<void> {

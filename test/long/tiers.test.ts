@@ -7,18 +7,18 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Whether the checks find what they are there for: tests that fail, and files that leave something open, are planted in a copy of
- * the tree that has no other tests.
+ * Tests that the checks find failures: plants failing tests, and test files that leave something open, in a copy of the tree without other
+ * tests.
  */
 
-/** Each starts vitest up to twenty times. */
+/** Long, because each test starts vitest up to twenty times. */
 vi.setConfig({ testTimeout: 600_000 })
 
 const root = join(import.meta.dirname, '../..')
 const copied = ['package.json', 'vitest.config.ts', 'proxy', 'origin', 'shared', 'scripts']
 const copiedOfTest = ['tiers', 'support', 'engines']
 
-/** A copy of the repository with these files. What installs applications and builds images is left out. */
+/** Makes a copy of the repository with these files, without the setups that install applications and build images. */
 function plant(files: Readonly<Record<string, string>>): string {
   const folder = makeTemporaryDirectory()
   for (const name of [...copied, ...copiedOfTest.map((each) => `test/${each}`)])
@@ -38,7 +38,7 @@ function plant(files: Readonly<Record<string, string>>): string {
   return folder
 }
 
-/** The tests of the copy use the Redis of this run, and have nothing to start. */
+/** Makes the tests of the copy use this run's Redis, and start scripts from the sources. */
 const environment = {
   REDIS_URL: process.env['SHARED_TEST_REDIS_URL'] ?? '',
   TEST_SOURCES: '1',
@@ -50,7 +50,7 @@ async function run(cwd: string, command: string): Promise<{ status: number; outp
   return { status: await shell.exit, output: shell.output() }
 }
 
-/** The ids of the processes in this group that do nothing but keep a core busy. */
+/** The ids of the processes in this group that only keep a core busy. */
 function busyLoopsOf(group: number): string[] {
   const { stdout } = spawnSync('ps', ['-eo', 'pgid=,pid=,args='], { encoding: 'utf8' })
   return stdout
@@ -66,7 +66,7 @@ test('one that passes', () => undefined)
 test('2 + 2 (planted) is 5', () => expect('four').toBe('five'))
 `
 
-/** A file of each project of which `.ci/run` runs some, with the step that runs it. */
+/** A file for each vitest project that `.ci/run` uses, with the step that runs the file. */
 const planted = [
   ['pure', 'npm test', 'test/unit/planted.test.ts'],
   ['sockets', 'npm test', 'test/e2e/planted.test.ts'],
@@ -180,7 +180,7 @@ test('fails at other seeds', () => expect(testSeed()).toBe(20_261))
       { cwd: folder },
     )
     const [, line = ''] = await explorer.waitForLine(/^FOUND (\{.*\}): comes again, added/, 120_000)
-    // The second round is one beside busy loops.
+    // The second round runs together with busy loops.
     await explorer.waitForLine(/^== round 2: /)
     const { pid = 0 } = explorer.child
     await eventually('the loops run', () => busyLoopsOf(pid).length > 0)

@@ -30,7 +30,7 @@ const login = makePolicy('login', 30, 60_000)
 const wide = makePolicy('wide', 100, 60_000)
 
 async function startReplicas(url: string): Promise<RunningLimiter[]> {
-  // Thousands ask at once: on a busy machine that takes a while, and then local counters would decide.
+  // Thousands of concurrent requests take a while on a busy machine; with a shorter timeout, local counters would decide.
   const replicas = [startRedisLimiter(url, 20_000), startRedisLimiter(url, 20_000)]
   await Promise.all(replicas.map(({ connection }) => connection.connected(20_000)))
   return replicas
@@ -45,10 +45,10 @@ describe('a cluster', () => {
     cluster = await startRedisCluster(3, 0)
     replicas = await startReplicas(cluster.url)
     first = replicas[0] as RunningLimiter
-    // So that every node knows the scripts: else each of thousands of commands carries the text.
+    // Makes every node load the scripts, as otherwise each of thousands of commands would carry their text.
     await decideForEach(first, Array.from({ length: 50 }, newClient), [login, wide])
   })
-  // Where the machine has stood still, connections have timed out and are being made again.
+  // After a stall of the machine, connections have timed out and are being reopened.
   beforeEach(() => Promise.all(replicas.map(waitUntilAnswering)))
   afterAll(() => {
     replicas.forEach((replica) => replica.close())
@@ -126,7 +126,7 @@ describe('a cluster', () => {
       { policy: login, partitionKey: client },
       { policy: byKey, partitionKey: `h:${client}` },
     ]
-    // What one rule counts for a request that another refuses is given back, and missing until then.
+    // If one rule refuses a request, the units that another rule counted for it are given back later, and are missing until then.
     let admitted = countAllowed(await decideAtOnce(replicas, 200, charges))
     expect(admitted).toBeLessThanOrEqual(7)
     const deadlineMs = performance.now() + 5000

@@ -26,7 +26,7 @@ test('the name of a host is trusted once it resolves, even if it did not at star
   )
   expect(await seenFrom('127.0.0.3')).toBe('127.0.0.3')
 
-  // A host that resolves at startup is believed from the first request on.
+  // A host that resolves at startup is trusted from the first request on.
   const known = await startHosted(settings)
   const first = await known.send('GET', '/', {
     from: '127.0.0.2',

@@ -13,9 +13,9 @@ import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporar
 import { eventually } from '../support/wait/eventually.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
-// An upgrade replica by replica, and back: an earlier version of the gateway, from the history, and this one on one Redis.
+// An upgrade replica by replica, and back: an earlier version of the gateway, from the Git history, and this one share a Redis.
 
-/** Before the code was moved to layers: the keys in Redis have been of one form since then. */
+/** A commit before the code was moved to layers. The format of the keys in Redis has not changed since. */
 const EARLIER = '95a93b2'
 const QUOTA = 60
 
@@ -76,7 +76,7 @@ async function start(version: keyof typeof versions): Promise<Gateway> {
   return { port, adminPort, process: process_ }
 }
 
-/** Asks all gateways in turn; returns how many requests they let through together. */
+/** Asks all gateways in turn. Returns the number of requests that they admitted together. */
 async function countAdmitted(
   gateways: readonly Gateway[],
   path: string,
@@ -101,7 +101,7 @@ test('a quota is shared by both versions, through an upgrade and back', async ()
     ['older', 'older'],
   ] as const
   for (const [stage, after] of stages.entries()) {
-    // A part of each quota is used before a replica is replaced, the rest after it.
+    // Part of each quota is used before the replicas are replaced, the rest afterwards.
     const from = `127.0.1.${stage + 1}`
     const used = new Map<string, number>()
     for (const path of ['/fixed', '/sliding', '/token-bucket'])
@@ -111,7 +111,7 @@ test('a quota is shared by both versions, through an upgrade and back', async ()
     gateways = started
     for (const path of ['/fixed', '/sliding', '/token-bucket']) {
       expect(used.get(path), path).toBe(QUOTA / 2)
-      // A bucket refills by one in a minute.
+      // A bucket refills by one unit a minute.
       const admitted = await countAdmitted(gateways, path, from, QUOTA)
       expect(admitted, `${path} with ${after.join(' and ')}`).toBeGreaterThanOrEqual(QUOTA / 2)
       expect(admitted, `${path} with ${after.join(' and ')}`).toBeLessThanOrEqual(
@@ -138,7 +138,7 @@ test('bans of either version apply in the other', async () => {
 test('overrides of either version apply in the other, and so is their end', async () => {
   const gateways = [await start('older'), await start('newer')]
   const algorithms = ['fixed', 'sliding', 'token-bucket']
-  // Down and up, for each algorithm.
+  // A lower and a higher quota, for each algorithm.
   for (const [index, by] of gateways.entries())
     for (const [place, requests] of [10, 2 * QUOTA].entries()) {
       const ip = `127.0.4.${1 + 2 * index + place}`
@@ -156,10 +156,10 @@ test('overrides of either version apply in the other, and so is their end', asyn
       for (const policy of algorithms) {
         const admitted = await countAdmitted(gateways, `/${policy}`, ip, 3 * QUOTA)
         expect(admitted, `${policy} with ${requests}`).toBeGreaterThanOrEqual(requests)
-        // A bucket refills meanwhile, by a unit each half minute at most.
+        // Meanwhile a bucket refills, by one unit every half minute at most.
         expect(admitted, policy).toBeLessThanOrEqual(requests + (policy === 'token-bucket' ? 4 : 0))
       }
-      // The other one takes it back.
+      // The other version removes the overrides.
       const other = gateways[1 - index] ?? expect.unreachable()
       for (const policy of algorithms)
         await askOperator(other, 'POST', '/api/clients/override/remove', { policy, client: { ip } })

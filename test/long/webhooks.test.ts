@@ -44,7 +44,7 @@ async function start(
   return { ...gateway, file }
 }
 
-/** The received events, once there are so many. */
+/** The received events, once there are `count` of them. */
 async function eventsOf(receiver: WebhookReceiver, count: number): Promise<ReceivedWebhook['event'][]> {
   await eventually(`${count} events have come`, () =>
     expect(receiver.received.length).toBeGreaterThanOrEqual(count),
@@ -52,7 +52,7 @@ async function eventsOf(receiver: WebhookReceiver, count: number): Promise<Recei
   return receiver.received.map(({ event }) => event)
 }
 
-/** One is refused until it is banned, and then a few times more. */
+/** Sends requests of one client until it is banned, and a few more after that. */
 async function getBanned(...gateways: readonly HostedGateway[]): Promise<void> {
   for (let round = 0; round < 6; round++)
     await Promise.all(gateways.map((gateway) => gateway.send('POST', '/login')))
@@ -117,7 +117,7 @@ test('of two replicas on one Redis, only the one that made the ban reports it', 
   const replicas = [await start(receiver, { REDIS_URL }), await start(receiver, { REDIS_URL })]
   await getBanned(...replicas)
   await eventsOf(receiver, 1)
-  // Later events are in the same queue.
+  // Later events go through the same queue, so once they have arrived, no second ban event can follow.
   writeFileSync(replicas[0]?.file ?? '', 'limits: none\n')
   writeFileSync(replicas[1]?.file ?? '', 'limits: none\n')
   for (const replica of replicas) await askOperator(replica, 'POST', '/api/reload', {})
@@ -143,7 +143,7 @@ test.each(['1', '2'])(
       receiver.received.flatMap(({ event: { type, data } }) => (type === 'breaker' ? [data['state']] : []))
     await relay.set({ kind: 'refuse' })
     await eventually('the breakers of all workers are open', async () => {
-      // Each worker has a breaker of its own.
+      // Each worker has its own breaker, so requests must reach all of them.
       await Promise.all(Array.from({ length: 10 }, () => gateway.send('GET', '/other')))
       expect(breaker()).toEqual(['open'])
     })

@@ -12,9 +12,8 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * The docs promise that each replica knows of a ban or a reset within a second, and for how long units are on lease. Here with real
- * replicas; that a busy machine may pause is allowed for by taking the median. test/unit/limits/store/redis/poll.test.ts has the time
- * between two looks.
+ * The docs promise that each replica knows of a ban or a reset within a second, and for how long units are on lease. These tests use real
+ * replicas, and take the median, as a busy machine may pause. test/unit/limits/store/redis/poll.test.ts tests the polling interval.
  */
 
 const table = 'limits: [{ name: login, match: POST /login, requests: 5, window: 15m }]\n'
@@ -30,7 +29,7 @@ beforeAll(async () => {
 const login = async (replica: HostedGateway | undefined, from: string): Promise<number | undefined> =>
   (await replica?.send('POST', '/login', { from }))?.status
 
-/** Expects the timed part of the median of several rounds to take less than that. */
+/** Expects the median time of several rounds to be less than the bound. */
 async function expectMedianWithin(
   maxMs: number,
   playRound: (round: number) => Promise<() => Promise<unknown>>,
@@ -47,7 +46,7 @@ async function expectMedianWithin(
   judge('the median of the rounds', medianMs, maxMs)
 }
 
-/** All others answer with the status within a second. */
+/** Expects all other replicas to answer with the status within a second. */
 function expectToSpread(
   prepare: (from: string) => Promise<unknown>,
   operate: (from: string) => Promise<unknown>,

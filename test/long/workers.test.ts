@@ -50,7 +50,7 @@ test('a worker that dies is replaced, and counters keep their values', async () 
   expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([429]))
 })
 
-// The machine may have no process, file or memory for a worker just then. Here it is a file.
+// The machine may lack a process, a file or memory for a worker. Here it lacks a file.
 test('a worker that cannot be started is retried', async () => {
   const backend = await startBackend()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
@@ -60,7 +60,7 @@ test('a worker that cannot be started is retried', async () => {
       .split('\n')
       .filter((line) => line.includes('"msg":"worker listening"'))
       .map((line) => (JSON.parse(line) as { pid: number }).pid)
-  // Each says so itself, perhaps after the line of the gateway.
+  // Each worker logs its own line, perhaps after the gateway's line.
   await eventually('the worker is gone', () => pids().length === 2)
   const primary = Number(readFileSync(`/proc/${pids()[0] ?? 0}/stat`, 'utf8').split(' ')[3])
   const limit = (files: string): void => {
