@@ -12,7 +12,7 @@ import type { LimiterSubject } from './limiter-contract.ts'
 
 const HOUR_MS = 3_600_000
 
-/** How long a history takes at most, by far: windows and the units of buckets last for hours. */
+/** An upper bound on the length of a history. It is far below the lengths of windows and the refill times of buckets, which are hours. */
 const MAX_HISTORY_MS = 60_000
 
 function makeCosting(name: string, quota: number, rest: Partial<Policy> = {}): Policy {
@@ -44,12 +44,12 @@ const policies = [
   makeCosting('answers.planned-bucket', 5, { algorithm: 'token-bucket', ...byPlan }),
 ]
 
-/** The policies under which a request may be of several units. */
+/** The policies under which a request may take several units. */
 const takeUnits = policies.filter(
   ({ cost, partition: [part] }) => cost !== undefined || part?.kind === 'body',
 )
 
-/** A charge of a request: which policy, of which of three clients, with how many units, and whether with a quota set at run time. */
+/** A charge of a request: one of three clients, the number of units, and whether the quota was lowered at run time. */
 const charge = fc.record({
   client: fc.nat(2),
   units: fc.constantFrom(1, 1, 2, 3, 4, 5),
@@ -61,7 +61,7 @@ const request = fc
     fc.array(charge, { minLength: 4, maxLength: 4 }),
   )
   .map(([chosen, charges]) => chosen.map((policy, at) => ({ policy, ...charges[at] })))
-/** Often of one policy: alone in its command it has scripts of its own. */
+/** A request with a single policy. Redis decides it with dedicated scripts if it is alone in its command. */
 const requestOfOne = fc
   .tuple(fc.constantFrom(...policies), charge)
   .map(([policy, drawn]) => [{ policy, ...drawn }])
@@ -71,9 +71,8 @@ const history = fc.record({
 })
 
 /**
- * What a client is told is the same whichever store decides: the same history of requests is answered as counters in this process answer
- * it. Nothing is settled meanwhile, as nobody waits for that; and clients over the limit are asked about each time, as the cache of
- * refusals keeps the answer of an earlier request.
+ * Every store gives clients the same answers: it answers a history of requests as counters in this process do. Reservations are not settled
+ * meanwhile, because settling is not awaited. The cache of refusals is emptied before each request, because it repeats an earlier answer.
  */
 export function describeAnswersContract(
   name: string,
@@ -138,7 +137,7 @@ export function describeAnswersContract(
 
 const limitHeaders = createLimitHeaders(['ietf', 'x-ratelimit'], false, () => 0)
 
-/** All that an answer says but times, which pass. */
+/** The fields of an answer, except times, which pass. */
 function toldBy(decision: Decision | undefined): unknown {
   if (!decision || decision.outcome === 'unavailable') return decision
   const { outcome, states } = decision

@@ -8,7 +8,7 @@ import { atSomePace } from '../support/limiter/paces.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** @param windowMs how long an empty bucket takes to be full */
+/** @param windowMs how long an empty bucket takes to fill */
 function makeBucket(name: string, quota: number, windowMs: number, rest: Partial<Policy> = {}): Policy {
   return makePolicy(name, quota, windowMs, { algorithm: 'token-bucket', ...rest })
 }
@@ -29,10 +29,7 @@ const policies = {
   narrow: makePolicy('bucket.narrow', 1, 600_000),
 }
 
-/**
- * A bucket of 3 that gets one back each second: when the client asks, in milliseconds from its first request, and what it
- * must hear.
- */
+/** A bucket of 3 that regains one unit each second: the times of requests, in milliseconds from the first one, and the expected answers. */
 const instants: readonly {
   atMs: number
   outcome: Decision['outcome']
@@ -51,7 +48,7 @@ const instants: readonly {
   { atMs: 3400, outcome: 'refused', remaining: 0, resetMs: 600 },
 ]
 
-/** What every counter store promises of token buckets; one test after the other, as they move the store's clock. */
+/** The promises of every counter store about token buckets. The tests run one after another because they move the store's clock. */
 export function describeBucketContract(
   name: string,
   start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
@@ -135,7 +132,7 @@ export function describeBucketContract(
       expect((await ask(charges)).outcome).toBe('refused')
     })
 
-    /** How many turns of 100 s a request has to wait for. */
+    /** The number of turns of 100 s that a request has to wait for. */
     const turnsOf = (decision: Decision | undefined): number | undefined =>
       decision?.outcome === 'allowed' && decision.states[0]
         ? Math.round(delayMsOf(decision.states[0]) / 100_000)

@@ -25,7 +25,7 @@ const policies = {
   units: byCalendar('calendar.units', 10, { unit: 'month' }, { cost: { reserve: 3 } }),
 }
 
-/** The promises of every counter store about windows of the calendar. A window may end while a test runs: then it is asked again. */
+/** The promises of every counter store about windows of the calendar. If a window ends while a test runs, the test asks again. */
 export function describeCalendarContract(
   name: string,
   start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
@@ -48,17 +48,17 @@ export function describeCalendarContract(
 
     const statesOf = (decision: Decision) => (decision.outcome === 'unavailable' ? [] : decision.states)
 
-    /** The current time of day, by the subject's clock if it has its own. */
+    /** The current time of day, by the subject's own clock if it has one. */
     const wallMs = (): number => subject.wallNow?.() ?? wallClockMs()
 
-    /** Expects the time until the border, counted from an instant of the question, however long that has taken. */
+    /** Expects the time until the border, counted from some instant during the question, no matter how long the answer takes. */
     async function expectBorder(policy: Policy, read: () => Promise<number | undefined>): Promise<void> {
       const fromMs = wallMs()
       const resetMs = (await read()) ?? NaN
       const untilMs = wallMs()
       const toleranceMs = subject.advance ? 2 : 2_000
       const border = borderOf(policy, fromMs)
-      // A window that ended meanwhile.
+      // The window ended meanwhile.
       if (border <= untilMs) return expectBorder(policy, read)
       expect(resetMs).toBeGreaterThan(border - untilMs - toleranceMs)
       expect(resetMs).toBeLessThan(border - fromMs + toleranceMs)
@@ -140,7 +140,7 @@ export function describeCalendarContract(
       })
     })
 
-    // Borders that come while real stores count are in test/integration/calendar.test.ts.
+    // test/integration/calendar.test.ts covers borders that pass while real stores count.
     test('counting begins anew at the border, if the clock can be set', async () => {
       const { advance } = subject
       if (!advance) return
@@ -158,7 +158,7 @@ export function describeCalendarContract(
   })
 }
 
-/** The border after an instant, found from what local clocks show, a minute at a time where they are a minute from it. */
+/** The next border after an instant, found by reading the local clock minute by minute. */
 function borderOf({ calendar }: Policy, atMs: number): number {
   if (!calendar) throw new TypeError('not by the calendar')
   const { unit, timezone = 'UTC' } = calendar

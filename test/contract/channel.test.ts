@@ -4,7 +4,7 @@ import type { LimiterPort } from '../../proxy/limits/store/workers/worker-messag
 import { limiterOptions } from '../support/limiter/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 
-/** The two ends of a channel between processes, which carries JSON and takes a turn of the event loop. */
+/** The two ends of a channel between processes, which carries JSON and delivers it one turn of the event loop later. */
 function makePorts(): { readonly worker: LimiterPort; readonly primary: LimiterPort } {
   const atWorker: ((message: unknown) => void)[] = []
   const atPrimary: ((message: unknown) => void)[] = []

@@ -15,13 +15,13 @@ import { atSomePace } from '../support/limiter/paces.ts'
 
 /** One kind of store under test. */
 export type LimiterSubject = {
-  /** One, or several that share their counters, as replicas and workers do. */
+  /** One limiter, or several that share their counters, as replicas and workers do. */
   readonly limiters: readonly (Limiter & Partial<Pick<CounterAdmin, 'forget'>>)[]
-  /** Asked by an operator. */
+  /** The operations that an operator uses. */
   readonly operations: CounterAdmin
-  /** Moves the store's clock on. Undefined where that is real time, which nobody moves. */
+  /** Advances the store's clock. Undefined if the store runs on real time. */
   readonly advance?: (durationMs: number) => void
-  /** The store's time of day, where it is not real time. */
+  /** The store's time of day. Undefined if the store runs on real time. */
   readonly wallNow?: () => number
   readonly close: () => Promise<void> | void
 }
@@ -55,8 +55,8 @@ const policies = {
 }
 
 /**
- * A client with 3 requests a window: when it asks, in milliseconds from its first request, and what it must hear. The
- * window begins with the first request, and refused ones do not extend it.
+ * A client with 3 requests a window: the times of its requests, in milliseconds from the first one, and the expected answers. The window
+ * begins with the first request, and refused requests do not extend it.
  */
 const instants: readonly {
   atMs: number
@@ -75,7 +75,7 @@ const instants: readonly {
   { atMs: 2200, outcome: 'allowed', remaining: 2, resetMs: 1000 },
 ]
 
-/** What every counter store promises, whatever it is made of. */
+/** The promises of every counter store. */
 export function describeLimiterContract(
   name: string,
   start: (policies: readonly Policy[]) => Promise<LimiterSubject>,

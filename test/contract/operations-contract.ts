@@ -8,7 +8,7 @@ const fixed = makePolicy('operated-fixed', 5, 60_000)
 const sliding = makePolicy('operated-sliding', 5, 60_000, { algorithm: 'sliding' })
 const shadow = makePolicy('operated-shadow', 2, 60_000, { mode: 'shadow' })
 
-/** What every store promises of an operator's questions. */
+/** The promises of every store about an operator's questions. */
 export function describeOperationsContract(
   name: string,
   start: (policies: readonly Policy[]) => Promise<LimiterSubject>,

@@ -8,7 +8,7 @@ const policies = {
   sliding: makePolicy('readings.sliding', 5, 60_000, { algorithm: 'sliding' }),
 }
 
-/** What every counter store promises of a request that one policy counts for several clients. */
+/** The promises of every counter store about a request that one policy counts for several clients. */
 export function describeReadingsContract(
   name: string,
   start: (policies: readonly Policy[]) => Promise<LimiterSubject>,

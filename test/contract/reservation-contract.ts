@@ -38,7 +38,7 @@ const policies = {
   narrow: makePolicy('reserved.narrow', 1, 60_000),
 }
 
-/** The promises of every counter store about reservations, which are settled when their cost is known. */
+/** The promises of every counter store about reservations, which are settled once their cost is known. */
 export function describeReservationContract(
   name: string,
   start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
@@ -69,7 +69,7 @@ export function describeReservationContract(
       return state?.used
     }
 
-    /** Settling is not waited for by anybody: what it comes to is seen a moment later. */
+    /** Settling is not awaited, so its effect shows a moment later. */
     const untilUsed = (charges: readonly Charge[], units: number): Promise<void> =>
       eventually(`${units} units are used`, async () => (await usedBy(charges)) === units)
 
@@ -119,7 +119,7 @@ export function describeReservationContract(
         expect(await outcomeOf(batch([a, 3], [b, 1]), 1)).toBe('allowed')
         expect(await outcomeOf(batch([b, 2], [a, 3]), 0)).toBe('refused')
         expect(await outcomeOf(batch([a, 3], [b, 2]), 1)).toBe('refused')
-        // One that does not fit says nothing about a smaller one.
+        // A charge that does not fit says nothing about a smaller one.
         expect(await outcomeOf(batch([b, 2], [a, 2]), 0)).toBe('allowed')
         expect(await outcomeOf(batch([a, 1]), 1)).toBe('refused')
         expect(await usedBy(batch([a, 1]))).toBe(5)
@@ -244,7 +244,7 @@ export function describeReservationContract(
       expect((await subject.operations.inspect(charges)).map(({ used }) => used)).toEqual([1, 1, 3, 1, 1])
     })
 
-    /** All earlier requests have reached the counters, as later commands are executed after them. */
+    /** Resolves when all earlier requests have reached the counters, because later commands are executed after them. */
     async function settled(): Promise<void> {
       for (let turn = 0; turn < 3; turn++) {
         for (const replica of limiters.keys())

@@ -29,9 +29,9 @@ const policies = {
 }
 
 /**
- * A client with 3 requests in any second: when it asks, in milliseconds from its first request, and what it must hear.
- * A request counts until exactly a second later, whatever came before it, and refused ones not at all. More is left when
- * the oldest that counts has left.
+ * A client with 3 requests in any second: the times of its requests, in milliseconds from the first one, and the expected answers. A
+ * request counts for exactly one second, regardless of earlier requests; refused requests do not count. The remaining quota grows when the
+ * oldest counted request leaves the window.
  */
 const instants: readonly {
   atMs: number
@@ -51,7 +51,7 @@ const instants: readonly {
   { atMs: 2600, outcome: 'allowed', remaining: 2, resetMs: 1000 },
 ]
 
-/** What every counter store promises of sliding windows; one test after the other, as they move the store's clock. */
+/** The promises of every counter store about sliding windows. The tests run one after another because they move the store's clock. */
 export function describeSlidingContract(
   name: string,
   start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
@@ -84,7 +84,7 @@ export function describeSlidingContract(
       for (let asked = 0; asked < 2; asked++) await decide(client, policies.lowered)
       await pass(200)
       await decide(client, policies.lowered)
-      // The third has to leave, which came later than the first.
+      // The third request, which came later than the first, has to leave the window.
       const untilThird = await untilMore(withQuota(policies.lowered, 1))
       expect(untilThird - (await untilMore(policies.lowered))).toBeGreaterThanOrEqual(190)
     })

@@ -1,6 +1,6 @@
 /**
- * Where this gateway forwards what nginx and HAProxy both refuse, and why it stays so. docs/http.md has them in words.
- * By theme and name, as in test/wire/vectors.ts.
+ * The requests, by theme and name as in test/wire/vectors.ts, that this gateway forwards and both nginx and HAProxy refuse, with the
+ * reasons. docs/http.md explains them in full.
  */
 export const explained: Readonly<Record<string, string>> = {}
 
@@ -12,8 +12,8 @@ const offer =
   'http-proxy ends the connection; here an offer of another protocol is not taken, and the request is answered (RFC 9110 §7.8)'
 
 /**
- * Where this gateway forwards what http-proxy 1.18.1 does not, which stands on the same parser of requests. Whether http-proxy
- * has connected to the backend when its client's connection ends is a race: not all of these differ in each run.
+ * The requests that this gateway forwards and http-proxy 1.18.1, which uses the same request parser, does not. Not all of them differ in
+ * each run: whether http-proxy has connected to the backend when its client's connection ends is a race.
  */
 export const explainedBesideHttpProxy: Readonly<Record<string, string>> = {
   'framing: more content than the length': ended,

@@ -6,7 +6,7 @@ import { canConnect } from '../support/network/ports.ts'
 import { DEVICE_SECRET, tableOfEveryKind } from '../support/gateway/every-kind.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** A proxy in front of the recording backend. All of them tell it the client's address in `X-Real-IP`. */
+/** A proxy in front of the recording backend. Each proxy passes on the client's address in `X-Real-IP`. */
 export type Proxy = { readonly name: string; readonly port: number; stop(): void }
 
 type Start = (port: number, backendPort: number, directory: string) => ChildProcess
@@ -68,7 +68,7 @@ const startHttpProxy: Start = (port, backendPort, directory) =>
 
 const startGateway: Start = (port, backendPort, directory) => {
   const configFile = join(directory, 'sluice.yaml')
-  // None refuses by count: only a request with an ambiguous value is refused.
+  // No rule refuses by count: only a request with an ambiguous value is refused.
   writeFileSync(configFile, tableOfEveryKind())
   return spawn(process.execPath, [join(repositoryRoot, 'proxy/main.ts')], {
     cwd: directory,
@@ -95,7 +95,7 @@ const starts = {
 
 export type ProxyName = keyof typeof starts
 
-/** Starts one and waits until it takes connections. */
+/** Starts a proxy and waits until it accepts connections. */
 export async function startProxy(name: ProxyName, port: number, backendPort: number): Promise<Proxy> {
   const directory = mkdtempSync(join(tmpdir(), `sluice-${name}-`))
   const child = starts[name](port, backendPort, directory)
@@ -114,7 +114,7 @@ export async function startProxy(name: ProxyName, port: number, backendPort: num
   }
 }
 
-/** The programs that are not there to compare with. */
+/** The programs to compare with that this machine lacks. */
 export function missingPrograms(): string[] {
   return ['nginx', 'haproxy'].filter((program) => spawnSync(program, ['-v']).error !== undefined)
 }

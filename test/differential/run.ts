@@ -6,8 +6,8 @@ import { vectorsByTheme } from '../wire/vectors.ts'
 import { explained, explainedBesideHttpProxy } from './explained.ts'
 import { missingPrograms, startProxy, type Proxy, type ProxyName } from './proxies.ts'
 
-// The same bytes to nginx, to HAProxy, to http-proxy and to this gateway, before the same recording backend:
-// `npm run test:differential`. If only this gateway forwards, it may be the one that reads too much into them.
+// Sends the same bytes to nginx, HAProxy, http-proxy and this gateway, all in front of the same recording backend:
+// `npm run test:differential`. A request that only this gateway forwards is one that it may read too leniently.
 
 const names: readonly ProxyName[] = ['sluice', 'nginx', 'haproxy', 'http-proxy']
 const bothOthers: readonly ProxyName[] = ['nginx', 'haproxy']
@@ -32,12 +32,12 @@ const vectors = Object.entries(vectorsByTheme).flatMap(([theme, list]) =>
   list.map((vector) => ({ key: `${theme}: ${vector.name}`, bytes: vector.bytes })),
 )
 
-/** How many whole requests the backend sees, by proxy. */
+/** The number of whole requests that the backend sees, by proxy. */
 type Seen = Readonly<Record<ProxyName, number>>
 
 const seenByKey = new Map<string, Seen>()
 await sendAll(vectors, 16, 400)
-// A busy machine looks like a refusal: requests that differ are sent again, with more patience.
+// On a busy machine a late request looks like a refused one: requests that differ are sent again, with more patience.
 await sendAll(
   vectors.filter(
     ({ key }) =>
@@ -50,7 +50,7 @@ await backend.close()
 report()
 process.exit(process.exitCode)
 
-/** @param quietMs nginx and HAProxy take a moment to give up what they wait for */
+/** @param quietMs long enough for nginx and HAProxy to give up waiting for more bytes */
 async function sendAll(list: typeof vectors, parallel: number, quietMs: number): Promise<void> {
   const left = list.values()
   await Promise.all(
@@ -97,7 +97,7 @@ function report(): void {
 /**
  * Prints the requests that only Sluice forwards.
  *
- * @returns how many of these are not explained, and how many that are explained do not differ
+ * @returns how many of these are not explained, and how many explained requests do not differ
  */
 function reportMore(
   others: readonly ProxyName[],

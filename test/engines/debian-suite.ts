@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Engine } from './engines.ts'
 
-/** Kept from run to run: a server with its libraries is 10 to 30 MB to get. */
+/** Kept between runs: a server with its libraries is a download of 10 to 30 MB. */
 const CACHE = join(tmpdir(), 'sluice-engines')
 
 /**
- * Gets a server of any suite of Debian's, whichever suite this machine has: the package and the libraries that it needs are
- * unpacked in a folder, and nothing is installed.
+ * Gets a server from any suite of Debian, whichever suite this machine runs. Unpacks the package and the libraries that it needs into a
+ * folder, and installs nothing.
  *
- * @returns the path of a program that starts it
- * @throws Error where it cannot be had
+ * @returns the path of a program that starts the server
+ * @throws Error if the package cannot be obtained
  */
 export function obtainEngine({ name, suite, package: packageName }: Engine): string {
   const root = join(CACHE, name)
@@ -27,7 +27,7 @@ export function obtainEngine({ name, suite, package: packageName }: Engine): str
   }
 }
 
-/** @returns the folder with the files of the package and of all that it depends on */
+/** @returns the folder with the files of the package and of all its dependencies */
 function unpackPackages(root: string, suite: string, packageName: string): string {
   const apt = join(root, 'apt')
   for (const folder of ['etc/apt/apt.conf.d', 'etc/apt/preferences.d', 'var/lib/dpkg'])
@@ -36,7 +36,7 @@ function unpackPackages(root: string, suite: string, packageName: string): strin
     mkdirSync(join(apt, folder, 'partial'), { recursive: true })
   const source = `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror()} ${suite} main\n`
   writeFileSync(join(apt, 'etc/apt/sources.list'), source)
-  // As on a machine with no package at all, so that every library comes along.
+  // An empty list of installed packages makes apt fetch every library.
   const status = join(apt, 'var/lib/dpkg/status')
   writeFileSync(status, '')
   const place = ['-qq', '-o', `Dir=${apt}`, '-o', `Dir::State::status=${status}`]
@@ -57,7 +57,7 @@ function mirror(): string {
   return /^(?:URIs:|deb\b).*?(https?:\/\/\S+\/debian)\b/m.exec(text)?.[1] ?? 'http://deb.debian.org/debian'
 }
 
-/** Runs the program with the suite's own loader and C library, in place of the machine's. */
+/** Runs the program with the loader and the C library of its suite instead of the machine's. */
 function starterOf(files: string, packageName: string): string {
   const [loader] = globSync(join(files, '{lib,usr/lib}/*-linux-gnu/ld-linux*.so.*'))
   if (loader === undefined) throw new Error('the suite has no loader of programs')

@@ -1,4 +1,4 @@
-/** A server that speaks the protocol of Redis, and the suite of Debian that has it as a package. */
+/** A server that speaks the Redis protocol, and the suite of Debian that packages it. */
 export type Engine = {
   /** The name on the command line. */
   readonly name: string
@@ -6,7 +6,7 @@ export type Engine = {
   readonly package: 'redis-server' | 'valkey-server'
 }
 
-/** The oldest and the newest that Debian's suites have, and those of the releases between them. */
+/** The oldest and the newest engines that Debian's suites have, and the releases between them. */
 export const engines: readonly Engine[] = [
   { name: 'redis-6.0', suite: 'bullseye', package: 'redis-server' },
   { name: 'redis-7.0', suite: 'bookworm', package: 'redis-server' },

@@ -1,7 +1,7 @@
 import type { Step } from '../tiers/step.ts'
 import { engines } from './engines.ts'
 
-/** What depends on the engine: commands, errors, rights, Sentinel, the cluster. */
+/** Tests of everything that depends on the engine: commands, errors, rights, Sentinel, the cluster. */
 const COUNTING = '--project sockets test/contract test/integration test/e2e/redis-tls.test.ts'
 const FAULTS = [
   '--project fault test/fault test/contract/redis-cluster.test.ts',
@@ -10,7 +10,7 @@ const FAULTS = [
   ),
 ].join(' ')
 
-/** For each engine the tests of counting and of what may fail, with nothing but that engine: `npm run test:engines`. */
+/** For each engine, the tests of counting and of faults, with no other engine installed: `npm run test:engines`. */
 export function stepsOfEngines(): Step[] {
   return engines.flatMap(({ name }) => {
     const command = `engine=$(node test/engines/obtain.ts ${name}) && REDIS_SERVER=$engine npx vitest run`

@@ -3,17 +3,17 @@ import { Redis } from 'ioredis'
 import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServer, RedisServerOptions } from '../support/redis/redis-server.ts'
 
-/** A Redis to break, on the same port for as long as it is used. */
+/** A Redis server to break. It keeps its port throughout. */
 export type BreakableRedis = {
   readonly port: number
-  /** Does something to it as an operator, whose connection is made for the occasion. */
+  /** Runs an operator's commands on a connection opened for them. */
   operate<T>(work: (redis: Redis) => Promise<T>): Promise<T>
   signal(signal: NodeJS.Signals): Promise<void>
   /** Crashes it. It forgets everything. */
   kill(): Promise<void>
-  /** Starts it again after that. */
+  /** Starts it again after `kill`. */
   restart(): Promise<void>
-  /** A connection that comes back by itself, perhaps through a relay. */
+  /** Opens a connection that reconnects by itself, to Redis or to a relay's port. */
   connect(port?: number): Redis
   stop(): Promise<void>
 }
@@ -49,7 +49,7 @@ export async function startBreakableRedis(): Promise<BreakableRedis> {
   }
 }
 
-/** Many ports are taken and let go of here: one may be somebody else's for a moment. */
+/** Tests here take and release many ports, so another process may briefly hold one. */
 async function start(options: RedisServerOptions = {}): Promise<RedisServer> {
   for (let attempt = 1; attempt < 5; attempt++) {
     try {

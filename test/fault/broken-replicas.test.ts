@@ -5,11 +5,11 @@ import { playHistory } from './random-history.ts'
 import type { Replica } from './stage.ts'
 
 /*
- * The random histories find nothing. That proves something only if they find real defects, in few attempts
- * and for the reason that it is wrong.
+ * The random histories find no violation. That proves something only if they also find real defects, in few attempts, and report the actual
+ * defect.
  */
 
-/** On a machine that is busy with other things the bounds are wider, and more attempts are needed. */
+/** On a busy machine the bounds are wider, so more attempts are needed. */
 const ATTEMPTS = 40
 
 const none: readonly Fault[] = []

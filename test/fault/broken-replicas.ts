@@ -9,9 +9,9 @@ import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
 import { limiterOptions, recordLog } from '../support/limiter/limiters.ts'
 import type { Replica } from './stage.ts'
 
-/* Limiters as they are often built, each broken in one way. The judge must find every one of them. */
+/* Limiters as they are often built, each broken in one way. The judge must find every defect. */
 
-/** Reads the counter, compares, writes: two requests at once both read the same. */
+/** Reads the counter, compares, writes: two concurrent requests read the same count. */
 export function startReadThenWrite(url: string): Replica {
   const redis = new Redis(url)
   redis.on('error', () => undefined)
@@ -42,14 +42,14 @@ export function startReadThenWrite(url: string): Replica {
   }
 }
 
-/** Leaves the library's defaults on, so that it sends a command again after a reconnect. */
+/** Keeps the library's defaults, so it resends a command after a reconnect. */
 export function startResending(url: string): Replica {
   const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 10 })
   redis.on('error', () => undefined)
   return withClient(redis, () => redis.disconnect())
 }
 
-/** Adds what it admitted in an outage, hears no answer to that, and adds it again under another mark. */
+/** Adds what it admitted in an outage, gets no answer, and adds it again under another mark. */
 export function startAddingAgain(url: string): Replica {
   let hasLostAnswer = false
   return startWithAddOnce(url, async (add, [, ...rest]) => {
@@ -76,7 +76,7 @@ function startWithAddOnce(
   const { client } = connection
   const evaluate: Evaluate = (source, count, args) => client.call('EVAL', source, count, ...args)
   Object.assign(client, {
-    // The library takes both a list and single arguments.
+    // The library accepts an array as well as separate arguments.
     eval: (source: string, count: number, ...given: (string | string[])[]) => {
       const args = given.flat()
       return source.startsWith(ADDS_ONCE)

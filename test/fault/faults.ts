@@ -4,11 +4,11 @@ import type { Relay, RelayFault } from '../support/network/relay.ts'
 import type { BreakableRedis } from './breakable-redis.ts'
 import type { Stage } from './stage.ts'
 
-/** Something that goes wrong for a while: at the network before one replica, or at Redis, which all of them use. */
+/** A fault that lasts for a while: in the network before one replica, or in Redis, which all replicas use. */
 export type Fault = {
   readonly site: 'redis' | number
   readonly kind: string
-  /** From the beginning of the history. */
+  /** Milliseconds since the history began. */
   readonly startMs: number
   readonly durationMs: number
 }
@@ -61,11 +61,11 @@ const redisFaults: Readonly<Record<string, RedisFault>> = {
   'flushed scripts': asOperator((redis) => redis.script('FLUSH')),
 }
 
-/** Redis knows a script again as soon as it is asked to run one: nobody is to notice. */
+/** Redis has a flushed script again as soon as a gateway runs it, so no replica notices. */
 const harmless = new Set(['flushed scripts'])
 
 /**
- * One to five faults at random, those of one site one after the other.
+ * Draws one to five random faults. Faults at the same site do not overlap.
  *
  * @param random numbers in [0, 1)
  */
@@ -84,14 +84,14 @@ export function drawFaults(random: () => number, replicas: number, withinMs: num
   return faults.toSorted((a, b) => a.startMs - b.startMs)
 }
 
-/** A fault, and its place: Redis, or one of the relays. */
+/** Draws a fault and its site: Redis, or one of the relays. */
 export function drawFault(random: () => number, relays: number): Pick<Fault, 'site' | 'kind'> {
   const site = random() < 0.4 ? 'redis' : Math.floor(random() * relays)
   const kinds = Object.keys(site === 'redis' ? redisFaults : networkFaults)
   return { site, kind: kinds[Math.floor(random() * kinds.length)] ?? 'cut' }
 }
 
-/** Lets the faults happen in their time. Resolves when they are over, before everything has recovered. */
+/** Runs each fault at its time. Resolves when all have ended, before everything has recovered. */
 export async function runFaults(stage: Stage, faults: readonly Fault[]): Promise<void> {
   const beganAtMs = performance.now()
   const bySite = Map.groupBy(faults, ({ site }) => site)
@@ -114,7 +114,7 @@ async function runFault(stage: Stage, fault: Fault): Promise<void> {
   }
 }
 
-/** Breaks what the fault is about, and mends it after its duration. */
+/** Breaks the fault's site, and repairs it after the fault's duration. */
 export async function breakFor(
   { redis, relays }: { readonly redis: BreakableRedis; readonly relays: readonly Relay[] },
   { site, kind, durationMs }: Fault,

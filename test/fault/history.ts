@@ -1,19 +1,13 @@
 import type { Policy } from '../../proxy/policy.ts'
 
-/**
- * What happened to the requests of one client under one rule. All times are milliseconds of one clock, that of whoever
- * sends.
- */
+/** What happened to the requests of one client under one rule. All times are milliseconds of the sender's clock. */
 export type History = {
   readonly rule: Pick<Policy, 'quota' | 'windowMs' | 'onStoreError'>
   readonly attempts: readonly Attempt[]
-  /** The troubles of all replicas; those of one do not overlap. */
+  /** The troubles of all replicas. Troubles of one replica do not overlap. */
   readonly troubles: readonly Trouble[]
   readonly losses: readonly Loss[]
-  /**
-   * What the store says was counted in the running window, read after all troubles. Left out where the window may have
-   * ended by then.
-   */
+  /** The count that the store reports for the current window, read after all troubles. Undefined if the window may have ended by then. */
   readonly counted?: number
 }
 
@@ -23,11 +17,11 @@ export type Attempt = {
   readonly sentMs: number
   readonly answeredMs: number
   /**
-   * `passed`: let through uncounted, as `onStoreError: open` has it. `refused-elsewhere`: another rule refused it, so it
-   * must be counted nowhere.
+   * `passed`: let through uncounted, because of `onStoreError: open`. `refused-elsewhere`: refused by another rule, so no rule may count
+   * it.
    */
   readonly outcome: 'allowed' | 'refused' | 'passed' | 'unavailable' | 'refused-elsewhere'
-  /** False where the replica answered in the same turn of its event loop: then it has told the store nothing. */
+  /** False if the replica answered in the same turn of its event loop, before it could tell the store anything. */
   readonly asked: boolean
 }
 
@@ -35,12 +29,12 @@ export type Attempt = {
 export type Trouble = {
   readonly replica: number
   readonly fromMs: number
-  /** When the replica had heard from the store again, and had told it what it had admitted in the meantime. */
+  /** When the store had answered the replica again, and had received what the replica admitted in the meantime. */
   readonly untilMs: number
 }
 
 /**
- * The store forgot. What it counted after `fromMs` and before `untilMs` may be gone: everything since ever in a restart
- * without persistence, writes not replicated in a failover.
+ * The store lost counts. Whatever it counted between `fromMs` and `untilMs` may be gone: everything so far, after a restart without
+ * persistence; writes not yet replicated, after a failover.
  */
 export type Loss = { readonly fromMs: number; readonly untilMs: number }

@@ -3,8 +3,8 @@ import type { Attempt, History } from './history.ts'
 import { judge } from './judge.ts'
 
 /*
- * The judge is worth what it finds. Each history here is written down by hand, under a rule of 2 requests in 1000 ms,
- * with its violation.
+ * The judge is only as good as the violations it finds. Each history here is written by hand, under a rule of 2 requests in 1000 ms, with
+ * its violation.
  */
 
 type Row = [sentMs: number, answeredMs: number, outcome: Attempt['outcome'], rest?: Partial<Attempt>]

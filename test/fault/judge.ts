@@ -2,14 +2,14 @@ import type { Attempt, History, Loss } from './history.ts'
 import { splitWindows } from './windows.ts'
 
 /**
- * Holds a history against the promise of docs/redis.md. The model is a sequential counter: there must be an order of
- * the requests, each at some instant between sent and answered, in which a counter that goes up to the quota would have
- * answered alike. Without a trouble that is exact. With one, each clause below says what may be off, and by how much.
+ * Checks a history against the promise of docs/redis.md. The model is a sequential counter: there must be an order of the requests, each at
+ * some instant between sent and answered, in which a counter that goes up to the quota gives the same answers. Without troubles the check
+ * is exact. With troubles, each clause below says how far the history may deviate.
  *
- * A window that ends within a history with troubles is judged loosely, by the most that any order allows: to be exact
- * there, give windows longer than the history.
+ * If a window ends within a history that has troubles, the check is loose: it allows the most that any order allows. For exact results, use
+ * windows longer than the history.
  *
- * @returns the violations, in words; none if the promise was kept
+ * @returns the violations, in words; empty if the promise was kept
  */
 export function judge(history: History): string[] {
   const { rule, losses } = history
@@ -33,11 +33,11 @@ export function judge(history: History): string[] {
 }
 
 type PlacedAttempt = Attempt & {
-  /** It overlaps a trouble of its replica. */
+  /** Whether it overlaps a trouble of its replica. */
   readonly isTroubled: boolean
-  /** The store may have counted it without the replica hearing of that. */
+  /** Whether the store may have counted it without the replica learning of that. */
   readonly isUncertain: boolean
-  /** From here on the store must have counted it, if it was allowed. */
+  /** The time by which the store must have counted it, if it was allowed. */
   readonly landedMs: number
 }
 
@@ -47,7 +47,7 @@ function placeInTime(attempt: Attempt, { rule, troubles }: History): PlacedAttem
     ({ replica: of, fromMs, untilMs }) => of === replica && fromMs <= answeredMs && untilMs >= sentMs,
   )
   const isTroubled = met.length > 0
-  // Where no local counters stand in, only the store allows, and what it allowed it has counted once.
+  // Without local counters only the store allows requests, and it has counted each of them once.
   const isStoreAnswer = outcome === 'allowed' && rule.onStoreError !== 'local'
   return {
     ...attempt,
@@ -57,7 +57,7 @@ function placeInTime(attempt: Attempt, { rule, troubles }: History): PlacedAttem
   }
 }
 
-/** What an answer may be at all. */
+/** Checks that the outcome is possible at all under the rule. */
 function judgeOutcome(attempt: PlacedAttempt, { rule }: History): string[] {
   const { outcome, isTroubled } = attempt
   const isAway = outcome === 'passed' || outcome === 'unavailable'
@@ -72,8 +72,8 @@ function judgeOutcome(attempt: PlacedAttempt, { rule }: History): string[] {
 /**
  * Judges one window.
  *
- * @param sure the requests that were in it
- * @param possible those, and the ones that may have been in it as well as in the window before or after it
+ * @param sure the requests that were in the window
+ * @param possible the same requests, and those that may have been in this window or in one beside it
  */
 function judgeWindow(
   sure: readonly PlacedAttempt[],
@@ -83,7 +83,7 @@ function judgeWindow(
   const { quota } = rule
   const violations: string[] = []
   const allowed = sure.filter(({ outcome }) => outcome === 'allowed')
-  // The store allows the quota, and again as many as it forgot. Beyond that, each replica in trouble allows the quota.
+  // The store allows the quota, and as many again as it lost. In addition, each replica in trouble allows the quota.
   const forgotten = losses.map((loss) => Math.min(quota, allowed.filter((one) => isLost(one, [loss])).length))
   const standIns = [...Map.groupBy(allowed, ({ replica }) => replica).values()].map((ofReplica) =>
     rule.onStoreError === 'local'
@@ -98,7 +98,7 @@ function judgeWindow(
     if (alone.length > quota) violations.push(`${alone.length} allowed by one replica without the store`)
   }
 
-  // Counted for certain when a request was sent that the store itself decided: then that must have been refused.
+  // If the quota was certainly used up when a request was sent, the store must have refused the request.
   const landed = allowed.filter((one) => !isLost(one, losses)).toSorted((a, b) => a.landedMs - b.landedMs)
   for (const attempt of allowed) {
     if (attempt.isTroubled) continue
@@ -108,7 +108,7 @@ function judgeWindow(
     }
   }
 
-  // Nobody is refused before the quota can have been used up.
+  // No request may be refused before the quota can have been used up.
   for (const attempt of sure) {
     if (attempt.outcome !== 'refused') continue
     const before = countBefore(possible, attempt)
@@ -118,7 +118,7 @@ function judgeWindow(
   return violations
 }
 
-/** Judges what the store counted in the one window of a history. */
+/** Judges the store's count for a history with a single window. */
 function judgeCounted(attempts: readonly PlacedAttempt[], { losses, counted }: History): string[] {
   if (counted === undefined) return []
   const allowed = attempts.filter(({ outcome }) => outcome === 'allowed')
@@ -129,16 +129,14 @@ function judgeCounted(attempts: readonly PlacedAttempt[], { losses, counted }: H
   return counted > allowed.length + uncertain.length ? [`${told}, and ${uncertain.length} uncertain`] : []
 }
 
-/** The most that can have been counted before an answer. A request both allowed and uncertain may have counted twice. */
+/** The highest count possible before an answer. A request that was both allowed and uncertain may have been counted twice. */
 function countBefore(attempts: readonly PlacedAttempt[], { answeredMs }: Attempt): number {
   const before = attempts.filter(({ sentMs }) => sentMs <= answeredMs)
   const allowed = before.filter(({ outcome }) => outcome === 'allowed')
   return allowed.length + before.filter(({ isUncertain }) => isUncertain).length
 }
 
-/**
- * Windows of the store and of the replicas begin independently, so that a span as long as a window meets two of each.
- */
+/** Windows of the store and of the replicas begin independently, so a span as long as a window overlaps up to two of each. */
 function judgeSpans(attempts: readonly PlacedAttempt[], { rule, losses }: History): string[] {
   const { quota, windowMs } = rule
   const allowed = attempts.filter(({ outcome }) => outcome === 'allowed')
@@ -151,7 +149,7 @@ function judgeSpans(attempts: readonly PlacedAttempt[], { rule, losses }: Histor
   })
 }
 
-/** Whether the store may have forgotten that it counted this. */
+/** Whether the store may have lost its count of this request. */
 function isLost({ sentMs, landedMs }: PlacedAttempt, losses: readonly Loss[]): boolean {
   return losses.some(({ fromMs, untilMs }) => sentMs < untilMs && landedMs > fromMs)
 }

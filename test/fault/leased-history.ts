@@ -13,15 +13,15 @@ const CLIENTS = 2
 const TROUBLED_MS = 600
 const BURST = 12
 
-/** Longer than any history, so that all of it is in one window. */
+/** Longer than any history, so that the whole history is in one window. */
 const LONG_MS = 120_000
 
-/** A gateway's limiter that can crash, after which another takes its place. */
+/** A gateway's limiter that can crash and be replaced by another. */
 export type LeasingReplica = Replica & {
   crash(): void
   reload(policies: readonly Policy[]): void
   reset(client: string, policies: readonly Policy[]): Promise<void>
-  /** Deletes counters as a reset does that does not know of leases. */
+  /** Deletes counters, as a reset by a program that knows nothing of leases does. */
   deleteCounters(client: string, policies: readonly Policy[]): Promise<void>
 }
 
@@ -33,7 +33,7 @@ export function startLeasingReplica(url: string): LeasingReplica {
     storeState: () => limiter.storeState(),
     close: () => limiter.close(),
     crash() {
-      // Its connection ends first: nothing is given back.
+      // The connection closes first, so that nothing is given back.
       limiter.connection.close()
       limiter.close()
       limiter = startRedisLimiter(url, 100)
@@ -50,8 +50,8 @@ export function startLeasingReplica(url: string): LeasingReplica {
 }
 
 /**
- * Plays what the seed says: clients ask two gateways under rules with `lease`, while the network and Redis fail, gateways crash and reload,
- * and one client is reset. In the end each client asks on until nothing is left.
+ * Plays the history of a seed: clients send requests to two gateways under rules with `lease` while the network and Redis fail, gateways
+ * crash and reload, and one client is reset. At the end each client asks until nothing is left.
  */
 export async function playLeasedHistory(
   seed: number,
@@ -146,7 +146,7 @@ async function useUp(stage: Stage, client: string, policy: Policy): Promise<void
   }
 }
 
-/** @param resets when the client had been reset */
+/** @param resets when the client was reset */
 async function judge(
   stage: Stage,
   client: string,
@@ -169,7 +169,7 @@ async function judge(
   return violations
 }
 
-/** For a failed test: the command to replay, and the observations. */
+/** The text for a failed test: the command to replay, and the observations. */
 export function tellLeased({ seed, faults, violations }: Verdict): string {
   return [`TEST_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
 }

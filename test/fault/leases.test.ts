@@ -5,9 +5,9 @@ import { playHistories, timeLimitMs } from './play-histories.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
- * Histories of leases on a Redis that fails. `TEST_SEED` is the seed of the first, and each after it has the next number;
- * `FAULT_HISTORIES` says how many: 500 with `npm run test:fault`. `test/property/leases.test.ts` plays more kinds of events, on a clock of
- * its own.
+ * Histories of leases on a failing Redis. `TEST_SEED` is the seed of the first history, and each later one uses the next number.
+ * `FAULT_HISTORIES` is their number: 500 with `npm run test:fault`. `test/property/leases.test.ts` plays more kinds of events, on a
+ * simulated clock.
  */
 
 const firstSeed = testSeed()

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 
-/** Watches for pauses that no test asked for: a busy machine makes this process wait, or Redis. */
+/** Watches for pauses that no test asked for: a busy machine delays this process or Redis. */
 export type PauseWatch = {
-  /** How long this process has been late so far, all in all. */
+  /** The total time that this process has been late so far. */
   pausedMs(): number
-  /** Resolves when everything up to now has been noticed. */
+  /** Resolves when all pauses up to now have been noticed. */
   caughtUp(): Promise<void>
   close(): void
 }
@@ -13,8 +13,8 @@ export type PauseWatch = {
 const EVERY_MS = 5
 
 /**
- * @param redis a separate connection that is not made to fail
- * @param noticed called with the beginning of a time in which Redis did not answer within `maxMs`
+ * @param redis a separate connection that the test does not break
+ * @param noticed called with the beginning of each time in which Redis did not answer within `maxMs`
  */
 export function watchPauses(redis: Redis, maxMs: number, noticed: (fromMs: number) => void): PauseWatch {
   let isOpen = true

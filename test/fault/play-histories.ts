@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Verdict } from './random-history.ts'
 
-/** A history takes 2 s, and 20 s on a machine that is busy with much else: one that takes so long hangs. */
+/** A history takes 2 s, or 20 s on a busy machine. One that takes this long hangs. */
 const HANGS_AFTER_MS = 120_000
 const AT_ONCE = 8
 
 export type Series = {
-  /** The seed of the first history. Each after it has the next number. */
+  /** The seed of the first history. Each later history uses the next number. */
   readonly firstSeed: number
   readonly histories: number
   readonly play: (seed: number) => Promise<Verdict>
 }
 
 /**
- * Plays histories, eight at once. Each has a time limit of its own, so that a busy machine takes longer for all of them and fails
- * none, and so that one that hangs is named.
+ * Plays histories, eight at once. Each has its own time limit, so that a busy machine slows all of them down and fails none, and a history
+ * that hangs is named.
  *
- * @returns those that violate the promise or do not end
+ * @returns the histories that violate the promise or do not end
  */
 export async function playHistories(
   { firstSeed, histories, play }: Series,
@@ -34,7 +34,7 @@ export async function playHistories(
   return failed
 }
 
-/** The time limit of a test of so many histories: beyond what they take if each takes as long as it may. */
+/** The time limit of a test with this many histories: more than they need if each takes its maximum time. */
 export function timeLimitMs(histories: number): number {
   return (Math.ceil(histories / AT_ONCE) + 1) * HANGS_AFTER_MS
 }
@@ -43,7 +43,7 @@ async function playInTime(seed: number, play: Series['play'], hangsAfterMs: numb
   const ended = new AbortController()
   const hangs = sleep(hangsAfterMs, undefined, { signal: ended.signal }).then(
     () => ({ seed, faults: [], violations: [`it did not end in ${hangsAfterMs} ms`] }),
-    // Aborted, as the history has ended first.
+    // Aborted, because the history ended first.
     () => ({ seed, faults: [], violations: [] }),
   )
   try {

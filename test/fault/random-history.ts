@@ -11,10 +11,10 @@ const CLIENTS = 3
 const TROUBLED_MS = 500
 const BURST = 4
 
-/** Longer than any history, so that all of it is in one window. */
+/** Longer than any history, so that the whole history is in one window. */
 const LONG_MS = 120_000
 
-/** The history of a seed, and its violations: none if the promise was kept. */
+/** The history of a seed, and its violations; empty if the promise was kept. */
 export type Verdict = {
   readonly seed: number
   readonly faults: readonly Fault[]
@@ -22,8 +22,8 @@ export type Verdict = {
 }
 
 /**
- * Plays what the seed says: clients ask two replicas at once under rules of each kind, while the network and Redis fail.
- * When all is over, every client asks on until it is refused, and the judge looks at everything.
+ * Plays the history of a seed: clients send requests to two replicas at once under rules of each kind, while the network and Redis fail.
+ * After that, every client asks until it is refused, and the judge checks everything.
  */
 export async function playHistory(
   seed: number,
@@ -111,12 +111,12 @@ async function judgeAll(
   return violations
 }
 
-/** Whether its count can be read at the end: the window has not ended, and the key holds nothing but the count. */
+/** Whether the count can be read at the end: the window has not ended, and the key holds only the count. */
 function hasPlainCount({ windowMs, algorithm }: Policy): boolean {
   return windowMs === LONG_MS && algorithm === 'fixed'
 }
 
-/** For a failed test: the command to replay, and the observations. */
+/** The text for a failed test: the command to replay, and the observations. */
 export function tellVerdict({ seed, faults, violations }: Verdict): string {
   return [`TEST_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
 }

@@ -5,8 +5,8 @@ import { playHistories, timeLimitMs } from './play-histories.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
- * Histories of random faults. `TEST_SEED` is the seed of the first, and each after it has the next number;
- * `FAULT_HISTORIES` says how many: 8 by `npm test`, 16 by `.ci/run`, 500 with the long tests.
+ * Histories of random faults. `TEST_SEED` is the seed of the first history, and each later one uses the next number. `FAULT_HISTORIES` is
+ * their number: 8 with `npm test`, 16 with `.ci/run`, 500 with the long tests.
  */
 
 const firstSeed = testSeed()

@@ -14,7 +14,7 @@ const CLIENTS = 2
 const TROUBLED_MS = 500
 const BURST = 5
 
-/** Longer than any history, so that all of it is in one window. */
+/** Longer than any history, so that the whole history is in one window. */
 const LONG_MS = 120_000
 const BRIEF_MS = 1000
 
@@ -22,9 +22,9 @@ const BRIEF_MS = 1000
 const CRASH_SHARE = 0.1
 
 /**
- * Plays what the seed says: clients ask two replicas at once under rules that reserve, each request is settled after a
- * while for more, less or nothing, or never, and the network and Redis fail. When all is over, the judge checks the units in use
- * at each moment, and the final counts.
+ * Plays the history of a seed: clients send requests to two replicas at once under rules that reserve, while the network and Redis fail.
+ * Each request is settled after a while for more, for less or for nothing, or never. At the end the judge checks the units in use at each
+ * moment, and the final counts.
  */
 export async function playSettledHistory(
   seed: number,
@@ -66,7 +66,7 @@ export async function playSettledHistory(
   }
 }
 
-/** Without local counters: every allowed request was allowed by Redis. */
+/** Draws policies without local counters, so that Redis allowed every allowed request. */
 function drawPolicies(random: () => number): Policy[] {
   const quota = (least: number): number => least + Math.floor(random() * random() * 30)
   const countStatus = [{ first: 401, last: 401 }]
@@ -114,7 +114,7 @@ async function sendRequests({ stage, replica, client, policy, random, attempts }
             return
           }
           await sleep(lastsMs)
-          // Units in use are in use until this moment at least.
+          // The units are in use at least until this moment.
           own.push({ ...attempt, settledMs: performance.now() })
           stage.replicas[replica]?.settle(state.reservation, cost)
         })(),
@@ -125,7 +125,7 @@ async function sendRequests({ stage, replica, client, policy, random, attempts }
   await Promise.all(pending)
 }
 
-/** What Redis has counted, once everything that the replicas have sent before has arrived. */
+/** The count in Redis, once everything that the replicas sent earlier has arrived. */
 async function countedFor(stage: Stage, client: string, policy: Policy): Promise<number> {
   const probe = makePolicy('probe', 1_000_000, 60_000, { onStoreError: 'closed' })
   for (const replica of [...stage.replicas.keys(), ...stage.replicas.keys()])
@@ -141,7 +141,7 @@ async function countedFor(stage: Stage, client: string, policy: Policy): Promise
         return redis.zcard(`sluice:1:{${client}}:${policy.name}:in-flight`)
       case 'token-bucket': {
         const debtUs = Number((await redis.get(`${key}:bucket`))?.split(' ')[0] ?? 0)
-        // Hardly anything of it runs out during a history.
+        // Hardly any of it drains during a history.
         return Math.round((debtUs / 1000 / policy.windowMs) * policy.quota)
       }
       default:
@@ -150,7 +150,7 @@ async function countedFor(stage: Stage, client: string, policy: Policy): Promise
   })
 }
 
-/** Reservations of a window that has ended, settled in the next one, in which they must change nothing. */
+/** Plays reservations of a window that has ended: settling them in the next window must change nothing. */
 async function playEdge(stage: Stage, random: () => number): Promise<string[]> {
   const client = newClient()
   const policy = makePolicy('brief', 20, BRIEF_MS, {
@@ -166,7 +166,7 @@ async function playEdge(stage: Stage, random: () => number): Promise<string[]> {
     )
   }
   const early = await reserve(1 + Math.floor(random() * 5))
-  // The next window begins with its first request, and late settlements have to be distinguished from it by a few milliseconds too.
+  // The next window begins with its first request. Late settlements must be told apart from it even by a few milliseconds.
   await sleep(BRIEF_MS + 5 + random() * 45)
   const beganMs = performance.now()
   const wanted = 1 + Math.floor(random() * 5)
@@ -175,7 +175,7 @@ async function playEdge(stage: Stage, random: () => number): Promise<string[]> {
   await stage.ask(0, newClient(), [policy])
   await stage.ask(0, newClient(), [policy])
   const used = await countedFor(stage, client, policy)
-  // On a machine that was busy with something else the window may have ended, or an answer come too late.
+  // On a busy machine the window may have ended, or an answer may have come too late.
   if (late.length < wanted || performance.now() - beganMs > BRIEF_MS / 2 || used === wanted) return []
   return [
     `${used} counted in a window with ${late.length}, in which ${early.length} of the one before were given back`,
@@ -186,7 +186,7 @@ function nameOf(client: string, policy: Policy): string {
   return `${client} ${policy.name}`
 }
 
-/** For a failed test: the command to replay, and the observations. */
+/** The text for a failed test: the command to replay, and the observations. */
 export function tellSettled({ seed, faults, violations }: Verdict): string {
   return [`TEST_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
 }

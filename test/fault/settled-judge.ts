@@ -1,33 +1,32 @@
 import type { Policy } from '../../proxy/policy.ts'
 import type { Loss, Trouble } from './history.ts'
 
-/** One request under a rule that reserves, as its sender saw it. */
+/** One request, as its sender saw it, under a rule that reserves. */
 export type SettledAttempt = {
   readonly replica: number
   readonly sentMs: number
   readonly answeredMs: number
   readonly outcome: 'allowed' | 'refused' | 'unavailable'
   readonly units: number
-  /** What it came to, where it was settled. */
+  /** The actual cost, if it was settled. */
   readonly cost: number
-  /** When it was settled; Infinity where it never was, as its gateway has died. */
+  /** When it was settled; Infinity if its gateway died first. */
   readonly settledMs: number
 }
 
-/** What happened to one client under one rule, all in one window, with no counters but those of the store. */
+/** What happened to one client under one rule, within one window, with only the store's counters. */
 export type SettledHistory = {
   readonly policy: Policy
   readonly attempts: readonly SettledAttempt[]
   readonly troubles: readonly Trouble[]
   readonly losses: readonly Loss[]
-  /** What the store says is in use in the end. */
+  /** The units in use at the end, as the store reports them. */
   readonly used: number
 }
 
 /**
- * Holds a history against two promises: never is more than the quota reserved and settled together, except for what a
- * request turned out to cost beyond its reservation; and the final counts are the costs of the requests, if nothing has failed,
- * and between the certain and the possible costs, if something has.
+ * Checks a history against two promises. The units reserved and settled never exceed the quota, except for costs beyond a reservation. The
+ * final count is the cost of the requests if nothing failed; otherwise it is between the certain and the possible costs.
  *
  * @returns the violations, in words
  */
@@ -41,7 +40,7 @@ export function judgeSettled({ policy, attempts, troubles, losses, used }: Settl
     let inUse = attempt.units
     for (const other of allowed) {
       if (other === attempt || other.answeredMs > attempt.sentMs) continue
-      // Settling takes effect at some time after it was asked for.
+      // Settling takes effect some time after it was requested.
       const mayBeSettled = other.settledMs <= attempt.answeredMs
       inUse += mayBeSettled ? (isInFlight ? 0 : Math.min(other.units, other.cost)) : other.units
     }

@@ -8,8 +8,8 @@ import { playHistories, timeLimitMs } from './play-histories.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /*
- * Histories of reservations, settlements, crashes between the two, and random faults. `TEST_SEED` is the seed of the
- * first, and each after it has the next number; `FAULT_HISTORIES` says how many: 500 with `npm run test:fault`.
+ * Histories of reservations, settlements, crashes between the two, and random faults. `TEST_SEED` is the seed of the first history, and
+ * each later one uses the next number. `FAULT_HISTORIES` is their number: 500 with `npm run test:fault`.
  */
 
 const firstSeed = testSeed()
@@ -29,7 +29,7 @@ test(
 
 type Settle = (reservation: Reservation, cost: number) => void
 
-/** A limiter whose settling is wrong. */
+/** A limiter that settles wrongly. */
 function startBroken(url: string, change: (settle: Settle) => Settle): Replica {
   const limiter = start(url)
   return { ...limiter, settle: change((...settlement) => limiter.settle(...settlement)) }
@@ -72,7 +72,7 @@ const broken: readonly [string, (url: string) => Replica, RegExp][] = [
   ],
 ]
 
-/** On a machine that is busy with other things the bounds are wider, and more attempts are needed. */
+/** On a busy machine the bounds are wider, so more attempts are needed. */
 const ATTEMPTS = 60
 
 test.concurrent.for(broken)(

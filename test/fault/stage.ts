@@ -7,31 +7,31 @@ import { startBreakableRedis, type BreakableRedis } from './breakable-redis.ts'
 import type { Attempt, History, Loss, Trouble } from './history.ts'
 import { watchPauses } from './pauses.ts'
 
-/** A limiter on Redis, as a gateway has it: whole, or broken on purpose. */
+/** A limiter on Redis, as a gateway has it: intact, or broken on purpose. */
 export type Replica = Limiter & { storeState(): string; close(): void }
 
-/** Some replicas on a Redis of their own, each behind a relay of its own, and a record of everything that happens to them. */
+/** Replicas on one Redis server of their own, each behind its own relay, and a record of everything that happens to them. */
 export type Stage = {
   readonly relays: readonly Relay[]
   readonly replicas: readonly Replica[]
-  /** Asks, and records the outcome for each rule. */
+  /** Sends a request, and records the outcome for each rule. */
   ask(replica: number, client: string, policies: readonly Policy[]): Promise<Decision>
   readonly redis: BreakableRedis
-  /** Says that replicas and Redis cannot rely on each other from now on; call the function returned when they can. */
+  /** Records that replicas and Redis cannot rely on each other from now on. Call the returned function when they can again. */
   trouble(replicas: readonly number[]): () => void
   /** Resolves when no replica is in trouble any more. */
   settled(): Promise<void>
-  /** The longest that any request has waited, without the time in which this process itself did nothing. */
+  /** The longest time that any request has waited, without the pauses of this process. */
   maxWaitMs(): number
   /** The records, with the counts in Redis if `reads` says that the window cannot have ended. */
   historyOf(client: string, policy: Policy, reads: boolean): Promise<History>
   close(): Promise<void>
 }
 
-/** Shows whether it is Redis that answers: without it there is no answer. */
+/** Shows whether Redis answers: under `onStoreError: closed` a replica gives no answer without Redis. */
 const probe = makePolicy('probe', 1_000_000, 60_000, { onStoreError: 'closed' })
 
-/** A request waits 100 ms for Redis, and asks it twice where that has lost its script. */
+/** A request waits 100 ms for Redis, and asks twice if Redis has lost the script. */
 const MAX_PAUSE_MS = 40
 
 export async function openStage(makeReplica: (url: string) => Replica, count: number): Promise<Stage> {
@@ -56,7 +56,7 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
     at(waiting, index).add(pending)
     const decision = await pending
     at(waiting, index).delete(pending)
-    // An answer at once is not to have waited for its turn in the tests' event loop.
+    // An immediate answer must not include the time spent waiting for a turn of the tests' event loop.
     const answeredMs = asked ? performance.now() : sentMs
     maxWaitMs = Math.max(maxWaitMs, answeredMs - sentMs - (pauses.pausedMs() - pausedMs))
     for (const policy of policies) {
@@ -68,7 +68,7 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
     return decision
   }
 
-  /** Two answers by Redis, one after the other: with the first, a replica sends what it owes, ahead of the second. */
+  /** Waits for two answers by Redis, one after the other: with the first, a replica sends what it owes, before the second. */
   async function settle(index: number): Promise<void> {
     const replica = at(replicas, index)
     const state = at(states, index)
@@ -78,7 +78,7 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
       const isAnswered = async (): Promise<boolean> =>
         replica.storeState() === 'available' && (await replica.decide(charges)).outcome === 'allowed'
       if ((await isAnswered()) && (await isAnswered()) && replica.storeState() === 'available') {
-        // Another trouble may have begun meanwhile: then this one goes on.
+        // If another trouble has begun meanwhile, this one continues.
         if (isTroubled(state)) return
         troubles.push({ replica: index, fromMs: state.fromMs, untilMs: performance.now() })
         state.fromMs = Infinity
@@ -104,11 +104,11 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
   }
 
   const all = [...replicas.keys()]
-  // The first connection is a trouble too: until it is there, the replicas are on their own.
+  // The first connection is a trouble too: until it is open, the replicas decide alone.
   trouble(all)()
 
-  // A busy machine is a trouble too. The relays are in this process: when it pauses, it is the network that does. So the
-  // watch goes through one as well, or it would wait for half as many turns of the event loop as a request does.
+  // A busy machine is a trouble too. The relays are in this process, so when it pauses, the network pauses. The watch uses a relay as well;
+  // otherwise it would wait for half as many turns of the event loop as a request does.
   const sound = await startRelay(redis.port)
   const pauses = watchPauses(redis.connect(sound.port), MAX_PAUSE_MS, (fromMs) => trouble(all, fromMs)())
 

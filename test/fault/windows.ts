@@ -1,18 +1,17 @@
 import type { Attempt } from './history.ts'
 
-/** The requests of one window, where only the times at which they were sent and answered are known. */
+/** The requests of one window, judged only by the times at which they were sent and answered. */
 type WindowOf<A> = {
   readonly sure: readonly A[]
-  /** These, and the ones at the edges that may have been in the window or in its neighbour. */
+  /** The same requests, and those at the edges that may have been in this window or in the one beside it. */
   readonly possible: readonly A[]
 }
 
-/** Redis keeps time in whole milliseconds, and looks at its clock once a turn of its event loop. */
+/** Redis keeps time in whole milliseconds, and reads its clock once in each turn of its event loop. */
 const CLOCK_ROUGHNESS_MS = 3
 
 /**
- * Splits a history into fixed windows, each of which begins with the first request that is counted after the end of the
- * one before.
+ * Splits a history into fixed windows. Each window begins with the first request counted after the previous one has ended.
  *
  * @param attempts sorted by the time at which they were sent
  */
@@ -21,7 +20,7 @@ export function splitWindows<A extends Attempt>(attempts: readonly A[], windowMs
   let atItsStart: readonly A[] = []
   let rest = attempts
   while (rest.length > 0) {
-    // Where nothing is counted in the rest, what began the window can only have been at its start.
+    // If nothing in the rest is counted, the request that began the window can only be one at its start.
     const counted = rest.filter(isAllowed)
     const mayBegin = [...atItsStart.filter(isAllowed), ...counted]
     const beginsAtEarliestMs = Math.min(...mayBegin.map(({ sentMs }) => sentMs))

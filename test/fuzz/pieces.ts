@@ -4,7 +4,7 @@ export function byteByByte(bytes: Buffer): Buffer[] {
   return Array.from(bytes, (byte) => Buffer.of(byte))
 }
 
-/** @throws always: the fuzzer keeps the input for which a target throws. */
+/** @throws always: the fuzzer keeps an input for which a target throws */
 export function fail(message: string, seen: unknown): never {
   throw new Error(`${message}: ${inspect(seen, { depth: 6 })}`)
 }

@@ -5,9 +5,9 @@ import { basename, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { installNpmPackages } from '../support/run/packages.ts'
 
-// Coverage-guided fuzzing of the parsers, with jsfuzz: `npm run fuzz:coverage -- 600 requests frames` runs each target for
-// 600 seconds (60 unless told; all targets unless named). Bytes for which a target throws are copied to test/fuzz/crashes/TARGET:
-// `test/property/fuzz-corpus.test.ts` gives them, and the corpus, to the targets again.
+// Coverage-guided fuzzing of the parsers, with jsfuzz: `npm run fuzz:coverage -- 600 requests frames` runs each target for 600 seconds
+// (default: 60 seconds, all targets). Inputs for which a target throws are copied to test/fuzz/crashes/TARGET, and
+// `test/property/fuzz-corpus.test.ts` runs the targets on them and on the corpus.
 
 const here = import.meta.dirname
 const [seconds = '60', ...named] = process.argv.slice(2)
@@ -26,14 +26,14 @@ const { build } = (await import(join(here, 'node_modules/rolldown/dist/index.mjs
 let found = 0
 for (const target of named.length > 0 ? named : targets) {
   const scratch = mkdtempSync(join(tmpdir(), `fuzz-${target}-`))
-  // jsfuzz instruments modules that `require` loads.
+  // jsfuzz instruments modules loaded with `require`.
   await build({
     input: join(here, 'targets', `${target}.ts`),
     platform: 'node',
     output: { file: join(scratch, 'target.cjs'), format: 'cjs' },
     logLevel: 'silent',
   })
-  // It adds each input that covers something new to the corpus that it is given.
+  // jsfuzz adds each input with new coverage to the corpus that it is given.
   const corpus = join(scratch, 'corpus')
   cpSync(join(here, 'corpus', target), corpus, { recursive: true })
   const before = readdirSync(corpus).length
@@ -61,7 +61,7 @@ for (const target of named.length > 0 ? named : targets) {
   try {
     if (pid) process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended by itself, with a crash.
+    // It has ended by itself after a crash.
   }
   await ended
 

@@ -16,8 +16,8 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 /*
- * Windows of the calendar in Redis: its clock says which window it is, and gateways whose own clocks differ agree on the border.
- * The clock of the scripts is set where a test must not wait for the end of a month; expiry goes by that of Redis.
+ * Windows of the calendar in Redis: the clock of Redis determines the window, and gateways whose own clocks differ agree on the border.
+ * Tests set the clock of the scripts where they cannot wait for the end of a month; keys still expire by the real clock of Redis.
  */
 
 let redis: Redis
@@ -29,7 +29,7 @@ beforeEach(async () => {
 const byCalendar = (quota: number, calendar: Policy['calendar'] & object, windowMs: number): Policy =>
   makePolicy('by-calendar', quota, windowMs, { algorithm: 'calendar', calendar })
 
-/** Runs a script about one counter, at a time of Redis's that the test sets. */
+/** Runs a script about one counter, at a Redis time that the test sets. */
 function runAt(
   { source }: RedisScript,
   clockMs: number,
@@ -113,7 +113,7 @@ describe('a window of the calendar in Redis', () => {
       49 - ((await decideAt({ ...policy, mode: 'shadow' }, client, wallClockMs(), wallClockMs())).left ?? NaN)
     await add(atMs, 10_000, 'mark:1')
     expect(await used()).toBe(7)
-    // By the gateway's clock the window has two seconds to go; by that of Redis the next one has begun.
+    // By the gateway's clock two seconds of the window remain; by the clock of Redis the next window has begun.
     await add(atMs + 12_000, 2_000, 'mark:2')
     expect(await used()).toBe(8)
   })
@@ -121,7 +121,7 @@ describe('a window of the calendar in Redis', () => {
   test('admits the quota in each window, of two gateways whose clocks are three seconds apart', async () => {
     const windowMs = 1_000
     const client = keyOf(describePolicy(byCalendar(5, { unit: 'hour' }, windowMs), 'sluice:1'), newClient())
-    /** In place of hours, which a test cannot wait for, the seconds around the gateway's own time. */
+    /** Uses the seconds around the gateway's own time in place of hours, for which a test cannot wait. */
     const windowText = (gatewayMs: number): string => {
       const startMs = Math.floor(gatewayMs / windowMs) * windowMs
       return [windowMs, ...[-1, 0, 1, 2].map((n) => startMs + n * windowMs)].join(' ')
@@ -141,7 +141,7 @@ describe('a window of the calendar in Redis', () => {
     }
     await Promise.all([askOn(-1_500), askOn(1_500)])
     expect(windows.size).toBeGreaterThanOrEqual(4)
-    // The first window and the last one are not asked for from their beginning to their end.
+    // The first and the last window are not covered from beginning to end.
     for (const { asked, admitted } of windows.values()) expect(admitted).toBe(Math.min(5, asked))
   })
 })

@@ -103,10 +103,10 @@ test('an expired ban is gone from every replica and from Redis', async () => {
   const { first, second, redis } = await openReplicas()
   await first.store.put(ban('192.0.2.1'), 60_000)
   await eventually('the other replica has heard of the ban', () => expect(ids(second)).toHaveLength(1))
-  // As short from the beginning, it might have ended before the other replica is asked.
+  // If the ban had been this short from the beginning, it could have ended before the other replica is asked.
   await first.store.put(ban('192.0.2.1'), 300)
   await eventually('the ban has ended everywhere', () => expect([...ids(first), ...ids(second)]).toEqual([]))
-  // Removed in passing, by the next change.
+  // The next change removes expired entries.
   await first.store.put(ban('192.0.2.2'), 60_000)
   expect(await redis.hkeys('sluice:1:{clients}')).toEqual(['ban * 192.0.2.2'])
   const keys = await redis.keys('*')
@@ -124,7 +124,7 @@ test('an expired ban is gone from every replica and from Redis', async () => {
 test('a rule makes a ban longer, never shorter', async () => {
   const { first, second } = await openReplicas()
   await first.store.put(ban('192.0.2.1', 'login'), 60_000)
-  // Whether the replica has heard of it or not.
+  // The longer ban stays, whether or not the replica has learned of it.
   await second.store.extend({ ...ban('192.0.2.1', 'login'), by: 'rule' }, 1000)
   await eventually('the longer ban is kept', () =>
     expect(second.entries.leftMs('ban login 192.0.2.1')).toBeGreaterThan(50_000),
@@ -152,7 +152,7 @@ test('a ban that was lifted meanwhile does not come back from a replica that was
   for (const replica of [first, second])
     for (const key of ['192.0.2.1', '192.0.2.2']) await replica.store.extend(ban(key), 60_000)
   expect(ids(second)).toEqual(['ban * 192.0.2.1', 'ban * 192.0.2.2'])
-  // One that others know, and one that only the replica knows.
+  // One ban that all replicas know, and one that only this replica knows.
   expect(await first.store.remove('ban * 192.0.2.1')).toBe('done')
   expect(await first.store.remove('ban * 192.0.2.2')).toBe('done')
   expect(await first.store.remove('ban * 192.0.2.2')).toBe('absent')
@@ -168,7 +168,7 @@ test('an operator’s entry replaces the pending write of a rule', async () => {
   await first.store.extend(ban('192.0.2.1'), 3_600_000)
   first.state.isAnswering = true
   await first.store.put(ban('192.0.2.1'), 60_000)
-  // Not the one of the rule, which it may have heard of before.
+  // This must not be the rule's ban, which the replica may have learned of earlier.
   await eventually('the other replica has heard of it', () => {
     expect(second.entries.leftMs('ban * 192.0.2.1')).toBeGreaterThan(0)
     expect(second.entries.leftMs('ban * 192.0.2.1')).toBeLessThanOrEqual(60_000)
@@ -181,13 +181,13 @@ test('an operator’s entry replaces the pending write of a rule', async () => {
 test('a replica that has heard nothing for more than an hour reads all', async () => {
   const { first, redis } = await openReplicas()
   await first.store.put(ban('192.0.2.1'), 60_000)
-  // Two hours ago, as if nothing had changed since.
+  // The change was two hours ago, with none since.
   const changes = 'sluice:1:{clients}:changes'
-  // Like the clock of Redis: that of this machine or of its container.
+  // Matches the clock of Redis, which is this machine's or its container's.
   await redis.zadd(changes, (wallClockMs() - 7_200_000) * 1000, 'ban * 192.0.2.1')
   const late = await openReplica(redis)
   expect(ids(late)).toEqual(['ban * 192.0.2.1'])
-  // Since then one was lifted, which is not reported any more, and another was made.
+  // Since then one ban was lifted, which is no longer reported, and another was added.
   await redis.hdel('sluice:1:{clients}', 'ban * 192.0.2.1')
   await first.store.put(ban('192.0.2.2'), 60_000)
   await eventually('all is read again', () => expect(ids(late)).toEqual(['ban * 192.0.2.2']))
@@ -231,7 +231,7 @@ test('a ban is stored even if other replicas have just filled the table in Redis
   const replica = await openReplica(redis)
   const byRule = (index: number): Ban => ({ ...ban(addressOf(index)), by: 'rule' })
   for (let i = 0; i < 100; i++) expect(await replica.store.extend(byRule(i), 60_000)).toBe('done')
-  // Of these the replica has not heard.
+  // The replica has not learned of these.
   await fillRedis(
     redis,
     Array.from({ length: 8950 }, (_, i) => byRule(1000 + i)),
@@ -254,7 +254,7 @@ test('a refusal that was counted and not heard of is not the last that could ban
   expect(await counts.countRefusal('a')).toBe(0)
   await redis.incrby('sluice:1:ban:login:refusals:a', 4)
   expect(await counts.countRefusal('a')).toBe(1)
-  // Not twice by those that count at the same time.
+  // Concurrent callers do not count a refusal twice.
   expect(await Promise.all([counts.countRefusal('a'), counts.countRefusal('a')])).toEqual([0, 0])
 })
 
@@ -355,7 +355,7 @@ test('a Redis that has lost everything empties the entries of a replica', async 
 
 test('entries that another version has written are ignored', async () => {
   const { first, redis } = await openReplicas()
-  // Like the clock of Redis: that of this machine or of its container.
+  // Matches the clock of Redis, which is this machine's or its container's.
   const later = wallClockMs() + 60_000
   await redis.hset('sluice:1:{clients}', {
     'ban * 192.0.2.1': `${later} {"kind":"ban","partitionKey":"192.0.2.9","by":"operator"}`,
@@ -367,9 +367,9 @@ test('entries that another version has written are ignored', async () => {
   expect(ids(await openReplica(redis))).toEqual(['ban * 192.0.2.3', 'ban * 192.0.2.4'])
 })
 
-/** Puts entries into Redis in two commands, as if somebody had put so many there. */
+/** Puts entries into Redis in two commands, as if other programs had added that many. */
 async function fillRedis(redis: Redis, entries: readonly ClientEntry[]): Promise<void> {
-  // Like the clock of Redis: that of this machine or of its container.
+  // Matches the clock of Redis, which is this machine's or its container's.
   const endsAt = wallClockMs() + 60_000
   const key = 'sluice:1:{clients}'
   await redis.hset(key, ...entries.flatMap((entry) => [idOf(entry), `${endsAt} ${JSON.stringify(entry)}`]))
@@ -391,7 +391,7 @@ test.each(['memory', 'Redis'])('there are at most 10,000 of each kind: %s', asyn
   }
   expect(await store.put(ban('192.0.2.1'), 60_000)).toBe('full')
   expect(await store.extend(ban('192.0.2.2'), 60_000)).toBe('full')
-  // Those that are there can be changed, and one that goes makes room.
+  // Existing entries can still be changed, and removing one makes room.
   expect(await store.put(ban(addressOf(0)), 90_000)).toBe('done')
   expect(await store.remove(idOf(ban(addressOf(1))))).toBe('done')
   expect(await store.put(ban('192.0.2.1'), 60_000)).toBe('done')

@@ -8,8 +8,8 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 /*
- * Redis's clock is set back by an hour, or a replica whose clock is behind takes over. Earlier requests must not count for
- * that hour. Its keys are as after such a change: of the future.
+ * Redis's clock is set back by an hour, or a replica whose clock is behind takes over. Earlier requests must not count for that hour. The
+ * tests put keys with future times into Redis, as such a change leaves them.
  */
 
 const windowMs = 20_000
@@ -76,8 +76,8 @@ describe.for(kinds)(
       expect(state?.remaining).toBe(Math.max(0, 4 - requests))
       expect(state?.exceeded).toBe(requests === 5)
       expect(state?.resetMs).toBeLessThanOrEqual(windowMs)
-      // The limiter has kept the refusal for itself. What matters is how long Redis does.
-      // A key of a sliding window expires at the whole millisecond after its last request has left.
+      // The limiter has cached the refusal. What matters is how long Redis keeps its key. A key of a sliding window expires at the whole
+      // millisecond after its last request has left.
       expect(await operator.pttl(key)).toBeLessThanOrEqual(windowMs + 1)
       expect(await operator.pttl(key)).toBeGreaterThan(0)
       if (suffix === ':sliding')

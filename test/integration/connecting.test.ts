@@ -43,11 +43,11 @@ test.for([
   await eventually('all commands are seen', () => sent.some(([, text]) => text === 'the end'))
   expect(sent.some(([name]) => name?.toLowerCase() === 'evalsha')).toBe(true)
   monitor.disconnect()
-  // MONITOR shows line ends as escapes, so the script is known by a line of it.
+  // MONITOR escapes line ends, so the script is recognized by one of its lines.
   const texts = sent.filter(
     ([name, text]) => name?.toLowerCase() === 'eval' && text?.includes('local reply, tickets = {}, {}'),
   )
-  // Without keys, to load it. With keys it would be a decision that took two round trips.
+  // An EVAL without keys loads the script. With keys it would be a decision that took two round trips.
   expect(new Set(texts.map(([, , keys]) => keys))).toEqual(new Set(['0']))
 })
 

@@ -10,9 +10,8 @@ import { serveClients, type ListenerDeps } from '../../proxy/server/listener.ts'
 import { authorityFile, readPair } from '../support/network/certificates.ts'
 
 /*
- * A client that has read all of a response may send its handshake before the gateway knows that the response is out: over TLS it
- * hears of that a turn of the event loop later. Here the response is large, and the client sends the handshake before it
- * reads.
+ * A client that has read all of a response may send its handshake before the gateway knows that the response was sent: over TLS the gateway
+ * learns of that a turn of the event loop later. Here the response is large, and the client sends the handshake before it reads.
  */
 
 const bodyBytes = 16 * 1024 * 1024
@@ -23,7 +22,7 @@ const handshake =
 
 type Served = { readonly path: string | undefined; readonly upgrades: boolean }
 
-/** Answers requests with a large body, after `/last` it closes the connection, and handshakes with a small one. */
+/** Answers requests with a large body, and handshakes with a small one. Closes the connection after `/last`. */
 async function serve(secure: boolean): Promise<{ served: Served[]; client: Socket }> {
   const served: Served[] = []
   const handler = (request: ClientRequest, response: ClientResponse, open?: unknown): void => {

@@ -14,9 +14,9 @@ import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * An answer that comes after the deadline tells which requests Redis has counted. They were decided without it: their local
- * counts are not added to Redis on top of that, and refused requests are refunded. Replies are held by a relay until every
- * request has been decided, so nothing here depends on how long something takes.
+ * An answer that arrives after the deadline shows which requests Redis has counted. The gateway decided these requests without Redis: their
+ * local counts are not added to Redis again, and refused requests are refunded. A relay holds replies back until every request has been
+ * decided, so nothing here depends on timing.
  */
 
 const quota = 1000
@@ -30,7 +30,7 @@ const policies: readonly (readonly [string, Partial<Policy>])[] = [
   ['a token bucket', { algorithm: 'token-bucket' }],
 ]
 
-// They mostly wait.
+// They run concurrently, because they mostly wait.
 describe.concurrent.for(policies)('answers that come too late, of %s', ([, kind]) => {
   test('a late answer counts a request once, although this process has counted it too', async (test) => {
     const policy = makePolicy('late', quota, 86_400_000, kind)
@@ -60,7 +60,7 @@ describe.concurrent.for(policies)('answers that come too late, of %s', ([, kind]
   })
 })
 
-/** Redis answers late in each round, and is asked again in between, so that it is not given up. */
+/** Delays Redis's answers in each round, and asks Redis again in between so that the limiter does not give it up. */
 async function decideThroughPauses(
   policy: Policy,
   { onTestFinished }: TestContext,
@@ -72,7 +72,7 @@ async function decideThroughPauses(
     limiter.close()
   })
   await waitUntilAnswering(limiter)
-  // To a gateway a connection that is silent for two seconds is dead: a busy machine may take as long for a round.
+  // A gateway takes a connection that is silent for two seconds for dead, and on a busy machine a round may take that long.
   const { client: connected } = limiter.connection
   if (connected instanceof Redis) connected.options.socketTimeout = 120_000
   const operator = new Redis(server.url)
@@ -89,7 +89,7 @@ async function decideThroughPauses(
     })
     const before = await commandsOf()
     await relay.set({ kind: 'pause' })
-    // Requests pass until now, or afterwards: in either case their answers are late.
+    // Redis gets each request before the pause or after it: either way the answer is late.
     const asked = Array.from({ length: perRound }, async () => limiter.decide(chargeAll(client, [policy])))
     decisions.push(...(await Promise.all(asked)))
     await relay.set({ kind: 'none' })

@@ -61,7 +61,7 @@ test('Redis leases, takes back and keeps at a reset what the model says', async 
     describe: ({ policy }) => describe(policy),
     isAnswering: () => true,
   })
-  // As a gateway with such a rule does.
+  // Loads the script, as a gateway with such a rule does.
   await client.eval(giveBackLeasesScript.source, 0)
   const anyPolicy = fc.record({
     policy: fc.constantFrom(fixed, monthly),
@@ -72,11 +72,11 @@ test('Redis leases, takes back and keeps at a reset what the model says', async 
       anyPolicy,
       fc.array(operation, { maxLength: 20 }),
       async ({ policy, quota }, operations) => {
-        // Not leased by the limiter itself.
+        // Without `lease`, so that the limiter itself leases nothing.
         const plain: Policy = { ...policy, quota }
         delete (plain as { lease?: unknown }).lease
         const [charge] = chargeAll(newClient(), [plain]) as [Charge]
-        // A clock that stands still is right for a moment that is shorter than any lease may be old.
+        // The model's clock stands still, which is accurate only while less time passes than the maximum age of a lease.
         const beganMs = performance.now()
         const model = createModelCounters(() => 0, { keepsLeased: true })
         const leases: { readonly ours: Lease; readonly expected: Lease }[] = []
@@ -97,7 +97,7 @@ test('Redis leases, takes back and keeps at a reset what the model says', async 
           } else if (each.kind === 'reset') {
             expect(await limiter.reset([charge])).toBe('done')
             model.reset(charge)
-            // Theirs are of another window now, but for the model's clock.
+            // In Redis these leases belong to an earlier window now. The model cannot tell, because its clock stands still.
             leases.length = 0
           } else {
             const decisions = await decideAtOnce([limiter], each.times, [charge])

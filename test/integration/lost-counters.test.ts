@@ -6,13 +6,13 @@ import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServerOptions } from '../support/redis/redis-server.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/* Redis loses counters and goes on answering, so that clients start again from zero and nobody knows why. */
+/* Redis loses counters and continues to answer: clients start again from zero, and without a log line nobody would know why. */
 
 const lost = 'Redis has lost all counters: it was flushed, has evicted keys, or came back without its data'
 const evicts = /^Redis evicts keys when its memory is full/
 const evicted = /^Redis has evicted keys/
 
-// On a busy machine a test takes longer than it takes the watch to look by itself.
+// On a busy machine a test outlasts the interval of the watch. With fake timers the watch looks only when the test tells it to.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
 afterEach(() => void vi.useRealTimers())
 

@@ -27,7 +27,7 @@ test('gateways with different namespaces count apart, gateways with the same one
   expect(countAllowed(await decideAtOnce([blog], 20, charges))).toBe(5)
   expect(countAllowed(await decideAtOnce([none], 20, charges))).toBe(5)
 
-  // Each has refused the client, and knows so without asking Redis.
+  // Each limiter has refused the client, and its cache knows that without asking Redis.
   expect(await shop.reset(charges)).toBe('done')
   await eventually('the client of the same namespace is reset', async () =>
     expect((await shopToo.decide(charges)).outcome).toBe('allowed'),

@@ -6,7 +6,7 @@ import { openRedis } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
-/* Two versions of the gateway are on one Redis during an upgrade. Entries that the older one does not understand have no effect there. */
+/* During an upgrade two versions of the gateway share one Redis. The older version ignores entries that it does not understand. */
 
 const known = JSON.stringify({ kind: 'ban', partitionKey: '192.0.2.1', by: 'operator' })
 

@@ -25,12 +25,12 @@ import { eventually } from '../support/wait/eventually.ts'
 const given = 'Redis unavailable: circuit breaker open, applying onStoreError'
 const back = 'Redis available: circuit breaker closed'
 
-/** The timeout of tests that are about it. In all others Redis has the time that it needs on a busy machine. */
+/** The timeout in tests about timeouts. In all other tests Redis has as long as it needs on a busy machine. */
 const storeTimeoutMs = 300
 
 /**
- * Decides, and says whether the decision came before a timer that was set at the same time. The timers of a process keep their
- * order, however long a busy machine lets it stand still.
+ * Decides, and returns whether the decision came before a timer that was set at the same time. The timers of a process keep their order, no
+ * matter how long a busy machine pauses it.
  */
 async function decideWithin(
   ms: number,
@@ -65,7 +65,7 @@ describe('Redis that hangs', () => {
     await server.signal('SIGSTOP')
     const late: Decision[] = []
     let allowed = 0
-    // It is given up after the third failure.
+    // The limiter gives Redis up after the third failure.
     for (let turn = 1; turn <= 3; turn++) {
       expect(first.storeState()).toBe('available')
       const decisions = await Promise.all(
@@ -110,7 +110,7 @@ describe('Redis that hangs', () => {
     const login = makePolicy('login', 1000, 60_000)
     const asked: ReturnType<typeof decideWithin>[] = []
     for (let turn = 0; turn < 40; turn++) {
-      // The first three run into the timeout. Requests 65 ms later, or more, do not have to wait for their own timeout.
+      // The first three requests run into the timeout. Requests sent 65 ms later or more do not have to wait for their own timeout.
       const withinMs = turn < 16 ? 2 * storeTimeoutMs : storeTimeoutMs - 15
       asked.push(decideWithin(withinMs, limiter, chargeAll(newClient(), [login])))
       await sleep(5)
@@ -219,7 +219,7 @@ describe('unreachable Redis', () => {
     await limiter.decide(chargeAll(newClient(), [login]))
     await server.signal('SIGSTOP')
     const asked = limiter.decide(chargeAll(newClient(), [login]))
-    // It is sent.
+    // Resolves when the request has been sent.
     await new Promise<void>((resolve) => afterInput(resolve))
     await server.signal('SIGKILL')
     expect(await asked).toEqual({ outcome: 'unavailable', uncertain: true })
@@ -273,7 +273,7 @@ describe('unreachable Redis', () => {
 describe('connections that are cut all the time', () => {
   test('count the admitted requests, plus at most those in flight at each cut', async () => {
     const server = await startRedisServer()
-    // A cut is noticed at once. What only comes late on a busy machine is not to count as cut.
+    // The limiter notices a cut at once. An answer that is merely late, on a busy machine, must not count as a cut.
     const limiter = await openAnsweringLimiter(server.url, 30_000)
     const killer = openRedis(server.url)
     const policy = makePolicy('many', 1_000_000, 600_000)
@@ -293,7 +293,7 @@ describe('connections that are cut all the time', () => {
       await sleep(4)
       const answeredBefore = answered
       await killer.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-      // The cut was at some instant since: whatever had been asked by now may have been counted before it.
+      // The cut may have come at any instant since. Redis may have counted every request sent by now before the cut.
       onTheirWayAtCuts += asked - answeredBefore
       await Promise.all(decisions)
     }

@@ -22,7 +22,7 @@ function openFeed(redis: Redis): { readonly feed: ResetFeed; readonly heard: str
   return { feed, heard }
 }
 
-/** Calls `then` each time that a list has been read, before the reader has it. */
+/** Calls `then` each time that a list has been read, before the reader gets it. */
 function afterReading(redis: Redis, then: () => Promise<void>): Redis {
   return new Proxy(redis, {
     get(target, name) {
@@ -55,7 +55,7 @@ test('a gateway does not take its own reset for one of another, if it was made w
     return near.feed.announce(chargeAll('own', [login]))
   }
   await far.feed.announce(chargeAll('of another', [login]))
-  // It may be looking already.
+  // A look may already be in progress.
   await near.feed.catchUp()
   await near.feed.catchUp()
   await near.feed.catchUp()

@@ -15,8 +15,8 @@ import { runs } from '../support/random/runs.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Fixed windows that reserve nothing have scripts of their own. Whatever is asked, they must answer as the script for everything
- * does, and leave the same behind: even where a key holds something else, and where the user lacks a right.
+ * Fixed windows without reservations have dedicated scripts. These must answer every request as the general script does, and leave the same
+ * data, even if a key holds something else or the user lacks a right.
  */
 
 const policies = [
@@ -31,7 +31,7 @@ const request = fc.record({
   client: fc.constantFrom('a', 'b', 'c', 'broken'),
   chosen: fc.subarray([0, 1, 2, 3], { minLength: 1 }),
 })
-/** Rows of requests of the same policies as well as requests that each have others. */
+/** Batches whose requests share their policies, and batches whose requests each have their own. */
 const batch = fc.oneof(
   fc.array(request, { minLength: 1, maxLength: 12 }),
   fc.array(request, { minLength: 1, maxLength: 12 }).map((requests) => {
@@ -46,7 +46,7 @@ const batch = fc.oneof(
 const history = fc.record({
   batches: fc.array(batch, { minLength: 1, maxLength: 8 }),
   lacking: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, fc.constantFrom(...everyRight)),
-  /** Whether the windows are longer than their policies say, as after Redis's clock was set back. */
+  /** Whether windows are longer than their policies say, as after Redis's clock was set back. */
   isSetBack: fc.boolean(),
 })
 
@@ -89,7 +89,7 @@ async function askUsual(redis: Redis, asked: Batch): Promise<unknown> {
   return runScript(redis, script, keys.length, [...keys, ...described.toArguments(), ...args])
 }
 
-/** Times to a few seconds: those of two commands differ. The windows are much longer. */
+/** Rounds times to a few seconds, because the times of two commands differ. The windows are much longer. */
 function roughly(reply: unknown): unknown[] {
   if (!Array.isArray(reply)) throw new TypeError('not an array')
   return reply.map((value: unknown, i) => {
@@ -98,7 +98,7 @@ function roughly(reply: unknown): unknown[] {
   })
 }
 
-/** Engines name the script and its line after some errors. */
+/** Removes the script and its line, which some engines name after an error. */
 function withoutScript(text: string): string {
   return text.replace(/^@user_script: \d+: /, '').replace(/ script: .*?\.(?= \()/, '')
 }
@@ -155,7 +155,7 @@ test('Redis has the script of new rules before the first request under them', as
   const operator = openRedis(server.url)
   await operator.call('CONFIG', 'RESETSTAT')
   const limiter = await openAnsweringLimiter(server.url)
-  // At each connection the gateway looks whether it may run scripts by their digest, with one that there is not.
+  // For each connection the gateway checks whether it may run scripts by their digest, using the digest of a script that does not exist.
   await eventually('rights are checked', async () =>
     expect(await operator.info('errorstats')).toContain('NOSCRIPT'),
   )

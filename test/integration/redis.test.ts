@@ -22,7 +22,7 @@ let limiter: RunningLimiter
 
 const login = makePolicy('login', 3, 60_000)
 
-// A server for this file alone: it counts commands and flushes scripts, which affects the whole server.
+// This file has its own server, because it counts commands and flushes scripts, which affects the whole server.
 beforeAll(async () => {
   server = await startRedisServer()
   redis = new Redis(server.url)
@@ -40,10 +40,12 @@ async function callsOf(command: string): Promise<number> {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
 }
 
-/** The first look at the list of resets, a quarter of a second after the start, forgets all clients over the limit. */
+/**
+ * Waits for the first look at the list of resets, a quarter of a second after the start, which clears the cache of clients over the limit.
+ */
 async function waitForFirstLook(): Promise<void> {
   await eventually('the list of resets was asked for', async () => (await callsOf('lindex')) > 0)
-  // Redis replies to one after the other.
+  // Redis answers commands in order, so the look has its answer once this decision has.
   await limiter.decide(chargeAll(newClient(), [login]))
 }
 
@@ -135,7 +137,7 @@ describe('the commands to Redis', () => {
       expect(refused).not.toBeInstanceOf(Promise)
       expect(refused).toMatchObject({ outcome: 'refused', refusedBy: { name: 'brief' } })
       expect(await callsOf('evalsha')).toBe(0)
-      // The window began when the first question was answered, less than a millisecond ago; and timers may be early.
+      // The window began when the first request was answered, less than a millisecond ago, and timers may fire early.
       await sleep(brief.windowMs + 50)
       expect(await limiter.decide(chargeAll(client, [brief]))).toMatchObject({ outcome: 'allowed' })
     })
@@ -173,12 +175,12 @@ describe('a key that holds no counter', () => {
     const before = limiter.telemetry.failures
     for (let i = 0; i < 5; i++) {
       const [broken, sound] = await decideForEach(limiter, [bad, good], [wide, login])
-      // By local counters, as `onStoreError` has it.
+      // Local counters decide, as `onStoreError` says.
       expect(broken).toMatchObject(i < 3 ? { outcome: 'allowed' } : { outcome: 'refused' })
       expect(sound).toMatchObject(i < 3 ? { outcome: 'allowed' } : { outcome: 'refused' })
     }
     expect(await redis.get(`sluice:1:{${good}}:wide:60000`)).toBe('3')
-    // 5 and the 3 that local counters admitted.
+    // The 5 from before, and the 3 that local counters admitted.
     await eventually('the other counter has been repaid', async () =>
       expect(await redis.get(`sluice:1:{${bad}}:wide:60000`)).toBe('8'),
     )

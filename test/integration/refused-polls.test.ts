@@ -26,13 +26,13 @@ const polls: [string, (url: string) => Promise<unknown>][] = [
 ]
 
 beforeEach(() => {
-  // Neither a timeout nor the garbage collector, which a response that is kept here escapes, is to end it.
+  // Only the poll itself may end the response: no timeout fires, and the spy keeps the response from the garbage collector.
   vi.spyOn(AbortSignal, 'timeout').mockReturnValue(new AbortController().signal)
   vi.spyOn(globalThis, 'fetch')
 })
 afterEach(() => void vi.restoreAllMocks())
 
-// Each would keep a connection until its timeout, a minute for CrowdSec, with a new one at each poll.
+// Otherwise each poll would hold a new connection until its timeout, which is a minute for CrowdSec.
 test.each(polls.flatMap(([what, poll]) => [403, 500].map((status) => ({ what, poll, status }))))(
   'a poll for $what that gets $status does not wait for the rest of the response',
   async ({ poll, status }) => {

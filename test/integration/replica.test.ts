@@ -8,7 +8,7 @@ import { eventually } from '../support/wait/eventually.ts'
 
 const login = makePolicy('login', 5, 60_000)
 
-/** An address that leads to whichever server is the master, for new connections, as a name or a virtual address does. */
+/** Starts an address that leads new connections to whichever server is the master, as a DNS name or a virtual address does. */
 async function startAddress(port: number): Promise<{ url: string; lead: (toPort: number) => void }> {
   let target = port
   const sockets = new Set<Socket>()
@@ -34,7 +34,7 @@ async function startAddress(port: number): Promise<{ url: string; lead: (toPort:
   }
 }
 
-/** Names of the warnings of Node from now on: it warns of a leak if a socket gets more than ten listeners of an event. */
+/** Collects the names of Node's warnings from now on. Node warns of a leak if a socket gets more than ten listeners for an event. */
 function collectWarnings(): readonly string[] {
   const names: string[] = []
   const onWarning = ({ name }: Error): void => void names.push(name)
@@ -57,13 +57,13 @@ test('the gateway leaves a server that has become a replica once its address lea
   }
   const firstConnection = await connection()
   await operators[0].replicaof('127.0.0.1', next.port)
-  // As local counters have it: a replica does not count.
+  // Local counters decide, because a replica cannot count.
   const client = newClient()
   for (let asked = 0; asked < 9; asked++) await limiter.decide(chargeAll(client, [login]))
   await eventually('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(limiter.logLines.map(({ reason = '' }) => reason)).toContainEqual(expect.stringMatching(/^READONLY/))
 
-  // It looks for the new master, and finds the old one again.
+  // The gateway looks for the new master, and finds the old one again.
   await eventually(
     'it is connected anew',
     async () => ![firstConnection, 'none'].includes(await connection()),
@@ -75,6 +75,6 @@ test('the gateway leaves a server that has become a replica once its address lea
     expect(await operators[1].get(`sluice:1:{${client}}:login:60000`)).toBe('5'),
   )
   expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
-  // The connection to the replica was given up once, however many replies said so.
+  // The gateway gave up the connection to the replica once, no matter how many replies said so.
   expect(warnings).toEqual([])
 })

@@ -21,7 +21,7 @@ test('a gateway that was cut off hears of a reset before it syncs the requests t
   const near = await openAnsweringLimiter(redis.url)
   const far = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`)
   const [reset, other] = [newClient(), newClient()]
-  // The remote one has read the list once, or it could not recognize new entries: it lets a client in again.
+  // The remote limiter must have read the list once before it can recognize new entries. It has when it lets a client in again.
   const early = newClient()
   expect(countAllowed(await decideAtOnce([far], 8, chargeAll(early, [login])))).toBe(5)
   await near.reset(chargeAll(early, [login]))

@@ -14,8 +14,8 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Logins at Redis that are changed while gateways run. Redis keeps the connections that have logged in before; each new one needs
- * the new login, which the gateway finds in the file that REDIS_URL_FILE names.
+ * Redis logins that change while gateways run. Redis keeps connections that logged in earlier. Each new connection needs the new login,
+ * which the gateway reads from the file that REDIS_URL_FILE names.
  */
 
 let backend: Backend
@@ -24,11 +24,11 @@ beforeAll(async () => {
   backend = await startBackend()
 })
 
-/** A form of Redis with a user `sluice`, an operator at each of its servers, and its URL without a login. */
+/** A deployment of Redis with a user `sluice`: an operator's connection to each server, and the URL without a login. */
 type Place = {
   readonly servers: readonly Redis[]
   readonly url: string
-  /** Where sentinels have a password of their own. */
+  /** Set if the sentinels have a password of their own. */
   readonly sentinel?: Redis
 }
 
@@ -56,7 +56,7 @@ async function setUser({ servers }: Place, ...words: string[]): Promise<void> {
   for (const server of servers) await server.call('ACL', 'SETUSER', ...words)
 }
 
-/** Ends the gateways' connections, as a restart of Redis does, or a failover. */
+/** Ends the gateways' connections, as a restart or a failover of Redis does. */
 async function disconnectAll({ servers, sentinel }: Place): Promise<void> {
   for (const server of servers) await server.call('CLIENT', 'KILL', 'USER', 'sluice')
   await sentinel?.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
@@ -66,7 +66,7 @@ type Rotated = {
   readonly gateway: HostedGateway
   readonly place: Place
   readonly urlFile: string
-  /** Writes the login as an operator does. */
+  /** Writes the login to the file, as an operator does. */
   readonly writeLogin: (login: string, sentinelPassword?: string) => void
 }
 
@@ -130,7 +130,7 @@ describe.each(Object.keys(places))('a login that is changed, with %s,', (kind) =
   })
 })
 
-// Sentinel knows users since Redis 6.2.
+// Sentinel has supported users since Redis 6.2.
 test.runIf(isSince(6.2))(
   'a password of sentinels that is changed is used for the next connection to one',
   async () => {

@@ -13,8 +13,8 @@ import { startShardingProxy } from '../support/redis/sharding-proxy.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * A proxy before several servers leads a command where its first key is. One with the counters of many clients counts each of
- * them wherever the first one is: a client has one counter on each server, and as many times its quota. Nothing fails.
+ * A proxy in front of several servers routes a command by its first key. A command with the counters of many clients counts all of them on
+ * the first client's server. A client then has a counter on each server, and its quota once per server, without any error.
  */
 
 const login = makePolicy('login', 5, 60_000)
@@ -33,7 +33,7 @@ test.for([2, 3, 8])(
         reason: expect.stringMatching(/^a proxy at this address distributes keys.*redis\+cluster/) as string,
       },
     ])
-    // As without Redis: exactly the quota here, for each client of many that come together.
+    // As without Redis, each of many concurrent clients gets exactly its quota here.
     const clients = Array.from({ length: 40 }, newClient)
     const decisions = await Promise.all(
       clients.flatMap((client) =>
@@ -41,7 +41,7 @@ test.for([2, 3, 8])(
       ),
     )
     expect(countAllowed(decisions)).toBe(40 * login.quota)
-    // It stays given up.
+    // The circuit breaker stays open after further looks at Redis.
     await eventually('it has been looked at again', async () => {
       const looked = await Promise.all(
         servers.map(async (server) =>

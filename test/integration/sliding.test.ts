@@ -20,7 +20,7 @@ import type { RedisServer } from '../support/redis/redis-server.ts'
 import { runs } from '../support/random/runs.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/* Sliding windows in Redis. A server of this file's own: it counts commands and is stopped. */
+/* Sliding windows in Redis. This file has its own server, because it counts commands and stops the server. */
 
 let server: RedisServer
 let redis: Redis
@@ -45,7 +45,7 @@ async function timesOf(client: string, policy = mail): Promise<number[]> {
   return times.map(Number)
 }
 
-/** Puts admissions in Redis as if they had been so long ago. */
+/** Puts admissions of these ages into Redis. */
 async function admitEarlier(client: string, agesMs: readonly number[], policy = mail): Promise<void> {
   const key = `sluice:1:{${client}}:${policy.name}:${policy.windowMs}:sliding`
   const atUs = await nowUs()
@@ -94,7 +94,7 @@ describe('the keys', () => {
     expect(await decide({ algorithm: 'fixed' })).toMatchObject({ states: [{ remaining: 2 }] })
     expect(await decide({ quota: 10 })).toMatchObject({ outcome: 'allowed', states: [{ remaining: 6 }] })
 
-    // Four count now. One more is allowed when less than two do, so when the third has left.
+    // Four count now. One more is allowed when fewer than two count, so when the third has left.
     const lowered = await decide({ quota: 2 })
     expect(lowered).toMatchObject({ outcome: 'refused', states: [{ remaining: 0 }] })
     const leftMs = lowered.outcome === 'refused' ? lowered.states[0]?.resetMs : NaN
@@ -140,7 +140,7 @@ test.each([
 
 describe('requests admitted during an outage of Redis', () => {
   test('is added with its age, so that no span has more than the rule allows from each', async () => {
-    // It runs into this three times before it gives Redis up.
+    // The limiter reaches this timeout three times before it gives Redis up.
     const limiter = await openAnsweringLimiter(server.url, 1000)
     const client = newClient()
     await admitEarlier(client, [59_000])
@@ -168,7 +168,7 @@ describe('requests admitted during an outage of Redis', () => {
     await waitUntilAnswering(limiter)
 
     const ages = (await timesOf(client)).map((timeUs, _, times) => ((times.at(-1) ?? NaN) - timeUs) / 1000)
-    // The one from before may have left the window by now: it is taken out when the client asks again.
+    // The earlier admission may have left the window by now. It is removed when the client asks again.
     if (ages.length === 4) expect(ages.shift()).toBeGreaterThan(mail.windowMs - 1000)
     expect(ages).toHaveLength(3)
     expect(ages[2]).toBe(0)
@@ -185,7 +185,7 @@ describe('requests admitted during an outage of Redis', () => {
     countStatus: [{ first: 401, last: 401 }],
   })
 
-  /** Ages are those of this instant, however long a test takes. */
+  /** Ages are relative to this instant, no matter how long a test takes. */
   let beganAtMs: number
   beforeEach(() => void (beganAtMs = performance.now()))
 
@@ -194,7 +194,7 @@ describe('requests admitted during an outage of Redis', () => {
     return { policy: five, partitionKey: client, counted, endsAtMs: (counted.at(-1) ?? NaN) + five.windowMs }
   }
 
-  /** When the test began, by the clock of Redis. */
+  /** The start of the test, by the clock of Redis. */
   function beginningUs(): Promise<number> {
     return eventually('Redis tells the time at once', async () => {
       const askedAtMs = performance.now()
@@ -204,7 +204,7 @@ describe('requests admitted during an outage of Redis', () => {
     })
   }
 
-  /** In whole seconds, the distance of the ages in these tests. */
+  /** Ages in whole seconds, which is their spacing in these tests. */
   async function agesInRedis(client: string): Promise<number[]> {
     const atUs = await beginningUs()
     return (await timesOf(client, five)).map((timeUs) => Math.round((atUs - timeUs) / 1_000_000) + 0)
@@ -223,7 +223,7 @@ describe('requests admitted during an outage of Redis', () => {
     expect(await agesInRedis(client)).toEqual([50, 45, 40, 30, 20, 10, 5, 0])
     expect(await shared.addOnce('fourth', [owe(client, [35_000, 25_000, 15_000, 3_000])])).toBe(true)
     expect(await agesInRedis(client)).toEqual([40, 35, 30, 25, 20, 15, 10, 5, 3, 0])
-    // A window after the last.
+    // One window after the last admission.
     const leftMs =
       (await redis.pttl(`sluice:1:{${client}}:five:60000:sliding`)) + performance.now() - beganAtMs
     expect(leftMs).toBeGreaterThan(59_000)

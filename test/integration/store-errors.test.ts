@@ -16,8 +16,8 @@ import type { RedisServer } from '../support/redis/redis-server.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Redis is there and answers, but not with a decision. Each kind has one clear line in the log, the rules do what their
- * `onStoreError` says, and once the operator has mended it, Redis decides again without a restart.
+ * Redis is reachable and answers, but not with a decision. Each kind of error has one clear log line, the rules follow their
+ * `onStoreError`, and once the operator has fixed the cause, Redis decides again without a restart.
  */
 
 const login = makePolicy('login', 5, 60_000)
@@ -34,7 +34,7 @@ function start(login = '', path = ''): RunningLimiter {
   return openLimiter(server.url.replace('redis://', `redis://${login}`) + path)
 }
 
-/** Resolves with the reasons logged for having no connection, once there is one. */
+/** Resolves with the logged reasons for having no connection, once there is one. */
 async function connectionProblems(limiter: RunningLimiter): Promise<(string | undefined)[]> {
   const reasons = (): (string | undefined)[] =>
     limiter.logLines
@@ -44,7 +44,7 @@ async function connectionProblems(limiter: RunningLimiter): Promise<(string | un
   return reasons()
 }
 
-/** Local counters let through what Redis would have. Returns the reasons logged for giving Redis up. */
+/** Expects local counters to allow what Redis would have allowed. Returns the logged reasons for giving Redis up. */
 async function expectLocalDecisions(limiter: RunningLimiter): Promise<(string | undefined)[]> {
   const client = newClient()
   const decisions = []
@@ -90,7 +90,7 @@ describe('Redis that answers with an error', () => {
   ] as const)(
     'a Redis that has become a replica makes the limiter look for the master, in the words %s',
     async ([, words]) => {
-      // The operator's connection reads what the server says.
+      // The operator's connection reads the server's own words.
       const port = await startRewriter(server.port, words)
       const limiter = openLimiter(`redis://127.0.0.1:${port}`)
       await waitUntilAnswering(limiter)
@@ -113,7 +113,7 @@ describe('Redis that answers with an error', () => {
     const before = await connections()
     const startedMs = performance.now()
     await eventually('it has left six replicas', async () => (await connections()) >= before + 6)
-    // Each waits longer than the one before: 50, 100, 200, 400 and 800 ms. A busy machine can only make it more.
+    // Each wait is longer than the one before: 50, 100, 200, 400 and 800 ms. A busy machine can only lengthen them.
     expect(performance.now() - startedMs).toBeGreaterThan(700)
     const lines = limiter.logLines.map(({ msg, reason = '' }) => [msg, reason.split(' ')[0]])
     expect(lines).toHaveLength(new Set(lines.map(String)).size)

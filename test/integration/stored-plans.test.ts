@@ -11,8 +11,8 @@ import type { RedisServer } from '../support/redis/redis-server.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * A request counts as if its rule had the quota of the plan that Redis has for the client, under every algorithm, beside rules without
- * plans and among requests of other clients.
+ * A request counts as if its rule had the quota of the plan that Redis stores for the client. This holds under every algorithm, beside
+ * rules without plans, and among requests of other clients.
  */
 
 const plans = { quotas: { free: 2, pro: 4, 'pro.x-1': 3 } }
@@ -23,7 +23,7 @@ const stored: readonly Policy[] = [
   makePolicy('bucket', 1, 1_800_000, { algorithm: 'token-bucket', averageWindowMs: 3_600_000, plans }),
   makePolicy('flight', 1, 15_000, { algorithm: 'concurrency', plans }),
   makePolicy('watched', 1, 3_600_000, { mode: 'shadow', plans }),
-  // In a command beside the plans of another rule.
+  // For commands that also contain the plans of another rule.
   makePolicy('other', 1, 3_600_000, { plans: { quotas: { gold: 2, pro: 3 } } }),
 ]
 const usual = [
@@ -44,12 +44,12 @@ type Turn = readonly { readonly client: number; readonly chosen: readonly number
 const turnOf = (chosen: fc.Arbitrary<number[]>): fc.Arbitrary<Turn> =>
   fc.array(fc.record({ client: fc.nat(2), chosen }), { minLength: 1, maxLength: 8 })
 const places = (policies: readonly Policy[]): number[] => policies.map((policy) => all.indexOf(policy))
-/** One unit of one fixed window each: these are decided by a script of their own. */
+/** Requests for one unit of one fixed window, which a dedicated script decides. */
 const plainTurn = turnOf(
   fc.constantFrom(...places(all.filter(({ algorithm }) => algorithm === 'fixed'))).map((chosen) => [chosen]),
 )
 const anyTurn = turnOf(fc.subarray(places(all), { minLength: 1, maxLength: 4 }))
-/** A rule counts twice where a body is a batch: then what did not fit may fit again, once the request was refused. */
+/** A rule counts twice if the body is a batch. A charge that did not fit may then fit again, once the request was refused. */
 const batchTurn = fc
   .constantFrom(...places(stored))
   .chain((place) => turnOf(fc.constantFrom([place], [place, place])))
@@ -59,19 +59,19 @@ const history = fc.record({
   turns: fc.array(fc.oneof(anyTurn, plainTurn, batchTurn), { minLength: 1, maxLength: 5 }),
 })
 
-/** What the plan of the client makes of the charges. */
+/** Applies the plan of the client to the charges. */
 function chooseHere(charges: readonly Charge[], name: string | undefined): Charge[] {
   return charges.map(({ policy, ...charge }) => ({
     ...charge,
     policy:
       policy.plans && name !== undefined && Object.hasOwn(policy.plans.quotas, name)
         ? withPlan(policy, name)
-        : // Known not to be one.
+        : // The client is known to have no plan.
           { ...policy, plan: '' },
   }))
 }
 
-/** Times to a few seconds. */
+/** Rounds times to a few seconds. */
 function roughly({ policy, exceeded, remaining, resetMs, reservation }: PolicyState): object {
   const { name, quota, windowMs } = policy
   return {
@@ -241,7 +241,7 @@ test('a plan of one key does not apply to the same value of another key', async 
   const quotas = async () =>
     (await limiter.inspect(chargeAll(client, rules))).map(({ policy }) => policy.quota)
   expect(await quotas()).toEqual([4, 1])
-  // Each alone, which the script for plain windows decides, and both together.
+  // Each rule alone, which the script for plain windows decides, and both together.
   for (const asked of [rules.slice(0, 1), rules.slice(1), rules]) {
     const decision = await limiter.decide(chargeAll(client, asked))
     if (decision.outcome === 'unavailable') throw new Error(decision.outcome)
@@ -254,7 +254,7 @@ test('a plan of one key does not apply to the same value of another key', async 
   )
 })
 
-// At the end: the scripts are kept for the rest of the file.
+// This test is last, because the scripts stay loaded for the rest of the file.
 test('rules with more plans than Redis gets scripts for count by them', async () => {
   const redis = openRedis(server.url)
   const limiter = await openAnsweringLimiter(server.url)

@@ -7,7 +7,7 @@ import { startSentinel } from '../support/redis/redis-sentinel.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/* Why there is no connection to Redis, as the log says it: facts about the server that it names, in words of no library. */
+/* The logged reasons for having no connection to Redis: facts about the named server, without a library's jargon. */
 
 function reasons({ logLines }: RunningLimiter): (string | undefined)[] {
   return logLines.filter(({ msg }) => msg.startsWith('cannot connect to Redis')).map(({ reason }) => reason)
@@ -32,7 +32,7 @@ describe.each([1, 2, 3])('with %i sentinels that all answer', (count) => {
     await eventually('it has tried several times', () => connections.length > 2 * count + 2)
     const told = reasons(limiter)
     expect(told).toContain(`connect ECONNREFUSED 127.0.0.1:${master.port}`)
-    // On a busy machine a sentinel may take longer to answer than it may.
+    // On a busy machine a sentinel may not answer within its timeout.
     const others = told.filter((reason) => !/^sentinel \S+: no answer in time$/.test(reason ?? ''))
     expect(others.join('\n')).not.toMatch(/sentinel/i)
   })

@@ -32,7 +32,7 @@ describe('a primary process', () => {
     const telemetry = recordTelemetry()
     const silent: LimiterPort = { send: () => undefined, listen: () => undefined }
     const limiter = createWorkerLimiter(silent, limiterOptions({ storeTimeoutMs: 50, log, telemetry }))
-    // A timer that ends after theirs, in the same process, ends after them however busy the machine is.
+    // This timer is due after theirs in the same process, so it fires after them, no matter how busy the machine is.
     const decisions = await Promise.race([
       decideAtOnce([limiter], 8, chargeAll('ip:1', [login])),
       sleep(150, []),

@@ -7,9 +7,9 @@ import { testSeed } from '../support/random/seed.ts'
 import { askPython } from './python.ts'
 
 /*
- * Python's zoneinfo has the rules of time zones from Debian's tzdata, and Node those of its ICU: both say when the windows of the calendar
- * begin and end, at instants of the years 2012 to 2030, half of them around the days on which clocks are set. Zones whose rules
- * differ by the version of the database are left out.
+ * Python's zoneinfo has the time zone rules of Debian's tzdata, and Node has those of its ICU. Both compute where windows of the calendar
+ * begin and end, at instants from 2012 to 2030, half of them around days on which clocks change. Zones whose rules differ between the two
+ * databases' versions are left out.
  */
 
 const INSTANTS = Number(process.env['JUDGE_SAMPLES'] ?? 5_000)
@@ -32,7 +32,7 @@ const zones = [
 const DAY_MS = 86_400_000
 const [first, last] = [Date.UTC(2012, 0), Date.UTC(2030, 0)]
 
-/** A day on which the clocks of some of these zones are set, as a part of the year. */
+/** A day, as month and day, on which clocks change in some of these zones. */
 const changeDay = fc.constantFrom('03-10', '03-28', '04-03', '04-05', '09-27', '10-03', '10-28', '11-01')
 const instant = fc.oneof(
   fc.integer({ min: first, max: last }),

@@ -8,9 +8,9 @@ import { testSeed } from '../support/random/seed.ts'
 import { askPython } from './python.ts'
 
 /*
- * h11 (Debian's python3-h11) reads the same responses as the gateway's parser, which gets them whole, line by line, byte by byte
- * and in random pieces. A response that is read here is passed on to a client: h11 must read it the same, or refuse it for a
- * reason of the table.
+ * h11 (Debian's python3-h11) reads the same responses as the gateway's parser, which gets them whole, line by line, byte by byte and in
+ * random pieces. The gateway passes on to a client every response that it accepts. h11 must read such a response in the same way, or refuse
+ * it for a reason in the table.
  */
 
 type H11Message = {
@@ -21,22 +21,22 @@ type H11Message = {
 }
 type H11Reading = { readonly messages: readonly H11Message[]; readonly refused: string | null }
 
-/** What h11 refuses of the responses that are read here, by its message. */
+/** The messages with which h11 refuses responses that the gateway accepts. */
 const stricterThere: readonly RegExp[] = [
   // An empty line after an interim response, as Helidon 4 sends it.
   /^no response line received$/,
   // Blanks before a chunk extension (RFC 9112 section 7.1.1): the gateway writes chunks of its own.
   /^illegal chunk header: bytearray\(b'[0-9a-fA-F]+[\t \\]/,
-  // Framing among the trailers, which are not passed on with it.
+  // Framing fields among the trailers, which the gateway does not pass on.
   /^Only Transfer-Encoding: chunked is supported$|^bad Content-Length$/,
-  // 101 to a request that asked for no other protocol: the step that takes the connection over refuses it.
+  // 101 to a request that asked for no other protocol. The gateway refuses it in the step that takes the connection over.
   /^Received server _SWITCH_UPGRADE event without a pending proposal$/,
 ]
 
 const SAMPLES = Number(process.env['JUDGE_SAMPLES'] ?? 20_000)
 const waysByName = Object.keys(waysOfSending) as WayOfSending[]
 
-/** The difference between the readings here and by h11; undefined if no client could misread the response. */
+/** The difference between the gateway's reading and h11's; undefined if no client could misread the response. */
 function differenceBetween(here: Reading, there: H11Reading): string | undefined {
   const heads = [...here.interim, ...(here.head ? [here.head] : [])]
   for (const [i, head] of heads.entries()) {
@@ -58,7 +58,7 @@ function refusedThere({ refused }: H11Reading): boolean {
   return refused !== null && stricterThere.some((reason) => reason.test(refused))
 }
 
-/** Fields of one hop are taken out here. */
+/** The gateway removes hop-by-hop fields. */
 function hasFieldsOf({ fields }: HeadRead, { fields: others }: H11Message): boolean {
   const known = new Set(others.map(([name, value]) => `${name}:${value}`))
   return fields.every((name, i) => i % 2 === 1 || known.has(`${name}:${fields[i + 1] ?? ''}`))

@@ -12,9 +12,9 @@ import { testSeed } from '../support/random/seed.ts'
 import { askPython } from './python.ts'
 
 /*
- * h11 (Debian's python3-h11) reads the same bytes as the gateway's parser, which gets them whole, line by line, byte by byte and in
- * random pieces. A request that is read here must be the same to h11, or be refused there for a reason of the table. What h11
- * reads and is refused here is counted only: property/request-parser says why for each.
+ * h11 (Debian's python3-h11) reads the same bytes as the gateway's parser, which gets them whole, line by line, byte by byte and in random
+ * pieces. h11 must read each request that the gateway accepts in the same way, or refuse it for a reason in the table. Requests that h11
+ * accepts and the gateway refuses are only counted: property/request-parser gives the reason for each.
  */
 
 type H11Request = {
@@ -30,9 +30,9 @@ type H11Reading = {
   readonly stopped: boolean
 }
 
-/** What h11 refuses of the requests that the parser reads here, by its message. */
+/** The messages with which h11 refuses requests that the parser accepts. */
 const stricterThere: readonly RegExp[] = [
-  // The steps after the parser refuse it here as well.
+  // The gateway also refuses it, in a step after the parser.
   /^Missing mandatory Host: header$/,
   /^Found multiple Host: headers$/,
   // An empty line before the request, which a server should ignore (RFC 9112 section 2.2).
@@ -47,7 +47,7 @@ function readCut(bytes: string, way: WayOfSending, seed: number): RequestsReadin
   return readRequestsHere(pieces.map((piece) => Buffer.from(piece, 'latin1')))
 }
 
-/** The difference between the readings here and by h11; undefined if nobody could misread the request. */
+/** The difference between the gateway's reading and h11's; undefined if no backend could misread the request. */
 function differenceBetween(here: RequestsReading, there: H11Reading): string | undefined {
   for (const [i, request] of here.requests.entries()) {
     const other = there.messages[i]
@@ -55,7 +55,7 @@ function differenceBetween(here: RequestsReading, there: H11Reading): string | u
     if (!other || (isWhole && !other.whole)) {
       if (there.refused === null)
         return there.stopped || !isWhole ? undefined : `request ${i} is not read there`
-      // A part of it may be refused here too, in a piece that has not come.
+      // The gateway may also refuse it, in a piece that has not arrived.
       if (!isWhole || stricterThere.some((reason) => reason.test(there.refused ?? ''))) return undefined
       return `request ${i} is refused there: ${there.refused}`
     }
@@ -67,7 +67,7 @@ function differenceBetween(here: RequestsReading, there: H11Reading): string | u
   return undefined
 }
 
-/** Most samples have none, for which alone they would be refused. */
+/** Adds `Host`, which most samples lack, so that they are not refused for that alone. */
 function withHost(bytes: string): string {
   return /^host:/im.test(bytes) ? bytes : bytes.replace(/ HTTP\/1\.1\r\n/g, '$&Host: a\r\n')
 }
@@ -76,7 +76,7 @@ function sharesBeginning(one: string, other: string): boolean {
   return one.startsWith(other) || other.startsWith(one)
 }
 
-/** h11 writes names in lower case, and joins lines of one length. */
+/** h11 writes names in lower case, and merges Content-Length lines of the same value. */
 function fieldsOf(fields: readonly string[]): string {
   const lines = fields.flatMap((name, i) =>
     i % 2 === 0 ? [`${name.toLowerCase()}:${fields[i + 1] ?? ''}`] : [],

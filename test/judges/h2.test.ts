@@ -5,9 +5,9 @@ import { testSeed } from '../support/random/seed.ts'
 import { askPythonWhile } from './python.ts'
 
 /*
- * A client of python-h2 (Debian's python3-h2) opens streams, uploads, resets, and widens or narrows windows at random. The library
- * keeps the model of RFC 9113: a frame beyond a window, or one that the state of its stream does not allow, is an error. Every
- * response must be whole in the end.
+ * A client of python-h2 (Debian's python3-h2) opens streams, uploads, resets, and widens or narrows windows at random. The library follows
+ * the state machine of RFC 9113: it reports a frame that exceeds a window, or that its stream's state does not allow. Every response must
+ * be complete at the end.
  */
 
 const SESSIONS = Number(process.env['JUDGE_SAMPLES'] ?? 500)

@@ -6,8 +6,8 @@ import { testSeed } from '../support/random/seed.ts'
 import { askPython } from './python.ts'
 
 /*
- * python-hpack (Debian's python3-hpack) encodes lists of fields for the gateway's decoder, and decodes what its encoder has made, over
- * connections of many blocks: with and without the Huffman code, with sensitive fields, and with tables that change their size.
+ * python-hpack (Debian's python3-hpack) encodes lists of fields for the gateway's decoder, and decodes the output of the gateway's encoder,
+ * over connections of many blocks: with and without the Huffman code, with sensitive fields, and with tables that change their size.
  */
 
 const CONNECTIONS = Number(process.env['JUDGE_SAMPLES'] ?? 2_000)
@@ -30,7 +30,7 @@ const name = fc.oneof(
 const value = fc.oneof(
   fc.constantFrom('', '/', 'a', 'gzip, deflate', 'Mon, 21 Oct 2013 20:13:21 GMT'),
   fc.string({ unit: byte, maxLength: 60 }),
-  // Some entries fill the table alone, and some do not fit.
+  // Some entries fill the table alone, and some exceed it.
   fc.integer({ min: 500, max: 5_000 }).map((length) => 'x'.repeat(length)),
 )
 const fields = fc.array(fc.tuple(name, value, fc.boolean()), { maxLength: 12 })
@@ -52,7 +52,7 @@ function flat(list: Block[2]): string[] {
   return list.flatMap(([fieldName, fieldValue]) => [fieldName, fieldValue])
 }
 
-/** What the gateway's encoder makes of the same lists. */
+/** The gateway's encoding of the same lists. */
 function encodeHere(blocks: readonly Block[]): string[] {
   const encoder = new HpackEncoder()
   return blocks.map(([size, , list]) => {

@@ -19,10 +19,10 @@ import { testSeed } from '../support/random/seed.ts'
 const random = seededRandom(testSeed())
 
 /*
- * A real nginx with limit_req, and what our counters make of the arrivals that it has logged. Its clock has milliseconds, and a line
- * does not say in which part of one a request came, nor whether the clock went on between its first byte and its decision. So both
- * may differ about a request within 4 ms of the border; there nginx's decision is taken over. No figure depends on the
- * speed of the machine: the arrivals are those that nginx saw, however late.
+ * A real nginx with limit_req, compared with the gateway's counters fed with the arrivals that nginx has logged. Its log has whole
+ * milliseconds: a line does not say when within one the request came, nor whether the clock advanced between its first byte and its
+ * decision. So the two may differ about a request within 4 ms of the border; the counters then follow nginx's decision. No result depends
+ * on the speed of the machine, because nginx logged the actual arrivals, however late.
  */
 
 const nginx = '/usr/sbin/nginx'
@@ -90,7 +90,7 @@ test(
     let plannedMs = performance.now()
     for (let n = 0; n < 1_000; n++) {
       asked.push(ask(port, n))
-      // Mostly more than the rate, with pauses in which the queue runs empty. On a busy machine those that are late come together.
+      // Mostly above the rate, with pauses in which the queue empties. On a busy machine late requests arrive together.
       plannedMs += n % 100 === 99 ? 400 : random() * unitMs * 1.4
       await sleep(Math.max(0, plannedMs - performance.now()))
     }
@@ -122,7 +122,7 @@ test(
       const delayMs = reserved && delayMsOf(reserved)
       const isRefused = status === 'REJECTED'
       if (isRefused !== (delayMs === undefined)) {
-        // Within the tolerance our counters admit a request: its turn is given back.
+        // Within the tolerance the counters admit a request that nginx refused: its turn is given back.
         const isAtBorder = isRefused && delayMs !== undefined && delayMs > burst * unitMs - clockMs
         if (!isAtBorder) wrong.push(`${n}: nginx ${status}, here ${delayMs ?? 'refused'}`)
         else counted.atBorder += 1
@@ -130,7 +130,7 @@ test(
       } else if (isRefused) counted.refused += 1
       else {
         counted[status === 'DELAYED' ? 'delayed' : 'admitted'] += 1
-        // However late a busy machine lets it go on: never before its turn.
+        // A busy machine may delay the request, but it never passes before its turn.
         if (tookMs + clockMs < (delayMs ?? 0))
           wrong.push(`${n}: nginx after ${tookMs} ms, here ${delayMs} ms`)
       }

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { installDebianPackages } from '../support/run/packages.ts'
 
 /**
- * Asks a script of this folder, in Debian's PHP, which is installed first with the packages that the script needs.
+ * Runs a script of this folder in Debian's PHP, after installing PHP and the packages that the script needs.
  *
- * @throws where the script fails, as it does without its packages
+ * @throws if the script fails, as it does without its packages
  */
 export function askPhp(
   script: string,

@@ -5,10 +5,10 @@ import { installDebianPackages } from '../support/run/packages.ts'
 const PYTHON = '/usr/bin/python3'
 
 /**
- * Asks a script of this folder, in Debian's Python, whose packages are the judges: they are installed first.
+ * Runs a script of this folder in Debian's Python, after installing the packages, which act as judges.
  *
- * @param packages of Debian
- * @throws where the script fails, as it does without its packages
+ * @param packages names of Debian packages
+ * @throws if the script fails, as it does without its packages
  */
 export function askPython(script: string, packages: readonly string[], question: object): unknown {
   installDebianPackages(packages)
@@ -21,7 +21,7 @@ export function askPython(script: string, packages: readonly string[], question:
   return JSON.parse(stdout)
 }
 
-/** Does what `askPython` does, while this process continues: a gateway or a backend in it answers the script. */
+/** Does what `askPython` does without blocking, so that a gateway or backend in this process can answer the script. */
 export async function askPythonWhile(
   script: string,
   packages: readonly string[],

@@ -9,8 +9,8 @@ import { testSeed } from '../support/random/seed.ts'
 import { askPhp } from './php.ts'
 
 /*
- * The attack: a name that WordPress cleans until it is that of another account, so that it has guesses of its own. WordPress itself, on
- * PHP, says for which account it takes each of thousands of names.
+ * The attack: a name that WordPress cleans until it equals another account's name, so that the attacker gets guesses of its own. WordPress
+ * itself, on PHP, says which account it reads in each of thousands of names.
  */
 
 const NAMES = Number(process.env['JUDGE_SAMPLES'] ?? 20_000)
@@ -32,7 +32,7 @@ const name = fc
 
 const names = fc.sample(name, { numRuns: NAMES, seed: testSeed() }).filter((each) => each !== '')
 
-/** Each name as WordPress cleans it in a language: without tags only, at a sign-in, and at the lookup. */
+/** Each name as WordPress cleans it in a language: with only tags removed, at a sign-in, and at the lookup. */
 function cleanedIn(language: string): readonly (readonly string[])[] {
   const sent = names.map((each) => Buffer.from(each).toString('hex'))
   const cleaned = askPhp('sanitize_user.php', [language], ['wordpress'], sent) as string[][]
@@ -48,7 +48,7 @@ test('tags are what PHP takes for them', () => {
     )
 })
 
-/** WordPress lets nobody have another name. */
+/** WordPress allows no other characters in account names. */
 const isAccount = /^[a-z0-9 _.\-@]+$/i
 const part: BodyPart = { kind: 'body', name: 'log', path: ['log'] }
 const formNames = new BodyNames([part])

@@ -2,25 +2,25 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 
-/** One case of llhttp's suite: bytes, and what its parser makes of them. */
+/** One case of llhttp's suite: bytes, and the result of its parser. */
 export type LlhttpCase = {
   readonly name: string
-  /** What it is about, in llhttp's words. */
+  /** The title, in llhttp's words. */
   readonly title: string
   /** Latin-1 text, one character a byte. */
   readonly bytes: string
-  /** Messages that the parser has found complete before it ended, or failed. */
+  /** The number of complete messages that the parser found before it ended or failed. */
   readonly complete: number
-  /** The parser refuses the bytes, or those after the complete messages. */
+  /** Whether the parser refuses the bytes, or those after the complete messages. */
   readonly isRefused: boolean
 }
 
-// The text between the two blocks is prose, but never another case.
+// The text between the two blocks is prose, and contains no other case.
 const block = /<!--\s*meta=(\{.*?\})\s*-->\s*```http\n([\s\S]*?)```(?:(?!<!--)[\s\S])*?```log\n([\s\S]*?)```/g
 
 /**
- * Reads the cases for the strict parser from a copy of llhttp's sources. Those for lenient modes, or for a parser that its
- * caller pauses, are left out.
+ * Reads the cases for the strict parser from a copy of llhttp's sources. Leaves out cases for lenient modes and for a parser that its
+ * caller pauses.
  *
  * @param folder the root of the copy
  */
@@ -47,7 +47,7 @@ export function readLlhttpCases(folder: string, type: 'request' | 'response'): L
         title: titleBefore(text, match.index),
         bytes: readInput(input),
         complete: before.split('message complete').length - 1,
-        // 21 to 23 are pauses, of which an upgrade is one.
+        // Errors 21 to 23 are pauses; an upgrade is one of them.
         isRefused: error !== null && !['21', '22', '23'].includes(error[1] ?? ''),
       })
     }
@@ -59,7 +59,7 @@ function titleBefore(text: string, at: number): string {
   return [...text.slice(0, at).matchAll(/^#+ (.*)$/gm)].at(-1)?.[1] ?? ''
 }
 
-/** The bytes that a case means, as llhttp's own runner reads them: escapes, and pieces of JavaScript. */
+/** Decodes the bytes of a case, as llhttp's own runner does: escapes, and pieces of JavaScript. */
 function readInput(text: string): string {
   return text
     .replace(/\n$/, '')

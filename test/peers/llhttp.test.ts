@@ -7,9 +7,9 @@ import { startRecordingBackend, type RecordingBackend } from '../support/http/re
 import { readLlhttpCases, type LlhttpCase } from './llhttp-cases.ts'
 
 /*
- * The cases of llhttp's own suite, as raw bytes. They are read from where one has them: `PEER_SUITES` is a folder with a copy of
- * nodejs/llhttp in `llhttp`. What its strict parser refuses must not reach the backend whole, and an answer that it
- * refuses must not reach the client as one; nothing may hang.
+ * The cases of llhttp's own suite, as raw bytes. `PEER_SUITES` names a folder with a copy of nodejs/llhttp in `llhttp`. Requests that its
+ * strict parser refuses must not reach the backend as complete, and responses that it refuses must not reach the client as complete.
+ * Nothing may hang.
  */
 
 const folder = join(process.env['PEER_SUITES'] ?? '', 'llhttp')
@@ -19,10 +19,10 @@ if (!existsSync(join(folder, 'test/request')))
 const requests = readLlhttpCases(folder, 'request')
 const responses = readLlhttpCases(folder, 'response')
 
-/** Answers that llhttp refuses and that are passed on: chunks are made anew, so that nobody reads these again. */
+/** Responses that llhttp refuses and the gateway passes on. The gateway writes chunks anew, so no client reads the original ones. */
 const readLeniently = new Set(['Trailing space on chunked body', 'No extension after semicolon'])
 
-/** Most cases have no `Host`, for which alone they would be refused. */
+/** Adds `Host`, which most cases lack, so that they are not refused for that alone. */
 function withHost(bytes: string): string {
   return /^host:/im.test(bytes) ? bytes : bytes.replace(/( HTTP\/1\.[01]\r\n)/, '$1Host: a.example\r\n')
 }
@@ -34,7 +34,7 @@ beforeAll(async () => {
   backend = await startRecordingBackend()
   gateway = await startGateway({
     UPSTREAM_URL: backend.url,
-    // Inputs that wait for more should end soon.
+    // Short timeouts, so that inputs which wait for more bytes end soon.
     HEADERS_TIMEOUT: '500ms',
     BODY_TIMEOUT: '500ms',
     IDLE_TIMEOUT: '500ms',
@@ -50,7 +50,7 @@ test('there are as many cases as a suite has', () => {
   expect(responses.length).toBeGreaterThan(40)
 })
 
-/** Sends the bytes and waits until the gateway ends the connection, which it must. */
+/** Sends the bytes and waits for the gateway to end the connection, as it must. */
 function send(bytes: string, from: string) {
   return converse(gateway.port, [bytes], { from, responses: Number.POSITIVE_INFINITY })
 }
@@ -64,7 +64,7 @@ describe('requests', () => {
         const { responses: answers } = await send(sent, from)
         const whole = backend.requestsFrom(from).filter((request) => request.complete)
         expect(whole.length).toBeLessThanOrEqual(complete)
-        // The first that cannot be read is answered with an error, or the connection ends without a word.
+        // The first unreadable message gets an error response, or the connection closes without a response.
         if (isRefused)
           expect(answers.filter(({ status }) => status < 400).length).toBeLessThanOrEqual(complete)
       }

@@ -2,24 +2,24 @@ import { Agent, request } from 'node:http'
 import { eventually } from '../../support/wait/eventually.ts'
 
 export type Load = {
-  /** How often each status came; `broken` where a connection ended without a whole response. */
+  /** The number of responses by status. `broken` counts connections that ended without a complete response. */
   readonly statuses: ReadonlyMap<number | 'broken', number>
-  /** Resolves when everything that was sent has been answered. */
+  /** Resolves when every request sent has been answered. */
   stop(): Promise<void>
 }
 
-/** Sends in parts of a second this long. */
+/** The interval between batches of requests. */
 const PART_MS = 20
 
 /**
- * Requests at a steady rate, whatever becomes of them: each client in turn asks one gateway and then the next. Every
- * tenth request comes from one of ten clients that are over their limit most of the time.
+ * Sends requests at a steady rate, whether or not they succeed. Each client in turn asks one gateway and then the next. Every tenth request
+ * comes from one of ten clients that are over their limit most of the time.
  */
 export function startLoad(options: {
   readonly ports: readonly number[]
   readonly clients: number
   readonly requestsPerSecond: number
-  /** To each port, at most. */
+  /** Maximum number of connections to each port. */
   readonly connections: number
 }): Load {
   const { ports, clients, requestsPerSecond, connections } = options
@@ -56,7 +56,7 @@ export function startLoad(options: {
   const startedAtMs = performance.now()
   const timer = setInterval(() => {
     const due = ((performance.now() - startedAtMs) * requestsPerSecond) / 1000
-    // What this process could not send in time is not made up for all at once.
+    // Requests that this process could not send in time are not all made up for at once.
     const limit = sent + (4 * requestsPerSecond * PART_MS) / 1000
     while (sent < due && sent < limit) send()
   }, PART_MS)

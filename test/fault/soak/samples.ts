@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { readResidentBytes } from '../../support/load/memory-use.ts'
 
-/** What a process takes of the machine, and Redis of keys, at one instant of a long run. */
+/** The resources of a process, and the number of Redis keys, at one instant of a long run. */
 export type Sample = {
   readonly atMs: number
   readonly residentBytes: number
@@ -11,17 +11,17 @@ export type Sample = {
   readonly keys: number
 }
 
-/** Resident memory and open file descriptors of a process, as Linux has them. */
+/** Resident memory and open file descriptors of a process, as Linux reports them. */
 export function readProcess(pid: number): Pick<Sample, 'residentBytes' | 'descriptors'> {
   return { residentBytes: readResidentBytes(pid), descriptors: readdirSync(`/proc/${pid}/fd`).length }
 }
 
-/** The least of each quarter: of a heap, about the size after a collection. */
+/** The minimum of each quarter. For a heap, that is about its size after a garbage collection. */
 export function leastOfQuarters(samples: readonly Sample[], of: (sample: Sample) => number): number[] {
   return quarters(samples).map((quarter) => Math.min(...quarter.map(of)))
 }
 
-/** The middle of the values of each quarter of the samples: what grows shows from the first to the last. */
+/** The median of each quarter of the samples: growth shows from the first to the last. */
 export function medianOfQuarters(samples: readonly Sample[], of: (sample: Sample) => number): number[] {
   return quarters(samples).map((quarter) => {
     const values = quarter.map(of).toSorted((a, b) => a - b)

@@ -18,25 +18,25 @@ import { testSeed } from '../../support/random/seed.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
 /*
- * Two gateways, 50,000 clients and a fault every ten seconds, before Redis, in Redis or before the backend, for a
- * quarter of an hour: `npm run test:soak`. `SOAK_MINUTES`, `SOAK_RATE` (requests a second) and `TEST_SEED` change that.
+ * Runs two gateways with 50,000 clients for a quarter of an hour, with a fault every ten seconds before Redis, in Redis or before the
+ * backend: `npm run test:soak`. `SOAK_MINUTES`, `SOAK_RATE` (requests a second) and `TEST_SEED` change that.
  */
 
 const minutes = Number(process.env['SOAK_MINUTES'] ?? 15)
 const rate = Number(process.env['SOAK_RATE'] ?? 500)
 const seed = testSeed()
 const CLIENTS = 50_000
-/** From the load to each gateway at most, and from each gateway to the backend. */
+/** Maximum number of connections from the load to each gateway, and from each gateway to the backend. */
 const CONNECTIONS = 200
 const FAULT_EVERY_MS = 10_000
 const MAX_FAULT_MS = 5_000
-/** Come first, so that memory that an outage takes, and that the next one reuses, is not taken for a leak. */
+/** These faults come first, so that memory which an outage takes and the next one reuses does not look like a leak. */
 const worst: readonly Pick<Fault, 'site' | 'kind'>[] = [
   { site: 'redis', kind: 'hang' },
   { site: 2, kind: 'swallow' },
   { site: 'redis', kind: 'restart' },
 ]
-/** For what the operators' listener and a new attempt to connect take for a moment. */
+/** Allows for descriptors that the admin listener and reconnect attempts use briefly. */
 const SPARE_DESCRIPTORS = 5
 const SAMPLE_EVERY_MS = 2_000
 
@@ -139,7 +139,7 @@ test(
   minutes * 60_000 + 120_000,
 )
 
-/** Keys whose time has not ended: `DBSIZE` counts those too that have expired and are not removed yet. */
+/** Counts keys that have not expired. `DBSIZE` also counts expired keys that Redis has not removed yet. */
 async function countKeys(redis: Redis): Promise<number> {
   const keys = new Set<string>()
   for await (const found of redis.scanStream({ count: 5_000 }))
@@ -147,13 +147,13 @@ async function countKeys(redis: Redis): Promise<number> {
   return keys.size
 }
 
-/** After the first third, long enough for all clients to come by and for windows to end. */
+/** @param samples from after the first third, by when all clients have come by and windows have ended */
 function expectFlat(samples: readonly Sample[]): void {
-  // The memory in use grows with a leak. Resident memory goes up and down by half of it, as V8 takes and returns room.
+  // A leak makes the memory in use grow. Resident memory varies by half of it, as V8 takes and returns memory.
   const [used = 0, , , usedAtEnd = NaN] = leastOfQuarters(samples, ({ usedBytes }) => usedBytes)
   expect(usedAtEnd, 'memory in use').toBeLessThan(used * 1.1 + 5e6)
   for (const { residentBytes } of samples) expect(residentBytes, 'resident memory').toBeLessThan(used * 2.5)
-  // Each request begins a window at most; one in ten comes from few clients, which leaves room for marks of outages.
+  // Each request begins at most one window. One in ten comes from few clients, which leaves room for marks of outages.
   for (const { keys } of samples) expect(keys).toBeLessThan(rate * 60)
 }
 

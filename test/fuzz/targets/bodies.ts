@@ -5,7 +5,7 @@ import { fail } from '../pieces.ts'
 const part: BodyPart = { kind: 'body', name: 'email', path: ['email'] }
 const names = new BodyNames([part])
 
-/** Bodies with an account, as JSON, as a form, and as a multipart form: whatever Node reads is among the values that count. */
+/** Bodies with an account, as JSON, as a form, and as a multipart form. The value that Node reads must be among the counted values. */
 export function fuzz(bytes: Buffer): void {
   const text = bytes.toString()
   const json = read('application/json', bytes)
@@ -35,7 +35,7 @@ function emailsInJson(text: string): string[] {
 
 function check(reader: string, body: KeyBody, email: string): void {
   const meant = bodyValues(Buffer.from(email.slice(0, 500)).toString('latin1'), false)
-  // No account has U+FFFD, which stands for bytes that are no UTF-8, in its name.
+  // No account name contains U+FFFD, which replaces bytes that are not UTF-8.
   if (email.length > 500 || email.includes('\ufffd') || body.find(part).isCut) return
   const counted = body.readPart(part)
   if (!meant.every((value) => counted.includes(value)))

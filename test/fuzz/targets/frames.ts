@@ -8,14 +8,14 @@ import { byteByByte, fail } from '../pieces.ts'
 
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** Frames of an HTTP/2 client after its preface, with their header blocks: the same in whatever pieces they arrive. */
+/** Frames of an HTTP/2 client after its preface, with their header blocks. They must read the same no matter how they are cut. */
 export function fuzz(bytes: Buffer): void {
   const whole = read([http2Preface, bytes])
   const inPieces = read([http2Preface, ...byteByByte(bytes)])
   if (!isDeepStrictEqual(inPieces, whole)) fail('other pieces, another reading', { whole, inPieces })
 }
 
-/** A line for each frame and header block; content of DATA is joined. */
+/** One line per frame and header block, with the content of DATA frames joined. */
 function read(pieces: readonly Buffer[]): string[] {
   const lines: string[] = []
   const decoder = new HpackDecoder(MAX_HEADER_BYTES)

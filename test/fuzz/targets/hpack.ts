@@ -6,7 +6,7 @@ import { fail } from '../pieces.ts'
 
 const MAX_LIST_BYTES = 16 * 1024
 
-/** Header blocks of a connection, each after a byte that has its length. Fields that were read come back from the encoder. */
+/** Header blocks of a connection, each after a length byte. The encoder must reproduce the fields that were read. */
 export function fuzz(bytes: Buffer): void {
   const decoder = new HpackDecoder(MAX_LIST_BYTES)
   const encoder = new HpackEncoder()

@@ -9,11 +9,11 @@ import {
 
 const readWithNode = createNodeReader()
 
-/** Requests of a connection: the same in whatever pieces they arrive, and none that llhttp reads otherwise. */
+/** Requests of a connection. They must read the same no matter how they are cut, and llhttp must not read any of them differently. */
 export function fuzz(bytes: Buffer): void {
   const whole = readRequestsHere([bytes])
   const inPieces = readRequestsHere(byteByByte(bytes))
-  // Requests before a mistake may be handed on sooner or later.
+  // Requests before a syntax error may be passed on earlier or later.
   if (whole.refused === undefined && !isDeepStrictEqual(readings(inPieces), readings(whole)))
     fail('other pieces, another reading', { whole, inPieces })
   if (whole.refused !== undefined && inPieces.refused === undefined)

@@ -2,7 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { byteByByte, fail } from '../pieces.ts'
 import { readHere, type Reading } from '../../support/random/response-readings.ts'
 
-/** A response of a backend, to GET and to HEAD: the same in whatever pieces it arrives. The comparison with llhttp is in test/property. */
+/**
+ * A backend's response to GET and to HEAD. It must read the same no matter how it is cut. The comparison with llhttp is in test/property.
+ */
 export function fuzz(bytes: Buffer): void {
   for (const method of ['GET', 'HEAD']) {
     const whole = readHere([bytes], method, true)

@@ -2,7 +2,7 @@ import { readTarget } from '../../../proxy/request/target/target.ts'
 import { pathReaders } from '../../support/http/path-readers.ts'
 import { fail } from '../pieces.ts'
 
-/** A request target, in Latin-1: refused, or safe on a request line, stable, and matched in each way in which backends read it. */
+/** A request target, in Latin-1. It must be refused, or be safe on a request line, stable, and matched under every reading of a backend. */
 export function fuzz(bytes: Buffer): void {
   const raw = bytes.toString('latin1')
   for (const method of ['GET', 'POST']) {
