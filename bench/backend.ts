@@ -7,11 +7,10 @@ export const jsonBody = '{"id":"clx0000000000000000000000","project":{"id":"p1",
 export const largeBodyBytes = 65_536
 
 /**
- * The backend of all subjects: nginx, one worker, answers from its configuration. It costs little beside any subject,
- * and it is not measured.
+ * The backend of all subjects: nginx with one worker, which answers from its configuration. It costs little compared with any subject, and
+ * it is not measured.
  *
- * `/body` answers with 64 KiB after reading the request body, `/fields` with the fields a proxy adds, anything else with a
- * small JSON object.
+ * `/body` returns 64 KiB after reading the request body, `/fields` the fields that a proxy adds, and everything else a small JSON object.
  */
 export function startBackend(port: number, directory: string): Promise<Running> {
   const file = join(directory, 'backend.conf')

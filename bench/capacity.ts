@@ -109,7 +109,7 @@ function printPlan(demand: Demand, plan: Plan, { machine }: Costs): void {
   for (const [name = '', text = ''] of lines) console.log(name.padEnd(13) + text)
 }
 
-/** 200 gateways and 64 masters; two tenants ask for more than their quotas. */
+/** 200 gateways and 64 masters; two tenants request more than their quotas. */
 const storm: SetUp = {
   gateways: 200,
   nodes: 64,
@@ -146,7 +146,7 @@ function printStorm(costs: Costs): void {
   }
 }
 
-/** The costs are of one gateway that asks for one rule of one server. */
+/** Set-ups unlike the one whose costs are measured: that is one gateway that asks one server about one rule. */
 const unfitted: readonly { readonly name: string; readonly setUp: Partial<SetUp> }[] = [
   { name: 'one gateway, 8,000 a second, requests at random', setUp: { decisionsPerSecond: 8_000 } },
   {
@@ -159,9 +159,12 @@ const unfitted: readonly { readonly name: string; readonly setUp: Partial<SetUp>
   },
 ]
 
-/** Costs and set-ups are measured in the same minutes, as what it costs to wake a process up depends on all else that the machine does. */
+/**
+ * Costs and set-ups are measured in the same minutes, because the cost of waking up a process depends on everything else that the machine
+ * does.
+ */
 async function check(): Promise<void> {
-  // No request comes over HTTP here.
+  // No request arrives over HTTP here.
   const { costs, loopbackUs } = await measureCosts(console.error, () => Promise.resolve(0))
   const usual: SetUp = {
     gateways: 1,

@@ -6,8 +6,8 @@ import { runBenchmark } from './run.ts'
 import { bare } from './subjects/node-stacks.ts'
 import { sluice } from './subjects/sluice.ts'
 
-// Has the gateway become dearer? Its CPU a request is compared with what it was, both as ratios to a bare `node:http`
-// server in the same run: a ratio can be kept in a file, microseconds hold for one machine only.
+// Checks whether the gateway has become more expensive. Compares its CPU per request with the recorded figure, both as ratios to a bare
+// `node:http` server in the same run: a ratio can be kept in a file, while microseconds hold for one machine only.
 
 const file = join(import.meta.dirname, 'ratio.json')
 const scenarioOf = { pass: 'pass', refused: 'refused' } as const

@@ -8,14 +8,14 @@ import { atEnd } from '../test/support/run/at-end.ts'
 import { readCpuUs, startRedis } from './measure/redis-servers.ts'
 import type { HotKeyLoad, HotKeySeen } from './measure/hot-key-gateway.ts'
 
-// What `lease` saves where all requests have one key: commands to Redis, and its CPU and that of the gateways, for a decision. With a
-// quota that is asked too much of it also says how many requests were admitted beyond it in a window, and how many were refused in a
-// window whose quota was not used up in the end:
+// Measures what `lease` saves when all requests have one key: the commands to Redis, and the CPU of Redis and of the gateways, per
+// decision. If the rate exceeds the quota, it also prints how many requests a window admitted beyond the quota, and how many were refused
+// in windows whose quota was not used up at the end:
 //
 //     npm run bench:leases -- --rate 130000 --quota 100000 --window 1 --gateways 8 --seconds 5 --leases none,auto
 //
-// Each gateway is a process with the limiter of a real one; no request comes over HTTP. Requests come evenly. If the machine cannot
-// send so many, it says how many it has sent.
+// Each gateway is a process with the limiter of a real one; no request arrives over HTTP. Requests are evenly spaced. If the machine cannot
+// send that many, the output shows how many it has sent.
 
 const { values } = parseArgs({
   options: {
@@ -35,11 +35,11 @@ const seconds = Number(values.seconds)
 type Measured = {
   readonly perSecond: number
   readonly failed: number
-  /** For each decision. */
+  /** Per decision. */
   readonly commands: number
   readonly redisUs: number
   readonly gatewayUs: number
-  /** The counts of each window that was observed from beginning to end. */
+  /** The counts of each window that was observed from its beginning to its end. */
   readonly whole: readonly { readonly admitted: number; readonly refused: number }[]
 }
 
@@ -86,7 +86,7 @@ async function startGateway(load: HotKeyLoad): Promise<ChildProcess> {
   return child
 }
 
-/** Asks Redis when the counter's windows end, by the clock of this machine. */
+/** Polls Redis for the ends of the counter's windows, by the clock of this machine. */
 function watchWindows(operator: Redis): { stop(): readonly number[] } {
   const ends = new Set<number>()
   let key: string | undefined
@@ -107,8 +107,9 @@ function watchWindows(operator: Redis): { stop(): readonly number[] } {
 }
 
 /**
- * What all gateways have seen of each window but the first and the last, and of no window that follows one whose end was not seen. A
- * gateway knows when a window ends but for the time between its question and Redis's decision, which is less than a window.
+ * The requests that all gateways have seen in each window. Leaves out the first and the last window, and any window that follows one whose
+ * end was not seen. A gateway knows the end of a window except for the time between its question and Redis's decision, which is less than a
+ * window.
  */
 function countWindows(
   seen: readonly HotKeySeen[],

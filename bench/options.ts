@@ -4,9 +4,9 @@ import type { Timing } from './measure/round.ts'
 
 export type Options = Timing & {
   readonly rounds: number
-  /** Names of scenarios, `latency` and `memory` among them; undefined for all. */
+  /** Names of scenarios, including `latency` and `memory`; undefined for all. */
   readonly scenarios: readonly string[] | undefined
-  /** Names of subjects, or prefixes of them, separated by commas; undefined for all. */
+  /** Names of subjects, or prefixes of names; undefined for all. */
   readonly subjects: readonly string[] | undefined
   readonly idleConnections: number
   readonly output: string

@@ -30,7 +30,7 @@ function render(name: string): string {
   return renderScenario(results, name)
 }
 
-/** The parts that a run must have and this one lacks. */
+/** The required parts that this run lacks. */
 function findLacking({ cpu, latency, memory, options }: Results): string[] {
   const contenders = scenarios.flatMap(({ name, subjects }) =>
     subjects

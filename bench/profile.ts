@@ -21,12 +21,12 @@ import { openStage } from './measure/stage.ts'
 import { validateBefore } from './measure/validate.ts'
 import { load, warmUp, type Loaded } from './measure/load.ts'
 
-// Where the time of a subject on Node goes, by perf(1) and strace(1):
+// Shows where a subject on Node spends its time, with perf(1) and strace(1):
 //
 //     npm run bench:profile -- --scenario limited --subject sluice
 //
-// perf rather than V8's own profiler, because most of the time is spent below JavaScript, and because that profiler looks
-// at the clock: it charges the time in which a thread waits for a core to the system call at which it was put aside.
+// This uses perf instead of V8's own profiler, because most of the time is spent below JavaScript, and because that profiler samples by
+// wall time: it charges the time in which a thread waits for a core to the system call that was interrupted.
 
 const warmupRequests = 40_000
 const samplesPerSecond = 2_999
@@ -79,7 +79,7 @@ function perf(...args: string[]): string {
   })
 }
 
-/** By time on a core, so that it counts CPU time and not waits. */
+/** Samples by CPU time, so that waits do not count. */
 async function record(pid: number, load: () => Promise<unknown>): Promise<void> {
   const args = [
     'record',
@@ -116,7 +116,7 @@ function printProfile(stacks: ReturnType<typeof readStacks>): void {
   print('functions, with all that they call', sharesByMany(stacks, functionsOn))
 }
 
-/** strace slows down what it counts: only the counts mean something. */
+/** strace slows down the process that it traces, so only the counts are meaningful. */
 async function countSystemCalls(pid: number, load: () => Promise<Loaded>): Promise<string> {
   const strace = spawn('strace', ['-c', '-f', '-p', String(pid)], { stdio: ['ignore', 'ignore', 'pipe'] })
   let table = ''

@@ -5,7 +5,7 @@ import type { Policy } from '../proxy/policy.ts'
 import { freePort } from '../test/support/network/ports.ts'
 import { startServer } from './measure/processes.ts'
 
-// What a client takes of Redis's memory under each algorithm, its key included, its expiry (some 40 bytes) not:
+// The memory that Redis needs for a client under each algorithm, including its key and without its expiry (about 40 bytes):
 //
 //     npm run bench:redis-memory -- --server /usr/bin/valkey-server --config='--zset-max-listpack-entries 512'
 
@@ -22,7 +22,7 @@ const given = values.config.split(' ').filter((word) => word !== '')
 const args = ['--port', String(port), '--save', '', '--bind', '127.0.0.1', ...given]
 const server = await startServer({ program: values.server, args }, port)
 const redis = new Redis(port)
-// Each limiter listens for new connections.
+// Each limiter adds a listener for new connections.
 redis.setMaxListeners(0)
 
 const openLimiter = (): RedisLimiter =>
@@ -40,14 +40,14 @@ const openLimiter = (): RedisLimiter =>
     },
   })
 
-/** Reads the memory of all keys, as Redis reports it, without their expiries. */
+/** The memory of all keys, as Redis reports it, without their expiries. */
 async function readMemory(): Promise<number> {
   const keys = await redis.keys('sluice:1:{*')
   const bytes = await Promise.all(keys.map((key) => redis.memory('USAGE', key, 'SAMPLES', 0)))
   return bytes.reduce((sum: number, each) => sum + (each ?? 0), 0)
 }
 
-/** Bytes for each client that has so many requests. */
+/** The bytes for each client with this many requests. */
 async function measure(algorithm: Policy['algorithm'], requests: number): Promise<number> {
   await redis.flushall()
   const policy: Policy = {
@@ -59,7 +59,7 @@ async function measure(algorithm: Policy['algorithm'], requests: number): Promis
     onStoreError: 'closed',
     partition: [{ kind: 'ip' }],
   }
-  // A new one each time, which does not renew requests in flight of the one before.
+  // A new limiter each time, because the previous one would renew its requests in flight.
   const limiter = openLimiter()
   for (let request = 0; request < requests; request++) {
     const asked = Array.from({ length: clients }, (_, client) =>

@@ -15,16 +15,16 @@ import { connectBare } from './measure/bare-redis.ts'
 import { measureScriptUs } from './measure/busy-script.ts'
 import { readCpuUs, startRedis } from './measure/redis-servers.ts'
 
-// What a decision costs Redis and its gateway, and how long it takes, when requests arrive at random:
+// The cost of a decision for Redis and the gateway, and its latency, when requests arrive at random:
 //
 //     npm run bench:redis -- --rates 100,1000,10000,bare-10000,busy,script --seconds 5 --masters 3 --rules 2 --from ../other-checkout
 //
-// With --masters it is a cluster of so many; with --from the limiter is that of another checkout, to compare. It is the whole limiter
-// of a gateway, its circuit breakers included. With the rate `busy` requests do not arrive at random: 64 for each master are always
-// unanswered, as where Redis has all it can do. What a decision costs the busiest node says how many decisions a second all of them
-// carry. With `bare-10000` a program without code of ours sends `INCR` in the place of each decision, over a bare socket: no gateway that
-// sends what arrives at once can cost Redis less. With `script` commands of one decision and of sixteen follow one another without a pause, on one server. CPU is that of
-// Redis's processes, less what they use when nothing is asked, and of the gateway's thread, so that others on the machine matter little.
+// `--masters` uses a cluster of that size. `--from` uses the limiter of another checkout, for comparison: the whole limiter of a gateway,
+// including its circuit breakers. With the rate `busy` requests do not arrive at random: 64 per master are always unanswered, as when Redis
+// is saturated. The cost of a decision for the busiest node shows how many decisions a second all nodes can handle. With `bare-10000` a
+// program without code of Sluice sends `INCR` for each decision over a bare socket: no gateway that sends requests as soon as they arrive
+// can cost Redis less. With `script`, commands of one decision and of sixteen follow one another without a pause, on one server. CPU is
+// that of Redis's processes, less their idle use, and of the gateway's thread, so that other load on the machine matters little.
 
 const { values } = parseArgs({
   options: {
@@ -97,7 +97,7 @@ type Measured = {
   readonly asked: number
   /** Microseconds by node. */
   readonly redisUs: readonly number[]
-  /** Microseconds of the thread that decides. */
+  /** Microseconds of the deciding thread. */
   readonly gatewayUs: number
   readonly commands: number
   readonly latenciesMs: Float64Array
@@ -122,7 +122,7 @@ async function letArrive(ratePerSecond: number, arrive: () => void): Promise<voi
   await arrivals.terminate()
 }
 
-/** @param rate a second; 0 is nobody */
+/** @param rate requests a second; 0 for none */
 async function measure(rate: number | typeof BUSY): Promise<Measured> {
   const latenciesMs: number[] = []
   const commands = await readCommands()
@@ -156,7 +156,7 @@ async function measure(rate: number | typeof BUSY): Promise<Measured> {
   }
 }
 
-/** `INCR` in the place of decisions, all of a turn of the event loop in one write. */
+/** Sends `INCR` in place of decisions, with all commands of a turn of the event loop in one write. */
 async function measureBare(rate: number): Promise<void> {
   const [port] = redis.ports
   const [pid] = redis.pids

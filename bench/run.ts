@@ -10,7 +10,7 @@ import type { Subject } from './subjects/subject.ts'
 import { validateBefore } from './measure/validate.ts'
 import { warmUp } from './measure/load.ts'
 
-/** Says how far a run is. */
+/** Reports the progress of a run. */
 export type Say = (line: string) => void
 
 /** One subject in one scenario, measured once in every round. */
@@ -19,7 +19,7 @@ type Contender = { readonly scenario: Scenario; readonly subject: Subject }
 /** The name of the subject whose requests go to the backend without any proxy. */
 export const noProxy = 'no proxy'
 
-/** Runs all that the options ask for. Rejects where a subject does not do its work: then there are no figures at all. */
+/** Runs everything that the options ask for. Rejects without figures if a subject does not do its work. */
 export async function runBenchmark(options: Options, say: Say): Promise<Results> {
   const { rounds, seconds, warmupRequests, connections, idleConnections } = options
   const missing = new Set<string>()
@@ -98,7 +98,7 @@ async function measureMemories(stage: Stage, options: Options, results: Results,
   }
 }
 
-/** Half of the slowest proxy's own rate is one that all of them can serve. */
+/** The rate of the slowest proxy. Half of it is a rate that all proxies can serve. */
 function slowestSaturation({ cpu }: Results): number {
   const names = new Set(proxies.map(({ name }) => name))
   const rates = cpu
@@ -114,7 +114,7 @@ function chooseContenders(options: Options, missing: Set<string>): Contender[] {
       if (reason !== undefined) missing.add(reason)
     }
   }
-  // The rate for latency comes from `pass`.
+  // The rate for latency is derived from `pass`.
   const wanted = (name: string): boolean =>
     wants(options, name) || (name === 'pass' && wants(options, 'latency'))
   return scenarios
@@ -140,7 +140,7 @@ function passScenario(): Scenario {
   return pass
 }
 
-/** Every other round goes backwards, so that nobody always comes after the same neighbour. */
+/** Every other round runs in reverse order, so that no subject always follows the same neighbour. */
 function order(length: number, round: number): number[] {
   const indices = Array.from({ length }, (_, index) => index)
   return round % 2 === 1 ? indices : indices.reverse()

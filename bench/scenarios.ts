@@ -21,19 +21,19 @@ export type Scenario = {
   readonly meaning: string
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** The protocol of the clients; HTTP/1.1 without TLS if undefined. */
+  /** The clients' protocol; undefined for HTTP/1.1 without TLS. */
   readonly protocol?: Protocol
   /** A script of `bench/measure/lua`. */
   readonly script?: string
   /** Bytes sent with each request. */
   readonly uploadBytes: number
-  /** Where counters are, of those subjects that can choose. */
+  /** The location of counters, for subjects that can choose. */
   readonly store: 'redis' | 'embedded'
-  /** The response of a proxy. */
+  /** The status with which a proxy responds. */
   readonly status: number
-  /** The response's body, where it is the backend's. */
+  /** The response body, if it comes from the backend. */
   readonly body?: string
-  /** Whether the counters in Redis must show every request, and of how many clients. */
+  /** The number of clients whose counters in Redis must show every request; undefined if they are not checked. */
   readonly countedClients?: number
   readonly subjects: readonly Subject[]
 }
@@ -41,10 +41,10 @@ export type Scenario = {
 const get = { method: 'GET', uploadBytes: 0, store: 'redis', status: 200, body: jsonBody } as const
 const limiters = [sluice, fastify, express, nginx, haproxy]
 
-/** The programs that serve clients over TLS, by HTTP/1.1 and HTTP/2. */
+/** The programs that serve clients over TLS, with HTTP/1.1 and HTTP/2. */
 const edges = [sluice, nginx, haproxy]
 
-/** Everything that proxies. Also what latency and memory are measured of. */
+/** All proxies. Latency and memory are also measured for these. */
 export const proxies = [sluice, httpProxy, undici, fastify, express, nginx, haproxy]
 
 export const scenarios: readonly Scenario[] = [

@@ -7,12 +7,12 @@ import { median } from './report/results.ts'
 import { scenarios, type Scenario } from './scenarios.ts'
 import type { Subject } from './subjects/subject.ts'
 
-// The CPU of a request beside that of another, both warm, in turns of a second:
+// Compares the CPU of a request between warm subjects, in turns of a second:
 //
 //     npm run bench:turns -- --rounds 15 --warmup 15 pass/sluice limited/sluice pass/nginx
 //
-// `npm run bench` starts each subject anew for each round, and so measures V8's compiler too where other programs use the machine. Here all
-// subjects keep running, and each turn is compared with that of the first name in the same round.
+// `npm run bench` starts each subject anew for each round, and so also measures V8's compiler when other programs use the machine. Here all
+// subjects keep running, and each turn is compared with the turn of the first name in the same round.
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -37,7 +37,7 @@ function findContender(name: string): Contender {
 
 type Running = Contender & { readonly at: OnStage; readonly cpuUs: number[] }
 
-/** Starts one after the other, and has `use` run while all are running. */
+/** Starts the subjects one after another, and calls `use` while all are running. */
 async function withAll(
   stage: Stage,
   contenders: readonly Contender[],

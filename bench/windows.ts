@@ -10,23 +10,23 @@ import { freePort } from '../test/support/network/ports.ts'
 import { startServer } from './measure/processes.ts'
 import { readCpuUs } from './measure/redis-servers.ts'
 
-// What a decision costs under a fixed window and under sliding ones, and what a client takes of Redis's memory:
+// The cost of a decision under a fixed window and under sliding windows, and the memory that Redis needs for a client:
 //
 //     npm run bench:windows
 //
-// Decisions are asked for 32 at a time, at an even pace. Under the sliding windows every client has used up its requests
-// already, and one leaves the window before each that is asked for: the most work there is. Of the seconds measured the
-// cheapest counts, for others may use the machine.
+// Decisions are requested 32 at a time, at an even pace. Under the sliding windows every client has used up its quota, and one request
+// leaves the window before each new one: the most work possible. The cheapest of the measured seconds counts, because others may use the
+// machine.
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '5' } } })
 const batch = 32
-/** More than Redis takes for what the clients have used up already. */
+/** Longer than Redis takes to store the requests that the clients have already used. */
 const prefillMs = 4_000
 const ratePerSecond = 12_800
 
 type Subject = { readonly policy: Policy; readonly clients: number }
 
-/** Makes as many clients as use up their quota at this rate. */
+/** Makes as many clients as use up their quotas at this rate. */
 function subject(algorithm: Policy['algorithm'], quota: number, windowMs: number): Subject {
   const policy: Policy = {
     name: 'bench',
@@ -59,7 +59,7 @@ const server = await startServer(
 const redis = new Redis(port)
 const keyPrefix = keyPrefixOf(undefined)
 
-/** Uses up what each client is allowed, such that one leaves the window half a step before each request. */
+/** Uses up each client's quota, so that one request leaves the window half a step before each new request. */
 async function useUp(measured: Subject, startUs: number): Promise<void> {
   const { policy, clients } = measured
   const stepUs = (clients / ratePerSecond) * 1_000_000
@@ -118,7 +118,7 @@ async function measureRedis(measured: Subject): Promise<string> {
   return `Redis ${least.redisUs.toFixed(1)} µs, gateway ${least.gatewayUs.toFixed(1)} µs a decision, ${bytes} bytes a client, ${share} % refused`
 }
 
-/** The same with embedded counters, and with a clock that goes on by one request's share at each. */
+/** Measures the same with embedded counters, on a clock that advances by the time for one request at each request. */
 function measureEmbedded(measured: Subject): string {
   let nowMs = 0
   const limiter = createMemoryLimiter({ maxKeys: 100_000, seed: 1, now: () => nowMs })

@@ -1,34 +1,34 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The algorithms whose costs are measured. Under `concurrency` a request is counted twice: when it begins and when it ends. */
+/** The algorithms whose costs are measured. `concurrency` counts a request twice: when it begins and when it ends. */
 export const measuredAlgorithms = ['fixed', 'sliding', 'token-bucket'] as const
 export type MeasuredAlgorithm = (typeof measuredAlgorithms)[number]
 
-/** What a decision costs on the machine where `npm run capacity -- --measure` ran. */
+/** The cost of a decision on the machine where `npm run capacity -- --measure` ran. */
 export type Costs = {
   readonly machine: Readonly<Record<'date' | 'processor' | 'node' | 'redis', string>>
   /** Microseconds of CPU of a Redis process. */
   readonly redis: {
-    /** To be woken up after it had nothing to do for so long: a sleeping core takes longer. In ascending order. */
+    /** The cost of waking up after an idle time, in ascending order: a core that sleeps longer takes longer to wake up. */
     readonly wakeUs: readonly { readonly idleUs: number; readonly us: number }[]
-    /** A command, without what it decides: to read it, to start the script, to write the reply. */
+    /** The fixed cost of a command: to read it, to start the script, and to write the reply. */
     readonly commandUs: Readonly<Record<MeasuredAlgorithm, number>>
-    /** A charge of one rule. */
+    /** The cost of a charge of one rule. */
     readonly chargeUs: Readonly<Record<MeasuredAlgorithm, number>>
   }
   /** Microseconds of CPU of a gateway's process. */
   readonly gateway: {
-    /** A request and its response, counted in the process. */
+    /** The cost of a request and its response, counted in the process. */
     readonly requestUs: number
-    /** To send a command and to read its reply. */
+    /** The cost of sending a command and reading its reply. */
     readonly commandUs: number
-    /** A decision in it. */
+    /** The cost of a decision within a command. */
     readonly decisionUs: number
   }
   /** Bytes of the Redis protocol, without TCP and TLS. */
   readonly network: Readonly<Record<'commandIn' | 'commandOut' | 'chargeIn' | 'chargeOut', number>>
-  /** Bytes of Redis's memory for a client and rule with ten requests, its expiry included. */
+  /** Bytes of Redis's memory for a client and rule with ten requests, including the expiry. */
   readonly clientBytes: Readonly<Record<MeasuredAlgorithm, number>>
 }
 
@@ -42,7 +42,7 @@ export function writeCosts(costs: Costs): void {
   writeFileSync(file, `${JSON.stringify(costs, null, 2)}\n`)
 }
 
-/** What it costs to wake up after so many microseconds of sleep, between two that were measured. */
+/** The cost of waking up after a sleep of `idleUs`, interpolated between two measured points. */
 export function wakeUpUs(wakeUs: Costs['redis']['wakeUs'], idleUs: number): number {
   let before = wakeUs[0]
   if (!before || idleUs <= before.idleUs) return before?.us ?? 0

@@ -1,4 +1,4 @@
-/** Events of a simulation by their time: a binary heap. Events of the same time come in the order in which they were added. */
+/** Events of a simulation, ordered by time, in a binary heap. Events with the same time keep the order in which they were added. */
 export class EventQueue<Event> {
   readonly #heap: Entry<Event>[] = []
   #added = 0
@@ -21,7 +21,7 @@ export class EventQueue<Event> {
     heap[at] = entry
   }
 
-  /** Removes the earliest event and returns it with its time; undefined without any. */
+  /** Removes the earliest event and returns it with its time; undefined if the queue is empty. */
   next(): { readonly atUs: number; readonly event: Event } | undefined {
     const heap = this.#heap
     const [first] = heap

@@ -2,17 +2,17 @@ import type { Costs } from './costs.ts'
 import { windowAt, type Command, type Request } from './node.ts'
 import { gatewayRules, type SetUp } from './set-up.ts'
 
-/** What becomes of a request, once the turn has ended in which that was known. */
+/** The result of a request, available when the turn that determined it has ended. */
 export type Outcome = {
   readonly request: Request
   readonly isAdmitted: boolean
-  /** The window in which it was counted. */
+  /** The window that counted the request. */
   readonly window: number
-  /** Whether the gateway decided without Redis, since that did not answer. */
+  /** Whether the gateway decided without Redis, because Redis did not answer. */
   readonly isLocal: boolean
 }
 
-/** The end of a turn of the event loop: its decisions, and the commands that are sent. */
+/** The end of a turn of the event loop, with its decisions and the commands to send. */
 export type Turn = {
   readonly endUs: number
   readonly outcomes: readonly Outcome[]
@@ -28,7 +28,7 @@ type LocalCount = { readonly window: number; units: number }
 type Lease = { units: number; readonly window: number; readonly endUs: number }
 type Usage = { sinceUs: number; used: number; before: number }
 
-/** A gateway's process: in each turn it handles all that has arrived, and then sends what it may. */
+/** A gateway's process: in each turn it handles everything that has arrived, and then sends the commands that it may send. */
 export class Gateway {
   readonly #setUp: SetUp
   readonly #costs: Costs['gateway']
@@ -38,16 +38,16 @@ export class Gateway {
   readonly inbox: (Request | Command)[] = []
   /** Nodes whose circuit breaker is open. */
   readonly openNodes = new Set<number>()
-  /** Nodes to which it is adding what it admitted without them. */
+  /** Nodes to which the gateway is adding the units that it admitted without them. */
   readonly repaying = new Set<number>()
   readonly #failuresInARow = new Map<number, number>()
   readonly #lanes = new Map<number, Lane>()
-  /** Nodes for which something is pending. */
+  /** Nodes with pending requests or returned units. */
   readonly #unsent = new Set<number>()
   readonly #overLimitUntilUs = new Map<number, number>()
   readonly #leases = new Map<number, Lease>()
   readonly #usages = new Map<number, Usage>()
-  /** What it has admitted without Redis, by tenant. */
+  /** Units admitted without Redis, by tenant. */
   readonly #local = new Map<number, LocalCount>()
 
   constructor(setUp: SetUp, costs: Costs['gateway']) {
@@ -76,7 +76,7 @@ export class Gateway {
     return { endUs: nowUs + costUs, outcomes, sent }
   }
 
-  /** A command was not answered in time. */
+  /** Handles a command that was not answered in time. */
   expire(command: Command, nowUs: number): Outcome[] {
     if (command.isOver) return []
     command.isOver = true
@@ -88,7 +88,7 @@ export class Gateway {
     return failures >= gatewayRules.failuresToOpen ? [...decided, ...this.openBreaker(node, nowUs)] : decided
   }
 
-  /** Decides the requests that have waited too long to be sent to this node. */
+  /** Decides the requests for this node that have waited too long to be sent. */
   expirePending(node: number, nowUs: number): Outcome[] {
     const lane = this.#laneOf(node)
     const isLate = ({ arrivedUs }: Request): boolean => nowUs - arrivedUs >= gatewayRules.storeTimeoutUs
@@ -97,7 +97,7 @@ export class Gateway {
     return late.map((request) => this.#decideAlone(request, nowUs))
   }
 
-  /** Decides by itself for this node until it answers again. Returns what it decides at once. */
+  /** Makes the gateway decide without this node until the node answers again. Returns the immediate decisions. */
   openBreaker(node: number, nowUs: number): Outcome[] {
     if (this.openNodes.has(node)) return []
     this.openNodes.add(node)
@@ -110,7 +110,7 @@ export class Gateway {
     this.#failuresInARow.delete(node)
   }
 
-  /** What it has admitted without this node, once. */
+  /** Takes the units that were admitted without this node, so that they are added only once. */
   takeLocal(node: number): (readonly [tenant: number, count: LocalCount])[] {
     const taken = [...this.#local].filter(([tenant]) => this.#nodeOf(tenant) === node)
     for (const [tenant] of taken) this.#local.delete(tenant)
@@ -121,7 +121,7 @@ export class Gateway {
     return this.#local.keys().some((tenant) => this.#nodeOf(tenant) === node)
   }
 
-  /** It is replaced by one that knows nothing. What it had leased is given back. */
+  /** Replaces the gateway with one that has no state. Its leased units are given back. */
   restart(nowUs: number): void {
     this.#overLimitUntilUs.clear()
     this.#usages.clear()
@@ -198,7 +198,7 @@ export class Gateway {
     this.#usageOf(tenant, nowUs).used += 1
   }
 
-  /** What it has used in this tenth of a second and in the one before. */
+  /** The units that the tenant used in this tenth of a second and in the previous one. */
   #usageOf(tenant: number, nowUs: number): Usage {
     const usage = this.#usages.get(tenant) ?? { sinceUs: nowUs, used: 0, before: 0 }
     this.#usages.set(tenant, usage)
@@ -211,7 +211,7 @@ export class Gateway {
     return usage
   }
 
-  /** All that may be sent to this node: full commands at once, others while few are unanswered. */
+  /** Sends everything that may be sent to this node: full commands at once, others while few are unanswered. */
   #send(node: number, sent: Command[], nowUs: number): void {
     const lane = this.#laneOf(node)
     const most = Math.max(1, Math.floor(gatewayRules.maxChargesInCommand / this.#setUp.rules))
@@ -234,7 +234,7 @@ export class Gateway {
     this.#unsent.delete(node)
   }
 
-  /** `onStoreError: local`: it counts by itself, against the whole quota. */
+  /** Decides as under `onStoreError: local`: counts in the gateway, against the whole quota. */
   #decideAlone(request: Request, nowUs: number): Outcome {
     const { tenants } = this.#setUp
     const window = windowAt(tenants, nowUs)

@@ -9,16 +9,16 @@ import { measuredAlgorithms, type Costs, type MeasuredAlgorithm } from './costs.
 import type { SetUp } from './set-up.ts'
 import { chargesOf, openStage, rulesOf, type Stage } from './stage.ts'
 
-/** Decisions that share a command when the cost of one more is measured. */
+/** The number of decisions in one command when the cost of a further decision is measured. */
 const MANY = 32
 const CLIENTS = 5_000
 
 /**
- * Measures what `Costs` says on this machine, in about a minute. Meanwhile nothing else should run on it.
+ * Measures `Costs` on this machine, in about a minute. Nothing else should run meanwhile.
  *
- * @param measureRequest the microseconds of a request through a gateway
- * @returns also the microseconds between a gateway and Redis on this machine, less those in which either uses a core: a process that slept
- *   waits for one
+ * @param measureRequest measures the microseconds of a request through a gateway
+ * @returns the costs, and the microseconds between a gateway and Redis on this machine, without the time in which either uses a core: a
+ * process that slept waits for a core
  */
 export async function measureCosts(
   say: (line: string) => void,
@@ -76,7 +76,7 @@ export async function measureCosts(
       },
       clientBytes: toRecord(clientBytes, Math.round),
     }
-    // The two may use their cores at the same time.
+    // The two processes may use their cores at the same time.
     const loopbackUs = Math.max(0, one.elapsedUs - one.redisUs - one.gatewayUs)
     return { costs, loopbackUs }
   } finally {
@@ -84,10 +84,10 @@ export async function measureCosts(
   }
 }
 
-/** For each command. */
+/** Figures for each command. */
 type Commands = Readonly<Record<'redisUs' | 'gatewayUs' | 'elapsedUs' | 'bytesIn' | 'bytesOut', number>>
 
-/** Sends one command after the other, each with so many decisions, and pauses in between. */
+/** Sends commands one after another, each with this many decisions, with pauses in between. */
 async function measureCommands(
   stage: Stage,
   algorithm: MeasuredAlgorithm,
@@ -128,7 +128,7 @@ async function measureCommands(
 const inputBytes = /total_net_input_bytes:(\d+)/
 const outputBytes = /total_net_output_bytes:(\d+)/
 
-/** A timer would make a pause of a fraction of a millisecond longer. */
+/** A timer would lengthen a pause of a fraction of a millisecond. */
 async function pause(pauseUs: number): Promise<void> {
   if (pauseUs >= 1_000) {
     await wait(pauseUs / 1000)
@@ -139,8 +139,8 @@ async function pause(pauseUs: number): Promise<void> {
 }
 
 /**
- * A command with one decision, for a Redis that finds those of many connections when it looks: it is stopped until all have been
- * written. To wake it up is shared by them.
+ * A command with one decision, for a Redis that finds the commands of many connections at once: it is stopped until all have been written,
+ * so that they share the cost of waking it up.
  */
 async function measureBusyCommandUs(algorithm: MeasuredAlgorithm): Promise<number> {
   const connections = 64
@@ -159,7 +159,7 @@ async function measureBusyCommandUs(algorithm: MeasuredAlgorithm): Promise<numbe
       await wait(5)
       process.kill(pid, 'SIGCONT')
       await Promise.all(decided)
-      // The first compile the script and make buffers.
+      // The first commands compile the script and allocate buffers.
       if (round >= 5) usedUs += stage.readCpuUs() - beforeUs
     }
     return usedUs / rounds / connections
@@ -168,9 +168,9 @@ async function measureBusyCommandUs(algorithm: MeasuredAlgorithm): Promise<numbe
   }
 }
 
-/** Bytes for a client that has made ten requests. */
+/** The bytes for a client that has sent ten requests. */
 async function measureMemory(stage: Stage, algorithm: MeasuredAlgorithm): Promise<number> {
-  // Buckets that are not full again before they have been looked at.
+  // Buckets that cannot refill before their memory is read.
   const policies = rulesOf(algorithm, 1, 20)
   const clients = 20_000
   await stage.flush()
@@ -187,7 +187,7 @@ async function measureMemory(stage: Stage, algorithm: MeasuredAlgorithm): Promis
 
 const usedMemory = /used_memory:(\d+)/
 
-/** A request through a whole gateway that counts it in its process, by `npm run bench`. */
+/** The CPU of a request through a whole gateway that counts in its own process, measured by `npm run bench`. */
 async function measureRequestUs(say: (line: string) => void): Promise<number> {
   const { cpu } = await runBenchmark(
     readOptions(['--scenario', 'embedded', '--subjects', 'sluice', '--rounds', '3']),
@@ -199,11 +199,11 @@ async function measureRequestUs(say: (line: string) => void): Promise<number> {
 export type Observed = {
   readonly redisUsADecision: number
   readonly decisionsACommand: number
-  /** When the requests arrived, in microseconds: threads and timers let several arrive at once. */
+  /** The times at which the requests arrived, in microseconds: threads and timers let several arrive at once. */
   readonly arrivalsUs: readonly number[]
 }
 
-/** Decides requests that arrive as the set-up says, with limiters of this process as gateways. */
+/** Decides requests that arrive as the set-up says, with limiters in this process as the gateways. */
 export async function observe(setUp: SetUp): Promise<Observed> {
   const stage = await openStage(setUp.nodes === 1 ? 0 : setUp.nodes, setUp.gateways)
   try {
@@ -237,7 +237,7 @@ async function run(
     workerData: { ratePerSecond: decisionsPerSecond, seconds },
   })
   const startMs = performance.now()
-  /** All that arrives in a turn of the event loop is sent together. */
+  /** All requests that arrive in a turn of the event loop are sent together. */
   let turnUs: number | undefined
   await new Promise<void>((done) => {
     arrivals.on('message', (due: number) => {

@@ -2,13 +2,13 @@ import { wakeUpUs, type Costs } from './costs.ts'
 import type { Gateway } from './gateway.ts'
 import { gatewayRules, type SetUp, type Tenants } from './set-up.ts'
 
-/** A request that a limit applies to. */
+/** A request that is subject to a limit. */
 export type Request = {
   readonly arrivedUs: number
-  /** Its number, or -1 for a client within its quota. */
+  /** The tenant's number, or -1 for a client within its quota. */
   readonly tenant: number
   readonly node: number
-  /** Units that its gateway asks for ahead. */
+  /** Units that the gateway requests ahead, as a lease. */
   readonly wanted: number
 }
 
@@ -16,16 +16,16 @@ export type Answer =
   | { readonly isAdmitted: true; readonly leased: number; readonly window: number }
   | { readonly isAdmitted: false; readonly window: number; readonly untilUs: number }
 
-/** A command of a gateway; `returned` are units that were leased and not used, by tenant. */
+/** A gateway's command. `returned` has the leased and unused units by tenant. */
 export type Command = {
   readonly gateway: Gateway
   readonly node: number
   readonly requests: readonly Request[]
   readonly returned: ReadonlyMap<number, { readonly units: number; readonly window: number }>
-  /** When the first of them arrived. */
+  /** When the first of its requests arrived. */
   readonly sinceUs: number
   answers: readonly Answer[]
-  /** Its reply was received, or nobody waits for that any more. */
+  /** Whether the reply was received, or the gateway no longer waits for it. */
   isOver: boolean
 }
 
@@ -44,7 +44,7 @@ export class RedisNode {
   inbox: Command[] = []
   #idleSinceUs = 0
   #counts = new Map<number, Count>()
-  /** Units that its replica may not have, with their times. */
+  /** Recently counted units, which the node's replica may lack. */
   readonly #recent: {
     readonly atUs: number
     readonly tenant: number
@@ -57,7 +57,7 @@ export class RedisNode {
     this.#costs = costs
   }
 
-  /** Handles all commands that have arrived. Returns them, and when their replies are written. */
+  /** Handles all commands that have arrived. Returns them, and the time at which their replies are written. */
   run(nowUs: number): { readonly answered: readonly Command[]; readonly endUs: number } {
     const answered = this.inbox
     this.inbox = []
@@ -81,13 +81,13 @@ export class RedisNode {
     this.#idleSinceUs = nowUs
   }
 
-  /** Its host fails: unanswered commands are lost. */
+  /** Fails the node's host: unanswered commands are lost. */
   fail(): void {
     this.isAlive = false
     this.inbox = []
   }
 
-  /** A replica goes on with what it has. */
+  /** Promotes a replica, which continues with the counts that it has. */
   promote(lostSinceUs: number, nowUs: number): void {
     for (const { atUs, tenant, window, units } of this.#recent)
       if (atUs >= lostSinceUs) this.count(tenant, window, -units, nowUs)
@@ -96,7 +96,7 @@ export class RedisNode {
     this.becomeIdle(nowUs)
   }
 
-  /** Adds units, or gives them back, if the window still runs. */
+  /** Adds or returns units if their window is still current. */
   count(tenant: number, window: number, units: number, nowUs: number): void {
     const count = this.#countOf(tenant, windowAt(this.#setUp.tenants, nowUs))
     if (count.window === window) count.units += units
@@ -129,12 +129,12 @@ export class RedisNode {
   }
 }
 
-/** The number of the window that runs at this time: all begin together, as those of the calendar do. */
+/** The number of the current window. All windows begin together, as windows of the calendar do. */
 export function windowAt(tenants: Tenants | undefined, nowUs: number): number {
   return tenants ? Math.floor(nowUs / (tenants.windowMs * 1000)) : 0
 }
 
-/** How long a refusal is remembered. */
+/** The time until which a gateway remembers a refusal. */
 function untilWhen({ isLeased, windowMs }: Tenants, window: number, nowUs: number): number {
   const endUs = (window + 1) * windowMs * 1000
   return isLeased ? Math.min(endUs, nowUs + gatewayRules.refusedUnderLeaseForUs) : endUs

@@ -6,14 +6,14 @@ export type Demand = {
   readonly decisionsPerSecond: number
   readonly rules: number
   readonly algorithm: MeasuredAlgorithm
-  /** With a running window at the same time. */
+  /** Clients with a running window at the same time. */
   readonly clients: number
   readonly roundTripUs: number
-  /** The part of all decisions that the busiest client has, from 0 to 1. */
+  /** The busiest client's share of all decisions, from 0 to 1. */
   readonly busiestClient: number
-  /** How much of its core a process may use on average, from 0 to 1. */
+  /** The average share of its core that a process may use, from 0 to 1. */
   readonly busy: number
-  /** The number of gateways; undefined: as many as are needed. */
+  /** The number of gateways; undefined for as many as needed. */
   readonly gateways: number | undefined
   readonly masters: number | undefined
 }
@@ -24,23 +24,23 @@ export type Plan = {
   readonly redisUsADecision: number
   readonly decisionsACommand: number
   readonly memoryBytes: number
-  /** Bytes a second of all masters. */
+  /** Bytes a second, for all masters together. */
   readonly network: { readonly in: number; readonly out: number }
   readonly latency: Latency
-  /** Which process has no time left first, and at how many decisions a second. */
+  /** The process that runs out of CPU first, and the decisions a second at which it does. */
   readonly failsFirst: {
     readonly what: 'gateways' | 'a Redis master' | 'none up to ten times'
     readonly atDecisionsPerSecond: number
   }
 }
 
-/** Decisions that show how busy processes are and how long 99 of 100 requests wait. */
+/** Enough decisions to show how busy processes are, and how long 99 of 100 requests wait. */
 const ENOUGH_DECISIONS = 150_000
 
 /**
- * Finds out by simulation how many processes a demand takes.
+ * Simulates to find how many processes a demand needs.
  *
- * @param decisions that are simulated each time
+ * @param decisions the number of decisions in each simulation
  */
 export function planFor(demand: Demand, costs: Costs, decisions = ENOUGH_DECISIONS): Plan {
   const { decisionsPerSecond, rules, busy } = demand
@@ -72,7 +72,7 @@ export function planFor(demand: Demand, costs: Costs, decisions = ENOUGH_DECISIO
   }
 }
 
-/** Simulates more and more decisions a second until a process has no time left. */
+/** Simulates more and more decisions a second until a process runs out of CPU. */
 function findFirstFailure(
   demand: Demand,
   gateways: number,

@@ -4,57 +4,57 @@ import type { MeasuredAlgorithm } from './costs.ts'
 
 /** A set-up to simulate. All counters of a decision are on one node. */
 export type SetUp = {
-  /** Each is a process with a core and a connection to each node. */
+  /** The number of gateways. Each is a process with its own core and a connection to each node. */
   readonly gateways: number
-  /** Whether all gateways take turns in one process, as those that `observe` measures do. */
+  /** Whether all gateways take turns in one process, as those measured by `observe` do. */
   readonly areGatewaysInOneProcess?: boolean
   /** Redis masters. */
   readonly nodes: number
   readonly decisionsPerSecond: number
-  /** Charges of a decision. */
+  /** Charges per decision. */
   readonly rules: number
   readonly algorithm: MeasuredAlgorithm
-  /** Between a gateway and a node. */
+  /** The round trip time between a gateway and a node. */
   readonly roundTripUs: number
   readonly seconds: number
   readonly seed: number
-  /** When requests arrive, in microseconds; at random, as the figures above say, if undefined. */
+  /** The arrival times of requests in microseconds. If undefined, requests arrive at random, at the rate above. */
   readonly arrivalsUs?: readonly number[]
   readonly tenants?: Tenants
   readonly failure?: Failure
   readonly upgrade?: Upgrade
 }
 
-/** Clients with a quota that is about to be used up. All others stay within theirs. */
+/** Clients whose quota is about to be used up. All other clients stay within their quotas. */
 export type Tenants = {
   readonly count: number
-  /** The share of all decisions, from 0 to 1. */
+  /** The tenants' share of all decisions, from 0 to 1. */
   readonly share: number
-  /** Requests in a window, for each tenant. */
+  /** The requests that each tenant may make in a window. */
   readonly quota: number
   readonly windowMs: number
-  /** Whether gateways take units ahead: `lease: auto`. */
+  /** Whether gateways take units ahead, as with `lease: auto`. */
   readonly isLeased: boolean
 }
 
-/** A node's host stops answering, and later a replica of it is promoted. */
+/** The host of a node stops answering, and later a replica is promoted. */
 export type Failure = {
   readonly node: number
   readonly atSeconds: number
   readonly promotedAfterSeconds: number
-  /** What the node had not replicated when it failed. */
+  /** The age of the writes that the node had not replicated when it failed. */
   readonly replicationLagMs: number
 }
 
-/** Gateways are replaced, so many at a time. */
+/** Gateways are replaced, `atATime` at once. */
 export type Upgrade = {
   readonly fromSeconds: number
   readonly atATime: number
-  /** How long one does not serve. */
+  /** How long a gateway is out of service. */
   readonly restartSeconds: number
 }
 
-/** What the simulated gateways do, as documented in docs/redis.md. */
+/** The behavior of the simulated gateways, as documented in docs/redis.md. */
 export const gatewayRules = {
   maxUnanswered: MAX_UNANSWERED,
   maxChargesInCommand: CHARGES_IN_COMMAND,
@@ -63,12 +63,12 @@ export const gatewayRules = {
   probeEveryUs: 250_000,
   addTimeoutUs: 1_000_000,
   leaseUs: LEASE_MS * 1000,
-  /** Leases follow what a tenant used in this time. */
+  /** Leases depend on a tenant's use within this time. */
   usageUs: 100_000,
-  /** A tenant that uses less in a tenth of a second is not worth a lease. */
+  /** A tenant with less use in a tenth of a second gets no lease. */
   leaseFromUsed: 10,
   leasedTimesUsed: 1.5,
   leaseShareOfRemaining: 0.1,
-  /** Units come back any time. */
+  /** A refusal is remembered only this long, because units may come back at any time. */
   refusedUnderLeaseForUs: 250_000,
 } as const

@@ -7,19 +7,19 @@ import { gatewayRules, type SetUp } from './set-up.ts'
 
 export type Simulated = {
   readonly decided: number
-  /** Microseconds of Redis's CPU, of all nodes. */
+  /** Microseconds of CPU of all Redis nodes together. */
   readonly redisUsADecision: number
   readonly decisionsACommand: number
-  /** Share of a core that nodes and gateways use. */
+  /** The share of a core that nodes and gateways use. */
   readonly redisBusy: { readonly mean: number; readonly max: number }
   readonly gatewayBusy: { readonly mean: number; readonly max: number }
   readonly seconds: readonly Second[]
   readonly latency: Latency
   readonly tenants: {
     readonly admitted: number
-    /** Beyond a quota. */
+    /** Admitted beyond a quota. */
     readonly overQuota: number
-    /** Refused in a window whose quota was not used up in the end. */
+    /** Refused in a window whose quota was not used up at its end. */
     readonly refusedEarly: number
     readonly refused: number
   }
@@ -51,7 +51,7 @@ type Event =
 
 /**
  * Simulates gateways and Redis nodes event by event: requests arrive at random, a gateway handles all arrivals of a turn and asks about
- * them together, a node answers all commands that have arrived. Equal set-ups with equal seeds give equal results.
+ * them together, and a node answers all commands that have arrived. Equal set-ups with equal seeds give equal results.
  */
 export function simulate(setUp: SetUp, costs: Costs): Simulated {
   return new Simulation(setUp, costs).run()
@@ -69,7 +69,7 @@ class Simulation {
   readonly #endUs: number
   readonly #oneWayUs: number
   #serving: Gateway[]
-  /** They have something to do when the turn of another gateway ends. */
+  /** Gateways that have work to do when the turn of another gateway ends. */
   readonly #waiting = new Set<Gateway>()
   #replaced = 0
   #arrived = 0
@@ -132,7 +132,7 @@ class Simulation {
     }
   }
 
-  /** At random it is a Poisson process, as that of many clients who do not know of each other. */
+  /** Random arrivals are a Poisson process, like those of many independent clients. */
   #nextArrivalUs(nowUs: number): number {
     const { arrivalsUs, decisionsPerSecond } = this.#setUp
     if (arrivalsUs) return arrivalsUs[this.#arrived++] ?? Infinity
@@ -256,7 +256,7 @@ class Simulation {
     } else if (nowUs < this.#endUs) this.#probeLater(gateway, node, nowUs)
   }
 
-  /** What a node did not take in time opens its circuit breaker. */
+  /** Opens the circuit breaker of a node that did not accept the repayment in time. */
   #endRepayment(gateway: Gateway, node: number, nowUs: number): void {
     gateway.repaying.delete(node)
     if (gateway.openNodes.has(node)) return
@@ -307,7 +307,7 @@ class Simulation {
     const all = this.#latenciesUs.flat()
     const commands = sum(this.#nodes.map((node) => node.commands))
     const quota = this.#setUp.tenants?.quota ?? Infinity
-    // The last window has not ended.
+    // Leaves out the last window, which has not ended.
     const last = windowAt(this.#setUp.tenants, this.#endUs - 1)
     const verdicts = [...this.#verdicts]
       .filter(([key]) => Number(key.split(' ')[1]) < last)

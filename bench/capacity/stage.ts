@@ -12,16 +12,16 @@ import type { MeasuredAlgorithm } from './costs.ts'
 export type Stage = {
   readonly limiters: readonly RedisLimiter[]
   readonly pids: readonly number[]
-  /** Microseconds that the servers have been on a core since they started. */
+  /** Microseconds of CPU that the servers have used since they started. */
   readCpuUs(): number
-  /** The sum over the servers of a figure of `INFO`. */
+  /** The sum of a figure of `INFO` over all servers. */
   readInfo(section: string, figure: RegExp): Promise<number>
   readonly version: string
   flush(): Promise<void>
   close(): Promise<void>
 }
 
-/** @param masters of a cluster; 0 is a single server */
+/** @param masters the number of masters of a cluster; 0 for a single server */
 export async function openStage(masters: number, gateways: number): Promise<Stage> {
   const { url, ports, pids, stop } = await startRedis(masters)
   const connections = Array.from({ length: gateways }, () =>
@@ -70,7 +70,7 @@ function openLimiter(redis: ReturnType<typeof connectRedis>['client']): RedisLim
   })
 }
 
-/** Makes a number of rules of an algorithm. */
+/** Makes several rules with one algorithm. */
 export function rulesOf(algorithm: MeasuredAlgorithm, rules: number, quota = 10_000): readonly Policy[] {
   return Array.from({ length: rules }, (_, rule) => ({
     name: `capacity-${rule}`,
@@ -83,7 +83,7 @@ export function rulesOf(algorithm: MeasuredAlgorithm, rules: number, quota = 10_
   }))
 }
 
-/** The charges of a request of a client. */
+/** The charges of a client's request. */
 export function chargesOf(policies: readonly Policy[], client: number): Charge[] {
   const partitionKey = `10.${(client >> 16) & 255}.${(client >> 8) & 255}.${client & 255}`
   return policies.map((policy) => ({ policy, partitionKey }))

@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 
 /*
- * A thread that says when requests arrive, at random: a Poisson process, as that of many clients who do not know of each other.
- * Each message is the number of requests that arrive now. It sleeps in between, which leaves a core to the measured processes.
+ * A thread that announces the arrival of requests at random: a Poisson process, like that of many independent clients. Each message is the
+ * number of requests that arrive at that moment. It sleeps in between, which leaves a core to the measured processes.
  */
 
 const { ratePerSecond, seconds } = workerData as { ratePerSecond: number; seconds: number }

@@ -2,14 +2,14 @@ import { connect } from 'node:net'
 import { once } from 'node:events'
 
 export type BareRedis = {
-  /** Sends so many `INCR` in one write, each of another key. Resolves when all are answered. */
+  /** Sends `times` `INCR` commands in one write, each for another key. Resolves when all are answered. */
   increment(times: number): Promise<void>
   close(): void
 }
 
 /**
- * Counts without code of Sluice's or of a library: what Redis needs for any program that sends what arrives at once. No script runs, and
- * nothing looks at a quota or a window.
+ * Counts without code of Sluice or of a library: the minimum that Redis needs for any program that sends requests as soon as they arrive.
+ * No script runs, and nothing checks a quota or a window.
  */
 export async function connectBare(port: number): Promise<BareRedis> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })

@@ -7,10 +7,11 @@ import { readCpuUs } from './redis-servers.ts'
 const COMMANDS_IN_WRITE = 100
 
 /**
- * Microseconds of Redis's CPU for each decision where it never has to wait: commands with so many decisions each follow one another on one
- * connection, a hundred in a write. So to wake up and to read and write sockets is shared, and what remains is the command and its script.
+ * Microseconds of Redis's CPU per decision when Redis never has to wait: commands with a fixed number of decisions follow one another on
+ * one connection, a hundred in a write. The cost of waking up, and of reading and writing sockets, is then shared, and what remains is the
+ * command and its script.
  *
- * @param options.keys, options.commands the modules of the gateway that is measured
+ * @param options.keys, options.commands the modules of the measured gateway
  */
 export async function measureScriptUs(options: {
   readonly redis: Redis

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 
-/** The counters in Redis, of any subject: every subject keeps a counter as a plain integer under a key of its own. */
+/** The counters in Redis of any subject: every subject keeps a counter as a plain integer under its own key. */
 export type Counters = {
   flush(): Promise<void>
   read(): Promise<{ readonly clients: number; readonly requests: number }>
@@ -20,7 +20,7 @@ export async function connectCounters(url: string): Promise<Counters> {
       let requests = 0
       const seen = new Set<string>()
       for await (const found of redis.scanStream({ count: keysAtATime })) {
-        // The same key may be found twice.
+        // SCAN may return the same key twice.
         const keys = (found as string[]).filter((key) => !seen.has(key))
         keys.forEach((key) => seen.add(key))
         if (keys.length === 0) continue

@@ -11,13 +11,13 @@ export type FixedRate = {
 }
 
 /**
- * Sends requests at a fixed rate, whether or not earlier ones have been answered. A request's time runs from when it is
- * due, even while it waits for a connection because the server is behind with others: a server that stalls is charged
- * for all that came meanwhile. Neither wrk, which has no rate in Debian, nor `h2load --rps`, which measures from when a
- * connection got free, does this.
+ * Sends requests at a fixed rate, whether or not earlier ones have been answered. The latency of a request is measured from when it is due,
+ * even if it first waits for a connection because the server is slow with others: a server that stalls is charged for all requests that
+ * came meanwhile. Neither wrk, which has no rate option in Debian, nor `h2load --rps`, which measures from when a connection became free,
+ * does this.
  *
- * Delay of the generator itself is not latency of a server, and is reported separately. It sleeps until a request is due
- * instead of spinning, because on a small machine a core of its own would be one that the server lacks.
+ * Delays of the generator itself are not latency of a server, and are reported separately. The generator sleeps until a request is due
+ * instead of spinning, because on a small machine it would take a core from the server.
  */
 export async function measureAtFixedRate(options: FixedRate): Promise<LatencySample> {
   const { port, path, requestsPerSecond, seconds, connections } = options
@@ -28,7 +28,7 @@ export async function measureAtFixedRate(options: FixedRate): Promise<LatencySam
   const message = Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`, 'latin1')
 
   const idle: Connection[] = []
-  /** When those were due that wait for a connection. */
+  /** When the requests that wait for a connection were due. */
   const waitingMs: number[] = []
   let due = 0
   let answered = 0
@@ -64,7 +64,7 @@ export async function measureAtFixedRate(options: FixedRate): Promise<LatencySam
     pacer.on('message', (plannedMs: number) => {
       const nowMs = performance.now()
       lateMs[due++] = performance.timeOrigin + nowMs - plannedMs
-      // In turn, so that all connections are in use.
+      // Connections take turns, so that all are in use.
       const connection = idle.shift()
       if (connection) send(connection, nowMs)
       else waitingMs.push(nowMs)
@@ -102,7 +102,7 @@ export function openConnection(port: number): Promise<Socket> {
   })
 }
 
-/** Whether a response with a declared length is there as a whole. */
+/** Whether a response with a declared length has arrived completely. */
 export function isComplete(received: string): boolean {
   const headEnd = received.indexOf('\r\n\r\n')
   if (headEnd === -1) return false

@@ -9,8 +9,8 @@ import {
 } from '../../test/support/limiter/limiters.ts'
 
 /*
- * A process of `bench/leases.ts`: the limiter of a gateway, whose requests all have one key and come evenly. It reads what to do from its
- * argument, says when it is ready, begins with the first message, and sends what it has seen.
+ * A process of `bench/leases.ts`: the limiter of a gateway, whose requests all have one key and are evenly spaced. It reads its task from
+ * its argument, reports when it is ready, begins with the first message, and sends its results.
  */
 
 export type HotKeyLoad = {
@@ -24,13 +24,13 @@ export type HotKeyLoad = {
 
 export type HotKeySeen = {
   readonly decisions: number
-  /** Decided without Redis, or not at all. */
+  /** Requests decided without Redis, or not decided. */
   readonly failed: number
   readonly elapsedMs: number
   readonly cpuUs: number
   /**
-   * How many were admitted and refused, by the earliest time at which their window may end, in milliseconds since 1970: Redis counted a
-   * request, or lent the unit for it, some time after the gateway had asked.
+   * The numbers of admitted and refused requests, by the earliest time at which their window may end, in milliseconds since 1970: Redis
+   * counted a request, or lent the unit for it, some time after the gateway had asked.
    */
   readonly windows: readonly (readonly [endsFromMs: number, admitted: number, refused: number])[]
 }
@@ -67,7 +67,7 @@ const pending = new Set<Promise<unknown>>()
 const cpu = process.cpuUsage()
 const beganMs = performance.now()
 let decisions = 0
-/** Requests that were due while this process had no core, and are not made up for: so many at once come from no network. */
+/** Requests that were due while this process had no core. They are not made up for, because no network delivers so many at once. */
 let missed = 0
 for (let elapsedMs = 0; elapsedMs < load.seconds * 1000; elapsedMs = performance.now() - beganMs) {
   const due = (elapsedMs / 1000) * load.requestsPerSecond

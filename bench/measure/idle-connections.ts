@@ -5,13 +5,13 @@ import { isComplete, openConnection } from './fixed-rate.ts'
 import { familyOf, readResidentBytes } from './process-usage.ts'
 import type { MemorySample } from '../report/results.ts'
 
-/** Time for a server to come to rest. */
+/** Time for a server to become idle. */
 const settleMs = 1_000
 const openedAtATime = 50
 
 /**
- * Resident memory of a server that has just started and has answered a few requests, and again with so many clients
- * that have each had an answer and keep their connections open.
+ * Resident memory of a server that has just started and has answered a few requests, and again when this many clients have had a response
+ * each and keep their connections open.
  */
 export async function measureMemory(
   pid: number,

@@ -6,14 +6,14 @@ export type Load = {
   readonly port: number
   readonly path: string
   readonly seconds: number
-  /** Each has one request at a time; with HTTP/2 an eighth of them, with eight each. */
+  /** Each connection has one request at a time. HTTP/2 uses an eighth of the connections, with eight requests each. */
   readonly connections: number
   readonly protocol?: Protocol | undefined
-  /** A script of `bench/measure/lua`; not for HTTP/2. */
+  /** A script of `bench/measure/lua`. Not for HTTP/2. */
   readonly script?: string | undefined
 }
 
-/** The counts of wrk or h2load. */
+/** The counts that wrk or h2load reports. */
 export type Loaded = {
   readonly requests: number
   readonly requestsPerSecond: number
@@ -22,9 +22,8 @@ export type Loaded = {
 }
 
 /**
- * Loads a server with as many requests as it can take: each connection sends its next request when it has the response
- * to the one before. Rejects where a connection failed or nothing was answered, because the figures would
- * then be of something else.
+ * Loads a server with as many requests as it can take: each connection sends its next request when it has the response to the previous one.
+ * Rejects if a connection failed or nothing was answered, because the figures would then not be comparable.
  */
 export function load(how: Load): Promise<Loaded> {
   return how.protocol === 'h2' ? loadWithH2load(how) : loadWithWrk(how)
@@ -66,15 +65,18 @@ async function loadWithH2load({ port, path, seconds, connections }: Load): Promi
   return {
     requests,
     requestsPerSecond: numberIn(stdout, /, ([\d.]+) req\/s/),
-    // Of requests that have not ended yet the status is counted too.
+    // h2load also counts the statuses of requests that have not ended yet.
     notOk: numberIn(stdout, /, (\d+) 4xx, /) + numberIn(stdout, /, (\d+) 5xx/),
   }
 }
 
-/** V8 compiles by how often code has run: as many seconds would be less on a busy machine, and for a slow subject. */
+/**
+ * Warm-up is counted in requests, because V8 compiles code by how often it has run: in a fixed time a busy machine or a slow subject would
+ * run it less often. This is the limit.
+ */
 const maxWarmupSeconds = 10
 
-/** Loads a server, a second at a time, until it has answered so many requests. */
+/** Loads a server, a second at a time, until it has answered this many requests. */
 export async function warmUp(how: Omit<Load, 'seconds'>, requests: number): Promise<Loaded[]> {
   const loads: Loaded[] = []
   let answered = 0

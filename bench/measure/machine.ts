@@ -4,14 +4,14 @@ import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'no
 import { join } from 'node:path'
 import { findProgram } from '../subjects/system-proxies.ts'
 
-/** Where and with what a run was made. */
+/** The machine and the software of a run. */
 export type Machine = {
   readonly date: string
   readonly processor: string
   readonly cores: number
   readonly memoryGib: number
   readonly kernel: string
-  /** Load averages over one minute before and after: what else ran. */
+  /** Load averages over one minute before and after the run, which show other load. */
   readonly load: { readonly before: number; after: number }
   readonly versions: Readonly<Record<string, string>>
 }

@@ -1,10 +1,10 @@
-/** A sample of perf(1): functions from the one that ran to the one that began the thread, as `perf script` names them. */
+/** A sample of perf(1): functions from the running one to the thread's first one, as `perf script` names them. */
 export type Stack = readonly Frame[]
 type Frame = { readonly symbol: string; readonly object: string }
 
 export type Share = { readonly name: string; readonly share: number; readonly kernelShare: number }
 
-/** Reads what `perf script -F comm,ip,sym,dso` has written. */
+/** Reads the output of `perf script -F comm,ip,sym,dso`. */
 export function readStacks(script: string): Stack[] {
   return script
     .split('\n\n')
@@ -17,12 +17,12 @@ export function readStacks(script: string): Stack[] {
     .filter((stack) => stack.length > 0)
 }
 
-/** Shares of all samples by a name that each has one of, largest first. */
+/** The shares of all samples by a name that each sample has, largest first. */
 export function sharesBy(stacks: readonly Stack[], nameOf: (stack: Stack) => string): Share[] {
   return sharesByMany(stacks, (stack) => [nameOf(stack)])
 }
 
-/** Does what `sharesBy` does if a sample counts under each of several names. */
+/** Does what `sharesBy` does when a sample counts under several names. */
 export function sharesByMany(stacks: readonly Stack[], namesOf: (stack: Stack) => string[]): Share[] {
   const counts = new Map<string, { all: number; kernel: number }>()
   for (const stack of stacks) {
@@ -42,7 +42,7 @@ export function sharesByMany(stacks: readonly Stack[], namesOf: (stack: Stack) =
     .sort((a, b) => b.share - a.share)
 }
 
-/** What kind of code ran. */
+/** The kind of code that ran. */
 export function layerOf(stack: Stack): string {
   const [top] = stack
   if (top === undefined || isOnOtherThread(stack)) return otherThreadOf(stack)
@@ -53,7 +53,7 @@ export function layerOf(stack: Stack): string {
   return 'native code of Node, V8 and libc'
 }
 
-/** V8 compiles hot functions and collects garbage on threads beside the one that runs JavaScript. */
+/** V8 compiles hot functions and collects garbage on threads other than the one that runs JavaScript. */
 function otherThreadOf(stack: Stack): string {
   const names = stack.map(({ symbol }) => symbol).join(' ')
   if (/Compil|Optimiz|maglev|turboshaft/.test(names)) return 'other threads: compiler'
@@ -66,7 +66,7 @@ function isOnOtherThread(stack: Stack): boolean {
   return stack.some(({ symbol }) => symbol === 'start_thread')
 }
 
-/** The JavaScript function that ran, or that had called what ran: `proxy/http/forward/forward.ts:119 onHead`. */
+/** The JavaScript function that ran, or that called the code that ran: `proxy/http/forward/forward.ts:119 onHead`. */
 export function nearestFunction(stack: Stack): string {
   for (const frame of stack) {
     const name = scriptFunction(frame)
@@ -88,7 +88,7 @@ function isKernel(frame: Frame | undefined): boolean {
   return frame?.object.includes('[kernel') === true
 }
 
-/** `JS:*'send file:///…/proxy/http/upstream/pool.ts:88:7` is how Node names a function for perf. */
+/** Node names a function for perf in this form: `JS:*'send file:///…/proxy/http/upstream/pool.ts:88:7`. */
 function scriptFunction({ symbol }: Frame): string | undefined {
   const [, name, url, line] = /^JS:[*^~+]?'?(.*?) ?((?:file:|node:|\/)\S*?):(\d+):\d+$/.exec(symbol) ?? []
   if (url === undefined || line === undefined) return undefined

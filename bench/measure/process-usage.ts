@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** CPU time that the operating system has charged to some processes since they started, in microseconds. */
+/** CPU time in microseconds that the operating system has charged to some processes since they started. */
 export type CpuTime = { readonly userUs: number; readonly systemUs: number }
 
 const tickUs = 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
-/** The process and all that descend from it: workers of nginx, of the gateway itself. */
+/** The process and all its descendants, such as workers of nginx or of the gateway. */
 export function familyOf(pid: number): number[] {
   const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
@@ -14,13 +14,13 @@ export function familyOf(pid: number): number[] {
   return [pid, ...children.flatMap(familyOf)]
 }
 
-/** CPU time of all threads of the processes: `utime` and `stime` of proc_pid_stat(5), which count in clock ticks. */
+/** CPU time of all threads of the processes: `utime` and `stime` of proc_pid_stat(5), in clock ticks. */
 export function readCpuTime(pids: readonly number[]): CpuTime {
   let userUs = 0
   let systemUs = 0
   for (const pid of pids) {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The second field is the program's name in brackets, which may itself have spaces in it.
+    // The second field is the program's name in parentheses, which may contain spaces.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     userUs += Number(fields[11]) * tickUs
     systemUs += Number(fields[12]) * tickUs

@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { atEnd } from '../../test/support/run/at-end.ts'
 
-/** A server of the benchmark, with all that it has started itself. */
+/** A server of the benchmark, including all processes that it has started. */
 export type Running = {
   readonly pid: number
-  /** The last that it wrote. */
+  /** The last output. */
   output(): string
-  /** Resolves when the process has ended, be it that it had to be killed. */
+  /** Resolves when the process has ended, even if it had to be killed. */
   stop(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ atEnd(() => {
   }
 })
 
-/** Runs a program to its end, or the benchmark's, and resolves with what it wrote. Rejects where it fails or takes longer. */
+/** Runs a program until it or the benchmark ends, and resolves with its output. Rejects if it fails or exceeds its time limit. */
 export async function runProgram(
   program: string,
   args: readonly string[],
@@ -50,14 +50,14 @@ export async function runProgram(
 }
 
 /**
- * Starts a server in a process group of its own and waits until it takes connections. Rejects, with what it wrote last,
- * where it ends before that. Whatever happens to the benchmark, the group ends with it.
+ * Starts a server in its own process group and waits until it accepts connections. Rejects with its last output if it ends before that. The
+ * group ends with the benchmark, however that ends.
  */
 export async function startServer(command: Command, port: number): Promise<Running> {
   const { program, args, env, directory } = command
   const child = spawn(program, args, {
     cwd: directory,
-    // Nothing of the caller's environment but this, so that a run is the same everywhere.
+    // Passes on nothing else from the caller's environment, so that a run is the same everywhere.
     env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -93,7 +93,7 @@ export async function startServer(command: Command, port: number): Promise<Runni
     }
     await sleep(20)
   }
-  // A process that could not take the port may have ended while another one answered on it.
+  // If the process could not take the port, it may have ended while another process answered on that port.
   if (child.pid === undefined || child.exitCode !== null) throw failure ?? new Error(`${program} ended`)
 
   return {
@@ -127,8 +127,8 @@ function kill(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * The processes that one has started, and those that these have, which have left its group: php-fpm begins a session of its own. They
- * would stay, and their output would keep the server from ending.
+ * The processes that a process has started, and their descendants, that have left its group: php-fpm begins its own session. They would
+ * keep running, and their output would keep the server from ending.
  */
 function listOutsiders({ pid: root }: ChildProcess): readonly number[] {
   if (root === undefined) return []

@@ -11,7 +11,7 @@ export type RedisServers = {
   readonly stop: () => unknown
 }
 
-/** @param masters of a cluster; 0 is a single server */
+/** @param masters the number of masters of a cluster; 0 for a single server */
 export async function startRedis(masters: number): Promise<RedisServers> {
   if (masters > 0) {
     const { url, nodes } = await startRedisCluster(masters, 0)
@@ -23,7 +23,7 @@ export async function startRedis(masters: number): Promise<RedisServers> {
   return { url: `redis://127.0.0.1:${port}`, ports: [port], pids: [server.pid], stop: () => server.stop() }
 }
 
-/** Microseconds that a process has been on a core since it started: proc_pid_schedstat(5), which counts in nanoseconds. */
+/** Microseconds of CPU that a process has used since it started: proc_pid_schedstat(5), which counts in nanoseconds. */
 export function readCpuUs(pid: number | 'self'): number {
   return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000
 }

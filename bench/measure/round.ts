@@ -8,15 +8,14 @@ import { load, warmUp } from './load.ts'
 
 export type Timing = {
   readonly seconds: number
-  /** Answered before anything is timed, while Node compiles what it runs. */
+  /** Requests answered before anything is timed, while Node compiles the code. */
   readonly warmupRequests: number
   readonly connections: number
 }
 
 /**
- * One round: starts the subject, checks that it does its work, warms it up, and times it under as much load as it takes.
- * A fresh process for each round, so that the median is over several, and not over one that was lucky in how its code
- * was laid out and compiled.
+ * One round: starts the subject, checks that it works, warms it up, and times it under as much load as it takes. Each round uses a fresh
+ * process, so that the median covers several processes instead of one that was lucky in the layout and compilation of its code.
  */
 export async function measureRound(
   stage: Stage,

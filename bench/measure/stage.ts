@@ -12,14 +12,14 @@ import type { Scenario } from '../scenarios.ts'
 import { bundleGateway } from '../subjects/sluice.ts'
 import type { Setup, Subject } from '../subjects/subject.ts'
 
-/** The parts that all subjects share: one backend, one Redis. */
+/** The parts that all subjects share: one backend and one Redis. */
 export type Stage = {
   readonly backendPort: number
   readonly redisPid: number
   readonly counters: Counters
   /**
-   * Starts a subject for a scenario, with empty counters, and ends it when `use` is done with it. Rejects as `use` does,
-   * with what the subject wrote last.
+   * Starts a subject for a scenario with empty counters, and stops it when `use` is done. Rejects if `use` rejects, with the last output of
+   * the subject.
    */
   withSubject<Result>(
     subject: Subject,
@@ -32,7 +32,7 @@ export type Stage = {
 
 export type OnStage = Running & { readonly port: number }
 
-/** @param connections that the load will open */
+/** @param connections the number of connections that the load opens */
 export async function openStage(connections: number): Promise<Stage> {
   const binary = obtainRedisBinary()
   if (binary === undefined) throw new Error('The benchmark needs redis-server on this machine.')
@@ -69,7 +69,7 @@ export async function openStage(connections: number): Promise<Stage> {
   }
 }
 
-/** HAProxy wants certificate and key in one file. */
+/** HAProxy needs certificate and key in one file. */
 function writePair(directory: string): NonNullable<Setup['tls']> {
   const { cert, key } = certificateFiles('first')
   const pair = join(directory, 'pair.pem')

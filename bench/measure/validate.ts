@@ -14,14 +14,14 @@ const checks = 3
 const authority = readFileSync(authorityFile)
 const answerTimeoutMs = 5_000
 
-/** Rejects where a subject does not do what it is about to be timed for. */
+/** Rejects if a subject does not do the work for which it is about to be timed. */
 export async function validateBefore(scenario: Scenario, subject: Subject, port: number): Promise<number> {
   const label = `${subject.name}, ${scenario.name}`
   const { method, path, uploadBytes, protocol } = scenario
   const status = expectedStatus(scenario, subject)
   const upload = Buffer.alloc(uploadBytes, 'b')
 
-  // Its quota of one, and by a leaky bucket that lets the first ones pass.
+  // Uses up the quota of one, and the first requests that a leaky bucket allows.
   if (status === 429) for (let i = 0; i < checks; i++) await ask({ port, method, path, protocol }, upload)
 
   for (let i = 0; i < checks; i++) {
@@ -39,10 +39,10 @@ export async function validateBefore(scenario: Scenario, subject: Subject, port:
 }
 
 /**
- * Rejects where a load was answered otherwise than it should be, or was not counted as it should be.
+ * Rejects if a load was not answered or not counted as expected.
  *
- * @param sent requests since the counters were emptied, as far as this process counted them
- * @param connections whose last requests each load may have left unanswered, twice: wrk does not count those
+ * @param loads since the counters were emptied
+ * @param connections of each load, whose last requests may be counted although wrk does not report them
  */
 export async function validateAfter(
   scenario: Scenario,
@@ -64,7 +64,7 @@ export async function validateAfter(
   const found = await counters.read()
   if (found.requests < answered || found.requests > answered + unanswered)
     throw new Error(`${label}: ${found.requests} counted of ${answered} to ${answered + unanswered}`)
-  // Each load begins with the same clients. The one that checked before is another.
+  // Each load begins with the same clients. The client of the checks before it is another one.
   const clients = Math.min(countedClients, Math.max(...loads.map(({ requests }) => requests)))
   if (found.clients < clients || found.clients > countedClients + 1)
     throw new Error(`${label}: counted as ${found.clients} clients instead of ${clients}`)

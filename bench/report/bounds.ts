@@ -1,12 +1,12 @@
 import { median, medianRatio, samplesOf, type Results, type Sample } from './results.ts'
 import { noProxy } from '../run.ts'
 
-/** Something that a run is to show. */
+/** A requirement on the figures of a run. */
 export type Bound = {
   readonly text: string
-  /** The figure may be so much at most. */
+  /** The maximum of the figure. */
   readonly most: number
-  /** NaN where the run has not measured it. */
+  /** NaN if the run has not measured it. */
   readonly read: (results: Results) => number
 }
 
@@ -66,7 +66,7 @@ function p99OfBestNodeStack({ latency }: Results): number {
   return p99Of('sluice') / Math.min(...nodeStacks.map(p99Of))
 }
 
-/** Rounds are compared one by one: what the machine adds to all of them is taken out of each. */
+/** Compares round by round, which cancels out the latency that the machine adds in each round. */
 function addedOfNginx({ latency }: Results): number {
   const without = samplesOf(latency, 'latency', noProxy)
   const added = (subject: string): number[] =>

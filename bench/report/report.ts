@@ -2,7 +2,7 @@ import { bounds } from './bounds.ts'
 import { median, medianRatio, samplesOf, type Measured, type Results, type Sample } from './results.ts'
 import { scenarios } from '../scenarios.ts'
 
-/** The parts of a report as Markdown tables: what the terminal shows and `docs/performance.md` holds. */
+/** The parts of a report as Markdown tables, for the terminal and for `docs/performance.md`. */
 export function renderReport(results: Results): string {
   const parts: readonly [string, string][] = [
     ['machine', renderMachine(results)],
@@ -34,7 +34,7 @@ export function renderMachine({ machine, options, missing }: Results): string {
   return renderTable(['', ''], rows)
 }
 
-/** Medians over the rounds; the range of CPU says how far rounds were apart. */
+/** Medians over the rounds; the range of CPU shows the spread of the rounds. */
 export function renderScenario(results: Results, scenario: string): string {
   const lines = results.cpu.filter((line) => line.scenario === scenario)
   const reference = samplesOf(results.cpu, scenario, 'sluice')

@@ -1,11 +1,11 @@
 import type { Machine } from '../measure/machine.ts'
 
-/** One round of one subject. CPU is for each request, in microseconds. */
+/** One round of one subject. CPU is in microseconds per request. */
 export type Sample = {
   readonly cpuUs: number
   readonly userUs: number
   readonly systemUs: number
-  /** CPU time of Redis for each request; 0 if it was not used. */
+  /** CPU time of Redis per request; 0 if Redis was not used. */
   readonly redisUs: number
   readonly requestsPerSecond: number
 }
@@ -15,13 +15,13 @@ export type LatencySample = {
   readonly p50Us: number
   readonly p99Us: number
   readonly p999Us: number
-  /** How late the generator itself was, at its 99th percentile. Beyond some milliseconds the machine was too busy. */
+  /** The 99th percentile of the generator's own delay. If it exceeds a few milliseconds, the machine was too busy. */
   readonly sentLateP99Us: number
 }
 
 export type MemorySample = {
   readonly processes: number
-  /** The memory of the process with the most, freshly started. */
+  /** The memory of the largest process, freshly started. */
   readonly restBytes: number
   /** The memory of all processes, with the idle connections. */
   readonly connectedBytes: number
@@ -43,11 +43,11 @@ export type Results = {
     readonly connections: number
     readonly idleConnections: number
   }
-  /** Subjects that this machine does not have, and why. */
+  /** Subjects that this machine lacks, and the reasons. */
   readonly missing: readonly string[]
   readonly cpu: Measured<Sample>[]
   readonly latency: Measured<LatencySample>[]
-  /** Requests a second at which latency was measured; 0 where it was not. */
+  /** Requests a second at which latency was measured; 0 if it was not measured. */
   latencyRate: number
   readonly memory: Measured<MemorySample>[]
 }
@@ -59,7 +59,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? NaN)) / 2
 }
 
-/** The samples of one subject in one scenario, one for each round; empty where it was not measured. */
+/** The samples of one subject in one scenario, one per round; empty if it was not measured. */
 export function samplesOf<Kind>(
   measured: readonly Measured<Kind>[],
   scenario: string,
@@ -69,8 +69,8 @@ export function samplesOf<Kind>(
 }
 
 /**
- * The median of the ratios that two subjects had to each other in each round. A machine that is slower in one round is so
- * for both, so this varies less than the ratio of two medians. NaN where either was not measured.
+ * The median of the ratios between two subjects in each round. A machine that is slower in one round slows down both subjects, so this
+ * varies less than the ratio of two medians. NaN if either was not measured.
  */
 export function medianRatio<Kind>(
   dividends: readonly Kind[],
@@ -85,7 +85,7 @@ export function medianRatio<Kind>(
 }
 
 /**
- * The value below which a share of the sorted values is, by the nearest rank.
+ * A percentile of sorted values, by the nearest rank.
  *
  * @param share between 0 and 1
  */

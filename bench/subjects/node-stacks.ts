@@ -7,7 +7,7 @@ function nodeSubject(name: string, kind: Subject['kind'], script: string): Subje
   return {
     name,
     kind,
-    // Installed by the benchmark itself before anything is started.
+    // The benchmark installs the packages itself before it starts anything.
     missing: () => undefined,
     start: ({ port, backendPort, redisUrl, tls, connections, nodeArgs = [] }) =>
       startServer(
@@ -28,11 +28,11 @@ function nodeSubject(name: string, kind: Subject['kind'], script: string): Subje
   }
 }
 
-/** Node's HTTP server that only answers. It forwards nothing: what it costs is below every Node proxy. */
+/** Node's HTTP server, which only answers and forwards nothing: every Node proxy costs more. */
 export const bare = nodeSubject('bare node:http', 'floor', 'bare.js')
 export const bareHttps = nodeSubject('bare node:https', 'floor', 'bare-https.js')
 export const bareHttp2 = nodeSubject('bare node:http2', 'floor', 'bare-http2.js')
-/** Relays bytes unread: what two sockets and, over HTTPS, the encryption cost every proxy on Node. */
+/** Relays bytes unread. It costs what two sockets and, over HTTPS, the encryption cost every proxy on Node. */
 export const relay = nodeSubject('byte relay', 'floor', 'relay.js')
 export const httpProxy = nodeSubject('http-proxy', 'node', 'http-proxy.js')
 export const undici = nodeSubject('undici', 'node', 'undici.js')

@@ -6,19 +6,19 @@ import { startServer } from '../measure/processes.ts'
 import type { Setup, Subject } from './subject.ts'
 
 const root = join(import.meta.dirname, '../..')
-/** What users start. */
+/** The program that users start. */
 const bundled = [join(root, 'dist/proxy/main.js')]
-/** What a profile is of: it names files. */
+/** The program that is profiled, because profiles name files. */
 const sources = [join(root, 'scripts/run.js'), 'proxy/main.ts']
 
 type Variation = { readonly rules?: number; readonly workers?: number }
 
-/** Makes the bundles of the gateway from its sources. */
+/** Builds the bundles of the gateway from its sources. */
 export function bundleGateway(): void {
   execFileSync(process.execPath, [join(root, 'scripts/bundle.ts')], { stdio: 'inherit' })
 }
 
-/** The gateway itself, with its defaults wherever the comparison does not ask for something else. */
+/** The gateway itself, with its defaults unless the comparison needs another setting. */
 function sluiceWith(name: string, { rules = 0, workers = 1 }: Variation = {}): Subject {
   return {
     name,
@@ -56,7 +56,7 @@ function environment(setup: Setup, configFile: string, workers: number): Record<
   }
 }
 
-/** The two limits that every subject has, and before them others, of every kind of pattern, that touch other paths. */
+/** The two limits that every subject has, after other limits with every kind of pattern that match other paths. */
 function limitsTable(rules: number): string {
   const others = Array.from({ length: rules }, (_, i) => {
     const path = [`/api/v1/things-${i}`, `/api/v1/things-${i}/:id`, `/api/v1/things-${i}/parts/*`][i % 3]

@@ -3,10 +3,10 @@ import { delimiter, join } from 'node:path'
 import { startServer } from '../measure/processes.ts'
 import type { Setup, Subject } from './subject.ts'
 
-/** Debian keeps servers where only root's path looks. */
+/** Debian installs servers in folders that are only on root's path. */
 const places = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
 
-/** Path of a program of this machine, or undefined. */
+/** The path of a program on this machine; undefined if it is missing. */
 export function findProgram(name: string): string | undefined {
   return places.map((place) => join(place, name)).find(existsSync)
 }
@@ -31,7 +31,7 @@ function systemSubject(
   }
 }
 
-/** One worker; a limit that is kept in its own shared memory, for this machine alone. */
+/** One worker. Its limit is in its own shared memory, for this machine alone. */
 export const nginx = systemSubject(
   'nginx',
   (file, directory) => ['-p', directory, '-c', file, '-e', 'stderr'],
@@ -88,7 +88,7 @@ http {
 `,
 )
 
-/** One thread; a limit that is kept in a stick table in its own memory. */
+/** One thread. Its limit is in a stick table in its own memory. */
 export const haproxy = systemSubject(
   'haproxy',
   (file) => ['-db', '-f', file],

@@ -24,8 +24,8 @@ import {
 import { startNodeServer, startServer } from './server.ts'
 
 /*
- * The attack: guesses at passwords, each from another address. Three gateways on one Redis with `preset: account-shield` stand before a
- * sign-in in Express, Django and PHP. Each writes a line for every wrong password, with the account as it read it.
+ * The attack: password guesses, each from another address. Three gateways on one Redis with `preset: account-shield` protect a sign-in in
+ * Express, Django and PHP. Each application logs a line for every wrong password, with the account as it read it.
  */
 
 const rounds = 20
@@ -45,15 +45,15 @@ let ports: Record<Framework, number>
 
 const failuresOf = (host: Framework): string => join(folder, host)
 
-/** How many wrong passwords a backend has seen of an account. */
+/** The number of wrong passwords that a backend has seen for an account. */
 function failures(host: Framework, account: string): number {
   const lines = readFileSync(failuresOf(host), 'utf8').split('\n')
   return lines.filter((line) => line === account).length
 }
 
 /**
- * The spellings that a backend reads as the account. A guess in another one counts for the account too, as some backend could read it
- * so, and would leave fewer than five to those that do.
+ * The spellings that a backend reads as the account. A guess in another spelling also counts for the account, because some backend could
+ * read it, and would leave fewer than five guesses in these spellings.
  */
 async function readableSpellings(host: Framework): Promise<readonly Spelling[]> {
   const found: Spelling[] = []
@@ -96,7 +96,7 @@ beforeAll(async () => {
     TRUSTED_PROXIES: 'loopback',
     REDIS_URL: redis.url,
     DEVICE_SECRET: 'x'.repeat(40),
-    // The test is about counts: however slow the machine is, Redis is waited for.
+    // This test is about counts, so it waits for Redis no matter how slow the machine is.
     STORE_TIMEOUT: '60s',
   }
   gateways = await Promise.all([startGateway(env), startGateway(env), startGateway(env)])
@@ -117,7 +117,7 @@ const plain = (account: string): readonly [string, string] => [
   JSON.stringify({ email: account, password: 'right' }),
 ]
 
-/** Sign-ins of others, one each, four at a time. */
+/** Sign-ins of other accounts, one each, four at a time. */
 async function serveOthers(prefix: string, count: number): Promise<readonly Answer[]> {
   const answers: Answer[] = []
   await inParallel(count, 4, async (index) => {
@@ -136,8 +136,8 @@ function guess(host: Framework, account: string, index: number): Promise<Answer>
 }
 
 /**
- * Decisions that gateways took alone, as Redis did not answer in `STORE_TIMEOUT`. Each has a quota of its own then: five more guesses
- * reach an account through each.
+ * Decisions that gateways took alone because Redis did not answer within `STORE_TIMEOUT`. Each gateway then has its own quota, so five more
+ * guesses can reach an account through each.
  */
 async function decisionsWithoutRedis(): Promise<number> {
   const counts = await Promise.all(
@@ -185,7 +185,7 @@ test('five of 10,000 guesses at each account reach it, from as many addresses, a
   const attacking = { isOver: false }
   const attack = inParallel(guesses * frameworks.length, atOnce, async (index) => {
     sent = index
-    // The first gateway is killed in the middle.
+    // The first gateway is killed halfway.
     if (index === killAt * frameworks.length) void gateways[0]?.process.stop('SIGKILL')
     const { host, account } = owners[index % owners.length] ?? { host: 'express.test', account: '' }
     const replica = index >= killAt * frameworks.length ? 1 + (index % 2) : index
@@ -221,9 +221,9 @@ test('five of 10,000 guesses at each account reach it, from as many addresses, a
 }, 900_000)
 
 /*
- * 200 attackers, each with a guess every second, leave the machine time to spare: this is about what one client's guesses do to
- * others, and not about what a full machine does. With and without them in turns, so that whatever else runs on this machine is on
- * both sides.
+ * 200 attackers with one guess a second each leave the machine idle time: this test is about the effect of one client's guesses on others,
+ * not about an overloaded machine. It alternates between measuring with and without attackers, so that other load on this machine affects
+ * both.
  */
 test('during 200 guesses a second at one account, other accounts sign in within twice their usual p99', async () => {
   const host = 'express.test'
@@ -239,7 +239,7 @@ test('during 200 guesses a second at one account, other accounts sign in within 
       ? (['quiet', 'attacked'] as const)
       : (['attacked', 'quiet'] as const)) {
       attack.switch(state === 'attacked')
-      // The guesses begin, or end, within their pause.
+      // The guesses begin or end within their pause.
       const from = attack.acts
       if (state === 'attacked') await eventually('all attackers guess', () => attack.acts - from >= atOnce)
       const answers = await serveOthers(`${state}-${round}`, perBlock)
@@ -292,7 +292,7 @@ test('one guess at each of 10,000 accounts from one network ends after 100 failu
   )
 }, 600_000)
 
-/** By address alone, as many as the built-in table allows: 30, and two more a minute. */
+/** Limits by address alone, as the built-in table does: 30 requests, and two more a minute. */
 function nginxConfiguration(port: number, backend: number): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (kind) => `  ${kind}_temp_path ${join(folder, kind)};\n`,

@@ -1,7 +1,7 @@
 import { Agent, request as httpRequest } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 
-/** How a guess writes its account and password: `Content-Type` and body. */
+/** A way to write an account and password in a guess: `Content-Type` and body. */
 export type Spelling = (account: string, password: string) => readonly [type: string, body: string]
 
 const json = 'application/json'
@@ -28,7 +28,7 @@ function multipart(email: string, password: string, parameter = 'name'): readonl
   ]
 }
 
-/** Twenty ways to name one account, as some backend reads them. */
+/** Twenty ways to name one account, each of which some backend reads. */
 export const spellings: readonly Spelling[] = [
   (account, password) => [json, inJson(`"${account}"`, password)],
   (account, password) => [json, inJson(`"${account.toUpperCase()}"`, password)],
@@ -56,7 +56,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 400 })
 
 export type Answer = { readonly status: number | undefined; readonly cookie: string; readonly ms: number }
 
-/** A sign-in; the status is undefined where the connection broke. */
+/** Signs in; the status is undefined if the connection broke. */
 export function signIn(
   port: number,
   { host, from, cookie = '' }: { readonly host: string; readonly from: string; readonly cookie?: string },
@@ -85,7 +85,7 @@ export function signIn(
   })
 }
 
-/** Does `count` things, `atOnce` at a time. */
+/** Runs `count` tasks, `atOnce` at a time. */
 export async function inParallel(
   count: number,
   atOnce: number,
@@ -99,8 +99,8 @@ export async function inParallel(
 }
 
 /**
- * Acts again and again while it is on, so many at a time, each with a pause behind it: as clients on the Internet, which wait for their
- * answers longer than the gateway takes for them.
+ * Repeats an action while it is switched on, `atOnce` at a time, each followed by a pause: like clients on the Internet, which wait longer
+ * for their responses than the gateway takes.
  */
 export class PacedLoad {
   readonly #loops: Promise<void>
@@ -110,7 +110,7 @@ export class PacedLoad {
 
   constructor(atOnce: number, pauseMs: number, act: (index: number) => Promise<void>) {
     const loop = async (number: number): Promise<void> => {
-      // Not all at the same instant.
+      // Spreads out the first actions.
       await setTimeout((number * pauseMs) / atOnce)
       while (!this.#isOver) {
         if (this.#isOn) await act(this.#acts++)
@@ -136,7 +136,7 @@ export class PacedLoad {
   }
 }
 
-/** The address with this number, of more than any test needs, each in a /24 of its own. */
+/** The address with this number, each in its own /24. There are more than any test needs. */
 export function addressOf(index: number): string {
   return `${100 + Math.floor(index / 65_536)}.${Math.floor(index / 256) % 256}.${index % 256}.9`
 }

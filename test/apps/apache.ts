@@ -9,10 +9,10 @@ import { untilMatches } from '../support/wait/until-matches.ts'
 /**
  * Starts Debian's Apache and returns its port. It is killed at the end of the test file.
  *
- * @param directory where the server keeps its own files; all that is in it is given to the user that the server runs as
- * @param modules beyond those that every server needs, such as `dav`
- * @param site directives for what it serves
- * @param mpm how it serves connections: by threads and events, or by a process for each
+ * @param directory for the server's own files; everything in it is given to the user that the server runs as
+ * @param modules modules beyond those that every server needs, such as `dav`
+ * @param site directives for the content to serve
+ * @param mpm how the server handles connections: with threads and events, or with a process for each
  */
 export async function startApache(
   directory: string,
@@ -33,7 +33,7 @@ export async function startApache(
     'ServerName localhost',
     `Listen 127.0.0.1:${port}`,
     ...names.map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`),
-    // Which it becomes where it is started as root, as in a container.
+    // Apache switches to this user if it is started as root, as in a container.
     'User www-data',
     'Group www-data',
     ...site,

@@ -6,7 +6,7 @@ import { trustingEnvironment, type Way } from './stage.ts'
 export async function runClient(name: string, way: Way, args: readonly string[] = []): Promise<object> {
   const script = join(import.meta.dirname, 'clients', name)
   const output = await run([process.execPath, script, way.origin, way.protocol, ...args], {
-    // What a browser was asked to do is told where the client fails.
+    // Logs the commands to the browser, which are shown if the client fails.
     env: { ...trustingEnvironment, DEBUG: 'pw:api', DEBUG_COLORS: '0' },
   })
   return JSON.parse(output) as object

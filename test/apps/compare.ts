@@ -2,10 +2,10 @@ import { expect } from 'vitest'
 import { curl, type CurlReply } from './curl.ts'
 import type { Way } from './stage.ts'
 
-/** A request of curl's: its path, and curl's arguments. */
+/** A request by curl: its path, and the arguments of curl. */
 export type CurlRequest = readonly [path: string, ...args: string[]]
 
-/** Compares each response over a way with the one that the application gives directly, requested once. */
+/** Compares each response over a way with the application's direct response, which is requested once. */
 export function createComparison(direct: Way, requests: readonly CurlRequest[]): (way: Way) => Promise<void> {
   const replies: Promise<CurlReply>[] = []
   return async (way) => {

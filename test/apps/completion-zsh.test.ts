@@ -6,8 +6,8 @@ import { beforeAll, expect, test } from 'vitest'
 import { spawnCommand } from '../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
-// What `sluice completion zsh` prints, in a zsh that somebody types into. Here rather than beside that for bash, because few
-// machines have a zsh.
+// Tests the output of `sluice completion zsh` in an interactive zsh. This test is not beside the one for bash, because few machines have a
+// zsh.
 
 const directory = makeTemporaryDirectory()
 writeFileSync(join(directory, 'access log.gz'), '')
@@ -23,7 +23,7 @@ beforeAll(async () => {
   writeFileSync(join(directory, 'completion.zsh'), sluice.stdout())
 })
 
-/** What an interactive zsh has shown when this is typed, and then the tabulator key, until `expected` is shown. */
+/** Types this text into an interactive zsh, then the Tab key, and waits until `expected` is shown. */
 async function completesInZsh(typed: string, expected: RegExp): Promise<void> {
   const zsh = spawn('script', ['-qfc', 'zsh -f -i', '/dev/null'], {
     cwd: directory,
@@ -33,7 +33,7 @@ async function completesInZsh(typed: string, expected: RegExp): Promise<void> {
   const shows = (pattern: RegExp): Promise<void> =>
     new Promise((resolve, reject) => {
       const look = (): void => {
-        // Without what moves the cursor and what it draws over.
+        // Removes cursor movements and overwritten text.
         if (pattern.test(stripVTControlCharacters(shown).replaceAll(/.\x08/g, ''))) resolve()
       }
       zsh.stdout.on('data', look)
@@ -60,6 +60,6 @@ test.each([
   ['sluice replay --format=nginx', /=nginx-json/],
   ['sluice replay acc', /replay access\\ log\.gz/],
   ['sluice completion z', /completion zsh/],
-  // With what they do.
+  // With descriptions.
   ['sluice re', /replay +-- show what/],
 ])('zsh completes %s', completesInZsh)

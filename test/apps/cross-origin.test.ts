@@ -9,7 +9,7 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { runClient } from './client.ts'
 import type { Way } from './stage.ts'
 
-// A page of another origin, in Chromium. Without `cors` a 429 is a broken network to its scripts.
+// A page of another origin, in Chromium. Without `cors`, a 429 looks like a network error to its scripts.
 
 const page = '<!doctype html><title>Later</title><h1>Too many requests</h1>'
 const ports = { plain: 0, tls: 0, without: 0 }
@@ -18,7 +18,7 @@ let pagePort: number
 beforeAll(async () => {
   pagePort = await freePort()
   const origin = `http://127.0.0.1:${pagePort}`
-  // It allows the page everything, preflights included.
+  // The backend allows the page everything, including preflights.
   const { url } = await startBackend((request, response) => {
     response.writeHead(200, {
       'access-control-allow-origin': origin,

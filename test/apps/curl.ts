@@ -6,16 +6,16 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { run } from './run.ts'
 import type { Way } from './stage.ts'
 
-/** A response as the client sees it, without headers that the gateway adds and hop-by-hop headers. */
+/** A response as the client sees it, without hop-by-hop headers and headers that the gateway adds. */
 export type CurlReply = {
   readonly status: number
   /** Names are lower-case. */
   readonly headers: Readonly<Record<string, readonly string[]>>
-  /** SHA-256 and length where it is long. */
+  /** The text, or its SHA-256 and length if it is long. */
   readonly body: string
 }
 
-/** Set by the gateway, or one connection's own, or the time. */
+/** Headers that the gateway sets, that belong to one connection, or that contain the time. */
 const notCompared = new Set([
   'connection',
   'date',
@@ -32,10 +32,10 @@ const directory = makeTemporaryDirectory()
 let requests = 0
 
 /**
- * One request with curl. The way's origin is `ORIGIN` in the headers and text of the reply, so that replies over two
+ * Sends one request with curl. In the headers and text of the reply, the way's origin is replaced with `ORIGIN`, so that replies over two
  * ways can be compared.
  *
- * @param args curl's own, such as `['--data', 'a=1']`
+ * @param args arguments of curl, such as `['--data', 'a=1']`
  */
 export async function curl(way: Way, path: string, args: readonly string[] = []): Promise<CurlReply> {
   const file = join(directory, `${++requests}`)
@@ -43,13 +43,13 @@ export async function curl(way: Way, path: string, args: readonly string[] = [])
     'curl',
     '--silent',
     '--show-error',
-    // Brackets of a query stay as they are.
+    // Keeps brackets in a query literal.
     '--globoff',
     ...['--max-time', '90'],
     ...['--cacert', authorityFile],
     way.protocol === 'http2' ? '--http2' : '--http1.1',
     ...['--output', file],
-    // A response without a body leaves no file.
+    // Without a body curl writes no file, so its folder must be created.
     '--create-dirs',
     ...['--write-out', '%{http_code}\n%{http_version}\n%{header_json}'],
     ...args,
@@ -64,10 +64,10 @@ export async function curl(way: Way, path: string, args: readonly string[] = [])
     headers: Object.fromEntries(
       Object.entries(headers)
         .filter(([name]) => !notCompared.has(name))
-        // Over HTTP/2 a line that says the same as the one before it is sent once.
+        // HTTP/2 sends a line once if it repeats the line before it.
         .map(([name, values]) => [name, [...new Set(values)]]),
     ),
-    // curl gives a head as the body of a HEAD.
+    // For HEAD, curl outputs the head as the body.
     body: args.includes('--head') ? '' : readBody(file, way.origin),
   }
 }

@@ -10,14 +10,14 @@ import { run } from './run.ts'
 import { startServerProcess } from './server.ts'
 import { setStage, trustingEnvironment, type Way } from './stage.ts'
 
-// A registry of images (Distribution, as Debian's docker-registry), and skopeo, which pushes, pulls and compares digests. It does not speak
-// HTTP/2: another registry does, which is a mirror of the first.
+// An image registry (Distribution, Debian's docker-registry), and skopeo, which pushes, pulls and compares digests. skopeo does not speak
+// HTTP/2, but another registry does, which mirrors the first.
 
 const LAYERS = 6
 const LAYER_BYTES = 4 * 1024 * 1024
 
 const config = presetConfig('docker-registry', [
-  // skopeo pulls six layers at once, and waits for as long as a refusal says.
+  // skopeo pulls six layers at once, and waits for as long as a refusal tells it to.
   {
     name: 'paced',
     match: 'GET /v2/paced/:image/blobs/:digest',
@@ -32,7 +32,7 @@ const config = presetConfig('docker-registry', [
     requests: 3,
     window: '1h',
   },
-  // It cannot repeat a part of an upload.
+  // skopeo cannot repeat a part of an upload.
   { name: 'pushes', match: 'PATCH /v2/tight/:image/blobs/uploads/:id', requests: 3, window: '1h' },
 ])
 const { direct, ways } = setStage({ start, http2: 'one of several', config })
@@ -47,7 +47,7 @@ test.for([direct, ...waysOfSkopeo])('an image of 24 MB there and back, $name', a
   expect(await pull(name, way)).toEqual(image.blobs)
   const seen = JSON.parse(await skopeo(['inspect', name, `--tls-verify=${verifies(way)}`])) as object
   expect(seen).toMatchObject({ Digest: `sha256:${image.manifest}`, RepoTags: ['1.0'] })
-  // The same layers under another name are mounted, not sent.
+  // Under another name, the same layers are mounted instead of sent.
   await skopeo(['copy', `oci:${image.folder}`, `${name}-again`, `--dest-tls-verify=${verifies(way)}`])
   await skopeo(['delete', name, `--tls-verify=${verifies(way)}`])
   await expect(skopeo(['inspect', name, `--tls-verify=${verifies(way)}`])).rejects.toThrow(/manifest unknown/)
@@ -98,7 +98,7 @@ test.for(waysOfMirror)('a mirror whose requests are refused keeps no broken laye
   expect(await untilLetIn(way, 'pulls', () => pull(name, mirror))).toEqual(image.blobs)
 })
 
-/** One for each way, at the registry that a way leads to. */
+/** The name of the image of a way, at the registry that `at` leads to. */
 function imageName(at: Way, project: string, way: Way = at): string {
   return `docker://${new URL(at.origin).host}/${project}/image-${ways.findIndex(({ name }) => name === way.name)}:1.0`
 }
@@ -107,7 +107,7 @@ function push(name: string, way: Way, { folder } = image): Promise<string> {
   return skopeo(['copy', `oci:${folder}`, name, `--dest-tls-verify=${verifies(way)}`])
 }
 
-/** @returns the names of the layers that have come, whose content skopeo compares with them */
+/** @returns the names of the received layers; skopeo verifies their content against the names */
 async function pull(name: string, way: Way): Promise<string[]> {
   const back = join(makeTemporaryDirectory(), 'back')
   await skopeo(['copy', name, `dir:${back}`, `--src-tls-verify=${verifies(way)}`])
@@ -118,7 +118,7 @@ async function pull(name: string, way: Way): Promise<string[]> {
 
 async function startMirror(way: Way): Promise<Way> {
   const { port, process: mirror } = await startRegistry({ proxy: { remoteurl: way.origin } })
-  // It keeps its connections to the gateway for a minute and a half.
+  // The mirror keeps its connections to the gateway for a minute and a half.
   onTestFinished(async () => {
     await mirror.stop('SIGKILL')
   })
@@ -135,7 +135,7 @@ function hash(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** An image in the layout of OCI. */
+/** Writes an image in the OCI layout. */
 function writeImage(): { folder: string; blobs: string[]; manifest: string } {
   const folder = join(makeTemporaryDirectory(), 'image')
   const blobs = join(folder, 'blobs/sha256')
@@ -187,7 +187,7 @@ function startRegistry(settings: object): ReturnType<typeof startServerProcess> 
         http: { addr: `127.0.0.1:${free}` },
         ...settings,
       }
-      // JSON is YAML.
+      // JSON is also YAML.
       writeFileSync(file, JSON.stringify(all))
       return ['-c', `exec docker-registry serve ${file}`]
     },

@@ -8,7 +8,7 @@ import { curl } from './curl.ts'
 import { startNodeServer } from './server.ts'
 import { setStage } from './stage.ts'
 
-// Express and curl: each response is the one that Express gives directly, but for what the gateway adds.
+// Express and curl: each response must equal Express's direct response, apart from what the gateway adds.
 
 const files = makeTemporaryDirectory()
 const upload = join(files, 'upload.bin')
@@ -52,7 +52,7 @@ test.for(ways)('Express sees who asks, and how, $name', async (way) => {
     host: new URL(way.origin).host,
     address: '127.0.0.1',
   })
-  // Express makes an address of scheme and host, which leads back to the gateway.
+  // Express builds a URL from scheme and host, which must lead back to the gateway.
   const redirect = await curl(way, '/redirect')
   expect(redirect).toMatchObject({ status: 303, headers: { location: ['ORIGIN/'] } })
   expect(await curl(way, '/redirect', ['--location'])).toMatchObject({ status: 200 })

@@ -14,7 +14,7 @@ const FILES = 10
 const FILE_BYTES = 5 * 1024 * 1024
 const SMALL_FILES = 10
 
-/** Nobody's own configuration, and no question to anybody. */
+/** No configuration of the developer, and no prompts. */
 const environment = {
   ...trustingEnvironment,
   GIT_CONFIG_GLOBAL: '/dev/null',
@@ -26,7 +26,7 @@ const environment = {
   GIT_COMMITTER_EMAIL: 'test@example.com',
 }
 
-/** 64 KB each when they are compressed, which come in a few chunks. */
+/** Each file has 64 KB when compressed, and arrives in a few chunks. */
 const smallFiles = Array.from({ length: SMALL_FILES }, () => randomBytes(64 * 1024).toString('hex'))
 const work = makeTemporaryDirectory()
 let head = ''
@@ -41,7 +41,7 @@ const places = ['direct', ...ways.map(({ name }) => name)].map((name, index) => 
 test.for(places)('git clones 50 MB, $name', async ({ way }) => {
   const clone = join(makeTemporaryDirectory(), 'clone')
   await git(way, ['clone', '-q', url(way), clone])
-  // git itself has compared every object with its checksum, and the name of the commit is one of them all.
+  // git itself has compared every object with its checksum, and the commit's name is a checksum over all of them.
   expect(await git(way, ['-C', clone, 'rev-parse', 'HEAD'])).toBe(head)
   expect(await git(way, ['-C', clone, 'status', '--porcelain'])).toBe('')
 })
@@ -55,7 +55,7 @@ test.for(places)('git pushes 50 MB, $name', async ({ way, empty }) => {
 test.for(places)('ten files, one after another, $name', async ({ way }) => {
   const clone = join(makeTemporaryDirectory(), 'clone')
   await git(way, ['clone', '-q', '--depth', '1', '--filter', 'blob:none', '--no-checkout', url(way), clone])
-  // Without the files: each is asked for by requests of its own.
+  // The clone has no files: each is fetched with its own requests.
   for (const [index, text] of smallFiles.entries()) {
     expect(await git(way, ['-C', clone, 'show', `HEAD:small/${index}.txt`])).toBe(text)
   }
@@ -84,7 +84,7 @@ async function startGitServer(): Promise<{ port: number; probe: string }> {
     execFileSync('git', args, { env: { ...process.env, ...environment }, encoding: 'utf8' })
 
   local('init', '-q', '-b', 'main', source)
-  // Random bytes have no differences worth a search.
+  // Keeps git from searching for differences between random bytes.
   local('-C', source, 'config', 'core.bigFileThreshold', '1m')
   local('-C', source, 'add', '.')
   local('-C', source, 'commit', '-q', '-m', 'Fifty megabytes')

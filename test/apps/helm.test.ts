@@ -10,7 +10,7 @@ import { findBrokenReferences } from '../support/containers/references.ts'
 import { findWrongSettings, variablesOf } from '../support/containers/pods.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// The chart, rendered by what Helm renders with: scripts/helm-template. Helm itself is in none of the registries.
+// The chart, rendered by Helm's rendering engine: scripts/helm-template. Helm itself is in none of the registries.
 
 const chart = join(import.meta.dirname, '../../deploy/helm/sluice')
 const names = ['one-replica', 'three-replicas', 'all'] as const
@@ -84,7 +84,7 @@ test('every kind is made where all is wanted', async () => {
       endpoints: [{ port: 'admin', authorization: { credentials: { name: 'sluice', key: 'admin-token' } } }],
     },
   })
-  // HorizontalPodAutoscaler decides.
+  // HorizontalPodAutoscaler sets the number of replicas.
   expect(made.find(({ kind }) => kind === 'Deployment')).not.toHaveProperty('spec.replicas')
   expect(made.find(({ kind }) => kind === 'Deployment')).toHaveProperty(
     'spec.template.spec.terminationGracePeriodSeconds',

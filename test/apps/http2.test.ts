@@ -7,7 +7,7 @@ import { run } from './run.ts'
 import { startNodeServer } from './server.ts'
 import { setStage } from './stage.ts'
 
-// An HTTP/2 client that writes its frames itself, with Debian's python3-h2, against Express.
+// An HTTP/2 client on Debian's python3-h2 that writes its own frames, against Express.
 
 const { ways } = setStage({ start, http2: true })
 

@@ -19,7 +19,7 @@ import { run } from './run.ts'
 import { startRegistryWith } from './verdaccio.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// What `npm pack` makes of this repository, published to a registry and installed from it in an empty folder, as users do.
+// The package that `npm pack` makes from this repository, published to a registry and installed from it in an empty folder, as users do.
 
 const repositoryRoot = join(import.meta.dirname, '../..')
 const limits = `limits:
@@ -27,7 +27,7 @@ const limits = `limits:
 `
 
 let tarball: string
-/** Has the tarball. */
+/** The URL of a registry with the tarball. */
 let registry: string
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ describe.each(['24', '26'])('under Node %s', (major) => {
     path = [join(project, 'node_modules/.bin'), process.env['PATH']].join(':')
   }, 300_000)
 
-  /** Starts the program that `npx sluice` finds, without a process between. */
+  /** Starts the program that `npx sluice` finds, without a process in between. */
   function start(args: readonly string[], env: Record<string, string> = {}): NodeProcess {
     return spawnCommand(join(project, 'node_modules/.bin/sluice'), { PATH: path, ...env }, args, {
       cwd: project,
@@ -121,7 +121,7 @@ describe('the entry points for tests', () => {
       env: installing(),
       timeoutMs: 280_000,
     })
-    // As if they were installed too.
+    // As if these packages were installed too.
     for (const name of ['vitest', 'testcontainers', '@types'])
       symlinkSync(join(repositoryRoot, 'node_modules', name), join(project, 'node_modules', name))
     const backend = await startBackend()
@@ -178,7 +178,10 @@ function installing(): Record<string, string> {
   return { ...environment(), npm_config_registry: registry }
 }
 
-/** With the variables that tell npm from where to install: the tests' processes get nothing else of the developer's. */
+/**
+ * All variables of this process, some of which tell npm where to install from. Other processes that tests start get none of the developer's
+ * variables.
+ */
 function environment(): Record<string, string> {
   return Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),

@@ -7,7 +7,7 @@ import { letIn, letInWhenRefused } from './refusals.ts'
 import { startServer } from './server.ts'
 import { setStage } from './stage.ts'
 
-// Jupyter Notebook: its API of files and kernels, a kernel by a WebSocket with much output and an interrupt, and its page in Chromium.
+// Jupyter Notebook: its API for files and kernels, a kernel over a WebSocket with large output and an interrupt, and its page in Chromium.
 
 const root = makeTemporaryDirectory()
 const { direct, ways } = setStage({ start, http2: true, config: 'test/apps/limits/jupyter.yaml' })
@@ -23,7 +23,7 @@ test.for([direct, ...ways])(
       interrupted: 'KeyboardInterrupt',
       saved: ['print(1)'],
       deleted: 404,
-      // A WebSocket has a connection of its own.
+      // A WebSocket has its own connection.
       protocols: way.protocol === 'http2' ? ['h2', 'http/1.1'] : ['http/1.1'],
     })
   },

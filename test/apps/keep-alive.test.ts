@@ -6,8 +6,8 @@ import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 import { startServer } from './server.ts'
 
-// gunicorn closes idle connections after two seconds, and announces it nowhere. A POST that is sent at that moment is lost: it may have been
-// served, so it cannot be sent again. The gateway learns the time from connections that were closed.
+// gunicorn closes idle connections after two seconds without announcing it. A POST sent at that moment is lost: it may have been served, so
+// it cannot be sent again. The gateway learns the time from connections that were closed.
 
 const POSTS = 40
 const ROUNDS = 15
@@ -27,7 +27,7 @@ test('once the gateway has seen gunicorn close idle connections, no POST is lost
     return replies.map(({ status }) => status)
   }
   expect(await postAtOnce()).toEqual(Array(POSTS).fill(200))
-  // Its threads look for idle connections once a second.
+  // gunicorn's threads check for idle connections once a second.
   await sleep(4_000)
   for (let round = 0; round < ROUNDS; round++) {
     statuses.push(...(await postAtOnce()))

@@ -6,8 +6,8 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /**
- * Starts Debian's MariaDB with an empty database of this name, which a user of the same name may use with the password `test`.
- * Returns its port on 127.0.0.1. It is killed at the end of the test file.
+ * Starts Debian's MariaDB with an empty database of this name. A user of the same name may access it with the password `test`. Returns its
+ * port on 127.0.0.1. It is killed at the end of the test file.
  */
 export async function startMariaDb(name: string): Promise<number> {
   const port = await freePort()

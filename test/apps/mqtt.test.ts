@@ -8,8 +8,8 @@ import { letIn, letInWhenRefused } from './refusals.ts'
 import { startNodeServer } from './server.ts'
 import { setStage, type Way } from './stage.ts'
 
-// MQTT over WebSocket: Aedes as the broker, and MQTT.js as its client. Not Debian's mosquitto (2.0.11): of 300 messages that are published
-// at once with quality of service 2 its subscribers get 20, also over TCP, without a gateway and with its own client.
+// MQTT over WebSocket, with Aedes as the broker and MQTT.js as the client. Debian's mosquitto (2.0.11) is unsuitable: if 300 messages are
+// published at once with quality of service 2, its subscribers get 20, even over TCP, without a gateway and with its own client.
 
 const { direct, ways } = setStage({
   start: async () => ({ port: await startNodeServer('mqtt.js'), probe: '/' }),
@@ -17,7 +17,7 @@ const { direct, ways } = setStage({
   config: 'test/apps/limits/mqtt.yaml',
 })
 
-/** The rule `connections` allows so many to a client at a time. */
+/** The number of concurrent connections per client that the rule `connections` allows. */
 const CONNECTIONS = 20
 
 const waysOfNode = ways.filter(({ protocol }) => protocol !== 'http2')

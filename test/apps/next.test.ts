@@ -32,7 +32,7 @@ test.for(ways)('every response, $name', compare)
 
 test.for([direct, ...ways])('a page in a browser, $name', async (way) => {
   expect(await runClient('next.js', way, [String(ways.indexOf(way))])).toEqual({
-    // Next.js sets it itself where nobody has.
+    // Next.js sets it itself if no proxy has set it.
     seenProtocol: new URL(way.origin).protocol.slice(0, -1),
     withoutReload: true,
     protocols: [way.protocol === 'http2' ? 'h2' : 'http/1.1'],
@@ -45,7 +45,7 @@ async function start(): Promise<{ port: number; probe: string }> {
   const cwd = join(import.meta.dirname, 'servers/next')
   const program = join(import.meta.dirname, 'node_modules/next/dist/bin/next')
   const env = { NEXT_TELEMETRY_DISABLED: '1' }
-  // It is no matter how long that takes.
+  // The build may take long.
   await run([process.execPath, program, 'build'], { cwd, env, timeoutMs: 280_000 })
   const port = await startServer(
     process.execPath,

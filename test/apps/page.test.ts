@@ -11,7 +11,7 @@ import { startRedisServer } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { runClient } from './client.ts'
 
-// The operators' page in Chromium. With PAGE_PICTURES=FOLDER there are pictures of its states there afterwards.
+// The operators' page in Chromium. With PAGE_PICTURES=FOLDER the test saves pictures of its states there.
 
 const token = 'correct-horse-battery-staple'
 const table = "limits: [{ name: api, match: '* /api', requests: 2, window: 15m }]\n"
@@ -25,7 +25,7 @@ async function refuse({ port }: Pick<GatewayProcess, 'port'>, times = 5): Promis
   for (let asked = 0; asked < times; asked++) await send(port, 'GET', '/api')
 }
 
-/** What a client can have done here while it is at the page: `POST /<name>`, answered when it is done. */
+/** Actions that a client can trigger here while it uses the page: `POST /<name>`, answered when the action is done. */
 async function control(actions: Record<string, () => Promise<unknown>>): Promise<string> {
   const server = createServer((request, response) => {
     const action = actions[(request.url ?? '').slice(1)]
@@ -63,7 +63,7 @@ test('an operator sees clients refused by another replica, lets them in everywhe
     shownAfterMs: expect.any(Number) as number,
     timeLeft: expect.stringMatching(/^1[45] min/) as string,
     elsewhereToo: 429,
-    // The counts are gone on both.
+    // Both replicas have reset the counts.
     letIn: [200, 200, 429],
     replicas: 2,
     problems: [],
@@ -145,7 +145,7 @@ test('the page shows every state, accessibly, and fits on a phone', async () => 
   })
   const { checked, facts } = seen as { checked: number; facts: Record<string, { plotPart: number }> }
   expect(checked).toBeGreaterThan(100)
-  // As wide as there is room beside the figures of the rule, and on a phone nearly all of it.
+  // The plot fills the width beside the rule's figures, and on a phone almost the whole width.
   expect(facts['light']?.plotPart).toBeGreaterThan(0.25)
   expect(facts['dark']?.plotPart).toBeGreaterThan(0.7)
 })
@@ -203,21 +203,21 @@ test('10,000 refusals a second take the page less than 16 ms of scripting a fram
     return seen as Record<string, number>
   }
   let seen = await watch()
-  // A busy machine may hold up one of its tasks; a page that takes too long does so each time.
+  // A busy machine may delay one of the page's tasks; a page that is too slow is late every time.
   for (let tries = 1; tries < 3 && (seen['maxMs'] ?? 0) >= 16; tries++) seen = await watch()
   const sent = stop()
   console.log(JSON.stringify({ sent }))
   const { maxMs, perSecondMs, tasks, clients } = seen
   expect(clients).toBeGreaterThanOrEqual(20)
-  // It was told something, and wrote it.
+  // The page received updates and rendered them.
   expect(tasks).toBeGreaterThan(10)
   expect(maxMs).toBeLessThan(16)
   expect(perSecondMs).toBeLessThan(100)
 })
 
 /**
- * Sends a number of requests a second from as many clients, pipelined; a connection that is ended, as each is after some requests, is
- * replaced. Returns a function that stops it and returns how many there were.
+ * Sends a number of pipelined requests a second from as many clients. Each connection ends after some requests and is replaced. Returns a
+ * function that stops the load and returns the number of requests.
  */
 function flood(port: number, clients: number, perSecond: number): () => number {
   const everyMs = 100
@@ -251,7 +251,7 @@ test('a page of another site can neither read, nor act, nor show the page in a f
   const env = { UPSTREAM_URL: url, CONFIG_FILE: writeConfigFile(table) }
   const [local, guarded] = [await startGateway(env), await startGateway({ ...env, ADMIN_TOKEN: token })]
   const seen = await runClient('page-cross-site.js', pageOf(local), [pageOf(guarded).origin])
-  // The browser sends a preflight for requests that a page could not send itself, and shows no response.
+  // The browser sends a preflight for requests that a page may not send, and shows the page no response.
   const nothing = ['blocked', 'opaque', 'blocked', 'opaque', 'opaque', 'opaque']
   const attempts = ['evil.example', '127.0.0.1', 'localhost'].flatMap((host) =>
     ['without', 'with'].map((which) => [`${host}, ${which} a token`, nothing]),

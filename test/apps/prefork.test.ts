@@ -9,12 +9,12 @@ import { eventually } from '../support/wait/eventually.ts'
 import { startApache } from './apache.ts'
 import { startServer } from './server.ts'
 
-// Servers that give a worker to each connection, and nginx as the judge, which opens one for each request: many requests at a time take no
-// longer through the gateway, although it keeps connections open.
+// Servers that give each connection a worker. nginx, which opens a connection for each request, is the reference: many concurrent requests
+// must take no longer through the gateway, although it keeps connections open.
 
-/** How long each request takes there. */
+/** The path sets how long each request takes at the backend. */
 const PATH = '/?ms=200'
-/** On a busy machine a measurement is repeated. */
+/** On a busy machine a measurement is repeated, up to this number of attempts. */
 const ATTEMPTS = 4
 
 const files = join(import.meta.dirname, 'servers/prefork')

@@ -7,8 +7,8 @@ import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporar
 import { eventually } from '../support/wait/eventually.ts'
 import { startServer } from './server.ts'
 
-// Prometheus writes its samples to another Prometheus, through a gateway that refuses most of its requests. As docs/backends.md says, it drops
-// samples after a 429, unless it is told to retry, and none after a 503.
+// Prometheus writes its samples to another Prometheus, through a gateway that refuses most of its requests. As docs/backends.md says, it
+// drops samples after a 429, unless it is configured to retry, and none after a 503.
 
 const cases: readonly [string, string, string, boolean][] = [
   ['with 429 are dropped', '', '', true],
@@ -60,7 +60,7 @@ test.each(cases)(
   120_000,
 )
 
-/** One that scrapes itself, if it is told to write somewhere. */
+/** Starts a Prometheus. It scrapes itself if it has an address to write to. */
 function startPrometheus(remoteWrite: string, options: readonly string[] = []): Promise<number> {
   const directory = makeTemporaryDirectory()
   const config = join(directory, 'prometheus.yml')

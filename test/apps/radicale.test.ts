@@ -8,7 +8,7 @@ import { run } from './run.ts'
 import { startServer } from './server.ts'
 import { setStage, type Way } from './stage.ts'
 
-// Radicale, with two clients: the library caldav, and over HTTP/2 tsdav. MKCALENDAR, PROPFIND, REPORT, and ETags.
+// Radicale with two clients: the library caldav, and tsdav over HTTP/2. They use MKCALENDAR, PROPFIND, REPORT, and ETags.
 
 const { direct, ways } = setStage({
   start,

@@ -11,7 +11,7 @@ import { run } from './run.ts'
 import { startServer } from './server.ts'
 import { setStage, type Way } from './stage.ts'
 
-// Redmine on Puma: its API as a client uses it, and its sign-in as a browser does.
+// Redmine on Puma: its API as a client uses it, and its sign-in as a browser uses it.
 
 const { direct, ways } = setStage({ start, http2: true, config: 'test/apps/limits/redmine.yaml' })
 const all = [direct, ...ways]
@@ -43,7 +43,7 @@ test.for(ways)('a program that repeats refused requests does nothing twice, $nam
   })
 })
 
-/** Does what a client of the API does, and looks whether all of it is there. */
+/** Uses the API as a client does, and checks that nothing is missing. */
 async function useApi(way: Way, identifier: string, request: Request): Promise<void> {
   const project = { name: `${way.name} ü`, identifier, enabled_module_names: ['issue_tracking', 'wiki'] }
   const ask = (...asked: AskArguments): ReturnType<typeof askRedmine> => askRedmine(request, ...asked)
@@ -89,7 +89,7 @@ async function useApi(way: Way, identifier: string, request: Request): Promise<v
 }
 
 test.for(ways)('a client that guesses passwords is refused, another is not, $name', async (way) => {
-  // Two ways lead to one gateway.
+  // Two ways lead to one gateway, so each way uses its own address.
   const from = ['--interface', `127.0.0.${2 + ways.indexOf(way)}`]
   const statuses: number[] = []
   for (let i = 0; i < 6; i++) statuses.push((await signIn(way, 'wrong', from)).status)
@@ -113,12 +113,12 @@ async function askRedmine(
   const data =
     sent === undefined ? [] : ['--header', 'Content-Type: application/json', '--data', JSON.stringify(sent)]
   const { status, body } = await request(way, path, ['--request', method, ...asAdmin, ...data])
-  // The output of curl is read as bytes.
+  // curl's output is read as bytes.
   const text = Buffer.from(body, 'latin1').toString()
   return { status, body: text.trim() === '' ? undefined : (JSON.parse(text) as unknown) }
 }
 
-/** Signs in as a browser does: with the token of the form, and its cookie. */
+/** Signs in as a browser does: with the token of the form and its cookie. */
 async function signIn(way: Way, password: string, from: readonly string[] = []): Promise<CurlReply> {
   const jar = join(mkdtempSync(join(work, 'jar-')), 'cookies')
   const version = way.protocol === 'http2' ? '--http2' : '--http1.1'
@@ -132,7 +132,7 @@ async function signIn(way: Way, password: string, from: readonly string[] = []):
 }
 
 async function start(): Promise<{ port: number; probe: string }> {
-  // A database on a disk would wait for each of some hundred migrations.
+  // On a disk, the database would wait for each of about a hundred migrations.
   const root = mkdtempSync('/dev/shm/redmine-')
   atEndOfFile(() => rmSync(root, { recursive: true, force: true }))
   const site = join(root, 'site')
@@ -145,7 +145,7 @@ async function start(): Promise<{ port: number; probe: string }> {
   for (const folder of ['config', 'log', 'files', 'tmp', 'public/plugin_assets'])
     mkdirSync(join(instance, folder), { recursive: true })
   const database = { adapter: 'sqlite3', database: join(root, 'redmine.sqlite3'), timeout: 20_000 }
-  // JSON is YAML.
+  // JSON is also YAML.
   writeFileSync(join(instance, 'config/database.yml'), JSON.stringify({ production: database }))
   writeFileSync(join(instance, 'config/secret_key.txt'), randomBytes(32).toString('hex'))
   const env = { RAILS_ENV: 'production', REDMINE_LANG: 'en', REDMINE_INSTANCE: 'test', HOME: root }

@@ -5,7 +5,7 @@ import { parseExposition } from '../support/metrics/prometheus.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import type { Way } from './stage.ts'
 
-/** How many requests a rule has refused at the gateway of a way. */
+/** The number of requests that a rule has refused at the gateway of a way. */
 export async function countRefusals(way: Way, policy: string): Promise<number> {
   const { body } = await send(adminPortOf(way), 'GET', '/metrics')
   const refused = parseExposition(body).samples.filter(
@@ -15,7 +15,10 @@ export async function countRefusals(way: Way, policy: string): Promise<number> {
   return refused.reduce((sum, { value }) => sum + value, 0)
 }
 
-/** Gives the client at 127.0.0.1 the whole quota of a rule back, as an operator does. Limits that no machine is too slow for last an hour. */
+/**
+ * Resets the quota of a rule for the client at 127.0.0.1, as an operator does. These limits last an hour, so that no machine is too slow
+ * for them.
+ */
 export async function letIn(way: Way, policy: string): Promise<void> {
   const client = { ip: '127.0.0.1' }
   const { status } = await askOperator({ adminPort: adminPortOf(way) }, 'POST', '/api/clients/reset', {
@@ -26,9 +29,9 @@ export async function letIn(way: Way, policy: string): Promise<void> {
 }
 
 /**
- * Waits for a client that tries again by itself, which is let in each time that it is refused.
+ * Waits for a client that retries by itself, and resets its quota each time that it is refused.
  *
- * @returns whether it was refused, and what it gave
+ * @returns whether it was refused, and its result
  */
 export async function letInWhenRefused<Value>(
   way: Way,
@@ -50,7 +53,7 @@ export async function letInWhenRefused<Value>(
   return { value: await client, isRefused: seen > before }
 }
 
-/** Starts a client that does not try again by itself until it ends well, and lets it in each time. */
+/** Runs a client that does not retry by itself until it succeeds, and resets its quota each time. */
 export async function untilLetIn<Value>(
   way: Way,
   policy: string,

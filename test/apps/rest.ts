@@ -7,7 +7,7 @@ import { send, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
 import { untilMatches } from '../support/wait/until-matches.ts'
 
-/** What an application makes a gateway report, beyond nothing. */
+/** The reports that an application causes at a gateway; by default there are none. */
 export type Expected = {
   /** Texts of warnings and errors. */
   readonly messages?: readonly string[]
@@ -15,14 +15,14 @@ export type Expected = {
   readonly upstreamErrors?: readonly string[]
 }
 
-/** More than the applications' clients had under way at once, so that every connection that the pool keeps is used. */
+/** More than the maximum of concurrent requests of the applications' clients, so that every connection of the pool is used. */
 const PROBES = 64
-/** Maximum characters of its log that are shown if it fails. */
+/** Maximum number of characters of the log to show on failure. */
 const MAX_LOG_LENGTH = 10_000
 
 /**
- * Fails unless the gateway has returned to rest: no connection and no tunnel is left, every pooled connection to the
- * backend answers, it is ready, it has reported nothing unexpected, and it ends when it is told to.
+ * Fails unless the gateway is at rest again: no connection and no tunnel is left, every pooled connection to the backend answers, the
+ * gateway is ready, has reported nothing unexpected, and stops when told to.
  */
 export async function expectAtRest(
   gateway: GatewayProcess,
@@ -59,7 +59,7 @@ function above0({ samples }: Exposition, name: string, label: string): string[] 
     .map(({ labels }) => labels[label] ?? '')
 }
 
-/** Lines that are not JSON, and warnings and errors whose text is not among those expected. */
+/** Lines that are not JSON, and warnings and errors with unexpected texts. */
 function unexpectedLines(output: string, expected: readonly string[]): string[] {
   return output
     .split('\n')

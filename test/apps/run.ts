@@ -1,9 +1,6 @@
 import { spawnCommand } from '../support/gateway/process.ts'
 
-/**
- * Runs a client to its end and returns what it wrote to standard output. Rejects, with all that it wrote, where it
- * does not end with status 0 in time.
- */
+/** Runs a client until it ends and returns its standard output. Rejects, with all its output, if it does not end with status 0 in time. */
 export async function run(
   command: readonly [program: string, ...args: string[]],
   options: { readonly env?: Record<string, string>; readonly cwd?: string; readonly timeoutMs?: number } = {},

@@ -10,12 +10,12 @@ import { run } from './run.ts'
 import { startNodeServer } from './server.ts'
 import { setStage, type Way } from './stage.ts'
 
-// S3rver, which checks each request's signature over its path and headers, with Amazon's client, s3cmd and rclone.
+// S3rver, which verifies each request's signature over path and headers, with Amazon's client, s3cmd and rclone.
 
 const { direct, ways } = setStage({ start, http2: true, config: 'test/apps/limits/s3.yaml' })
 const all = [direct, ...ways]
 
-/** Keys of objects of their own, which a proxy that normalizes or escapes paths would mix up. */
+/** Keys of distinct objects, which a proxy that normalizes or escapes paths would confuse. */
 const FILES = [
   'x/b',
   'a b',
@@ -34,7 +34,7 @@ const FILES = [
 /** Keys, including ones that cannot be files. */
 const KEYS = [...FILES, 'x//b', 'x///b', 'x/b/', '/x/b']
 
-/** Each client has one for each way. */
+/** Each client has a bucket for each way. */
 const bucketOf = (client: string, way: Way): string => `${client}-${all.indexOf(way)}`
 
 test.for(all)("Amazon's client keeps objects apart whose keys look alike, $name", async (way) => {
@@ -93,7 +93,7 @@ test.for(all)('curl waits for 100 Continue before it sends an object, $name', as
   const ask = (path: string, ...args: string[]): Promise<CurlReply> =>
     curl(way, `/${bucket}${path}`, [...signed, ...hash, ...args])
   expect((await ask('/', '--request', 'PUT')).status).toBe(200)
-  // Large enough for curl to ask first.
+  // Large enough for curl to send `Expect: 100-continue`.
   const file = join(makeTemporaryDirectory(), 'object')
   writeFileSync(file, randomBytes(3_000_000))
   const put = await ask('/x//b', '--upload-file', file)
@@ -101,7 +101,7 @@ test.for(all)('curl waits for 100 Continue before it sends an object, $name', as
   expect((await ask('/x//b')).body).toBe((await curl(direct, `/${bucket}/x//b`, [...signed, ...hash])).body)
 })
 
-/** Small files, and one of several parts. */
+/** Writes small files, and one that is uploaded in several parts. */
 function writeFiles(): string {
   const folder = makeTemporaryDirectory()
   for (const name of FILES) {

@@ -2,10 +2,10 @@ import { canConnect, freePort } from '../support/network/ports.ts'
 import { spawnCommand, spawnNode, type NodeProcess } from '../support/gateway/process.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** Time for an application to start on a machine that has other things to do. */
+/** Time for an application to start on a busy machine. */
 const START_TIMEOUT_MS = 90_000
 
-/** Starts one of `servers/`, which takes its port from the environment and says when it listens; returns that port. */
+/** Starts one of `servers/`, which reads its port from the environment and reports when it listens. Returns the port. */
 export async function startNodeServer(name: string, env: Record<string, string> = {}): Promise<number> {
   const port = await freePort()
   const server = spawnNode(`test/apps/servers/${name}`, { PORT: String(port), ...env })
@@ -20,7 +20,7 @@ type ServerOptions = {
 }
 
 /**
- * Starts any program with the port that `args` is given, and waits for a line of its output.
+ * Starts any program with the port passed to `args`, and waits for a line of its output.
  *
  * @returns the port
  */
@@ -33,7 +33,7 @@ export async function startServer(
   return port
 }
 
-/** Does that for a program that has to end before the file does. */
+/** Does what `startServer` does, for a program that must be stopped before the end of the file. */
 export async function startServerProcess(
   program: string,
   args: (port: number) => readonly string[],
@@ -43,7 +43,7 @@ export async function startServerProcess(
   const place = options.cwd === undefined ? {} : { cwd: options.cwd }
   const server = spawnCommand(program, options.env, args(port), place)
   await server.waitForLine(options.ready, START_TIMEOUT_MS)
-  // Some say so just before they listen.
+  // Some programs report this just before they listen.
   await eventually('the port of the application is open', () => canConnect(port), { endMs: START_TIMEOUT_MS })
   return { port, process: server }
 }

@@ -2,7 +2,7 @@ import { globSync } from 'node:fs'
 import { installDebianPackages, installNpmPackages } from '../support/run/packages.ts'
 
 type Need = {
-  /** A file that the package brings, or a pattern of its path. */
+  /** A file of the package, or a pattern for its path. */
   readonly file: string
   /** The tests that need it, if not all. */
   readonly tests?: readonly string[]
@@ -10,7 +10,7 @@ type Need = {
 
 const inBrowser = ['cross-origin', 'jupyter', 'next', 'page', 'report', 'verdaccio', 'vite', 'wordpress']
 
-/** Debian's packages. */
+/** Debian packages. */
 const debianPackages: Readonly<Record<string, Need>> = {
   chromium: { file: '/usr/bin/chromium', tests: inBrowser },
   curl: { file: '/usr/bin/curl' },
@@ -60,10 +60,10 @@ const debianPackages: Readonly<Record<string, Need>> = {
   'python3-flask': { file: '/usr/lib/python3/dist-packages/flask/__init__.py', tests: ['flask'] },
 }
 
-/** The applications of the tests that vitest was started for; empty for all. */
+/** The applications of the tests that vitest was asked to run; empty for all. */
 const named = process.argv.flatMap((argument) => /test\/apps\/([\w-]+)\.test\.ts$/.exec(argument)?.[1] ?? [])
 
-/** Gets the applications and clients before the first test. If one cannot be had, the run fails and says which. */
+/** Installs the applications and clients before the first test. If one is unavailable, the run fails and names it. */
 export function setup(): void {
   installDebianPackages(missing())
   if (missing().length > 0)

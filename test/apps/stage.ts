@@ -6,7 +6,7 @@ import { expectAtRest, type Expected } from './rest.ts'
 /** An application under test, which listens on 127.0.0.1. */
 export type App = {
   readonly port: number
-  /** A path that is answered 200 to a plain GET. */
+  /** A path that returns 200 to a plain GET. */
   readonly probe: string
 }
 
@@ -14,16 +14,16 @@ export type App = {
 export type Way = {
   readonly name: string
   readonly protocol: 'http' | 'https' | 'http2'
-  /** `https://127.0.0.1:8080`. Known once the tests run. */
+  /** Such as `https://127.0.0.1:8080`. Known once the tests run. */
   readonly origin: string
-  /** The admin port of the gateway on the way, if there is one, known before the tests run too. */
+  /** The admin port of the gateway on the way, if there is a gateway. Known even before the tests run. */
   readonly adminPort?: number
 }
 
 export type Stage = {
-  /** To the application itself, over HTTP/1.1. */
+  /** The way to the application itself, over HTTP/1.1. */
   readonly direct: Way
-  /** Through a gateway. */
+  /** The ways through a gateway. */
   readonly ways: readonly Way[]
 }
 
@@ -37,14 +37,14 @@ const kinds = {
 } satisfies Record<string, GatewayKind>
 
 /**
- * Registers what starts the application and the gateways before it ahead of the file's tests. After them each gateway
- * must be at rest, see `expectAtRest`.
+ * Registers the start of the application and of its gateways before the file's tests. After the tests each gateway must be at rest, see
+ * `expectAtRest`.
  */
 export function setStage(options: {
   readonly start: () => Promise<App>
-  /** Whether the client speaks HTTP/2, or one of several does: then each way of HTTP/1.1 has one of HTTP/2 besides. */
+  /** Whether the client, or one of several, speaks HTTP/2: if so, each HTTP/1.1 way gets an HTTP/2 way beside it. */
   readonly http2: boolean | 'one of several'
-  /** Path of the `sluice.yaml`; without it every request is counted and none is refused. */
+  /** Path of the `sluice.yaml`. By default every request is counted and none is refused. */
   readonly config?: string
   readonly expected?: Expected
 }): Stage {
@@ -62,7 +62,7 @@ export function setStage(options: {
         ),
       ),
     )
-    // An application may have to be built first.
+    // Building the application may come first.
   }, 300_000)
 
   afterAll(async () => {
@@ -114,11 +114,11 @@ function startWith(kind: GatewayKind, upstream: string, config: string): Promise
     UPSTREAM_URL: upstream,
     CONFIG_FILE: config,
     WORKERS: String(kind.workers),
-    // Where few files can be open, the gateway warns that they are too few for the default.
+    // With few open files available, the gateway warns that the default needs more.
     MAX_CONNECTIONS: '1000',
-    // The primary process may take its time to decide: these tests do not test a busy machine.
+    // The primary process may be slow to decide, because these tests are not about a busy machine.
     STORE_TIMEOUT: '10s',
-    // A client that waits for a core may send its request long after the handshake.
+    // On a busy machine a client may send its request long after the handshake.
     HEADERS_TIMEOUT: '60s',
     ...(kind.tls && tlsSettings()),
   }

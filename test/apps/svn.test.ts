@@ -10,11 +10,11 @@ import { countRefusals, letIn, letInWhenRefused } from './refusals.ts'
 import { run } from './run.ts'
 import { setStage, type Way } from './stage.ts'
 
-// Subversion behind Apache, and svn: DeltaV, with a request for each file, and names that need escapes. Over HTTP/2, which svn does not
-// speak, rclone: each file that it writes is a commit.
+// Subversion behind Apache, and svn: DeltaV, with a request for each file, and names that need escapes. svn does not speak HTTP/2, so
+// rclone does: each file that it writes is a commit.
 
 const FILES = 60
-/** Two times as many do not fit into the quota of `/tight`. */
+/** Twice this number exceeds the quota of `/tight`. */
 const HALF = 40
 /** Names that a client escapes in its own way, or that a proxy may change. */
 const NAMES = [
@@ -45,7 +45,7 @@ test.for([direct, ...waysOfSvn])('commits, copies, locks and checkouts, $name', 
   for (const [name, text] of texts) writeFileSync(join(work, 'trunk', name), text)
   await svn(['add', '--quiet', '--force', '.'], work)
   await svn(['commit', '--quiet', '--message', 'all files', '.'], work)
-  // On the server, by COPY with a Destination.
+  // A copy on the server, by COPY with a Destination.
   await svn(['copy', '--quiet', '--message', 'branch', `${url}/trunk`, `${url}/branch`])
   await svn(['move', '--quiet', '--message', 'rename', `${url}/branch/0.bin`, `${url}/branch/renamed.bin`])
   await svn(['update', '--quiet'], work)
@@ -91,7 +91,7 @@ test.for(waysOfSvn)('a refused commit changes nothing, and a later one is whole,
   await commit()
   const clean = join(makeTemporaryDirectory(), 'clean')
   await expect(svn(['checkout', '--quiet', url, clean])).rejects.toThrow('429')
-  // It goes on where it was refused.
+  // svn resumes where it was refused.
   await letIn(way, 'tight')
   await svn(['cleanup'], clean)
   await svn(['update', '--quiet'], clean)
@@ -134,9 +134,9 @@ function textsOf(folder: string): Map<string, string> {
   return new Map(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
 }
 
-/** With a WebDAV remote, which is the path below the way's origin. */
+/** Runs rclone with a WebDAV remote, which is the path below the way's origin. */
 function rclone(way: Way, path: string, args: readonly string[]): Promise<string> {
-  // It gives up after ten refusals of one request, by default.
+  // By default rclone gives up after ten refusals of one request.
   const own = ['--config', '/dev/null', '--ca-cert', authorityFile, '--low-level-retries', '1000']
   const remote = ['--webdav-url', `${way.origin}${path}`, '--webdav-vendor', 'other']
   return run(['/usr/bin/rclone', ...args, ...own, ...remote])
@@ -152,7 +152,7 @@ function svn(args: readonly string[], cwd?: string): Promise<string> {
     '--password',
     'test',
   ]
-  // It compares the certificate with names only, not with addresses.
+  // svn compares the certificate with names only, not with addresses.
   const trust = [
     '--trust-server-cert-failures',
     'cn-mismatch',
@@ -179,7 +179,7 @@ async function start(): Promise<{ port: number; probe: string }> {
     root,
     ['dav', 'dav_svn', 'headers', 'authn_core', 'authn_file', 'auth_basic', 'authz_user'],
     [
-      // As behind anything that ends TLS, `Destination` has to say http.
+      // As behind any proxy that terminates TLS, `Destination` has to say http.
       'RequestHeader edit Destination ^https: http: early',
       '<Location /svn>',
       '  DAV svn',
@@ -195,7 +195,7 @@ async function start(): Promise<{ port: number; probe: string }> {
       '<Location /tight>',
       '  DAV svn',
       `  SVNParentPath ${root}/tight`,
-      // A PUT of a client that knows nothing of versions is a commit.
+      // A PUT by a client that knows nothing of versions is a commit.
       '  SVNAutoversioning On',
       '</Location>',
     ],

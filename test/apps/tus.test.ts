@@ -4,7 +4,7 @@ import { runClient } from './client.ts'
 import { startNodeServer } from './server.ts'
 import { setStage } from './stage.ts'
 
-// The tus server and its client: uploads that are broken off and resumed.
+// The tus server and its client: uploads that are interrupted and resumed.
 
 const { direct, ways } = setStage({
   start: async () => ({

@@ -32,7 +32,7 @@ test.for([direct, ...ways])('login, publish, install, $name', async (way) => {
   writeFileSync(join(source, 'package.json'), JSON.stringify({ name: `@test/${name}`, version: '1.2.3' }))
   writeFileSync(join(source, 'content.bin'), content)
   await npm(source, 'publish')
-  // A version is published once.
+  // A version can be published only once.
   await expect(npm(source, 'publish')).rejects.toThrow(/previously published|E409|already present/)
 
   const project = join(home, 'project')
@@ -40,12 +40,12 @@ test.for([direct, ...ways])('login, publish, install, $name', async (way) => {
   writeFileSync(join(project, 'package.json'), '{"name": "project", "version": "0.0.0"}')
   await npm(project, 'install', `@test/${name}@^1.0.0`)
   expect(readFileSync(join(project, `node_modules/@test/${name}/content.bin`)).equals(content)).toBe(true)
-  // Verdaccio makes the address of the archive of the scheme and host that it is told.
+  // Verdaccio builds the archive's URL from the scheme and host that it receives.
   const lock = readFileSync(join(project, 'package-lock.json'), 'utf8')
   expect(lock).toContain(`"resolved": "${way.origin}/@test/${name}/-/${name}-1.2.3.tgz"`)
 })
 
-/** Nobody's own configuration, and no question to another registry. */
+/** No configuration of the developer, and no requests to another registry. */
 function npmEnvironment(home: string, way: Way): Record<string, string> {
   return {
     HOME: home,

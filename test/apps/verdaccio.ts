@@ -7,7 +7,7 @@ import { startServer } from './server.ts'
 /**
  * Starts Verdaccio, an npm registry, without packages.
  *
- * @param uplink the registry that it asks for packages that were not published to it; none unless given
+ * @param uplink the registry to ask for packages that were not published here; none if undefined
  * @returns its port on 127.0.0.1
  */
 export function startVerdaccio(uplink?: string): Promise<number> {
@@ -18,7 +18,7 @@ export function startVerdaccio(uplink?: string): Promise<number> {
     auth: { htpasswd: { file: `${root}/htpasswd`, algorithm: 'sha1' } },
     ...(uplink !== undefined && { uplinks: { beyond: { url: uplink, cache: false, timeout: '90s' } } }),
     packages: {
-      // Published here only: somebody else may have a package of this name.
+      // Never fetched from the uplink: another author may have a package with this name there.
       sluice: { access: '$all', publish: '$authenticated' },
       '**': { access: '$all', publish: '$authenticated', ...(uplink !== undefined && { proxy: 'beyond' }) },
     },
@@ -27,7 +27,7 @@ export function startVerdaccio(uplink?: string): Promise<number> {
     log: { type: 'stdout', format: 'json', level: 'warn' },
     web: { enable: false },
   }
-  // JSON is YAML.
+  // JSON is also YAML.
   writeFileSync(config, JSON.stringify(settings))
   const program = join(import.meta.dirname, 'node_modules/verdaccio/bin/verdaccio')
   return startServer(
@@ -38,9 +38,9 @@ export function startVerdaccio(uplink?: string): Promise<number> {
 }
 
 /**
- * Starts a registry that has the package of this archive, and all that npm's own registry has.
+ * Starts a registry with the package of this archive and all packages of npm's own registry.
  *
- * @param env with which npm finds its own registry
+ * @param env variables with which npm finds its own registry
  * @returns its address
  */
 export async function startRegistryWith(tarball: string, env: Record<string, string>): Promise<string> {
@@ -61,7 +61,7 @@ export async function startRegistryWith(tarball: string, env: Record<string, str
   return `${origin}/`
 }
 
-/** How this machine reaches others: not the applications' own settings, but their surroundings. */
+/** How this machine reaches other hosts: part of the environment, not of the applications' own settings. */
 function networkSettings(): Record<string, string> {
   const names = ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']
   return Object.fromEntries(

@@ -34,7 +34,7 @@ test.for([direct, ...ways])('a page and its changes, $name', async (way) => {
 })
 
 async function start(): Promise<{ port: number; probe: string }> {
-  // A page for each way: what one changes, no other sees.
+  // Each way has its own page, so that a change by one is not visible to another.
   for (const index of [-1, ...ways.keys()]) {
     const folder = join(project, String(index))
     mkdirSync(folder, { recursive: true })

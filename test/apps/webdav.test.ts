@@ -18,17 +18,17 @@ test.for(ways)('litmus finds no difference, $name', async (way) => {
   const expected = await (directly ??= litmus(direct))
   expect(expected.match(/ 0 failed/g)).toHaveLength(5)
   const report = await litmus(way)
-  // litmus leaves out the last suite's test over TLS.
+  // Over TLS litmus leaves out the test of the last suite.
   const compared = way.protocol === 'http' ? report : report.split(lastSuite)[0]
   expect(compared).toBe(way.protocol === 'http' ? expected : expected.split(lastSuite)[0])
 })
 
-/** The report: a line for each test of the five suites. */
+/** The report, with a line for each test of the five suites. */
 async function litmus(way: Way): Promise<string> {
   const name = way === direct ? 'direct' : String(ways.indexOf(way))
   const output = await run(['litmus', `${way.origin}/${name}/`], {
     env: trustingEnvironment,
-    // Where it writes its traces.
+    // litmus writes its traces there.
     cwd: makeTemporaryDirectory(),
   })
   return output.replaceAll(`${way.origin}/${name}/`, 'ORIGIN/')
@@ -42,7 +42,7 @@ async function start(): Promise<{ port: number; probe: string }> {
   const port = await startApache(root, modules, [
     `DocumentRoot ${documents}`,
     `DavLockDB ${root}/locks`,
-    // Apache moves nothing to another scheme: as behind anything that ends TLS, `Destination` has to say http.
+    // Apache moves nothing to another scheme. As behind any proxy that terminates TLS, `Destination` has to say http.
     'RequestHeader edit Destination ^https: http: early',
     `<Directory ${documents}>`,
     '  Dav On',

@@ -12,9 +12,9 @@ import { presetConfig } from './preset.ts'
 import { letIn, letInWhenRefused } from './refusals.ts'
 import { setStage, type Way } from './stage.ts'
 
-// WordPress on Apache with 8 processes, and Chromium: the editor asks for some hundred files at once.
+// WordPress on Apache with 8 processes, and Chromium: the editor requests about a hundred files at once.
 
-/** A browser that calls itself `tight` may send one of the requests by which the editor saves. */
+/** A browser that calls itself `tight` may send one of the requests with which the editor saves. */
 const config = presetConfig('wordpress', [
   {
     name: 'tight',
@@ -28,19 +28,19 @@ const config = presetConfig('wordpress', [
 const { direct, ways } = setStage({ start, http2: true, config })
 const all = [direct, ...ways]
 
-/** WordPress offers its editor to browsers that it knows. */
+/** WordPress offers its editor only to browsers that it recognizes. */
 const AGENT = 'Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Safari/537.36 tight'
 
 type Report = { readonly editorMs: number } & Record<string, unknown>
 
-/** The editor opens in less, and on a busy machine in some times what it takes without a gateway. */
+/** The editor opens faster than this; on a busy machine it may take a few times as long as without a gateway. */
 const QUICK_MS = 15_000
 let directEditorMs = 0
 
 test.for(all)('a post is written, with an image, and read, $name', async (way) => {
   const { editorMs, ...report } = (await runClient('wordpress.js', way, [`${way.name} ü`])) as Report
   expect(report).toEqual({ ...expected(way, `${way.name} ü`), isRefused: false })
-  // A browser that waits for idle connections of others to be closed needs half a minute.
+  // A browser that has to wait until idle connections of others are closed needs half a minute.
   if (way === direct) directEditorMs = editorMs
   else expect(editorMs).toBeLessThan(QUICK_MS + 3 * directEditorMs)
 })
@@ -65,7 +65,7 @@ const expected = (way: Way, title: string): object => ({
 })
 
 test.for(ways)('a client that guesses passwords is refused, another is not, $name', async (way) => {
-  // Two ways lead to one gateway.
+  // Two ways lead to one gateway, so each way uses its own address.
   const guess = ['--interface', `127.0.0.${2 + ways.indexOf(way)}`, '--data', 'log=admin&pwd=wrong']
   const statuses: number[] = []
   for (let i = 0; i < 6; i++) statuses.push((await logIn(way, guess)).status)
@@ -82,7 +82,7 @@ async function start(): Promise<{ port: number; probe: string }> {
   const databasePort = await startMariaDb('wordpress')
   const root = makeTemporaryDirectory()
   const site = join(root, 'site')
-  // With the files that Debian keeps elsewhere and links to.
+  // Copies the files that Debian keeps elsewhere and links to.
   spawnSync('cp', ['--recursive', '--dereference', '/usr/share/wordpress', site])
   const settings = {
     DB_NAME: 'wordpress',
@@ -98,7 +98,7 @@ async function start(): Promise<{ port: number; probe: string }> {
   }
   const lines = [
     '<?php',
-    // As WordPress's handbook says for proxies.
+    // As WordPress's handbook describes for proxies.
     "if (($_SERVER['HTTP_X_FORWARDED_PROTO'] ?? '') === 'https') $_SERVER['HTTPS'] = 'on';",
     "$origin = (isset($_SERVER['HTTPS']) ? 'https' : 'http') . '://' . $_SERVER['HTTP_HOST'];",
     "define('WP_HOME', $origin); define('WP_SITEURL', $origin);",

@@ -1,17 +1,16 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-// The backend behind the proxy that is attacked, as a process of its own. `/bytes/N` is answered with N bytes, `/events`
-// with an event stream that stays open, `/tiny-chunks` with chunks of one byte without end, everything else with `ok`. Prints its
-// port.
+// The backend behind the attacked proxy, in its own process. `/bytes/N` returns N bytes, `/events` an event stream that stays open,
+// `/tiny-chunks` chunks of one byte without end, and everything else `ok`. Prints its port.
 
 const eventEveryMs = 10_000
 const turnMs = 100
-/** A megabyte a second, with what frames them. */
+/** A megabyte a second, including the framing. */
 const tinyChunks = Buffer.from('1\r\nx\r\n'.repeat(1_666))
 const tinyChunksMs = 10
 const bytes = Buffer.alloc(16 * 1024 * 1024, 'x')
-/** The streams take turns to get their event, spread over the time between two: clients of an application do not move in step. */
+/** Each stream gets its events in one of these turns, spread over the interval: clients of an application are not synchronized. */
 const turns: readonly Set<ServerResponse>[] = Array.from({ length: eventEveryMs / turnMs }, () => new Set())
 let streams = 0
 

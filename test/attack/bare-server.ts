@@ -4,15 +4,15 @@ import type { AddressInfo } from 'node:net'
 import { parseArgs } from 'node:util'
 import { readPair } from '../support/network/certificates.ts'
 
-// Node's own server, with nothing around it: it answers each request at once, without a backend, and leaves bodies
-// unread. What an attack does to it, no gateway on Node can do without. Prints its port.
+// Node's own server with nothing around it: it answers each request immediately, without a backend, and leaves bodies unread. A gateway on
+// Node cannot avoid what an attack costs this server. Prints its port.
 
 const { values } = parseArgs({ options: { tls: { type: 'boolean', default: false } } })
 const answer: RequestListener = (_request, response) => {
   response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '2' })
   response.end('ok')
 }
-// As long as the gateway gives them.
+// The same timeouts as the gateway's.
 const timeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 50 }
 const server = values.tls
   ? createHttpsServer({ ...timeouts, ...readPair('first') }, answer)

@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util'
 import { endHeaders, endStream, frame, frameTypes, requestFields, uint32 } from '../support/http/raw-http2.ts'
 import { keepCrowd } from './crowd.ts'
 
-// HTTP/2 clients whose windows are closed: only the heads of their responses can be sent. If a stream is
-// ended they open another one.
+// HTTP/2 clients with closed windows, so that a server can only send the heads of their responses. When a stream ends, they open another
+// one.
 
 const { values } = parseArgs({
   strict: false,
@@ -16,7 +16,7 @@ const { values } = parseArgs({
   },
 })
 const streams = Number(values.streams)
-/** Streams opened again each second, by all connections together. */
+/** Streams reopened each second, by all connections together. */
 const repeatsPerSecond = 300
 const repeatMs = (1_000 * Number(values.connections)) / repeatsPerSecond
 
@@ -63,7 +63,7 @@ function attack(socket: Socket): void {
     Buffer.concat([
       Buffer.from(preface),
       frame(frameTypes.settings, 0, 0, closedWindow),
-      // The connection's own window is open, so that it is each stream's that counts.
+      // The connection's own window is open, so that each stream's window is the limit.
       frame(frameTypes.windowUpdate, 0, 0, uint32(2 ** 30)),
       ...Array.from({ length: streams }, openStream),
     ]),
@@ -77,7 +77,7 @@ function attack(socket: Socket): void {
   })
 }
 
-/** Calls `onFrame` for each frame that has wholly arrived. */
+/** Calls `onFrame` for each frame that has arrived completely. */
 function readFrames(socket: Socket, onFrame: (type: number, flags: number, payload: Buffer) => void): void {
   let bytes: Buffer = Buffer.alloc(0)
   socket.on('data', (chunk: Buffer) => {

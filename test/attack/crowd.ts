@@ -9,27 +9,27 @@ const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '0' },
     connections: { type: 'string', default: '0' },
-    /** How many addresses of loopback they come from: 127.0.0.1 and those after it. */
+    /** The number of loopback addresses that the connections come from: 127.0.0.1 and the following ones. */
     addresses: { type: 'string', default: '1' },
     'per-second': { type: 'string', default: '400' },
     tls: { type: 'boolean', default: false },
   },
 })
 
-/** What the connections of a crowd have come to; each kind of attack adds what it counts itself. */
+/** The state of a crowd's connections. Each kind of attack adds its own counts. */
 export type CrowdReport = {
-  /** Connections that are open now. */
+  /** The number of open connections. */
   readonly open: number
-  /** The connections opened in all: more than are open if the proxy has closed some. */
+  /** The total number of connections opened. It exceeds `open` if the proxy has closed some. */
   readonly opened: number
 }
 
 /**
- * Keeps as many connections open as the command line says, and opens another for each that is closed, as an attacker
- * does. Prints a line of JSON twice a second, until the process is killed.
+ * Keeps as many connections open as the command line says, and replaces each one that is closed, as an attacker does. Prints a line of JSON
+ * twice a second until the process is killed.
  *
- * @param begin called for each connection once it can be written to
- * @param count what to add to the report
+ * @param begin called for each connection once it is writable
+ * @param count returns additions to the report
  */
 export function keepCrowd(
   begin: (socket: Socket, index: number) => void,

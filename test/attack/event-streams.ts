@@ -1,10 +1,10 @@
 import { keepCrowd } from './crowd.ts'
 
-// Clients that each keep an event stream open and read all of it. No attackers: 5,000 open pages of a web application.
+// Clients that each keep an event stream open and read all of it. This is not an attack, but 5,000 open pages of a web application.
 
-/** The backend sends one every 10 s. */
+/** The backend sends an event every 10 s. */
 const maxPauseMs = 15_000
-/** When the last event came, of each stream that is open. */
+/** The time of the last event of each open stream. */
 const lastEventMs = new Map<object, number>()
 let events = 0
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { readPorts, startGateway } from './processes.ts'
 
-// HTTP/2 by third-party clients: curl, and h2load with 100 streams at a time on each connection.
+// HTTP/2 with third-party clients: curl, and h2load with 100 concurrent streams on each connection.
 
 const missing = ['curl', 'h2load'].filter((name) => spawnSync(name, ['--version']).error)
 if (missing.length > 0) {
@@ -50,7 +50,7 @@ show('100 streams at a time', load, /20000 succeeded, 0 failed, 0 errored, 0 tim
 gateway.stop()
 process.exit(failures.length === 0 ? 0 : 1)
 
-/** @param bodyBytes to upload, without saying beforehand how many they are; 0 for a GET */
+/** @param bodyBytes the size of the upload, which is not announced; 0 for a GET */
 async function curl(name: string, path: string, bodyBytes: number, expected: string | RegExp): Promise<void> {
   const upload = bodyBytes === 0 ? [] : ['--upload-file', '-']
   const report = ['--write-out', ' %{http_version} %{http_code}']
@@ -58,13 +58,13 @@ async function curl(name: string, path: string, bodyBytes: number, expected: str
   show(name, await run('curl', [...common, ...report, ...upload, address + path], bodyBytes), expected)
 }
 
-/** Resolves with all that a program writes. */
+/** Resolves with the whole output of a program. */
 async function run(program: string, args: readonly string[], inputBytes = 0): Promise<string> {
   const child = spawn(program, args)
   let output = ''
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  // A client that has its answer may leave the rest unread.
+  // A client that has its response may leave the rest unread.
   child.stdin.on('error', () => undefined)
   child.stdin.end(Buffer.alloc(inputBytes))
   await once(child, 'close')

@@ -1,6 +1,6 @@
 import { keepCrowd } from './crowd.ts'
 
-// Attackers that ask once, read the answer, and keep their connections open.
+// Attackers that send one request, read the response, and keep their connections open.
 
 keepCrowd((socket) => {
   socket.resume()

@@ -4,32 +4,32 @@ import { startProxy, type ProxyName } from './proxies.ts'
 import { summarize, type Round, type Service } from './rounds.ts'
 import type { AttackReport, Scenario } from './scenarios.ts'
 
-/** What an attack has done to a proxy and its other clients. */
+/** The effects of an attack on a proxy and its other clients. */
 export type Outcome = {
   readonly scenario: Scenario
   readonly proxy: ProxyName
   readonly before: Service
-  /** While the attackers gather, and during the attack; the percentile is of the latter alone. */
+  /** While the attackers gather, and during the attack. The percentile covers only the attack. */
   readonly within: Service
   /** The share of one processor during the attack, from 0 to 1. */
   readonly processorShare: number
   readonly restMib: number
   readonly maxMib: number
   readonly afterMib: number
-  /** How long after the attack that was. */
+  /** The time after the attack at which `afterMib` was measured. */
   readonly afterSeconds: number
-  /** What the attackers said last. */
+  /** The attackers' last report. */
   readonly attackers: AttackReport
   readonly underWay: boolean
 }
 
-/** Seconds until the code is compiled, and the memory is what it is going to be. */
+/** Seconds until the code is compiled and the memory is stable. */
 const warmUpSeconds = 4
 const maxBeforeSeconds = 10
-/** All attackers are there by then. */
+/** The time within which all attackers have connected. */
 const gatherSeconds = 30
 const sampleMs = 200
-/** What the C library keeps of freed memory, about 30 MiB, and V8 of a heap that has grown. */
+/** Covers the freed memory that the C library keeps, about 30 MiB, and a heap that V8 has grown. */
 export const maxGrowthMib = 50
 
 export async function measure(

@@ -3,9 +3,8 @@ import { Agent as HttpsAgent, get as getHttps } from 'node:https'
 import { parseArgs } from 'node:util'
 import type { Round } from './rounds.ts'
 
-// A process of clients that are not attackers, all of one address. They ask at a fixed rate, whatever becomes of their
-// requests: nine of ten over connections that they keep, the tenth over a new one. Prints a line of JSON a second, a
-// `Round`, until it is killed.
+// A process of normal clients, all at one address. They send requests at a fixed rate, whether or not these succeed: nine of ten over kept
+// connections, the tenth over a new one. Prints one line of JSON a second, a `Round`, until it is killed.
 
 const { values } = parseArgs({
   options: {
@@ -13,7 +12,7 @@ const { values } = parseArgs({
     path: { type: 'string', default: '/' },
     from: { type: 'string', default: '127.0.0.9' },
     'per-second': { type: 'string', default: '50' },
-    /** Connections that they keep, at most. */
+    /** Maximum number of kept connections. */
     connections: { type: 'string', default: '20' },
     tls: { type: 'boolean', default: false },
   },
@@ -46,7 +45,7 @@ function ask(keep: boolean): void {
     if (failure === undefined) latenciesMs.push(performance.now() - startedMs)
     else failures[failure] = (failures[failure] ?? 0) + 1
   }
-  // `agent: false` makes a connection for this request, and closes it after the response.
+  // `agent: false` opens a connection for this request, and closes it after the response.
   const request = get({ ...options, agent: keep ? keeping : false }, (response) => {
     response.resume()
     response.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))

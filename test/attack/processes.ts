@@ -5,12 +5,12 @@ import { createInterface } from 'node:readline'
 import { atEnd } from '../support/run/at-end.ts'
 import { gatewayOptions } from '../../shared/v8-gc.ts'
 
-/** A script of this repository that runs as a process of its own and writes lines of JSON. */
+/** A script of this repository that runs in its own process and writes lines of JSON. */
 export type Worker = {
   readonly pid: number
-  /** The match in one of the lines written from now on. Rejects when the process ends. */
+  /** Resolves with the match in one of the lines written from now on. Rejects when the process ends. */
   waitFor<Found>(find: (line: string) => Found | undefined): Promise<Found>
-  /** The next line. */
+  /** Resolves with the next line. */
   nextLine(): Promise<string>
   /** Takes a number of lines, one after another. */
   takeLines(count: number): Promise<string[]>
@@ -26,12 +26,12 @@ atEnd(() => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** Starts a gateway as it is started in production. */
+/** Starts a gateway as in production. */
 export function startGateway(env: Readonly<Record<string, string>>): Worker {
   return startWorker('proxy/main.ts', [], env, gatewayOptions)
 }
 
-/** The ports of a gateway that has been started, from the line that says so: warnings may come before it. */
+/** Resolves with the ports of a started gateway, from the log line that names them. Warnings may precede that line. */
 export function readPorts(gateway: Worker): Promise<{ readonly port: number; readonly adminPort: number }> {
   return gateway.waitFor((text) => {
     const { port, adminPort } = JSON.parse(text) as { port?: number; adminPort?: number }
@@ -92,13 +92,13 @@ export function readResidentMib(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024
 }
 
-/** Seconds of processor time that a process has taken: `utime` and `stime` of proc_pid_stat(5), in hundredths. */
+/** Seconds of CPU time that a process has used: `utime` and `stime` of proc_pid_stat(5), in hundredths. */
 export function readProcessorSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** How many files this process, and those that it starts, may have open. */
+/** The maximum number of open files of this process and its children. */
 export function readFileLimit(): number {
   return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1])
 }

@@ -8,18 +8,18 @@ import { certificateFiles, tlsSettings } from '../support/network/certificates.t
 import { canConnect, freePort } from '../support/network/ports.ts'
 import { readPorts, startGateway, startWorker } from './processes.ts'
 
-/** A proxy, one process, with its defaults wherever the attack does not ask for something else. */
+/** A proxy in one process, with its defaults unless the attack needs another setting. */
 export type Proxy = {
   readonly name: string
   readonly pid: number
   readonly port: number
   readonly adminPort: number | undefined
-  /** Connections that it takes in all. */
+  /** Maximum number of connections that it accepts. */
   readonly most: number
   stop(): void
 }
 
-/** `node` is not a proxy: Node's own HTTPS server, which only answers. It shows what Node takes by itself. */
+/** `node` is Node's own HTTPS server, which answers by itself and does not proxy. It shows how much Node itself can take. */
 export type ProxyName = 'sluice' | 'nginx' | 'haproxy' | 'node'
 
 export type ProxyOptions = { readonly backendPort: number; readonly tls: boolean }
@@ -41,7 +41,7 @@ const starts: Readonly<Record<ProxyName, (options: ProxyOptions) => Promise<Prox
 
 export const startProxy = (name: ProxyName, options: ProxyOptions): Promise<Proxy> => starts[name](options)
 
-/** Which of them cannot be had on this machine. */
+/** The names of those that this machine lacks. */
 export const missingPrograms = (names: Iterable<ProxyName>): string[] =>
   [...new Set(names)].filter(
     (name) => (name === 'nginx' || name === 'haproxy') && spawnSync(name, ['-v']).error !== undefined,
@@ -73,10 +73,10 @@ async function startBareNode({ tls }: ProxyOptions): Promise<Proxy> {
   }
 }
 
-/** 5,000 event streams take 10,000 connections of it, those to the backend being among them. */
+/** 5,000 event streams use 10,000 connections of the proxy, including those to the backend. */
 const peerConnections = 11_000
 
-/** Starts a program with a file of settings, in a directory of its own. */
+/** Starts a program with its settings file in its own directory. */
 async function startProgram(
   name: 'nginx' | 'haproxy',
   { tls }: ProxyOptions,

@@ -1,11 +1,11 @@
 import { maxGrowthMib, type Outcome } from './measure.ts'
 
 const maxTimes = 2
-/** Percentiles below this are the machine's noise. */
+/** Percentiles below this are noise of the machine. */
 const minMs = 5
 const maxMemoryMib = 512
 
-/** The requirements that an attacked gateway does not meet. */
+/** Returns the requirements that an attacked gateway does not meet. */
 export function findProblems({ scenario, before, within, underWay, ...outcome }: Outcome): string[] {
   const { restMib, maxMib, afterMib, afterSeconds, attackers } = outcome
   const problems: readonly (readonly [boolean, string])[] = [
@@ -31,7 +31,7 @@ export function findProblems({ scenario, before, within, underWay, ...outcome }:
 
 const head = ['attack', 'proxy', '99th percentile', 'slowest', 'failed', 'processor', 'memory in MiB']
 
-/** The outcomes as a table in Markdown, as docs/operations.md has it. */
+/** The outcomes as a Markdown table, as in docs/operations.md. */
 export function renderTable(outcomes: readonly Outcome[]): string {
   const rows = [head, ...outcomes.map(cellsOf)]
   const widths = head.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
@@ -41,7 +41,7 @@ export function renderTable(outcomes: readonly Outcome[]): string {
   return [first, line(widths.map((width) => '-'.repeat(width))), ...others].join('\n')
 }
 
-/** One outcome, for reading while the others are still to come. */
+/** One outcome, to print while others are still running. */
 export function describeOutcome(outcome: Outcome): string {
   const [title, proxy, latency, slowest, failed, processor, memory] = cellsOf(outcome)
   return [

@@ -1,11 +1,11 @@
-/** What became of the requests of normal clients within a second. */
+/** The results of normal clients' requests within a second. */
 export type Round = {
   readonly latenciesMs: readonly number[]
-  /** How many failed, by the reason: a status, or an error's code. */
+  /** The number of failures by reason: a status or an error code. */
   readonly failures: Readonly<Record<string, number>>
 }
 
-/** What it was like to be a client for a while. */
+/** The service that a client got over a span of time. */
 export type Service = {
   readonly requests: number
   readonly failed: number
@@ -14,7 +14,10 @@ export type Service = {
   readonly slowestMs: number
 }
 
-/** The span is cut in so many parts, and the median of their percentiles counts: another program's burst is not slowness. */
+/**
+ * The span is cut into this many parts, and the median of their percentiles counts, so that another program's burst does not look like
+ * slowness.
+ */
 const parts = 5
 
 export function summarize(rounds: readonly Round[]): Service {
@@ -40,7 +43,7 @@ export function summarize(rounds: readonly Round[]): Service {
   }
 }
 
-/** Infinity without any: nobody was served. */
+/** Infinity if there are no values, because no client was served. */
 function percentile99(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? Infinity
 }

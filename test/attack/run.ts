@@ -5,12 +5,11 @@ import { missingPrograms, type ProxyName } from './proxies.ts'
 import { describeOutcome, findProblems, renderTable } from './report.ts'
 import { scenarios, type Scenario } from './scenarios.ts'
 
-// Attacks, and what they do to a client on another address: `npm run test:attack`, or `npm run test:attack -- NAME…` for
-// some of them. The client's 99th percentile may at most double, none of its requests may fail, and the memory has to
-// stay within 512 MiB and to come back. Each takes half a minute, or as long as `--seconds` says that an attack lasts;
-// `--recovery` says how many seconds the memory has to come back.
-// With `--beside` nginx is attacked in the same way, over HTTPS HAProxy and Node's own server too; `--markdown` does the
-// same and prints a table of all.
+// Attacks, and their effect on a client at another address: `npm run test:attack`, or `npm run test:attack -- NAME…` for some of them. The
+// client's 99th percentile may at most double, none of its requests may fail, and memory must stay within 512 MiB and return to its level.
+// Each attack takes half a minute, or as long as `--seconds` says; `--recovery` sets how many seconds the memory has to return. With
+// `--beside`, nginx is attacked in the same way, and over HTTPS also HAProxy and Node's own server. `--markdown` does the same and prints a
+// table of all results.
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -26,7 +25,7 @@ if (unknown.length > 0)
   refuse(`no such attack: ${unknown.join(', ')}; there are ${scenarios.map(({ name }) => name).join(', ')}`)
 const seconds = Number(values.seconds)
 if (!(seconds >= 5)) refuse(`--seconds: needs 5 or more, got ${values.seconds}`)
-// A process has at most the connections of all clients, and as many again to the backend.
+// A process has at most the connections of all clients, and as many to the backend.
 const filesNeeded = 12_000
 if (readFileLimit() < filesNeeded)
   refuse(

@@ -1,30 +1,30 @@
 import type { ProxyName } from './proxies.ts'
 
-/** What attackers report of themselves: `CrowdReport`, and what their kind counts besides. */
+/** The attackers' report about themselves: `CrowdReport`, and the counts of their kind. */
 export type AttackReport = Readonly<Record<string, number>>
 
-/** One attack, and what a client on another address does meanwhile. */
+/** One attack, and what a client at another address does meanwhile. */
 export type Scenario = {
   readonly name: string
-  /** For the table. */
+  /** The title for the table. */
   readonly title: string
   readonly tls: boolean
-  /** Which listener is attacked, and asked by the normal client. A proxy without the second is left out. */
+  /** The listener that is attacked, and that the normal client uses. A proxy without an admin listener is left out. */
   readonly listener: 'clients' | 'admin'
-  /** What the normal client asks for, and how often. */
+  /** The path and the rate of the normal client's requests. */
   readonly path: string
   readonly perSecond: number
   /** The attackers' script, in this folder. */
   readonly script: string
-  /** @param most connections that the proxy takes in all */
+  /** @param most maximum number of connections that the proxy accepts */
   readonly args: (most: number) => readonly string[]
-  /** The attack is in progress. Else it has shown nothing. */
+  /** Whether the attack is in progress. If not, the run has shown nothing. */
   readonly underWay: (report: AttackReport, most: number) => boolean
-  /** At the end of the attack; for load that is not an attack. */
+  /** Whether the load was served, checked at its end. Only for load that is not an attack. */
   readonly served?: (report: AttackReport) => boolean
-  /** The server attacked in the same way, to compare; otherwise nginx. */
+  /** The servers attacked in the same way, for comparison; nginx by default. */
   readonly beside?: readonly ProxyName[]
-  /** Left out unless it is named: it is not expected to hold. */
+  /** Runs only if named, because the gateway is not expected to pass. */
   readonly onlyNamed?: true
 }
 
@@ -38,7 +38,7 @@ const slowSenders = {
   perSecond: 400,
   script: 'slow-attackers.ts',
   args: () => ['--connections', String(slowConnections)],
-  // Of the bodies those are refused at once for which there is no place in the queue for the backend.
+  // Bodies that do not fit into the queue for the backend are refused at once.
   underWay: ({ head = 0, body = 0 }: AttackReport) => head > 1_800 && body > 1_000,
 } as const
 
@@ -141,7 +141,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'endless-heads',
     title: 'ten heads of 1 MB/s that never end',
     args: () => ['--kind', 'endless-heads', '--connections', '10'],
-    // A proxy that closes them at once gets few of them.
+    // A proxy that closes these connections immediately gets few of them.
     underWay: ({ opened = 0 }) => opened >= 10,
   },
   {

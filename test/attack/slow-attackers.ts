@@ -2,9 +2,9 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { parseArgs } from 'node:util'
 
-// A process that keeps slow connections open to a port of this machine, from many addresses of loopback: half of them
-// send their head, half their body, each a byte a second. One that is closed is opened again. Tells on standard output
-// twice a second how many are open, until it is killed.
+// A process that keeps slow connections open to a port of this machine, from many loopback addresses: half of them send their head, half
+// their body, each at a byte a second. A closed connection is replaced. Prints the number of open connections twice a second until it is
+// killed.
 
 const { values } = parseArgs({
   options: {
@@ -16,7 +16,7 @@ const { values } = parseArgs({
 const port = Number(values.port)
 const wanted = Number(values.connections)
 const addresses = 200
-/** Connections opened at once, and how often: 400 a second, of which those that are thrown out need half. */
+/** Connections opened at once, and the interval: 400 a second, of which replacements for evicted connections need half. */
 const step = 4
 const stepMs = 10
 
@@ -24,8 +24,8 @@ const open = { head: 0, body: 0 }
 let opened = 0
 let connecting = 0
 /**
- * A byte a second each, spread over the second as those of strangers are: so many turns, one after another, each with the
- * connections that are due in it. Timers of their own would fall due together, more and more of them.
+ * Each connection sends a byte a second. The connections are spread over turns within the second, as those of strangers are. With timers of
+ * their own, more and more of them would send at the same time.
  */
 const turns: readonly Set<Socket>[] = Array.from({ length: 1_000 / stepMs }, () => new Set())
 let turnsDone = 0

@@ -3,14 +3,14 @@ import { parseArgs } from 'node:util'
 import { endHeaders, frame, frameTypes, preface, requestFields, uint32 } from '../support/http/raw-http2.ts'
 import { keepCrowd } from './crowd.ts'
 
-// Clients that send, or ask for, a body in as many pieces as it has bytes, at so many bytes a second with what frames them. A
-// connection that is closed is opened again.
+// Clients that send or request a body in pieces of one byte, at a fixed rate of bytes a second that includes the framing. A closed
+// connection is replaced.
 
 const { values } = parseArgs({
   strict: false,
   options: {
     kind: { type: 'string', default: 'chunks' },
-    /** Bytes a second of each connection. */
+    /** Bytes a second on each connection. */
     rate: { type: 'string', default: '1000000' },
   },
 })
@@ -23,7 +23,7 @@ const manyStreams = Array.from({ length: 100 }, (_, i) => 2 * i + 1)
 type Kind = {
   readonly alpn: 'http/1.1' | 'h2'
   readonly begin: string | Buffer
-  /** Sent over and over. */
+  /** Sent repeatedly. */
   readonly piece: string | Buffer
 }
 
@@ -59,7 +59,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     begin: beginHttp2([1], 'POST', '/pieces'),
     piece: frame(frameTypes.data, padded, 1, Buffer.from('\x01x\x00')),
   },
-  // Each of them has a byte of a response sent.
+  // Each of these pieces allows one byte of a response.
   windows: {
     alpn: 'h2',
     begin: beginHttp2(manyStreams, 'GET', '/bytes/60000', closedWindow),

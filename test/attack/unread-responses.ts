@@ -5,14 +5,14 @@ import { testSeed } from '../support/random/seed.ts'
 
 const random = seededRandom(testSeed())
 
-// HTTP/1.1 clients that ask for much and read nothing of it. After a while they go, and ask again: unread responses show
-// nobody that its connection has been broken off.
+// HTTP/1.1 clients that request large responses and read nothing. After a while they disconnect, and ask again: a client that does not read
+// does not notice that its connection was closed.
 
 const { values } = parseArgs({
   strict: false,
   options: {
     path: { type: 'string', default: '/' },
-    /** They stay for so many seconds, or up to half as long again. */
+    /** The minimum number of seconds that a client stays. Some stay up to half as long again. */
     patience: { type: 'string', default: '25' },
   },
 })

@@ -2,8 +2,8 @@ import type { Response } from './ask.ts'
 import type { Spelling } from './spelling.ts'
 
 /**
- * Whether a backend that echoes its target in `X-Target` got the sent bytes, except dot segments. True for other backends, and
- * for requests that were not forwarded.
+ * Whether a backend that echoes its target in `X-Target` got the bytes as sent, apart from dot segments. True for other backends, and for
+ * requests that were not forwarded.
  */
 export function isForwardedAsSent({ target }: Spelling, { head }: Response): boolean {
   const [, arrived] = /\r\nx-target: *([^\r]*)/i.exec(head) ?? []
@@ -14,7 +14,7 @@ export function isForwardedAsSent({ target }: Spelling, { head }: Response): boo
   return arrived === withoutDots(path.slice(0, end)) + path.slice(end)
 }
 
-/** RFC 3986 section 5.2.4, segment by segment. */
+/** Removes dot segments (RFC 3986 section 5.2.4), one segment at a time. */
 function withoutDots(path: string): string {
   const kept: string[] = []
   const segments = path

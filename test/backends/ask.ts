@@ -3,11 +3,11 @@ import { isRisky, toBytes, type Spelling } from './spelling.ts'
 
 /** The first final response to a spelling, as Latin-1 text. */
 export type Response = {
-  /** 0 where the connection ended, or nothing came for too long, before there was a head. */
+  /** 0 if the connection ended, or was silent for too long, before the head. */
   readonly status: number
   readonly head: string
   readonly body: string
-  /** Nothing, or no end of it, came for too long. */
+  /** Whether the response did not come, or did not end, in time. */
   readonly hung: boolean
 }
 
@@ -29,7 +29,7 @@ export async function askAll(
       const bytes = toBytes(spelling)
       const risky = isRisky(spelling)
       let exchange = await ask(risky ? undefined : kept, port, bytes, risky, silenceMs)
-      // Closed by the server while it was idle.
+      // The server had closed the idle connection.
       if (exchange.reused && exchange.response.status === 0 && !exchange.response.hung)
         exchange = await ask(undefined, port, bytes, risky, silenceMs)
       responses[at] = exchange.response
@@ -43,12 +43,12 @@ export async function askAll(
 
 type Asked = {
   readonly response: Response
-  /** To be used again. */
+  /** The connection to reuse. */
   readonly socket: Socket | undefined
   readonly reused: boolean
 }
 
-/** @param headOnly nothing after the head is waited for, and the connection ends */
+/** @param headOnly ends the connection after the head, without waiting for more */
 function ask(
   kept: Socket | undefined,
   port: number,

@@ -4,21 +4,21 @@ import type { Command } from '../../bench/measure/processes.ts'
 import { phpBackends } from './php-backends.ts'
 import type { Route } from './routes.ts'
 
-/** A framework or server that serves the routes, started as its manual says. */
+/** A framework or server that serves the routes, started as its manual describes. */
 export type Backend = {
   readonly name: string
-  /** Other than those of all, of the same names. */
+  /** Routes in place of the common ones, with the same names. */
   readonly routes?: readonly Route[]
-  /** Debian's packages, each with a command that succeeds where it is installed. */
+  /** Debian packages, each with a command that succeeds if the package is installed. */
   readonly needs: readonly DebianPackage[]
-  /** @param folder empty, and the backend's own */
+  /** @param folder an empty folder that the backend has to itself */
   readonly start: (port: number, folder: string) => Command
 }
 
 export type DebianPackage = { readonly name: string; readonly check: readonly [string, ...string[]] }
 
 const servers = join(import.meta.dirname, 'servers')
-/** Debian's, with Debian's modules; another may come before it on the path. */
+/** Debian's Python with Debian's modules. Another Python may come before it on the path. */
 const python = '/usr/bin/python3'
 
 function pythonModule(name: string, module: string): DebianPackage {

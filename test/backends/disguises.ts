@@ -1,11 +1,11 @@
-/** Numbers in [0, 1), the same again for the same seed. */
+/** Numbers in [0, 1). The same seed gives the same numbers. */
 export type Random = () => number
 
 export function pick<Value>(random: Random, values: readonly [Value, ...Value[]]): Value {
   return values[Math.floor(random() * values.length)] ?? values[0]
 }
 
-/** Characters that case folding, normalisation or a sloppy table makes of others: what they become, and how they are written. */
+/** Characters that case folding, normalization or a careless table maps to others, by the resulting character. */
 const lookAlikes: Readonly<Record<string, readonly [string, ...string[]]>> = {
   i: ['\u0131', '\u0130'],
   k: ['\u212a'],
@@ -15,7 +15,7 @@ const lookAlikes: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ';': ['\u037e'],
 }
 
-/** Writes a character so that something on the way may still read it as that character. */
+/** Writes a character in a form that some reader on the way may still read as that character. */
 export function disguise(random: Random, character: string): string {
   const code = character.charCodeAt(0)
   return pick<() => string>(random, [
@@ -23,10 +23,10 @@ export function disguise(random: Random, character: string): string {
     () => escape(random, character),
     () => escape(random, character),
     () => escapeAgain(random, escape(random, character)),
-    // Full-width forms, which NFKC makes plain.
+    // Full-width forms, which NFKC maps to plain characters.
     () => (code > 0x20 && code < 0x7f ? spellUtf8(random, String.fromCharCode(code + 0xfee0)) : character),
     () => spellUtf8(random, pick(random, lookAlikes[character.toLowerCase()] ?? [character])),
-    // Longer than UTF-8 allows, and the escapes of IIS.
+    // Overlong UTF-8, and the escapes of IIS.
     () => [0xc0 | (code >> 6), 0x80 | (code & 0x3f)].map((byte) => escapeByte(random, byte)).join(''),
     () => `%u00${code.toString(16).padStart(2, '0')}`,
   ])()
@@ -42,7 +42,7 @@ function escapeByte(random: Random, byte: number): string {
   return `%${pick(random, [hex, hex.toUpperCase()])}`
 }
 
-/** Escapes the escapes, for who decodes twice. */
+/** Escapes the escapes, for readers that decode twice. */
 function escapeAgain(random: Random, escaped: string): string {
   return pick(random, [escaped.replaceAll('%', '%25'), escape(random, escaped)])
 }

@@ -1,8 +1,8 @@
 import { disguise, escape, pick, type Random } from './disguises.ts'
 
-// What may stand in a path without making another path of it, for some reader. Each gives one random form.
+// Text that can be inserted into a path without changing it for some reader. Each function returns one random form.
 
-/** A slash, or a character taken for one. */
+/** A slash, or a character that some reader takes for one. */
 export function slash(random: Random): string {
   return pick<() => string>(random, [
     () => '/',
@@ -17,14 +17,14 @@ export function slash(random: Random): string {
   ])()
 }
 
-/** `.` or `..` as a segment, or nearly: plain, in disguise, with parameters or blanks. */
+/** `.` or `..` as a segment, or nearly: plain, disguised, with parameters or blanks. */
 export function dots(random: Random): string {
   const dot = (): string => (random() < 0.6 ? '.' : disguise(random, '.'))
   const segment = pick(random, [dot(), dot() + dot(), dot() + dot(), dot() + dot() + dot()])
   return random() < 0.3 ? segment + pick(random, [parameter, blank])(random) : segment
 }
 
-/** A name without a meaning, or one that some server knows. */
+/** A name without a meaning, or one that is special to some server. */
 export function word(random: Random): string {
   const letters = Array.from({ length: 1 + Math.floor(random() * 3) }, () =>
     String.fromCharCode(97 + Math.floor(random() * 26)),
@@ -47,7 +47,7 @@ export function word(random: Random): string {
   ])
 }
 
-/** Steps aside and back: `x/../`, `./`, `x/..;/`. */
+/** Steps into a segment and back: `x/../`, `./`, `x/..;/`. */
 export function detour(random: Random): string {
   const aside = random() < 0.6 ? word(random) + slash(random) : ''
   return aside + dots(random) + slash(random)
@@ -68,7 +68,7 @@ export function parameter(random: Random): string {
   return semicolon + value
 }
 
-/** White space and control characters, and other bytes that are dropped or stop a reader somewhere. */
+/** White space, control characters, and other bytes that some reader drops or stops at. */
 export function blank(random: Random): string {
   const byte = pick<() => string>(random, [
     () =>
@@ -86,11 +86,11 @@ export function blank(random: Random): string {
         '\xe2\x80\xa8',
       ]),
   ])()
-  // A line end as it is would end the request line: that is another request and no spelling.
+  // A literal line end would end the request line and begin another request.
   return random() < 0.1 && !byte.includes('\n') ? byte : escape(random, byte)
 }
 
-/** Begins a query or a fragment, or something taken for one. */
+/** The beginning of a query or a fragment, or text that some reader takes for one. */
 export function query(random: Random): string {
   const mark = pick(random, ['?', '?', '#', disguise(random, '?'), disguise(random, '#')])
   return (
@@ -104,7 +104,7 @@ export function query(random: Random): string {
   )
 }
 
-/** `.json` and the like, and the dots and marks with which Windows' file names may end. */
+/** `.json` and similar extensions, and the dots and characters that Windows ignores at the end of a file name. */
 export function extension(random: Random): string {
   return pick(random, [
     '.',
@@ -127,7 +127,7 @@ export function extension(random: Random): string {
   ])
 }
 
-/** What may stand before the path in a request line. */
+/** Text that may precede the path in a request line. */
 export function authority(random: Random): string {
   const scheme = pick(random, ['http:', 'HTTP:', 'https:', 'ws:', 'file:', '', '', ''])
   const host = pick<() => string>(random, [

@@ -3,7 +3,7 @@ import { slash, word } from './grammar.ts'
 import { routes } from './routes.ts'
 import type { Spelling } from './spelling.ts'
 
-// Headers with which some backend replaces the path, the prefix of it, or the method.
+// Headers with which some backend replaces the path, its prefix, or the method.
 
 const prefixHeaders = [
   'SCRIPT_NAME',
@@ -39,7 +39,7 @@ const methodHeaders = [
   'REQUEST_METHOD',
 ] as const
 
-/** Says with a header what the request line then need not say, or says otherwise. */
+/** States in a header what the request line states, or contradicts it. */
 export function mutateHeaders(random: Random, spelling: Spelling): Spelling {
   return pick(random, [addPrefix, addPrefix, replacePath, overrideMethod, overrideMethod, nameByConnection])(
     random,
@@ -80,13 +80,13 @@ function overrideMethod(random: Random, spelling: Spelling): Spelling {
   return withHeader({ ...spelling, method: sent }, respellName(random, pick(random, methodHeaders)), value)
 }
 
-/** Asks the proxy to take out a header of its own, or one that it reads. */
+/** Asks the proxy to remove a header that it adds or reads itself. */
 function nameByConnection(random: Random, spelling: Spelling): Spelling {
   const named = spelling.headers.map(([name]) => name)
   return withHeader(spelling, 'Connection', pick(random, ['close', 'X-Forwarded-For', 'Host', ...named]))
 }
 
-/** CGI and WSGI read `-` and `_` as one, some servers every punctuation, and some decode escapes. */
+/** CGI and WSGI read `-` and `_` as the same character, some servers treat all punctuation alike, and some decode escapes. */
 function respellName(random: Random, name: string): string {
   return pick<() => string>(random, [
     () => name,

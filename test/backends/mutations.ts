@@ -18,7 +18,7 @@ const methods = [
   'QUERY',
 ] as const
 
-/** Changes a spelling in one to four ways, such that some backend may still read it as before. */
+/** Changes a spelling in one to four ways that some backend may ignore. */
 export function mutate(random: Random, spelling: Spelling): Spelling {
   let mutated = spelling
   for (let left = pick(random, [1, 1, 1, 2, 2, 3, 4]); left > 0; left--) {
@@ -28,7 +28,7 @@ export function mutate(random: Random, spelling: Spelling): Spelling {
   return mutated
 }
 
-/** A limited path, spelled plainly. */
+/** A limited path in its plain spelling. */
 export function plainSpelling(random: Random, routes: readonly Route[]): Spelling {
   const { method, path } = routes[Math.floor(random() * routes.length)] ?? { method: 'GET', path: '/' }
   return { method, target: path, headers: [] }
@@ -83,7 +83,7 @@ function insertAfterSlash(random: Random, path: string, text: string): string {
   return path.slice(0, at) + text + path.slice(at)
 }
 
-/** Before a slash, after one, or at the end. */
+/** Inserts text before a slash, after one, or at the end. */
 function insertBesideSlash(random: Random, path: string, text: string): string {
   const place = random()
   if (place < 0.3) return path + text
@@ -96,7 +96,7 @@ function insertAnywhere(random: Random, path: string, text: string): string {
   return path.slice(0, at) + text + path.slice(at)
 }
 
-/** Takes a character out, doubles a part, or exchanges two neighbours. */
+/** Removes a character, doubles a part, or swaps two neighbours. */
 function disturb(random: Random, path: string): string {
   const at = Math.floor(random() * path.length)
   const end = at + 1 + Math.floor(random() * 6)
@@ -107,7 +107,7 @@ function disturb(random: Random, path: string): string {
   ])
 }
 
-/** The place of some slash, or -1. */
+/** The index of a random slash, or -1. */
 function pickSlash(random: Random, path: string): number {
   const places = Array.from(path.matchAll(/\//g), ({ index }) => index)
   return places[Math.floor(random() * places.length)] ?? -1

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import type { Backend, DebianPackage } from './backends.ts'
 import { scriptRoutes } from './routes.ts'
 
-// PHP as it is served: a script that is an endpoint, and a front controller behind a rewrite rule.
+// PHP as it is deployed: a script as an endpoint, and a front controller behind a rewrite rule.
 
 const servers = join(import.meta.dirname, 'servers')
 const apacheModule = '/usr/lib/apache2/modules/libphp*.so'

@@ -13,9 +13,9 @@ import { findUnserved, openStage } from './stage.ts'
 import { heading, legend, outcomeRow } from './table.ts'
 import { tryBackend, type Outcome } from './trial.ts'
 
-// Asks real frameworks which spellings of a limited path they serve, and the gateway whether it counts them:
-// `npm run test:backends`. Each spelling goes to the framework itself and to it through a gateway. A handler that is
-// reached through the gateway without being counted is a way around the limit.
+// Asks real frameworks which spellings of a limited path they serve, and checks that the gateway counts them: `npm run test:backends`. Each
+// spelling is sent to the framework directly and through a gateway. If it reaches a handler through the gateway without being counted, it
+// bypasses the limit.
 
 const usage = `npm run test:backends -- [options]
 

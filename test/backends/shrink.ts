@@ -5,7 +5,7 @@ import { isUncounted } from './verdict.ts'
 
 const maxSteps = 200
 
-/** The plainest spelling, by taking away, that still reaches a handler through the gateway uncounted. */
+/** The plainest spelling, found by removing parts, that still reaches a handler through the gateway uncounted. */
 export async function shrink(gatewayPort: number, spelling: Spelling): Promise<Spelling> {
   let best = spelling
   for (let step = 0; step < maxSteps; step++) {
@@ -29,7 +29,7 @@ function simplifications({ method, target, headers }: Spelling): Spelling[] {
   const targets = new Set<string>()
   for (let at = 0; at < target.length; at++) {
     for (const length of [12, 6, 3, 2, 1]) targets.add(target.slice(0, at) + target.slice(at + length))
-    // An escape of a visible character as that character.
+    // Replaces an escape of a visible character with that character.
     const hex = /^%([2-7][0-9a-f])/i.exec(target.slice(at))?.[1]
     if (hex !== undefined)
       targets.add(target.slice(0, at) + String.fromCharCode(Number.parseInt(hex, 16)) + target.slice(at + 3))

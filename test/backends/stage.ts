@@ -14,14 +14,14 @@ export type Stage = {
   readonly backendPort: number
   readonly gatewayPort: number
   readonly routes: readonly Route[]
-  /** What the backend has written last. */
+  /** The last output of the backend. */
   output(): string
   stop(): Promise<void>
 }
 
 const gatewayScript = join(import.meta.dirname, '../../proxy/main.ts')
 
-/** @param folder for what the two write */
+/** @param folder for files that the two write */
 export async function openStage(backend: Backend, folder: string): Promise<Stage> {
   const backendPort = await freePort()
   const limited = backend.routes ?? routes
@@ -48,7 +48,7 @@ export async function openStage(backend: Backend, folder: string): Promise<Stage
   return { backendPort, gatewayPort, routes: limited, output: () => server.output(), stop }
 }
 
-/** The rules of the routes that the backend does not serve at their plain path, asked again for some time. */
+/** The rules of the routes that the backend does not serve at their plain path. Retries for some time. */
 export async function findUnserved({ backendPort, routes: served }: Stage): Promise<string[]> {
   const plain = served.map(({ method, path }) => ({ method, target: path, headers: [] }))
   for (let attempt = 0; ; attempt++) {

@@ -7,7 +7,7 @@ import type { Route } from './routes.ts'
 import type { Stage } from './stage.ts'
 import { handlerReached, isRefusal, rulesCounted } from './verdict.ts'
 
-/** What became of the spellings, in numbers, and those that got by. */
+/** The results of the spellings as counts, and the spellings that bypassed the limit. */
 export type Outcome = {
   sent: number
   /** Reached a handler when sent to the backend itself… */
@@ -18,25 +18,25 @@ export type Outcome = {
   directElsewhere: number
   /** Reached a handler through the gateway. */
   reached: number
-  /** Counted, although neither way reached a handler. */
+  /** Counted, although the spelling reached no handler either way. */
   countedForNothing: number
-  /** The gateway gave no whole answer. */
+  /** The gateway gave no complete response. */
   unanswered: number
   /** Reached a handler through the gateway without being counted under its rule. */
   readonly uncounted: Spelling[]
-  /** Forwarded otherwise than sent; checked if the backend echoes its request. */
+  /** Forwarded differently than sent. Checked if the backend echoes its request. */
   readonly altered: Spelling[]
 }
 
 const batch = 500
 const maxParents = 4_000
-/** A backend may wait for more bytes of an input that is not a request to it. */
+/** A backend may wait for more bytes if it reads the input as an incomplete request. */
 const backendSilenceMs = 1_500
 const gatewaySilenceMs = 10_000
 
 /**
- * Sends spellings to the backend and through the gateway. What reaches a handler either way is a parent of later ones, so
- * that what a backend is lenient about is tried with everything else.
+ * Sends spellings to the backend directly and through the gateway. A spelling that reaches a handler either way is a parent of later ones,
+ * so that each leniency of a backend is combined with others.
  */
 export async function tryBackend(stage: Stage, random: Random, spellings: number): Promise<Outcome> {
   const outcome: Outcome = {
@@ -88,7 +88,7 @@ function generate(
   return made
 }
 
-/** @returns whether a handler was reached, by what the gateway does not refuse */
+/** @returns whether a handler was reached, unless the gateway refused the request */
 function judge(outcome: Outcome, spelling: Spelling, direct?: Response, through?: Response): boolean {
   const handler = direct && handlerReached(direct)
   const behind = through && handlerReached(through)

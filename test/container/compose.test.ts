@@ -15,7 +15,7 @@ const limited = '{"code":429,"error":"Too many requests, Please try after a whil
 
 const port = await freePort()
 const address = `http://localhost:${port}`
-/** Beside that of a project that runs on this machine. */
+/** A network other than that of a project that already runs on this machine. */
 const network = `10.213.${randomInt(100, 250)}`
 const engine = await requireEngine()
 const project = await createComposeProject({
@@ -42,7 +42,7 @@ async function allContainers(): Promise<ContainerDetails[]> {
   return (await Promise.all(services.map((service) => project.containers(service)))).flat()
 }
 
-/** Resolves when every container is healthy and the address answers; rejects when one of them has ended. */
+/** Resolves when every container is healthy and the address answers. Rejects if a container has ended. */
 async function allHealthy(): Promise<void> {
   const ended = await eventually(
     'all containers are healthy, or one has ended',
@@ -53,7 +53,7 @@ async function allHealthy(): Promise<void> {
       expect(containers.map(({ State }) => State.Health?.Status ?? 'healthy')).toEqual(
         containers.map(() => 'healthy'),
       )
-      // The balancer has no health check of its own: it is asked.
+      // The balancer has no health check of its own, so the test sends it a request.
       return (await answers()) && { name: undefined }
     },
     { endMs: 240_000 },
@@ -78,7 +78,7 @@ async function me(key?: string): Promise<number> {
   return response.status
 }
 
-/** How many POST /login each gateway has decided on: let pass and refused. */
+/** The number of POST /login requests that each gateway has allowed and refused. */
 async function logins(): Promise<{ allowed: number; refused: number }[]> {
   const containers = await project.containers('gateway')
   return Promise.all(
@@ -94,7 +94,7 @@ async function logins(): Promise<{ allowed: number; refused: number }[]> {
   )
 }
 
-/** Resolves when each of the three gateways has been found by the balancer: it has decided on a request. */
+/** Resolves when the balancer has found each of the three gateways, which shows as a decision by each. */
 async function allAreFound(): Promise<void> {
   const before = (await logins()).map(({ allowed, refused }) => allowed + refused)
   const isFound = (): Promise<boolean> =>
@@ -108,7 +108,7 @@ async function allAreFound(): Promise<void> {
   while (!(await isFound()))
 }
 
-/** When each gateway's process was started, as a name for it. */
+/** The start time of each gateway's process, to identify it. */
 async function runningSince(): Promise<string[]> {
   return (await project.containers('gateway')).map(({ Id, State }) => `${Id} ${State.StartedAt}`)
 }
@@ -160,8 +160,8 @@ test('at one address, 90 POST /login reach all three gateways, and 30 pass', asy
   expect(shares.reduce((sum, { refused }) => sum + refused, 0)).toBe(60)
 })
 
-// The balancer is the peer of every connection. Were its address the client's, all would share one limit; were it
-// trusted for more than its PROXY header, each could name any address.
+// The balancer is the peer of every connection. If its address counted as the client's, all clients would share one limit; if it were
+// trusted for more than its PROXY header, each client could claim any address.
 test('each client is counted by its own address, whatever headers it sends', async () => {
   const client = await new GenericContainer(nodeImage)
     .withNetworkMode(`${project.name}_balancing`)

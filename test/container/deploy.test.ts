@@ -13,16 +13,16 @@ import { startLoad } from '../support/load/steady-load.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// The files of deploy/compose/ before a service on a network of its own, as docs/containers.md says.
+// The files of deploy/compose/ in front of a service on another network, as docs/containers.md describes.
 
-/** Says which client it is told of. */
+/** Responds with the client address that it receives. */
 const backend = `require('node:http')
   .createServer((request, response) => response.end(request.headers['x-forwarded-for']))
   .listen(3000)`
 
 let network: StartedNetwork
 let app: StartedTestContainer
-/** The project's own Redis, which also has the names that a balancer, an edge and a gateway of theirs would have. */
+/** The project's own Redis. It also has the names that a balancer, an edge and a gateway of the project would have. */
 let theirRedis: StartedTestContainer
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ afterAll(async () => {
 
 function makeConfigFolder(): string {
   const folder = makeTemporaryDirectory()
-  // For the container's user.
+  // Readable for the container's user.
   chmodSync(folder, 0o755)
   return folder
 }
@@ -73,10 +73,10 @@ async function withProject(
   }
 }
 
-/** Containers of a dozen services start, on a machine that may be busy. */
+/** Time for the containers of a dozen services to start on a busy machine. */
 const starting = { endMs: 240_000 }
 
-/** Resolves when GET / is answered with 200. */
+/** Resolves when GET / returns 200. */
 function isServed(port: number): Promise<void> {
   return eventually(
     'the gateway answers',
@@ -194,7 +194,7 @@ test('with Caddy, clients come over HTTPS and are counted by their own address',
   })
 }, 300_000)
 
-/** Asks with another address in each header, and writes what it gets, one a line. */
+/** Sends requests with a different address in each header, and prints the responses, one a line. */
 const forgingClient = `(async () => {
   for (let i = 0; i < 6; i++) await new Promise((resolve) => {
     const headers = { host: 'localhost', 'x-forwarded-for': '203.0.113.' + i }

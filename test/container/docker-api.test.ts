@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { requireEngine } from '../support/containers/engine.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 
-// The API of Docker behind the gateway, and the docker command as its client. What it attaches to and executes goes through
-// `Upgrade: tcp`, in which each side ends its direction alone.
+// The Docker API behind the gateway, with the docker command as its client. It attaches and executes through `Upgrade: tcp`, in which each
+// side closes its direction separately.
 
 const execute = promisify(execFile)
 const IMAGE = process.env['REDIS_IMAGE'] ?? 'redis:8'
@@ -34,7 +34,7 @@ afterAll(async () => {
   for (const stop of stops.reverse()) await stop()
 })
 
-/** The engine's socket, as a port that keeps half-closed connections open. */
+/** The engine's socket as a TCP port that keeps half-closed connections open. */
 async function startEngineOverTcp(): Promise<number> {
   const engine = await requireEngine()
   const { socketPath, host, port } = engine.container.dockerode.modem as {
@@ -64,7 +64,7 @@ async function startEngineOverTcp(): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Runs docker through the gateway, or directly, and gives it this input. */
+/** Runs docker through the gateway, or directly, with this input. */
 async function docker(
   at: number,
   args: readonly string[],

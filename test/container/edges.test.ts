@@ -11,7 +11,7 @@ import { launchRedisContainer } from '../support/redis/redis-container.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// nginx and Caddy, set up as docs/behind-an-edge.md says, ask three replicas. Each client is one address of loopback.
+// nginx and Caddy, configured as docs/behind-an-edge.md describes, ask three replicas. Each client is one loopback address.
 
 const nginxImage = process.env['NGINX_IMAGE'] || 'nginx:1'
 const caddyImage = process.env['CADDY_IMAGE'] || 'caddy:2'
@@ -30,7 +30,7 @@ let forwarded = 0
 
 beforeAll(async () => {
   redis = await launchRedisContainer(await requireEngine())
-  // What the proxies pass is not to fail at the backend.
+  // The backend must not refuse requests that the proxies pass on.
   backend = createServer({ maxHeaderSize: 65_536 }, (request, response) => {
     forwarded++
     request.resume().on('end', () => response.end('from the backend'))
@@ -53,7 +53,7 @@ afterAll(async () => {
   await redis.stop()
 })
 
-/** The configuration of the page, with the addresses of this test. */
+/** The configuration from the page, with the addresses of this test. */
 function snippet(language: string): string {
   const [, text = ''] = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(page) ?? []
   return text
@@ -99,7 +99,7 @@ async function start(
   return { port, stop: () => container.stop() }
 }
 
-/** What clients see of some requests in a row, each at the next replica where it is sent to one. */
+/** The responses to some consecutive requests, each sent to the next replica if there are several. */
 async function sequence(ports: readonly number[], from: string): Promise<string[]> {
   const seen: string[] = []
   for (const target of ['POST /login', 'GET /small', 'GET /free'])

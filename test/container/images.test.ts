@@ -28,7 +28,7 @@ beforeAll(async () => {
   network = await new Network().start()
   stops.push(() => network.stop())
   const images = { origin: await buildImage('origin'), gateway: await buildImage('gateway') }
-  // Started means here: the image's own HEALTHCHECK has said healthy.
+  // A container counts as started when the image's own HEALTHCHECK reports healthy.
   const started = async (image: GenericContainer): Promise<StartedTestContainer> => {
     const container = await image.withNetwork(network).withWaitStrategy(Wait.forHealthCheck()).start()
     stops.push(() => container.stop())
@@ -44,11 +44,11 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  // The network goes last: it must be empty.
+  // The network goes last, because it must be empty.
   for (const stop of stops.reverse()) await stop()
 })
 
-/** `port` is the container's. */
+/** @param port the port within the container */
 function addressOf(container: StartedTestContainer, port: number): string {
   return `http://${container.getHost()}:${container.getMappedPort(port)}`
 }
@@ -81,7 +81,7 @@ describe.each([
   })
 
   test('runs without the compiler that takes types out', async () => {
-    // It would be some 25 MB more.
+    // The compiler would add about 25 MB.
     const [, kilobytes] = /VmRSS:\s+(\d+) kB/.exec(await output('cat', '/proc/1/status')) ?? []
     expect(Number(kilobytes)).toBeLessThan(maxKilobytes)
   })

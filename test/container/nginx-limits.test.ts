@@ -10,9 +10,9 @@ import { testSeed } from '../support/random/seed.ts'
 const random = seededRandom(testSeed())
 
 /*
- * What docs/recipes/nginx.md says of limit_req, beside nginx itself: it stands behind a gateway in shadow, which says of each request
- * whether it would refuse it, and refuses it itself or not. test/property/nginx-rates.test.ts has the exact instants, with a
- * model of nginx.
+ * Checks the statements of docs/recipes/nginx.md about limit_req against nginx itself. nginx is behind a gateway in shadow mode: the
+ * gateway says of each request whether it would refuse it, and nginx refuses it or not. test/property/nginx-rates.test.ts covers the exact
+ * instants, with a model of nginx.
  */
 
 const nginxImage = process.env['NGINX_IMAGE'] || 'nginx:1'
@@ -24,7 +24,7 @@ const maxMs = 120_000
 /** Four a second, and six at once. */
 const burst = 5
 const drainMs = 250
-/** No request comes so close to the instant from which on it would fit: two programs do not hear of it at the same time. */
+/** No request is sent this close to the instant at which it would begin to fit, because two programs do not see it at the same time. */
 const marginMs = 75
 
 const nginxConfig = `
@@ -53,7 +53,7 @@ limits:
     burst: ${burst + 1}
 `
 
-/** Knows when the next request of a client would fit, so that none is sent close to that instant. */
+/** Computes when the next request of a client would fit, so that none is sent close to that instant. */
 function createBucket() {
   let level = 0
   let lastMs = 0
@@ -66,15 +66,15 @@ function createBucket() {
   }
 }
 
-/** Waits for a while, at random, or hardly. */
+/** Waits for a random time, or hardly at all. */
 async function untilNext(fitsAtMs: number): Promise<void> {
   await sleep(random() < 0.5 ? 0 : random() * 3 * drainMs)
   if (Math.abs(performance.now() - fitsAtMs) < marginMs) await sleep(2 * marginMs)
 }
 
 /**
- * Where a request took longer than the margin, the two programs may have heard of it at instants that differ by more, and what the
- * client sends afterwards shows nothing: another client goes on.
+ * If a request took longer than the margin, the two programs may have seen it at instants further apart than the margin, so later requests
+ * of that client show nothing: another client takes over.
  */
 test(
   'the gateway and nginx let the same ones of a thousand requests pass',
@@ -126,7 +126,7 @@ test(
         wouldBeRefusedBy && compared.has(path) ? [path] : [],
       )
       expect(refusedHere.toSorted()).toEqual([...refusedByNginx].toSorted())
-      // Most of a thousand, unless the machine stands still.
+      // Most of a thousand requests, unless the machine stalls.
       expect(compared.size).toBeGreaterThan(300)
       expect(refusedHere.length).toBeGreaterThan(20)
     } finally {

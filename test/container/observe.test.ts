@@ -6,7 +6,7 @@ import { alerts } from '../support/metrics/ops-queries.ts'
 import { freePort } from '../support/network/ports.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// The profile `observe` of the compose file, but for Grafana: its dashboard is checked in test/e2e/ops-series.test.ts.
+// The profile `observe` of the compose file without Grafana, whose dashboard test/e2e/ops-series.test.ts checks.
 
 const port = await freePort()
 const project = await createComposeProject({

@@ -45,7 +45,7 @@ test('the configuration of the compose file is right', () =>
 test('promtool parses every query of the dashboard', async () => {
   const rules = dashboardQueries().map(({ query }, index) => ({
     record: `query:${index}`,
-    // Grafana's own variables.
+    // Replaces Grafana's own variables.
     expr: query.replaceAll('$__rate_interval', '5m').replaceAll(/\$\w+/g, '.+'),
   }))
   const content = JSON.stringify({ groups: [{ name: 'dashboard', rules }] })

@@ -4,7 +4,7 @@ import { requireEngine } from '../support/containers/engine.ts'
 import { launchRedisContainer } from '../support/redis/redis-container.ts'
 import { passes } from '../support/wait/passes.ts'
 
-// Where a machine has no redis-server, the tests break such a container instead: it must break in the same ways.
+// On machines without redis-server, the tests break such a container instead, which must break in the same ways.
 test('a Redis in a container takes options, hangs, wakes up and dies on signals, and leaves nothing', async () => {
   const engine = await requireEngine()
   const server = await launchRedisContainer(engine, { args: ['--maxmemory', '8mb'] })

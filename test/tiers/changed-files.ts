@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 
 /**
- * The files that the change touches, or undefined where git cannot tell. The change is the uncommitted diff, and the commits
- * since `CI_BASE`; without that since the branch of the pull request, or since the commit before.
+ * The files that the change touches; undefined if git cannot tell. The change is the uncommitted diff, and the commits since `CI_BASE`.
+ * Without `CI_BASE` it is the commits since the base branch of the pull request, or otherwise since the previous commit.
  */
 export function changedFiles(): Set<string> | undefined {
   const branch = process.env['GITHUB_BASE_REF']

@@ -6,10 +6,9 @@ import type { Failure } from './failure.ts'
 import { addSeed } from './seeds.ts'
 import { runStep, type Outcome, type Step } from './step.ts'
 
-// Random seeds, random order of files, every other round beside busy loops, until it is stopped:
-// `npm run test:explore`, or with arguments for vitest: `npm run test:explore -- --project pure test/unit/http/http1`. A failure
-// that comes again with its seed becomes a line of test/seeds.json, which `.ci/run` repeats from then on. One that does not
-// is one of the schedule: its output is kept.
+// Runs tests with random seeds and in random file order, every other round beside busy loops, until it is stopped: `npm run test:explore`,
+// or with arguments for vitest: `npm run test:explore -- --project pure test/unit/http/http1`. A failure that recurs with its seed becomes
+// a line of test/seeds.json, which `.ci/run` repeats from then on. One that does not recur depends on scheduling: its output is kept.
 
 const RESULTS = 'test-results/explore'
 const LIMIT_MINUTES = 60
@@ -20,7 +19,7 @@ const rounds =
     : [given]
 
 const loopsRunning = new Set<ChildProcess>()
-// Stopped by a signal, this process does not come to the end of a round.
+// If a signal stops this process, it does not reach the end of a round.
 atEnd(killLoops)
 
 let found = 0

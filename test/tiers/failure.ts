@@ -1,9 +1,9 @@
-/** What went wrong in a test, in a file as a whole (`test` is empty), or outside of any (`file` is, too). */
+/** A failure in a test, in a file as a whole (`test` is empty), or outside any file (`file` is also empty). */
 export type Failure = {
   readonly project: string
   /** Path from the repository's root. */
   readonly file: string
-  /** Full name: those of its suites, and its own. */
+  /** The full name: the names of its suites, then its own. */
   readonly test: string
   readonly message: string
   readonly kind: FailureKind
@@ -11,7 +11,7 @@ export type Failure = {
 
 export type FailureKind = 'exact count' | 'crash' | 'leak' | 'uncaught error' | 'other'
 
-/** What vitest says of an error. */
+/** An error as vitest reports it. */
 export type ReportedError = {
   readonly name?: string | undefined
   readonly message?: string | undefined
@@ -20,7 +20,7 @@ export type ReportedError = {
   readonly actual?: unknown
 }
 
-/** The kind of an error that a test or a hook threw. */
+/** The kind of error that a test or a hook threw. */
 export function kindOf(error: ReportedError): FailureKind {
   const message = error.message ?? ''
   if (message.startsWith('left open at the end of the file')) return 'leak'
@@ -29,7 +29,7 @@ export function kindOf(error: ReportedError): FailureKind {
   return differsInNumbersOnly(error) ? 'exact count' : 'other'
 }
 
-/** Whether both sides are numbers, or the same but for numbers. A bound that is missed is not an exact count. */
+/** Whether both sides are numbers, or equal apart from numbers. A missed bound is not an exact count. */
 function differsInNumbersOnly({ message, expected, actual }: ReportedError): boolean {
   if (expected === undefined || actual === undefined) return false
   if (/to be (?:less|greater) than|to be close to/.test(message ?? '')) return false

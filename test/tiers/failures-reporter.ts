@@ -3,20 +3,20 @@ import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 import { kindOf, type Failure } from './failure.ts'
 import { repeatCommand } from './repeat-command.ts'
 
-/** What `FAILURES_FILE` has: of each file from its end on. */
+/** The content of `FAILURES_FILE`. A file's results are in it once the file has ended. */
 export type RunResult = {
-  /** Whether the run came to its end. One that was killed has told what it found by then. */
+  /** Whether the run reached its end. A run that was killed has reported what it had found by then. */
   readonly ended: boolean
   readonly passed: number
   readonly failures: readonly Failure[]
 }
 
-/** Lines of a message that are shown before the end of the run. */
+/** Lines of a message to show before the end of the run. */
 const SHOWN_LINES = 4
 
 /**
- * Prints each failure when its file has ended, and at the end the command that repeats it, and writes all of them as JSON to
- * `FAILURES_FILE`, if that is set. `TEST_RUNNER` is how vitest was started, if not by `npx vitest run`.
+ * Prints each failure when its file has ended, and at the end the command that repeats it. Writes all failures as JSON to `FAILURES_FILE`,
+ * if set. `TEST_RUNNER` is the command that started vitest, if not `npx vitest run`.
  */
 export class FailuresReporter implements Reporter {
   #passed = 0
@@ -73,7 +73,7 @@ function failuresOf(module: TestModule): Failure[] {
   ]
 }
 
-/** vitest says of some which file was running, and knows no test for any. */
+/** For some of these errors vitest names the file that was running; for none it names a test. */
 function ofUnhandled(error: SerializedError): Failure {
   const file = typeof error['VITEST_TEST_PATH'] === 'string' ? error['VITEST_TEST_PATH'] : ''
   const isCrash = /Worker|exited|out of memory/.test(error.message)
@@ -86,7 +86,7 @@ function ofUnhandled(error: SerializedError): Failure {
   }
 }
 
-/** The first line of a stack that is in this repository. */
+/** The first line of a stack within this repository. */
 function ownLine(stack = ''): string {
   return (
     stack.split('\n').find((line) => line.includes(process.cwd()) && !line.includes('node_modules')) ?? ''

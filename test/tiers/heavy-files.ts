@@ -1,5 +1,5 @@
 /**
- * Test files that take from two to ten seconds of CPU each, of what changes seldom: `npm test` leaves them to `.ci/run`, which has them
+ * Test files that take two to ten seconds of CPU each, for parts that seldom change. `npm test` leaves them to `.ci/run`, which runs them
  * beside the containers.
  */
 export const heavyFiles: readonly string[] = [
@@ -15,5 +15,5 @@ export const heavyFiles: readonly string[] = [
   'test/repo/kubernetes.test.ts',
 ]
 
-/** Tests of random faults and requests, of which `npm test` has half as many as `.ci/run`, and the long tests many times more. */
+/** Tests with random faults and requests. `npm test` plays half as many as `.ci/run`, and the long tests many times more. */
 export const randomFiles: readonly string[] = ['test/fault/random.test.ts', 'test/wire/random/random.test.ts']

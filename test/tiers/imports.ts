@@ -1,12 +1,12 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-/** Folders that a path in quotes may begin at, besides that of the file. */
+/** Matches a path in quotes, which may be relative to the repository's root or to the file. */
 const MENTIONED = /['"`]([\w@./-]+\.(?:ts|js|yaml|json|py))['"`]/g
 
 /**
- * The file and all that it reaches: by imports, and by the names of files in quotes, such as the scripts that it runs as
- * processes of their own. Paths are from the repository's root, where this must be called.
+ * The file and every file that it reaches: by imports, and by file names in quotes, such as scripts that it runs in their own processes.
+ * Paths are relative to the repository's root, which must be the current directory.
  */
 export function importsOf(file: string): Set<string> {
   const reached = new Set([normalize(file)])

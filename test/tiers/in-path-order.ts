@@ -3,8 +3,8 @@ import { seededRandom } from '../support/random/seeded-random.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /**
- * Test files by path, in the order in which the configuration has their projects: the same each time, whatever took long or failed
- * the last time. With `TEST_ORDER=random` in one that the seed draws.
+ * Runs test files by path, in the order in which the configuration lists their projects. The order does not depend on which files took long
+ * or failed last time. With `TEST_ORDER=random` the seed determines the order.
  */
 export class InPathOrder extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {

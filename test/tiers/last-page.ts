@@ -3,16 +3,16 @@ import { repeatCommand, withEnvironment } from './repeat-command.ts'
 import { MAX_FLAKY_FILES, type Flaky, type SecondLook } from './second-look.ts'
 import type { Outcome, Step } from './step.ts'
 
-/** A step and what became of its failures. */
+/** A step, and the second look at its failures. */
 export type Result = Outcome & { readonly secondLook?: SecondLook }
 
-/** Lines of a message that are shown. */
+/** Lines of a message to show. */
 const SHOWN_LINES = 7
 
 /**
- * The final report, and whether all passed.
+ * The final report, and whether everything passed.
  *
- * @param seconds from the first step to the last: less than their sum, as some run beside each other
+ * @param seconds from the first step to the last: less than the sum of all steps, because some run in parallel
  */
 export function lastPage(
   results: readonly Result[],
@@ -44,7 +44,7 @@ function isFailed({ ok, tests, secondLook }: Result, isTooFlaky: boolean): boole
   if (ok) return false
   if (!secondLook || tests?.ended === false) return true
   const { failed, flaky } = secondLook
-  // A step that failed with no failure has not run its tests.
+  // A step that failed without a failed test did not run its tests.
   if (failed.length + flaky.length === 0) return true
   return (
     failed.length > 0 ||

@@ -4,10 +4,10 @@ import type { Failure } from './failure.ts'
 type Environment = Readonly<Record<string, string>>
 
 /**
- * A command for a shell that runs this test, or the whole file, again with the same seed.
+ * A shell command that runs this test, or the whole file, again with the same seed.
  *
- * @param runner how vitest is started
- * @param env variables set for that run alone
+ * @param runner the command that starts vitest
+ * @param env variables to set only for that run
  */
 export function repeatCommand(
   runner: string,
@@ -23,12 +23,12 @@ export function withEnvironment(env: Environment, command: string): string {
   return [...Object.entries(env).map(([name, value]) => `${name}=${value}`), command].join(' ')
 }
 
-/** vitest takes a regular expression, and looks for it in the names of the suites and the test, with spaces between. */
+/** vitest takes a regular expression, and matches it against the names of the suites and the test, joined by spaces. */
 function pattern(test: string): string {
   return test.replaceAll(' > ', ' ').replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 }
 
-/** A word of the shell that stands for this text. */
+/** Quotes a text as one word for a shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -8,8 +8,8 @@ import { inGroups, runStep } from './step.ts'
 import { IMAGES_SCRIPT, stepsOfAll, stepsOfChange } from './steps.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
-// Runs all steps of a tier, whatever becomes of them, and says at the end what failed: `node test/tiers/run.ts change`,
-// `… all` or `… engines`. With more arguments only the steps whose names contain one of them. What they print is kept in `RESULTS`.
+// Runs all steps of a tier, even if some fail, and reports the failures at the end: `node test/tiers/run.ts change`, `… all` or
+// `… engines`. Further arguments select the steps whose names contain one of them. The output of the steps is kept in `RESULTS`.
 
 const RESULTS = 'test-results'
 
@@ -30,7 +30,7 @@ if (chosen.length === 0) {
   process.exit(2)
 }
 
-// The helper image of testcontainers is in no registry there.
+// No registry has the helper image of testcontainers there.
 if (existsSync(IMAGES_SCRIPT)) process.env['TESTCONTAINERS_RYUK_DISABLED'] ??= 'true'
 rmSync(RESULTS, { recursive: true, force: true })
 const changed = changedFiles()

@@ -2,25 +2,25 @@ import { importsOf } from './imports.ts'
 import type { Failure } from './failure.ts'
 import { runStep, type Outcome, type Step } from './step.ts'
 
-/** A failed file that passed when it ran again, alone. */
+/** A failed file that passed when it was run again, alone. */
 export type Flaky = {
   readonly failures: readonly Failure[]
-  /** Why it fails the run nevertheless. */
+  /** The reason why the run fails nevertheless. */
   readonly objection: string | undefined
   /** The output of both runs. */
   readonly logs: readonly [string, string]
 }
 
-/** After a step of vitest that failed. */
+/** The results of the second look after a failed vitest step. */
 export type SecondLook = { readonly failed: readonly Failure[]; readonly flaky: readonly Flaky[] }
 
-/** More files than these in a run, and none is excused. */
+/** If a run has more flaky files than this, none is excused. */
 export const MAX_FLAKY_FILES = 2
 
 /**
- * Runs each file that failed once more, alone in a fresh process.
+ * Runs each failed file once more, alone in a fresh process.
  *
- * @param changed paths that the change touches; undefined if that is not known: then any file may be one
+ * @param changed paths that the change touches; undefined if unknown, in which case any file may be changed
  */
 export async function lookAgain(
   first: Outcome,
@@ -32,7 +32,7 @@ export async function lookAgain(
   const flaky: Flaky[] = []
   const byFile = Map.groupBy(failures, ({ file }) => file)
   for (const [file, ofFile] of byFile) {
-    // Too many to be chance, or of no file.
+    // Too many failures to be chance, or failures outside any file.
     if (file === '' || byFile.size > 2 * MAX_FLAKY_FILES) failed.push(...ofFile)
     else {
       const again = await runStep(aloneIn(first.step, ofFile), results)
@@ -55,7 +55,7 @@ function aloneIn(step: Step, failures: readonly Failure[]): Step {
   return { ...step, name: `${step.name} again ${file}`, tests }
 }
 
-/** Why a failure counts although it did not come again. */
+/** The reason why a failure counts although it did not recur. */
 export function objectionTo(
   failures: readonly Failure[],
   changed: ReadonlySet<string> | undefined,

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 
-/** A seed with which a test file failed once: `.ci/run` runs the file with it from then on. */
+/** A seed with which a test file once failed. `.ci/run` runs the file with this seed from then on. */
 export type FoundSeed = {
   readonly seed: number
   readonly project: string
   /** Path from the repository's root. */
   readonly file: string
-  /** What failed, for people. */
+  /** The name of the failed test, for readers. */
   readonly test: string
 }
 

@@ -5,17 +5,17 @@ import { stripVTControlCharacters } from 'node:util'
 import { atEnd } from '../support/run/at-end.ts'
 import type { RunResult } from './failures-reporter.ts'
 
-/** One thing that a tier runs. */
+/** One step of a tier. */
 export type Step = {
   readonly name: string
-  /** For a shell. */
+  /** The shell command. */
   readonly command: string
-  /** For a step of vitest: what selects its tests. They are arguments to `command`. */
+  /** For a vitest step: the arguments to `command` that select its tests. */
   readonly tests?: string
   readonly env?: Readonly<Record<string, string>>
-  /** The step is killed after this time, and counts as failed. */
+  /** The step is killed after this time, and fails. */
   readonly limitMinutes: number
-  /** Neighbours of one group run at once: what measures no time, and takes one core each. */
+  /** Consecutive steps of one group run in parallel. Such a step measures no time, and uses one core. */
   readonly group?: string
 }
 
@@ -23,18 +23,18 @@ export type Outcome = {
   readonly step: Step
   readonly ok: boolean
   readonly seconds: number
-  /** Path of what it printed. */
+  /** Path of the step's output. */
   readonly log: string
-  /** The end of that. */
+  /** The end of the output. */
   readonly lastLines: readonly string[]
-  /** The result of a step of vitest, as far as it came. */
+  /** The result of a vitest step, as far as it ran. */
   readonly tests?: RunResult
 }
 
-/** Lines of a step without tests that the last page shows. */
+/** Lines to show on the last page for a step without tests. */
 const SHOWN_LINES = 7
 
-/** A step that takes too long may remove its containers. */
+/** Time for a step that takes too long to remove its containers. */
 const LAST_WORDS_MS = 20_000
 
 const running = new Set<number>()
@@ -43,7 +43,7 @@ atEnd(() => {
   running.clear()
 })
 
-/** Neighbours of one group together, every other step alone. */
+/** Groups consecutive steps of the same group; every other step runs alone. */
 export function inGroups(steps: readonly Step[]): Step[][] {
   const groups: Step[][] = []
   for (const step of steps) {
@@ -55,9 +55,9 @@ export function inGroups(steps: readonly Step[]): Step[][] {
 }
 
 /**
- * Runs a step to its end, whatever that is. Prints what it prints, and keeps it in the folder `results`.
+ * Runs a step to its end, in success or failure. Prints its output, and keeps it in the folder `results`.
  *
- * @param isAlone otherwise it prints all at its end, as others print meanwhile
+ * @param isAlone if false, the output is printed at the end, because other steps print meanwhile
  */
 export async function runStep(step: Step, results: string, isAlone = true): Promise<Outcome> {
   mkdirSync(results, { recursive: true })
@@ -88,7 +88,7 @@ function runCommand(
   isShown: boolean,
 ): Promise<number | undefined> {
   const child = spawn('bash', ['-c', [step.command, step.tests].filter(Boolean).join(' ')], {
-    // In a group of its own, to be killed with all that it started.
+    // In its own process group, so that all its children can be killed with it.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -115,7 +115,7 @@ function runCommand(
     }, step.limitMinutes * 60_000)
     child.once('error', reject)
     child.once('exit', () => {
-      // What it left would keep its output open.
+      // Processes that it left behind would keep its output open.
       setTimeout(() => killGroup(pid), 2_000).unref()
     })
     child.once('close', (status, signal) => {

@@ -4,16 +4,16 @@ import type { FoundSeed } from './seeds.ts'
 import type { Step } from './step.ts'
 
 const VITEST = 'npx vitest run'
-/** The oldest that `engines` allows. */
+/** The oldest version that `engines` allows. */
 const OLDEST = '.ci/test-on-node 24'
 const NPM_TEST = '--project pure --project sockets --project timing'
 /** Tests of the project `fault` that measure times or memory. */
 const LONG = '--project fault test/contract test/e2e test/long test/repo'
 /** Tests of the project `fault` that draw their inputs and measure no time, so that other steps may run beside them. */
 const RANDOM = '--project fault test/fault test/property test/wire'
-/** Processes start as an installation starts them, and not from bundles. */
+/** Starts processes from sources, as an installation does, instead of from bundles. */
 const FROM_SOURCES = { TEST_SOURCES: '1' }
-/** Tests that may differ from one Node to the next: processes, TLS, HTTP/2. */
+/** Tests that may depend on the version of Node: processes, TLS, HTTP/2. */
 const ABOUT_NODE = [
   'process reload command-line connection-end open-files worker-metrics tls tls-ciphers redis-tls pipelining-tls',
   'http2 http2-early-answers http2-held-open http2-leaving http2-pings http2-stream-order http2-upstream h2c grpc',
@@ -25,12 +25,12 @@ const longTests = (names: string): string =>
     .split(' ')
     .map((name) => `test/long/${name}.test.ts`)
     .join(' ')
-/** A machine without an image registry may come with it: it builds replacements for the images. */
+/** A script that builds replacement images. It exists on machines without an image registry. */
 export const IMAGES_SCRIPT = '../shared/containers/up'
 
-/** For a change, on a machine that is busy: no budget, but an end to what hangs. */
+/** The limit for steps of a change, on a busy machine. It is not a budget, but ends a step that hangs. */
 const HANGS_AFTER_MINUTES = 30
-/** For the project `fault`, which took 73 minutes on a busy machine. */
+/** The limit for the project `fault`, which took 73 minutes on a busy machine. */
 const LONG_HANGS_AFTER_MINUTES = 180
 
 const step = (name: string, command: string, limitMinutes: number, rest: Partial<Step> = {}): Step => ({
@@ -45,12 +45,12 @@ const npmRun = (script: string, limitMinutes: number, rest: Partial<Step> = {}):
 const images = (names: string): Step[] =>
   existsSync(IMAGES_SCRIPT) ? [step('base images', `${IMAGES_SCRIPT} ${names}`, HANGS_AFTER_MINUTES)] : []
 
-// The last takes as long as all others together.
+// The last part takes as long as all others together.
 const lint = ['types', 'format', 'imports', 'unused', 'code'].map((part) =>
   npmRun(`lint:${part}`, HANGS_AFTER_MINUTES, { group: 'lint' }),
 )
 
-/** Blocks a change: `.ci/run`. The same each time. */
+/** The checks that a change must pass: `.ci/run`. They are the same each time. */
 export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
   return [
     ...lint,
@@ -66,14 +66,14 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
       env: FROM_SOURCES,
     }),
     step('long', VITEST, HANGS_AFTER_MINUTES, {
-      // They do not judge times, nor the cost of a lookup, where a process has to wait for a core: one after the other, and no step
-      // beside them.
+      // These tests cannot judge times, or the cost of a lookup, while a process has to wait for a core. They run one after another, with
+      // no step beside them.
       tests: `--project fault --no-file-parallelism ${longTests('failover http2-floods large-lists')}`,
     }),
     ...[
       step('Node 24', OLDEST, HANGS_AFTER_MINUTES, { tests: '--project pure' }),
       step('memory and CPU', VITEST, HANGS_AFTER_MINUTES, {
-        // Each process counts its own memory, or its own CPU relative to known work that it does meanwhile: neighbours do not matter.
+        // Each process counts its own memory, or its own CPU relative to known work that it does meanwhile, so neighbours do not matter.
         tests: `--project fault --no-file-parallelism --maxConcurrency 1 ${longTests('cost-of-a-byte memory-of-a-byte')}`,
         env: { PROPERTY_RUNS: 'tenth' },
       }),
@@ -98,14 +98,14 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
         ].join(' && '),
         HANGS_AFTER_MINUTES,
       ),
-      // The last three wait for images, packages and processes more than they compute: the others take what they leave of the cores.
+      // The last three mostly wait for images, packages and processes, and leave the cores to the others.
     ].map((each) => ({ ...each, group: 'with other software' })),
   ]
 }
 
 /** Before a release and every night: `npm run test:all`. */
 export function stepsOfAll(seeds: readonly FoundSeed[], seed: number): Step[] {
-  // Random tests draw anew each time, and print their seed.
+  // Random tests use a new seed each time, and print it.
   const drawn = { env: { ...FROM_SOURCES, TEST_SEED: String(seed) } }
   const peers = process.env['PEER_SUITES'] ? [step('peers', VITEST, 30, { tests: '--project peers' })] : []
   return [

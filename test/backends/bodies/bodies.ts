@@ -1,4 +1,4 @@
-/** A request with a body, as it is drawn: its `Content-Type` lines, its query, and the body, a character for each byte. */
+/** A generated request with a body: its `Content-Type` lines, its query, and the body as one character per byte. */
 export type DrawnRequest = {
   readonly types: readonly string[]
   readonly query: string
@@ -10,7 +10,7 @@ export type AccountPath = 'email' | 'user.email'
 type Random = () => number
 
 /**
- * Draws a request that may say an account at a path, in one of the forms that some backend reads, more or less damaged.
+ * Generates a request that may state an account at a path, in a form that some backend reads, more or less damaged.
  *
  * @param path `email`, or `user.email` for a member of an object
  */
@@ -67,13 +67,13 @@ const ownTypes: Readonly<Record<Kind, (random: Random, boundary: string) => stri
     `multipart/form-data; boundary=${chance(random, 0.5) ? `"${boundary}"` : boundary}`,
 }
 
-/** Charsets in which frameworks find other letters than in UTF-8. */
+/** Charsets in which frameworks read other letters than in UTF-8. */
 const charsets = [
   ...['utf-7', 'utf-16', 'utf-16le', 'utf-16be', 'utf-32', 'iso-8859-1', 'windows-1252', 'shift_jis'],
   ...['iso-2022-jp', 'hz', 'cp037', 'unicode_escape', 'raw_unicode_escape', 'utf-8-sig'],
 ]
 
-/** A type with a charset, as it is named and in forms that some parsers read. */
+/** A type with a charset, under its usual name and in forms that some parsers read. */
 function withCharset(random: Random, type: string): string {
   const charset = pick(random, charsets)
   return `${type}${pick(random, ['; charset=', ';Charset=', '; charset="', "; charset*=utf-8''", '; charset=utf-8; charset='])}${charset}`
@@ -136,7 +136,7 @@ const accounts = [
   'a"x',
   'a\\x',
   'a%41',
-  // Another name in the charsets that are drawn.
+  // In one of the generated charsets this is another name.
   'u+AGE-',
   'u\\x61',
   'u\\u0061',
@@ -165,7 +165,7 @@ const names = [
   'ſ',
 ]
 
-/** Names of members on the way to one. */
+/** Names of the members that lead to the account. */
 const namesAround = [
   ...names.map((name) => (name === 'email' ? 'user' : name)),
   'User',
@@ -174,7 +174,7 @@ const namesAround = [
   'u\u017fer',
 ]
 
-/** What the fields of forms are called. */
+/** Names of form fields. */
 const fieldNames: Readonly<Record<AccountPath, readonly string[]>> = {
   email: names,
   'user.email': [
@@ -193,11 +193,11 @@ const fieldNames: Readonly<Record<AccountPath, readonly string[]>> = {
   ],
 }
 
-/** How a JSON text is drawn. */
+/** How a JSON text is generated. */
 type JsonForm = {
-  /** Objects on the way to the account. */
+  /** Whether objects enclose the account. */
   readonly isAround: boolean
-  /** Nothing that only lenient parsers read: frameworks with strict ones would read next to no body. */
+  /** Whether to leave out syntax that only lenient parsers read, because frameworks with strict parsers would then read almost no body. */
   readonly isStrict: boolean
 }
 
@@ -375,7 +375,7 @@ function multipart(random: Random, boundary: string, path: AccountPath): string 
   return Buffer.from(before + parts.join('') + last).toString('latin1')
 }
 
-/** A head with something in it in which readers find the end of a line, of the head or of the part, or which they leave out. */
+/** A head with an insertion that readers take for the end of a line, of the head or of the part, or that they drop. */
 function withInserted(random: Random, head: string, boundary: string): string {
   const inserted = pick(random, [
     ...[
@@ -404,7 +404,7 @@ function withInserted(random: Random, head: string, boundary: string): string {
   return head.slice(0, at) + inserted + head.slice(at)
 }
 
-/** In some requests a few bytes are lost, repeated or replaced. */
+/** In some requests, drops, repeats or replaces a few bytes. */
 function damaged(random: Random, body: string): string {
   if (chance(random, 0.85) || body === '') return body
   let text = body

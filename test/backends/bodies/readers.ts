@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 
-/** A framework that reads bodies, as its users call it. It takes and writes JSON: see the scripts. */
+/** A framework that reads bodies, called as its users call it. It reads and writes JSON, see the scripts. */
 export type BodyReader = {
   readonly name: string
   readonly program: string
   readonly args: readonly string[]
   readonly reader: string
-  /** Debian's packages, and a command that succeeds where they are installed; none for what npm has. */
+  /** Debian packages, and a command that succeeds if they are installed. Undefined for npm packages. */
   readonly needs?: { readonly names: readonly string[]; readonly check: readonly [string, ...string[]] }
 }
 
@@ -27,10 +27,10 @@ export const bodyReaders: readonly BodyReader[] = [
   ...['multer', 'busboy', 'fastify-busboy', 'fastify', 'koa', 'fetch-form', 'fetch-json'].map(onNode),
   onPython('flask', ['python3-flask'], 'flask'),
   onPython('django', ['python3-django'], 'django'),
-  // FastAPI's forms and JSON are Starlette's.
+  // FastAPI uses Starlette for forms and JSON.
   onPython('starlette', ['python3-starlette', 'python3-multipart'], 'starlette, multipart.multipart'),
   onPython('bottle', ['python3-bottle'], 'bottle'),
-  // Pyramid's.
+  // Pyramid uses it.
   onPython('webob', ['python3-webob'], 'webob'),
   onPython('tornado', ['python3-tornado'], 'tornado'),
   onPython('falcon', ['python3-falcon'], 'falcon'),

@@ -11,8 +11,9 @@ import { installDebianPackages, installNpmPackages } from '../../support/run/pac
 import { drawRequest, type AccountPath, type DrawnRequest } from './bodies.ts'
 import { bodyReaders, type BodyReader } from './readers.ts'
 
-// Asks real frameworks what they read as the value of `email` in a body, or of `user.email`, and whether a rule with `key: body:email`, or
-// `body:user.email`, counts the request for that value: a part of `npm run test:backends`. A value that a framework reads and that the rule does not count is a way around the limit.
+// Asks real frameworks which value they read for `email`, or for `user.email`, in a body, and whether a rule with `key: body:email`, or
+// `body:user.email`, counts the request for that value: a part of `npm run test:backends`. A value that a framework reads and the rule does
+// not count bypasses the limit.
 
 const { values: options } = parseArgs({
   options: {
@@ -22,9 +23,9 @@ const { values: options } = parseArgs({
     path: { type: 'string', default: 'both' },
   },
 })
-/** U+FFFD, a character for each byte. */
+/** U+FFFD, as one character per byte. */
 const replacement = '\xef\xbf\xbd'
-/** A line such as those between parts is in it: parsers differ in where it ends, and nobody has such a name. */
+/** Matches a line like those between parts. Parsers disagree about where it ends, and no account has such a name. */
 const isAcrossParts = /[\r\n](?:--|content-)/i
 /**
  * The share of all requests that may stay unanswered. PHP's own server refuses queries with bytes beyond ASCII; formidable throws
@@ -68,7 +69,7 @@ function isInstalled([program, ...args]: readonly [string, ...string[]]): boolea
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0
 }
 
-/** @returns for each request the values that the framework reads, a character for each byte; null where it does not answer */
+/** @returns for each request the values that the framework reads, as one character per byte; null if it does not answer */
 function ask(
   { program, args, reader, name }: BodyReader,
   requests: readonly DrawnRequest[],
@@ -88,7 +89,7 @@ function ask(
   )
 }
 
-/** The values for which the request does not count. One that counts for too many clients is rejected. */
+/** The values for which the request does not count. A request that counts for too many clients is rejected. */
 function findUncounted(
   { types, query, body }: DrawnRequest,
   values: readonly string[],
@@ -102,7 +103,7 @@ function findUncounted(
   const read = new KeyBody(sent, { rawHeaders }, query === '' ? '/' : `/?${query}`, new BodyNames([part]))
   const keys = bodyKeysOf({ partition: [part] }, () => [], read, 'address')
   if (!keys) return []
-  // Bytes that are not UTF-8 make nobody's name.
+  // Bytes that are not UTF-8 are not part of any account name.
   return values.filter((value) => {
     if (value.includes(replacement) || isAcrossParts.test(value)) return false
     const clients = bodyValues(value, false).filter((client) => /[\p{L}\p{N}]/u.test(client))

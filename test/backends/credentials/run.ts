@@ -14,9 +14,9 @@ import { testSeed } from '../../support/random/seed.ts'
 import { installDebianPackages, installNpmPackages } from '../../support/run/packages.ts'
 import { encoded, known, secret, spell, tokens } from './spellings.ts'
 
-// Asks real libraries whose credentials they read in spellings of `Authorization` that no client would write, and the gateway
-// what it counts them by: `npm run test:backends` does it too. Whatever some library takes for the same client has a key in
-// common with that client's usual spelling; what verifies as somebody's token counts as theirs.
+// Asks real libraries whose credentials they read in spellings of `Authorization` that no client would write, and compares the keys by
+// which the gateway counts them: a part of `npm run test:backends`. Spellings that some library reads as the same client must share a key
+// with that client's usual spelling. A token that a library verifies must count for its owner.
 
 const { values: given } = parseArgs({
   options: {
@@ -87,7 +87,7 @@ const reader = createTokenReader(
 const keyOf = new Map(
   known.map(({ client, scheme, word }) => [client, credentialKeys(`${scheme} ${word}`)[0]]),
 )
-/** A list that denies one of the clients. */
+/** A deny list with one of the clients. */
 const denyListOf = new Map(
   known.map(({ client, scheme, word }) => {
     const entry = {
@@ -105,7 +105,7 @@ let accepted = 0
 for (const [index, value] of values.entries()) {
   const keys = credentialKeys(value)
   const claims = await reader.read([policy], { rawHeaders: ['authorization', value] })
-  // 400, in both.
+  // The gateway answers 400 in both cases.
   if (keys.length > maxReadings || claims === 'too-many') continue
   const subs = (claims ?? []).map((each) => each.get('sub'))
   for (const [name, clients] of Object.entries(answers)) {

@@ -3,7 +3,7 @@ import { wallClockMs } from '../../support/calendar/wall-clock.ts'
 
 export const secret = 'a secret of thirty-two bytes, at least'
 
-/** Credentials that some backend accepts, by whom they are of, in their usual spelling. */
+/** Credentials that some backend accepts, in their usual spelling, with their owner. */
 export type Known = { readonly client: string; readonly scheme: string; readonly word: string }
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -16,7 +16,7 @@ function token(sub: string, exp: number): string {
 const basic = (text: string): string => Buffer.from(text).toString('base64')
 const seconds = Math.floor(wallClockMs() / 1000)
 
-/** Makes a token like those of Fernet, which begin with 128 and a time. */
+/** Makes a token in the form of Fernet: a byte 128 and a time come first. */
 const fernetOf = (text: string): string =>
   Buffer.from(`\x80\0\0\0\0fff${text}`, 'latin1').toString('base64url')
 
@@ -78,7 +78,7 @@ function insert(random: Random, word: string, piece: string, from = 0): string {
 
 type Spelling = { before: string; scheme: string; blank: string; word: string; after: string }
 
-/** Changes after each of which some backend still accepts the credentials. */
+/** Changes after which some backend still accepts the credentials. */
 const changes: readonly ((spelling: Spelling, random: Random) => void)[] = [
   (s, random) => (s.word = insert(random, s.word, text(random, junk, 4))),
   (s, random) => (s.word = insert(random, s.word, text(random, junk, 6), s.word.lastIndexOf('.') + 1)),
@@ -105,7 +105,7 @@ const changes: readonly ((spelling: Spelling, random: Random) => void)[] = [
   },
 ]
 
-/** Up to eight blanks that only Unicode has, in UTF-8. */
+/** Up to eight blanks, in UTF-8, that exist only in Unicode. */
 export function unicodeBlanks(random: Random): string {
   const codes = Array.from({ length: 1 + Math.floor(random() * 8) }, () =>
     pick(random, '\x85\xa0\u1680\u2003\u2028\u202f\u205f\u3000'),
@@ -113,7 +113,7 @@ export function unicodeBlanks(random: Random): string {
   return Buffer.from(codes.join('')).toString('latin1')
 }
 
-/** Credentials as no client would write them, one character a byte. */
+/** Credentials in a spelling that no client would use, as one character per byte. */
 export function spell(random: Random): string {
   const { scheme, word } = pick(random, known)
   const spelling: Spelling = { before: '', scheme, blank: ' ', word, after: '' }

@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 
-/** What a text is: a query with a parameter `user`, a header `Cookie` with a cookie `sid`, or a number that stands for a client. */
+/** The kind of a text: a query with a parameter `user`, a `Cookie` header with a cookie `sid`, or a number that identifies a client. */
 export type Source = 'query' | 'cookie' | 'whole number' | 'number' | 'uuid'
 
-/** A library that reads a value, as its users call it. It takes and writes JSON: see the scripts. */
+/** A library that reads a value, called as its users call it. It reads and writes JSON, see the scripts. */
 export type ValueReader = {
   readonly name: string
   readonly source: Source
   readonly program: string
   readonly script: string
   readonly reader: string
-  /** Debian's package, and a command that succeeds where it is installed; none for what npm or Debian's base has. */
+  /** Debian's package, and a command that succeeds if it is installed. Undefined for npm packages and Debian's base system. */
   readonly needs?: { readonly name: string; readonly check: readonly [string, ...string[]] }
 }
 

@@ -10,9 +10,8 @@ import { testSeed } from '../../support/random/seed.ts'
 import { readersFolder, valueReaders, type Source, type ValueReader } from './readers.ts'
 import { writeText } from './texts.ts'
 
-// Asks real libraries what they read as the value of a parameter, a cookie or a number, and whether a rule with such a key counts
-// the request for that value: the second part of `npm run test:backends`. What a library reads and no rule counts is a way around
-// the limit.
+// Asks real libraries which value they read for a parameter, a cookie or a number, and whether a rule with such a key counts the request
+// for that value: the second part of `npm run test:backends`. A value that a library reads and no rule counts bypasses the limit.
 
 const { values: options } = parseArgs({
   options: {
@@ -21,7 +20,7 @@ const { values: options } = parseArgs({
     only: { type: 'string', default: '' },
   },
 })
-/** Values that are looked for: as many as there are. */
+/** A limit on values that never takes effect. */
 const unbounded = 1_000
 const random = seededRandom(Number(options.seed))
 const chosen = valueReaders.filter(({ name }) => name.toLowerCase().includes(options.only.toLowerCase()))
@@ -52,7 +51,7 @@ function isInstalled([program, ...args]: readonly [string, ...string[]]): boolea
   return spawnSync(program, args, { stdio: 'ignore' }).status === 0
 }
 
-/** @returns for each text the values that the library reads, a character for each byte */
+/** @returns for each text the values that the library reads, as one character per byte */
 function ask({ program, script, reader, name }: ValueReader, texts: readonly string[]): string[][] {
   const { status, stdout, stderr } = spawnSync(program, [join(readersFolder, script)], {
     input: JSON.stringify(texts.map((text) => Buffer.from(text, 'latin1').toString('base64'))),
@@ -76,7 +75,7 @@ function counts(source: Source, text: string, value: string): boolean {
       : source === 'cookie'
         ? cookieValues(text, 'sid', unbounded)
         : valuesOf(text, { isQuoted, isNumber })
-  // A value that is empty, or truncated to no letter or digit, names nobody.
+  // A value that is empty, or truncated before any letter or digit, identifies no client.
   return valuesOf(value, { isQuoted, isNumber }).every(
     (client) => !/[0-9a-z]/.test(client) || counted.includes(client),
   )

@@ -1,7 +1,7 @@
 import { disguise, escape, pick, type Random } from '../disguises.ts'
 import type { Source } from './readers.ts'
 
-/** Writes a text in which some library may read the value that it is after. One character a byte, as it can be sent. */
+/** Writes a text in which some library may read a value of this kind, as one character per byte. */
 export function writeText(random: Random, source: Source): string {
   if (source === 'query') return visible(pairs(random, 'user', ['&', '&', ';', '&&', '?']))
   if (source === 'cookie')
@@ -154,12 +154,12 @@ function writeUuid(random: Random): string {
   return text
 }
 
-/** What a target may have in it. */
+/** Escapes everything that a target may not contain. */
 function visible(text: string): string {
   return text.replace(/[^\x21-\x7e]|#/g, (one) => `%${one.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }
 
-/** What the value of a header may have in it. */
+/** Escapes everything that a header value may not contain. */
 function fieldText(text: string): string {
   return Buffer.from(text)
     .toString('latin1')
