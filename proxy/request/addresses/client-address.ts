@@ -73,6 +73,13 @@ const maxEntryLength = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.
 const entryForms =
   /^(?:\[([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?)$/i
 
+/**
+ * The address of Cloudflare's Workers, which is in Cloudflare's networks: a proxy there names it as its client. A Worker is a program of
+ * any customer of Cloudflare, and has written the addresses before this one in `X-Forwarded-For`
+ * (https://developers.cloudflare.com/fundamentals/reference/http-headers/, `CF-Connecting-IP`).
+ */
+const isOfWorkers = compileRanges(['2a06:98c0:3600::103'])
+
 export type AddressOptions = {
   /** The header in which trusted proxies name their client, in lower case. Default `x-forwarded-for`. */
   readonly header?: string
@@ -90,7 +97,8 @@ export function createAddressReader(
   trustedProxies: readonly string[],
   { header = 'x-forwarded-for', ipv6Prefix = usualIpv6Prefix, hosts }: AddressOptions = {},
 ): AddressReader {
-  const isInRanges = compileRanges(trustedProxies)
+  const ranges = compileRanges(trustedProxies)
+  const isInRanges = (address: IpAddress): boolean => ranges(address) && !isOfWorkers(address)
   const isTrusted = (address: IpAddress): boolean =>
     isInRanges(address) || (hosts?.has(formatAddress(address)) ?? false)
   const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(withoutNat64(ip), ipv6Prefix)

@@ -34,6 +34,16 @@ describe('a network with a name', () => {
     for (const address of outside) expect(peerAt(reader, address).trusted, address).toBe(false)
   })
 
+  test('a program that runs at Cloudflare is a client, which cannot name another one', () => {
+    const reader = createAddressReader(sortTrustedProxies(['cloudflare', '2a06:98c0:3600::103']).ranges)
+    const peer = peerAt(reader, '172.71.0.1')
+    for (const worker of ['2a06:98c0:3600::103', '[2A06:98C0:3600:0:0:0:0:103]:443'])
+      for (const chain of [worker, `198.51.100.7, ${worker}`, `198.51.100.7, ${worker}, 172.71.0.2`])
+        expect(reader.readClientAddress(peer, chain).address, chain).toBe('2a06:98c0:3600::103')
+    expect(reader.readClientAddress(peer, '198.51.100.7, 2a06:98c0:1::1').address).toBe('198.51.100.7')
+    expect(peerAt(reader, '2a06:98c0:3600::103').trusted).toBe(false)
+  })
+
   test('has ranges only', () => {
     for (const ranges of namedNetworks.values()) expect(sortTrustedProxies(ranges).hosts).toEqual([])
   })
