@@ -20,10 +20,13 @@ export function mayOverrideMethod(
   // Also finds the field in the query.
   const { values, isCut, unread } = body.find(methodField)
   if (isCut || unread === 'memory') return true
-  const others = values.filter(({ text, isExtra }) => !isExtra && text.toLowerCase() !== own)
+  const usual = values.filter(({ isExtra }) => !isExtra)
+  const others = usual.filter(({ text }) => text.toLowerCase() !== own)
   const mentions = body.countMentions(named)
-  // Yii, CakePHP and Symfony accept any value as a method, including blank ones and the empty value, which `find` does not return.
-  if (mentions > 0) return others.length > 0 || values.length !== mentions
+  // Yii, CakePHP and Symfony accept any value as a method, including blank ones and the empty value, which `find` does not return. Instead of
+  // an empty value it may have returned that of another field whose name has the same letters.
+  if (mentions > 0)
+    return others.length > 0 || usual.length !== mentions || body.countMentions(spelled) > mentions
   // A field `method`, because names are compared by their letters. Any application may have such a field.
   const readings = others.flatMap((value) => body.readingsOf(value, methodField).usual)
   return readings.some((value) => knownMethods.has(value.toUpperCase()))
@@ -34,6 +37,8 @@ export function mayOverrideMethod(
  * `payment_method` nor the cookie `; method=`.
  */
 const named = /(?<![a-z0-9])[_.[]method/g
+/** Matches these names and all other names with the same letters. */
+const spelled = /(?<![a-z0-9])m[^a-z0-9]*e[^a-z0-9]*t[^a-z0-9]*h[^a-z0-9]*o[^a-z0-9]*d/g
 
 function isOnly(sent: string | readonly string[] | undefined, method: string): boolean {
   return typeof sent === 'string' && sent.trim().toLowerCase() === method
