@@ -49,7 +49,9 @@ export function readBodyValues(
     (format.hasLegacyCharset && texts.some(mayBeBeyondAscii))
   if (mayBeAnybody) return nothingOf(names, 'charset').map((each) => ({ ...each, isCut: true }))
   const others = queriesOf(target).map((query) => readFormValues(query, names))
-  if (cookies !== '') others.push(readFormValues(queryOfCookies(cookies), names))
+  // No cookie is a member of a model.
+  const inCookies = cookies === '' ? [] : readFormValues(queryOfCookies(cookies), names)
+  others.push(inCookies.map((each) => ({ ...each, values: each.values.filter(({ isExtra }) => !isExtra) })))
   if ('unread' in sent) return mergedByName(names, others, sent.unread)
   const { bytes, isWhole } = sent
   const asSent = readBytes(bytes, format, names, isWhole)

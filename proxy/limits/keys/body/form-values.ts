@@ -10,6 +10,9 @@ import type { FormNames, MatchedRules } from './names/form-names.ts'
 /** Maximum names to compare that have non-ASCII characters, broken or double escapes, or an equals sign in brackets. */
 const MAX_UNUSUAL_NAMES = 256
 
+/** Maximum fields to read as members of a model: ASP.NET refuses a form with more than 1024, and a query has no room for more. */
+const MAX_MODEL_FIELDS = 2048
+
 /** Maximum different values to read: far more than the clients that a request may count for. */
 const MAX_FORM_VALUES = 256
 
@@ -48,12 +51,13 @@ class FieldSearch {
   /** The next `=` in fields, and in the pieces between semicolons. Each is searched from left to right. */
   readonly #equals: NextCharacter
   readonly #equalsInPieces: NextCharacter
-  /** The values found, by name. */
+  /** The values found, by name. Those of members of models have a blank before them. */
   readonly #known: readonly Set<string>[]
   /** The alternative decodings, by value. */
   readonly #readings = new Map<string, readonly string[]>()
   readonly #bytes = new UnusualBytes()
   #unusual = 0
+  #fields = 0
 
   constructor(text: string, names: BodyNames) {
     this.#text = text
@@ -84,6 +88,8 @@ class FieldSearch {
     const equals = signs.from(start)
     if (equals >= end) return
     this.#add(this.#rulesOf(start, equals), equals + 1, end)
+    if (signs === this.#equals && equals + 1 < end && ++this.#fields <= MAX_MODEL_FIELDS)
+      this.#add(this.#names.ofModel(this.#text, start, equals), equals + 1, end, true)
     // For qs, the name of `user[a=b]=1` ends after the bracket.
     let after = signs.from(equals + 1)
     while (after < end && !this.#endsBracket(after)) after = signs.from(after + 1)
@@ -110,16 +116,17 @@ class FieldSearch {
     return !this.found.isCut
   }
 
-  #add(names: MatchedRules, start: number, end: number): void {
+  #add(names: MatchedRules, start: number, end: number, isExtra = false): void {
     if (names.length === 0 || start >= end || this.found.isCutForAll(names)) return
     const text = this.#text.slice(start, end)
-    const added = names.filter((name) => this.#known[name]?.has(text) === false)
+    const id = isExtra ? ` ${text}` : text
+    const added = names.filter((name) => this.#known[name]?.has(id) === false)
     if (added.length === 0) return
     const others = this.#otherReadings(text)
     for (const name of added) {
-      this.#known[name]?.add(text)
-      this.found.add(name, text, 0, 0)
-      if (others) for (const other of others) this.found.add(name, other, 0, 0)
+      this.#known[name]?.add(id)
+      this.found.add(name, text, 0, 0, isExtra)
+      if (others) for (const other of others) this.found.add(name, other, 0, 0, isExtra)
       else this.found.cut(name)
     }
   }

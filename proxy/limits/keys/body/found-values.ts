@@ -69,10 +69,11 @@ export class FoundLists {
     return (this.#lists[name] ?? []).map(({ text }) => text)
   }
 
-  add(name: number, text: string, element: number, item: number): void {
+  add(name: number, text: string, element: number, item: number, isExtra = false): void {
     const list = this.#lists[name]
     if (!list) return
     if (list.length >= this.#maxValues) this.cut(name)
+    else if (isExtra) list.push({ text, element, item, isEscaped: this.#isEscaped, isExtra })
     else list.push(this.#isEscaped ? { text, element, item, isEscaped: true } : { text, element, item })
   }
 

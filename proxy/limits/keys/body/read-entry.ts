@@ -70,12 +70,18 @@ function readFirst(
     }
   return {
     elements: Math.max(...bodies.map(({ elements }) => elements)),
-    valuesOf: (element) => byElement.get(element) ?? always,
+    valuesOf: (element) => withUsual(byElement.get(element), always),
     unread: bodies.find(({ unread }) => unread)?.unread,
     isCut: bodies.some(({ isCut }) => isCut) || others.length > maxReadings * parts.length,
     hasUncleaned: bodies.some(({ hasUncleaned }) => hasUncleaned),
     isAbsent: false,
   }
+}
+
+/** Adds the usual values of the request to values that only few backends find. */
+function withUsual(values: Values | undefined, always: Values): Values {
+  if (!values) return always
+  return values.values().some(({ isExtra }) => !isExtra) ? values : new Map([...always, ...values])
 }
 
 /** Returns the values, each prefixed with the part's name, as in `partitionKeysOf`. */

@@ -169,8 +169,9 @@ class PartSearch {
     return !this.found.isCut
   }
 
-  #namesIn(header: string): ReadonlySet<number> {
-    const matched = new Set<number>()
+  /** The names that a head may mean, and whether only as members of a model. */
+  #namesIn(header: string): ReadonlyMap<number, boolean> {
+    const matched = new Map<number, boolean>()
     const names = namesIn(header)
     this.#isCharsetField = false
     if (!names) this.found.cutAll()
@@ -181,7 +182,9 @@ class PartSearch {
       const name = by === undefined || mayBeCharsetField(sent) ? decodedText(sent, false) : sent
       this.#isCharsetField ||= name === charsetField
       by ??= this.#names.ofDecoded(name)
-      for (const number of by) if (!this.found.isCutFor(number)) matched.add(number)
+      for (const number of by) if (!this.found.isCutFor(number)) matched.set(number, false)
+      for (const number of this.#names.ofModel(sent, 0, sent.length))
+        if (!this.found.isCutFor(number) && !matched.has(number)) matched.set(number, true)
     }
     return matched
   }
@@ -209,11 +212,11 @@ class PartSearch {
     return contents
   }
 
-  #readPart(disposition: Range, starts: readonly number[], matched: ReadonlySet<number>): void {
+  #readPart(disposition: Range, starts: readonly number[], matched: ReadonlyMap<number, boolean>): void {
     const contents = new Set(starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i])))
     const [start = 0] = starts
     const byHead = new Map<PartHead, readonly string[]>()
-    for (const name of matched) {
+    for (const [name, isExtra] of matched) {
       const parts = (this.#partCounts[name] = (this.#partCounts[name] ?? 0) + 1)
       if (parts > MAX_PARTS_OF_NAME) this.found.cut(name)
       const head = this.#heads.of(name, disposition, start)
@@ -223,7 +226,7 @@ class PartSearch {
       byHead.set(head, texts)
       this.unread[name] ??= head.unread
       const item = this.found.countOf(name)
-      for (const text of texts) this.found.add(name, text, 0, item)
+      for (const text of texts) this.found.add(name, text, 0, item, isExtra)
     }
   }
 }
@@ -255,7 +258,7 @@ function mayBeCharsetField(name: string): boolean {
   return name.includes('%') && name.length <= 3 * charsetField.length
 }
 
-const noNames: ReadonlySet<number> = new Set()
+const noNames: ReadonlyMap<number, boolean> = new Map()
 
 /** Maximum parts to read, of all names together and of one wanted name, and bytes of a part's content. */
 const MAX_PARTS = 1024

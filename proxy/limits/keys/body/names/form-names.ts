@@ -11,6 +11,8 @@ export type MatchedRules = readonly number[]
  */
 export class FormNames {
   readonly #paths: readonly (readonly string[])[]
+  /** The paths of several names, each without its first name; undefined if there are none. */
+  readonly #members: FormNames | undefined
   /** The paths, each as one name without separators. */
   readonly #whole: NameTrie
   /** The rules by the index of a name in `#whole`. */
@@ -30,6 +32,7 @@ export class FormNames {
   /** @param paths the names of each path, in the form of `foldedLetters` */
   constructor(paths: readonly (readonly string[])[]) {
     this.#paths = paths
+    if (paths.some(({ length }) => length > 1)) this.#members = new FormNames(paths.map(membersOf))
     const whole = paths.map((path) => path.join(''))
     const names = [...new Set(whole)]
     this.#whole = new NameTrie(names)
@@ -53,6 +56,25 @@ export class FormNames {
       if (this.#isDecided()) return this.#end()
       at++
     }
+  }
+
+  /**
+   * Returns the rules whose value ASP.NET and Grails may find under a name, in addition to those of `ofSent`. They look for the members of a
+   * parameter under its name, as in `model.email`, or without it if no field begins with it. Names of parameters and members are ASCII.
+   */
+  ofModel(text: string, start: number, end: number): MatchedRules {
+    const members = this.#members?.ofSent(text, start, end) ?? noRules
+    for (let at = start; at < end; at++) {
+      const isEscape = text.charCodeAt(at) === percent
+      const code = isEscape ? hexAt(text, at + 1) * 16 + hexAt(text, at + 2) : text.charCodeAt(at)
+      if (isEscape) at += 2
+      if (code !== dot && code !== openingBracket) continue
+      const next = text.charCodeAt(at + 1)
+      // No name precedes the separator, or an item of a list follows it.
+      if (at === start + (isEscape ? 2 : 0) || isDigit(next) || next === closingBracket) break
+      return [...members, ...(this.ofSent(text, at + 1, end) ?? noRules)]
+    }
+    return members
   }
 
   /** Returns the index of the last byte of the separator after the letters; `end` if the rest cannot change the result; or `UNUSUAL`. */
@@ -173,6 +195,13 @@ export class FormNames {
     this.#states.set(key, state)
     return state
   }
+}
+
+const noRules: MatchedRules = []
+
+/** Returns the path without its first name; for a path of one name, a path that no name matches. */
+function membersOf([, ...members]: readonly string[]): readonly string[] {
+  return members.length > 0 ? members : ['\0']
 }
 
 const OFF = -1

@@ -5,10 +5,15 @@ import { bodyKeysOf } from '../../../../../proxy/limits/keys/body/body-keys.ts'
 import type { SentBody } from '../../../../../proxy/limits/keys/body/body-values.ts'
 import { bodyValues, KeyBody } from '../../../../../proxy/limits/keys/body/key-body.ts'
 import { MemberValues } from '../../../../../proxy/limits/keys/body/member-values.ts'
-import { BodyNames, type BodyPart } from '../../../../../proxy/limits/keys/body/names/body-names.ts'
+import {
+  bodyNamesOf,
+  BodyNames,
+  type BodyPart,
+} from '../../../../../proxy/limits/keys/body/names/body-names.ts'
 import { unpack } from '../../../../../proxy/limits/keys/body/unpacked.ts'
 import { hashedKeyOf } from '../../../../../proxy/limits/keys/partition-key.ts'
 import type { Policy } from '../../../../../proxy/policy.ts'
+import type { PartitionPart } from '../../../../../proxy/policy/partition.ts'
 import type { UnreadKey } from '../../../../../proxy/telemetry/telemetry.ts'
 import { leastTimeSync, threadCpuUs } from '../../../../support/load/least-time.ts'
 
@@ -642,6 +647,57 @@ test('equal values of a form count once, however many, and too many different on
 
 test('a form that is said to be JSON counts as a form, too', () => {
   expect(counts(keysOf('user%5bemail%5d=a', json, 'user.email'), 'a')[0]).toBe(1)
+})
+
+// ASP.NET looks for the members of a parameter under its name, and without it if no field begins so.
+test.each<[body: string, type: string, name?: string]>([
+  ['model.Email=a&Password=x', form],
+  ['Input%5BEmail%5D=a', form],
+  ['Input%2eEmail=a&Input.Email=a', form],
+  [multipart([[named('model.Email'), 'a']]), ofB],
+  ['Email=a', form, 'input.email'],
+  ['m.Input.Email=a', form, 'input.email'],
+  [multipart([[named('Email'), 'a']]), ofB, 'input.email'],
+])('a field with or without the name of a model counts, and by address: %j', (body, type, name) => {
+  const keys = keysOf(body, type, name)
+  expect(counts(keys, 'a')).toEqual([1, 1])
+  expect(keys?.extra).toEqual(new Set([hashedKeyOf('1:a')]))
+})
+
+test('a parameter of a model counts, and a cookie does not', () => {
+  const ofQuery = keysOf('', [], 'email', '/login?model.Email=a')
+  expect(counts(ofQuery, 'a')).toEqual([1, 1])
+  const ofCookie = keysOf('', [], 'email', '/login', undefined, ['model.Email=a'])
+  expect(ofCookie?.requests).toEqual(new Map([[address, 1]]))
+})
+
+test('items of a list, and members of members, are no fields of a model', () => {
+  const body = 'guests[0][email]=a&guests[][email]=b&a.b.email=c&a.b=d'
+  expect(keysOf(body, form)?.requests).toEqual(new Map([[address, 1]]))
+  expect(keysOf('user[email]=a', form, 'user.email')?.requests.size).toBe(1)
+})
+
+test('a field of a model adds to what every request has, and to the account that most backends read', () => {
+  const part: PartitionPart = {
+    kind: 'first',
+    of: [partOf('email'), { kind: 'network', ipv4: 24, ipv6: 48 }],
+  }
+  const read = (text: string) => {
+    const sent = { bytes: Buffer.from(text), isWhole: true }
+    const body = new KeyBody(
+      sent,
+      { rawHeaders: ['content-type', form] },
+      '/',
+      bodyNamesOf([{ partition: [part] }]),
+    )
+    return bodyKeysOf({ partition: [part] }, ({ kind }) => (kind === 'network' ? ['n'] : []), body, address)
+  }
+  const without = [...(read('x=1')?.requests.keys() ?? [])]
+  expect(without).toHaveLength(1)
+  expect([...(read('model.email=a')?.requests.keys() ?? [])]).toEqual([...without, expect.any(String)])
+  const both = read('email=a&model.email=b')
+  expect(both?.requests.size).toBe(2)
+  expect(both?.extra.size).toBe(1)
 })
 
 test('a parameter of the query counts too', () => {
