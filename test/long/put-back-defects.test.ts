@@ -65,8 +65,8 @@ const defects: readonly Defect[] = [
       },
       {
         file: 'proxy/http/http1/input.ts',
-        from: '    else this.#updateReading()\n  }\n\n  /** A',
-        to: '  }\n\n  /** A',
+        from: '    else this.#updateReading()\n',
+        to: '',
       },
     ],
   },
