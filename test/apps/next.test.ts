@@ -28,9 +28,9 @@ const compare = createComparison(direct, [
   ['/api/echo'],
 ])
 
-test.for(ways)('every response, $name', compare)
+test.for(ways)('Next.js gives every response, $name', compare)
 
-test.for([direct, ...ways])('a page in a browser, $name', async (way) => {
+test.for([direct, ...ways])('a Next.js page works in a browser, $name', async (way) => {
   expect(await runClient('next.js', way, [String(ways.indexOf(way))])).toEqual({
     // Next.js sets it itself if no proxy has set it.
     seenProtocol: new URL(way.origin).protocol.slice(0, -1),

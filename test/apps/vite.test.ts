@@ -23,7 +23,7 @@ import.meta.hot.accept('./part.js', (part) => show(part.text))
 
 const { direct, ways } = setStage({ start, http2: true })
 
-test.for([direct, ...ways])('a page and its changes, $name', async (way) => {
+test.for([direct, ...ways])('Vite serves a page and its hot updates, $name', async (way) => {
   expect(await runClient('vite.js', way, [join(project, String(ways.indexOf(way)))])).toEqual({
     hot: true,
     hotStyle: true,

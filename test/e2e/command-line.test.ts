@@ -165,7 +165,7 @@ describe('run', () => {
     expect(await gateway.stop()).toBe(0)
   })
 
-  test('tells of a mistake as the gateway does', async () => {
+  test('sluice run reports a wrong setting as the gateway does', async () => {
     const { status, stderr } = await sluice(['run', '--port', 'http'])
     expect(status).toBe(1)
     expect(stderr).toMatch(/^PORT: got "http"/)

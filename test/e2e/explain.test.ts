@@ -138,7 +138,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
     expect(passed).toBe(Math.floor(quota / (units[0] ?? 1)))
   })
 
-  test('reads headers as those of a request: of a trusted proxy the client, of others not', async () => {
+  test('explain takes the client from X-Forwarded-For only if a trusted proxy sends it', async () => {
     const client = newAddress()
     const headers = { 'X-Forwarded-For': client, 'X-Api-Key': ['secret'] }
     const trusted = await explain(gateway, { method: 'GET', target: '/api/a', ip: '127.0.0.99', headers })
@@ -151,7 +151,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
     expect(twice).toMatchObject({ outcome: 'rejected', status: 400, path: null })
   })
 
-  test('tells bans, limits set at run time, overrides and lists', async () => {
+  test('explain reports bans, run-time limits, overrides and lists', async () => {
     const from = newAddress()
     const login = { method: 'POST', target: '/login', ip: from }
     await ask(gateway, '/api/clients/override', {
@@ -222,7 +222,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
   })
 })
 
-describe('the question', () => {
+describe('the body of POST /api/explain', () => {
   let gateway: HostedGateway
 
   beforeAll(async () => {
@@ -266,7 +266,7 @@ describe('the question', () => {
     })
   })
 
-  test('has a bound, and needs the token', async () => {
+  test('an explain request over the size limit is 413, and one without the token is 401', async () => {
     const long = { method: 'GET', target: `/${'a'.repeat(17_000)}` }
     expect((await ask(gateway, '/api/explain', long)).status).toBe(413)
     expect((await ask(gateway, '/api/explain', { method: 'GET', target: '/' }, {})).status).toBe(401)
@@ -339,7 +339,7 @@ describe('sluice explain --admin', () => {
     )
   })
 
-  test('takes a body', async () => {
+  test('sluice explain reads a body from --data', async () => {
     const { status, stdout } = await sluice('POST', '/session', '--data', '{"user":{"email":"a@x"}}')
     expect(status).toBe(0)
     expect(stdout).toMatch(/\n {2}body:user.email sha256:[0-9a-f]{64}\n/)

@@ -71,13 +71,13 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await twice('/abroad', '127.0.3.1')).toEqual(counted)
   })
 
-  test('when with autonomous systems', async () => {
+  test('a rule with `when: { asn }` counts only clients of those autonomous systems', async () => {
     expect(await twice('/hosters', '127.0.1.1')).toEqual(counted)
     expect(await twice('/hosters', '127.0.1.129')).toEqual(free)
     expect(await twice('/hosters', '127.0.2.1')).toEqual(free)
   })
 
-  test('key: all addresses of a system together, and all unknown ones together', async () => {
+  test('`key: asn` counts the addresses of a system together, and all unknown addresses together', async () => {
     expect(await statusOf('/by-system', '127.0.1.1')).toBe(200)
     expect(await statusOf('/by-system', '127.0.1.2')).toBe(429)
     expect(await statusOf('/by-system', '127.0.2.1')).toBe(200)

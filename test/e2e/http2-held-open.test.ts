@@ -67,13 +67,13 @@ describe('an HTTP/2 client cannot keep its connection open', () => {
     raw.socket.destroy()
   })
 
-  test('by a header block that does not end', async () => {
+  test('a connection with an endless header block is closed', async () => {
     const raw = await connectBusy()
     raw.send(frame(frameTypes.headers, endStream, 3, requestFields('GET', '/')))
     await raw.closed
   })
 
-  test('by a frame that does not end', async () => {
+  test('a connection with a frame that never ends is closed', async () => {
     const raw = await connectBusy()
     const whole = frame(frameTypes.headers, endStream, 3, requestFields('GET', '/'))
     raw.send(whole.subarray(0, 20))

@@ -115,7 +115,7 @@ describe('requests of a client that has sent GOAWAY are served', () => {
     await raw.closed
   })
 
-  test('the connection ends at once if there are none', async () => {
+  test('after GOAWAY of the client, a connection without streams closes at once', async () => {
     const raw = await connectRawHttp2(gateway.port, { cleartext: true })
     raw.send(goaway)
     await raw.closed

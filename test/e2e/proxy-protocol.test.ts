@@ -82,7 +82,7 @@ describe('a trusted proxy', () => {
     ['UNKNOWN with addresses', 'PROXY UNKNOWN 203.0.113.7 192.0.2.1 12345 443\r\n'],
     ['no family', `${signature}\x21\x00\x00\x00`],
     ['a Unix socket', `${signature}\x21\x31\x00\xd8${'\0'.repeat(216)}`],
-  ])('that names no client is the client itself, whatever the request says: %s', async (_, header) => {
+  ])('a trusted proxy whose PROXY header names no client counts as the client: %s', async (_, header) => {
     expect(await exchange(trusted, header + request)).toMatch(/^HTTP\/1\.1 200 /)
     expect(clientSeen()).toEqual([trusted, trusted])
   })

@@ -223,7 +223,7 @@ describe.concurrent('a change of the file is reloaded automatically', () => {
   const hashOf = async (gateway: HostedGateway): Promise<unknown> =>
     ((await statusOf(gateway)) as { tableHash: string }).tableHash
 
-  test('written in place, even through a bind mount', async () => {
+  test('a settings file written in place is reloaded, even through a bind mount', async () => {
     const gateway = await start(table(rule('a', 5)))
     const before = await hashOf(gateway)
     writeFileSync(gateway.file, table(rule('a', 6)))

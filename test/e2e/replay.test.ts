@@ -74,7 +74,7 @@ describe('fixed windows', () => {
     regular('192.0.2.4', 1, 1000, 'GET /other'),
   )
 
-  test('refuse exactly the number that arithmetic gives', async () => {
+  test('replay of fixed windows refuses exactly the calculated number of requests', async () => {
     const { status, report } = await replay(table, { 'access.log': textOf(lines) })
     expect(status).toBe(0)
     expect(report).toMatchObject({
@@ -106,7 +106,7 @@ describe('fixed windows', () => {
     ])
   })
 
-  test('are the same in parts of the log, compressed, in any order of the files and of near lines', async () => {
+  test('replay gives the same result for split, compressed and slightly unordered logs', async () => {
     const expected = (await replay(table, { 'access.log': textOf(lines) })).report
     const swapped = lines.map((_, i) => lines[i % 4 < 2 ? i ^ 1 : i] ?? '')
     const [first, second, third] = [lines.slice(0, 900), swapped.slice(900, 1800), lines.slice(1800)].map(
@@ -371,7 +371,7 @@ describe('--html', () => {
     expect(page).toContain('<pre># kept\nlimits:')
   })
 
-  test('takes nothing from a log or a table for markup', async () => {
+  test('the HTML report escapes texts from the log and the table', async () => {
     const text = [hostile, line(0, '192.0.2.1', 'POST /login'), ''].join('\n')
     const page = await pageOf(
       `limits:\n  # ${hostile.slice(0, 25)}\n  - { name: login, match: POST /login, requests: 1, window: 1s }\n`,

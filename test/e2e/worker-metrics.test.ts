@@ -99,14 +99,14 @@ describe.concurrent('metrics of several workers', () => {
     )
   })
 
-  test('are asked for by many at once', async () => {
+  test('concurrent scrapes all get the sum over the workers', async () => {
     const cluster = await startCluster(2)
     await cluster.tell(2, 'count', 7)
     const found = await Promise.all(Array.from({ length: 20 }, () => cluster.scrape()))
     expect(found.map(okRequests)).toEqual(Array(20).fill(7))
   })
 
-  test('are empty without any worker', async () => {
+  test('without any worker, a scrape has no metrics', async () => {
     const cluster = await startCluster(0)
     expect((await cluster.scrape()).samples).toEqual([])
     expect((await cluster.readiness()).status).toBe(503)

@@ -53,7 +53,7 @@ async function admitEarlier(client: string, agesMs: readonly number[], policy = 
   await redis.pexpire(key, policy.windowMs)
 }
 
-describe('the keys', () => {
+describe('the keys of sliding windows in Redis', () => {
   test('are lists of times that expire with the last one, without refused requests', async () => {
     const client = newClient()
     const fromUs = await nowUs()

@@ -22,7 +22,7 @@ const urlOf = (ports: readonly number[], master = 'main'): string =>
   `redis+sentinel://${ports.map((port) => `127.0.0.1:${port}`).join()}/${master}`
 
 describe.each([1, 2, 3])('with %i sentinels that all answer', (count) => {
-  test('a master that ends is the reason, and they are not', async () => {
+  test('the log names the stopped master as the reason, not the sentinels', async () => {
     const master = await startRedisServer()
     const ports = await startSentinels(count, master.port)
     const limiter = await openAnsweringLimiter(urlOf(ports))

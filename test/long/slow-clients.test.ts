@@ -296,7 +296,7 @@ describe.concurrent('a connection without requests', () => {
     expect(performance.now() - (answeredAtMs.get('/later-once') ?? Infinity)).toBeGreaterThan(200)
   })
 
-  describe.concurrent('over HTTP/2 whose client does not close it after GOAWAY is closed', () => {
+  describe.concurrent('an HTTP/2 connection is closed even if its client ignores GOAWAY', () => {
     /** Sends pings until the connection is closed, as such a client notices the close only by sending. */
     const untilCutOff = async (raw: RawHttp2): Promise<void> => {
       const timer = setInterval(() => raw.send(frame(frameTypes.ping, 0, 0, Buffer.alloc(8))), 50)

@@ -27,7 +27,7 @@ test.each(rows)('%s has a test that is there', (row) => {
   )
 })
 
-test('there are rows', () => {
+test('the page of HTTP decisions has more than 80 rows', () => {
   expect(rows.length).toBeGreaterThan(80)
 })
 

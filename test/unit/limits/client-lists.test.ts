@@ -32,7 +32,7 @@ test('without lists no client is listed, and the policies stay unchanged', () =>
   expect(lists.applying(both, client('203.0.113.7'), plain)).toBe(both)
 })
 
-describe('by address', () => {
+describe('client lists with addresses', () => {
   const lists = compile({ allowList: [ip('10.0.0.0/8', '2001:db8::7')], denyList: [ip('203.0.113.0/24')] })
 
   test.each(['10.1.2.3', '2001:db8::7'])('%s passes all rules', (address) => {
@@ -198,7 +198,7 @@ describe('overrides of several tokens in Authorization', () => {
   })
 })
 
-describe('by a secret header', () => {
+describe('client lists with the value of a secret header', () => {
   const lists = compile({
     allowList: [secret('x-probe-token', 'let me in'), secret('authorization', 'Bearer monitor')],
     denyList: [secret('x-api-key', 'stolen'), secret('x-api-key', 'lost'), secret('x-name', 'Ä')],

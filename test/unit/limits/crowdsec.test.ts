@@ -99,7 +99,7 @@ describe('the stream', () => {
   })
 })
 
-describe('the table', () => {
+describe('the table of CrowdSec decisions', () => {
   const has = (table: DecisionTable, address: string): boolean => table.has(parseAddress(address) ?? [])
   const set = (...decisions: [string, number][]) =>
     ({ crowdsec: 'set', decisions: decisions.map(([value, leftMs]) => ({ value, leftMs })) }) as const
@@ -148,7 +148,7 @@ describe('the table', () => {
     ])
   })
 
-  test('a copy has the same', () => {
+  test('a copy of the table has the same decisions', () => {
     const values = [
       '192.0.2.1',
       '10.0.0.0/8',

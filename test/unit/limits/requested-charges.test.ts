@@ -185,7 +185,7 @@ test('numbers anywhere else in the body do not matter', () => {
   )
 })
 
-describe('by its head', () => {
+describe('the cost of a request, read from its head', () => {
   function request(...rawHeaders: string[]): Http1Request {
     const declared = rawHeaders[rawHeaders.indexOf('Content-Length') + 1]
     const isChunked = rawHeaders.includes('Transfer-Encoding')

@@ -174,7 +174,7 @@ describe('the first key', () => {
   })
 })
 
-describe('the file', () => {
+describe('the database file of the key store', () => {
   test('keeps the keys when it is closed and opened', () => {
     const { key } = open().createKey('Shop', 'production')
     opened.pop()?.close()

@@ -133,7 +133,7 @@ describe('a failure that does not come again', () => {
     )
   })
 
-  test('counts where nobody knows the change', () => {
+  test('fails the run if the changed files are unknown', () => {
     expect(objectionTo([failureIn(file)], undefined)).toBeDefined()
   })
 

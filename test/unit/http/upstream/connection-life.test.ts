@@ -16,7 +16,7 @@ test.each([
   [0, false],
   [99, false],
   [100, true],
-])('opened for a client that left, it is after %i ms: %s', (waitedMs, isReused) => {
+])('a connection opened for a client that left counts as reused after %i ms: %s', (waitedMs, isReused) => {
   const life = new ConnectionLife(1, Infinity)
   expect(life.beginWaiting(1000)).toBe(4000)
   life.beginExchange(() => 1000 + waitedMs)

@@ -13,11 +13,14 @@ const learned: readonly (readonly [closed: readonly number[], idleMs: number, is
   [[0.2], 0.2, false],
 ]
 
-test.for(learned)('after closes at %j ms, one that is idle for %j ms: %j', ([closed, idleMs, isUsed]) => {
-  const limit = new IdleLimit()
-  for (const closedMs of closed) limit.recordClosed(closedMs)
-  expect(limit.allows(idleMs)).toBe(isUsed)
-})
+test.for(learned)(
+  'after the backend closed connections idle for %j ms, one idle for %j ms is used: %j',
+  ([closed, idleMs, isUsed]) => {
+    const limit = new IdleLimit()
+    for (const closedMs of closed) limit.recordClosed(closedMs)
+    expect(limit.allows(idleMs)).toBe(isUsed)
+  },
+)
 
 test('after a restart, which closes connections of any age, the first that lives longer is used again', () => {
   const limit = new IdleLimit()

@@ -117,7 +117,7 @@ describe.each([
   ['HTTP/1.1', overHttp1],
   ['HTTP/2', overHttp2],
 ])('over %s', (_, begin) => {
-  test('each gives the backend as long again', async () => {
+  test('each interim response restarts the response timeout', async () => {
     const waiting = await begin()
     for (let i = 1; i <= 40; i++) {
       waiting.pass(firstByteMs - 1)
@@ -130,7 +130,7 @@ describe.each([
   })
 })
 
-test('a request with one does not take a connection from short requests', async () => {
+test('a request that has had an interim response does not take a connection from short requests', async () => {
   const waiting = await overHttp1()
   expect([waiting.markLongResponse?.(), waiting.markLongResponse?.()]).toEqual([false, false])
   waiting.sendInterimResponse()

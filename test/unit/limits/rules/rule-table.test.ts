@@ -356,7 +356,7 @@ describe('a rule for some hosts', () => {
   })
 })
 
-describe('a table', () => {
+describe('lookups in a compiled rule table', () => {
   const target = { matchPath: '/a', otherMatchPaths: [] }
 
   test('a table without rules matches nothing', () => {

@@ -19,7 +19,7 @@ function remaining(limiter: MemoryLimiter, policy: typeof short, client: string)
   return decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.remaining ?? NaN)
 }
 
-describe('the bound', () => {
+describe('the maximum number of counters in memory', () => {
   test('is never exceeded by any sequence of requests', () => {
     const limiter = createLimiter(10)
     for (let client = 0; client < 1000; client++) {
@@ -70,7 +70,7 @@ describe('the bound', () => {
   })
 })
 
-describe('the rest of a window', () => {
+describe('the time until a window resets', () => {
   test.each(['fixed', 'sliding'] as const)('is never more than its length, %s', (algorithm) => {
     const policy = makePolicy('two-seconds', 3, 2_000, { algorithm })
     let nowMs = 100
