@@ -25,6 +25,8 @@ async function readOwnSettings(): Promise<ReadAtStart> {
 }
 
 let gateway: Gateway | undefined
+// With HTTPS, SIGHUP also reloads the certificate and the key. A gateway that is starting reads everything in any case.
+onHangup(() => gateway?.reload())
 try {
   const { settings, warnings, source } = cluster.isWorker
     ? { settings: await askForSettings(), warnings: [], source: undefined }
@@ -32,8 +34,6 @@ try {
   const log = createLog('gateway', settings.logLevel)
   const names = composeNames()
   lookUpEverywhere(names)
-  // With HTTPS, SIGHUP also reloads the certificate and the key.
-  onHangup(() => gateway?.reload())
   // The primary process has logged the warnings already.
   if (cluster.isPrimary) {
     for (const warning of warnings) log.warn(warning)

@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
@@ -25,6 +27,19 @@ test('SIGHUP to the whole group ends no worker, and is one reload', async () => 
   expect(await gateway.process.stop()).toBe(0)
   expect(gateway.process.output().match(/"msg":"worker listening"/g)).toHaveLength(2)
   expect(gateway.process.output().match(/"trigger":"signal"/g)).toHaveLength(1)
+})
+
+test('SIGHUP while the settings are read does not end the gateway', async () => {
+  // A pipe, because the gateway waits for whoever writes into it.
+  const pipe = join(makeTemporaryDirectory(), 'sluice.yaml')
+  execFileSync('mkfifo', [pipe])
+  const started = spawnNode('proxy/main.ts', { PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: pipe })
+  const file = await open(pipe, 'w')
+  started.child.kill('SIGHUP')
+  await file.write('limits: []\n')
+  await file.close()
+  await started.waitForLine(/"msg":"listening"/)
+  expect(await started.stop()).toBe(0)
 })
 
 test('the origin ignores SIGHUP too', async () => {
