@@ -151,8 +151,18 @@ const escapedBeyondAscii = /%(?:25)*[89a-f]/i
 /** Returns alternative readings of a text, in which other escapes remain. */
 function otherReadings(text: string): readonly string[] {
   const long = withoutShortEscapes(text)
-  const readings = readingsInLatin1(text)
-  return long === text ? readings : [...readings, long]
+  const others = [...readingsInLatin1(text), ...readingsOfNode(text)]
+  return long === text ? others : [...others, long]
+}
+
+/**
+ * Returns the reading of `node:querystring` and `URLSearchParams`. If one escape of a value cannot be decoded, they take the lowest byte of
+ * each of its characters: `ı%` is `1%`. Browsers escape these characters.
+ */
+function readingsOfNode(text: string): readonly string[] {
+  if (!text.includes('%') || !beyondAscii.test(text)) return none
+  const characters = Buffer.from(text, 'latin1').toString()
+  return [Buffer.from(characters, 'latin1').toString('latin1')]
 }
 
 /**

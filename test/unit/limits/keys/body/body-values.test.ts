@@ -637,6 +637,20 @@ test.each(['email=a%4%31', 'email=%61%4+1', 'email=a1%5', 'email=a% 41'])(
   },
 )
 
+test('a value with a broken escape counts as Node reads it', () => {
+  const pieces = ['a', 'ı', 'š', 'ǃ', 'Ʃ', '名', '%41', '%c4%b1', '%', '%5', '%zz', '+']
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...pieces), { minLength: 1, maxLength: 8 }), (drawn) => {
+      const body = `email=x${drawn.join('')}`
+      const read = new URLSearchParams(body).get('email') ?? ''
+      // Bytes that are not UTF-8 are not part of any account name.
+      fc.pre(!read.includes('\u{fffd}'))
+      for (const client of bodyValues(Buffer.from(read).toString('latin1'), false))
+        expect(counts(keysOf(body, form), client)[0]).toBe(1)
+    }),
+  )
+})
+
 test('equal values of a form count once, however many, and too many different ones are refused', () => {
   const once = keysOf('email=a%4%31&'.repeat(4000), form)
   expect(counts(once, 'a1')[0]).toBe(1)
