@@ -71,7 +71,7 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> &
     readonly namesInFile: ReadonlyMap<keyof typeof gatewayTable, string>
     /** The file that defines the limits; undefined for the built-in table. */
     readonly limitsFile: string | undefined
-    /** The settings file has any field: it is there, and not only blank lines and comments. */
+    /** Whether the settings file exists and has a field, and not only blank lines and comments. */
     readonly hasFields: boolean
   }
 

@@ -79,8 +79,8 @@ export type Turn = {
 /** Decides all charges of a request together: atomically, unless the counters are on several nodes of a cluster. */
 export type Limiter = {
   /**
-   * Decides and counts. Never throws and never rejects: a failure is the outcome `unavailable`. Returns a promise only if the decision is
-   * made outside this process.
+   * Decides and counts. Never throws and never rejects: a failure is the outcome `unavailable`. Returns a promise only if counters outside
+   * this process are asked, even if they do not answer.
    *
    * @param charges in the table's order of their rules; never empty. Usually one per rule; a rule that counts the request for several
    *   clients has one charge for each, side by side

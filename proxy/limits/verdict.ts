@@ -51,7 +51,7 @@ export type DecisionTable = {
 export type AskedRequest = {
   readonly request: ClientRequest
   readonly peer: Peer
-  /** The client has disconnected, so that the request will not be counted. */
+  /** The client has disconnected, or the request was answered: it must no longer be counted. */
   readonly isFinished: boolean
   /** Whether another proxy forwards the request if it is allowed, so that the gateway cannot answer in place of the backend. */
   readonly isForwardedByAnother?: boolean
@@ -61,7 +61,7 @@ export type AskedRequest = {
    * client disconnected, before the body had arrived.
    */
   readUnits?(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges>
-  /** The part of the request's body that rules read; the same object at each call. `gone`: as for `readUnits`. */
+  /** The part of the request's body that rules read; the same at each call. `gone`: as for `readUnits`. */
   readBody?(): SentBody | 'gone' | Promise<SentBody | 'gone'>
   /** Called if a request counts by address under a policy, because its body does not identify the client with certainty. */
   onUnreadKey?(policy: Policy, reason: UnreadKey): void
@@ -76,7 +76,7 @@ export type AskedRequest = {
   matched: readonly Policy[]
   /** The matching policies that apply to the client, after the table's exemptions and overrides, but before conditions. */
   applying: readonly Policy[]
-  /** The charges; once no ban was found, with the overrides that were set at run time. */
+  /** The charges; once no ban was found, with the overrides of accounts, and with those that were set at run time. */
   charges: readonly Charge[]
 }
 

@@ -86,7 +86,7 @@ export class Names {
     return { addresses, forMs: Math.max(0, entry.dueMs - this.#now()) }
   }
 
-  /** The entry of a name. If all are being looked up, so that there is no place for this one, an entry of its own that has failed. */
+  /** Returns the entry of a name. If there is no room because all names are being looked up, the entry has failed, and is not kept. */
   #entryOf(name: string): Entry {
     const known = this.#entries.get(name)
     if (known) return known
@@ -145,7 +145,7 @@ function addressesOf({ found }: Entry, family: LookupOptions['family']): LookupA
     .filter((each) => wanted === 0 || each.family === wanted)
 }
 
-/** Returns false if all are being looked up. */
+/** Returns false if all names are being looked up, so that none can be dropped. */
 function dropOldest(entries: Map<string, Entry>): boolean {
   for (const [name, { pending }] of entries) if (!pending) return entries.delete(name)
   return false

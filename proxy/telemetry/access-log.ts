@@ -36,7 +36,7 @@ export type Access = LoggedRequest & {
   readonly refusedBy: string | undefined
   /** The list that let the request pass a rule, or refused it. */
   readonly list: ClientListName | undefined
-  /** The list that refused the request: `denyList`, or the file that contains the client, as written in the settings. */
+  /** The list that refused the request: `denyList`, the file that contains the client, as written in the settings, or `crowdsec`. */
   readonly deniedBy: string | undefined
   /** Why a malformed or oversized request was rejected, in words that quote nothing of the request. */
   readonly rejected: string | undefined

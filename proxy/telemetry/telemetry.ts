@@ -130,7 +130,7 @@ export type Telemetry = UpstreamTelemetry & {
   requestRejected(reason: Rejection): void
   /** An `allowList` exempted a request from one or all rules, or `denyList` or a ban refused it. */
   listed(list: ClientListName): void
-  /** Reports the list that denied the request: `denyList`, or a file as written in the settings. Called in addition to `listed`. */
+  /** Reports the list that denied the request: `denyList`, a file as written in the settings, or `crowdsec`. Called besides `listed`. */
   denied(list: string): void
   /**
    * Called for each policy of an allowed request, for the policy that refused a request, and for each policy of a request that was refused

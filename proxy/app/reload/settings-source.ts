@@ -49,7 +49,7 @@ export function readSettings(env: NodeJS.ProcessEnv, cwd: string): ReadAtStart {
         const next = isSmall ? readHere(env, cwd) : await readInThread({ env, cwd })
         if (!('settings' in next)) return next
         const { configFile, hasFields: hasNow } = next.settings
-        // The built-in table would take the place of its limits. An editor empties the file before it writes it.
+        // An editor may empty the file before it writes it. The built-in table must not replace the limits of the file meanwhile.
         if (hasFields && !hasNow) return { mistakes: [printable(whyKept(file, configFile !== undefined))] }
         hasFields = hasNow
         return next

@@ -5,7 +5,7 @@ import type { OverPolicy } from '../../policy.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { formatCount, formatDuration, print } from '../output.ts'
 
-/** The remaining quota of a client under one counter of a running gateway. Values are null if Redis is unavailable. */
+/** The use of one counter of a running gateway. Values are null if they are unknown because Redis is unavailable. */
 type PrintedState = {
   readonly limit: number
   readonly remaining: number | null

@@ -69,12 +69,12 @@ export async function replay(files: readonly string[], options: ReplayOptions): 
   return report.lines.read > 0 ? status.yes : status.no
 }
 
-/** Whether it can be read once only. That of `<(xzcat access.log.xz)` is empty the second time, and a named one waits for a writer. */
+/** Whether a file can be read only once: the pipe of `<(xzcat access.log.xz)` is empty the second time, a named pipe waits for a writer. */
 function isPipe(file: string): boolean {
   try {
     return statSync(file).isFIFO()
   } catch {
-    // `openLog` says why.
+    // `openLog` reports why the file cannot be read.
     return false
   }
 }

@@ -4,11 +4,11 @@ import { defaultAdminAddress, readAdminAddress } from './admin-address.ts'
 import { readPrefixedVariables } from './prefixed-variables.ts'
 
 /**
- * Returns the admin listener's address with these settings, in whatever form the file gives it. Mistakes in the file are not reported: the
- * gateway still runs with the previous version, and they may be the reason for the question.
+ * Returns the admin listener's address under these settings, no matter in which form the file sets it. Does not report mistakes in the
+ * file: the gateway still runs with the previous version, and a mistake may be why an operator asks it.
  *
  * @param given the environment of the gateway
- * @param cwd the folder that a relative path of the file is resolved against
+ * @param cwd the folder against which a relative path of the file is resolved
  */
 export function parseAdminAddress(
   given: NodeJS.ProcessEnv,
@@ -17,7 +17,8 @@ export function parseAdminAddress(
   const { env } = readPrefixedVariables(given)
   const file = readConfigFile(env['CONFIG_FILE'] || undefined, cwd)
   const { value, mistakes } = readYamlMapping(file && 'text' in file ? file.text : '', env)
-  // A file with such mistakes has no values, but its lines still say it. At the usual port another program may get the token.
+  // A file with such mistakes has no values, but its lines may still state the address. At the default one, another program may listen, and
+  // would get the token.
   const line = mistakes.length > 0 ? readAdminAddress(given, cwd) : undefined
   const written: Readonly<Record<string, unknown>> = line
     ? { adminHost: line.host, adminPort: line.port }

@@ -15,7 +15,7 @@ export function rewriteLimits(limitsFile: string | undefined, requests: Readonly
     limitsFile === undefined
       ? new Document({ limits: defaultLimits })
       : parseDocument(readFileSync(limitsFile, 'utf8'))
-  // The file was valid: an alias that every rule has is no attack.
+  // Without a maximum of aliases: the file is valid, so an alias that every rule has is not an attack.
   const file = (written.toJS({ maxAliasCount: -1 }) ?? {}) as Record<string, unknown>
   for (const rule of file['preset'] === undefined ? [] : rulesOfPresets(file)) {
     if (!written.has('limits')) written.set('limits', written.createNode([]))
@@ -35,7 +35,7 @@ export function rewriteLimits(limitsFile: string | undefined, requests: Readonly
   return written.toString({ lineWidth: 0 })
 }
 
-/** Replaces the first alias of each anchor that is elsewhere in the document by its value, with the anchor. */
+/** Replaces, for each anchor outside the rules, its first alias in the rules with the value, including the anchor. */
 function bringAnchors(written: Document, rules: unknown): void {
   if (!isSeq(rules)) return
   const anchors = new Set<string>()

@@ -74,7 +74,7 @@ export class BoundedMemory extends RateLimiterMemory {
     return known && known.endsAtMs > this.#now() ? known : undefined
   }
 
-  /** Moves the count to the end. Removes up to two of the oldest counts that have ended or exceed the bound. */
+  /** Moves the count to the end. Removes up to two of the oldest counts: those that have ended, and any while there are too many. */
   #keep(key: string, count: Count): void {
     this.#counts.delete(key)
     this.#counts.set(key, count)

@@ -27,9 +27,9 @@ export type RemoteCounters<Lane = undefined> = {
    * @param lane the server to ask; undefined if there is only one, or if the request is asked by itself
    * @returns two values for each charge, request by request: the remaining quota or, if the charge exceeds it, -1 minus the remaining
    *   quota; and the milliseconds until the window ends. For a request that could not be decided, the reason replaces the first value.
-   *   A value that is ignored and the tickets of the charges for which `takesUnits` holds follow, in the same order; they may be left
-   *   out if there are no tickets. If `readsStoredPlan` holds for any charge, the last value is an array with the name of the plan for
-   *   each such charge, empty for a charge without one
+   *   Then follow the time of counting, which only `readLateAnswers` passes on and may be any value if it is not known, and the tickets of
+   *   the charges for which `takesUnits` holds, in the same order; both may be left out if there are no tickets. If `readsStoredPlan` holds
+   *   for any charge, the last value is an array with the name of the plan for each such charge, empty for a charge without one
    */
   ask(
     requests: readonly (readonly Charge[])[],

@@ -3,7 +3,7 @@ import { by, counter, gauge, histogram } from './metric.ts'
 import type { Metric, MetricValue } from './prometheus.ts'
 import { DEFAULT_UPSTREAM, type UpstreamCounters, type UpstreamState } from './upstream-counters.ts'
 
-/** Returns the backends that requests are sent to. Without `default`, if all requests take routes. */
+/** Returns the backends that requests are or were sent to. Leaves out `default` if all requests take routes. */
 function usedUpstreams(counters: Counters): (readonly [string, UpstreamCounters])[] {
   const inUse = new Set(counters.servers().map(({ upstream }) => upstream))
   return [...counters.upstreams].filter(

@@ -18,7 +18,7 @@ export type LogFile = {
 const CHUNK_BYTES = 64 * 1024
 /** Maximum length of a line. By default, a gateway accepts request heads of at most 16 KiB. */
 const MAX_LINE_LENGTH = 64 * 1024
-/** Programs of Windows write it before UTF-8. */
+/** Programs on Windows write it before UTF-8. */
 const byteOrderMark = /^\xef\xbb\xbf/
 const gzip = Buffer.from([0x1f, 0x8b])
 const zstd = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])

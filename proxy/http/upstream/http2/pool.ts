@@ -29,8 +29,8 @@ const FEWEST_QUEUED = 128
  * HTTP/2 connections to the backend, each with many concurrent requests. Another one is opened when all open ones have as many
  * requests as the backend allows.
  *
- * A connection that takes no further request stays for as long as the requests that it has, which may be hours: it counts towards
- * `maxStreams` and not towards `maxConnections`. Otherwise event streams on such connections would keep all other requests waiting.
+ * A connection that takes no further request stays open until its requests have finished, perhaps for hours: it counts towards `maxStreams`
+ * and not towards `maxConnections`. Otherwise, event streams on such connections would keep all other requests waiting.
  */
 export class Http2Pool implements ServerPool, SessionOwner {
   readonly queuedUploads = 0

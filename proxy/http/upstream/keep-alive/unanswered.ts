@@ -114,7 +114,7 @@ export class UnansweredConnections {
     }
     if (accepted + this.#again.size < (this.#limit ?? 0)) return false
     const next = first(this.#waiting)
-    // Before the usual time the answer may be on its way: a backend that accepts all would lose a connection for each new one.
+    // Before the usual time, the answer may be on its way, and a backend that accepts all connections would lose one for each new one.
     if (next && nowMs - next.sinceMs < Math.max(this.#usualMs, this.#patienceMs / this.#confirmed))
       return false
     if (!next) return nowMs >= this.#againAtMs && this.#isSilent(nowMs) && this.#claimRepeatedClose(nowMs)

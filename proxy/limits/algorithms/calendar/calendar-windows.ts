@@ -86,8 +86,8 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * An hour begins when local clocks show a whole hour, or are set back to one. If clocks skip the whole hour, the hour begins at
- * the skip. At any other clock change, the current hour continues, as on Lord Howe Island, where clocks change by half an hour.
+ * An hour begins when local clocks show a time on the hour, or are set back to one. If clocks skip that time, the hour begins at the skip.
+ * At any other clock change, the current hour continues, as on Lord Howe Island, where clocks change by half an hour.
  */
 function hourAt(zone: Zone, epochMs: number): Span {
   const offset = zone.offsetAt(epochMs)

@@ -121,7 +121,7 @@ export const windowTickets: Pick<RedisCounts, 'ticketOf' | 'addedValues'> = {
   addedValues: ({ counted, endsAtMs }, nowMs) => [String(counted[0]), String(Math.ceil(endsAtMs - nowMs))],
 }
 
-/** The ends of a counter's windows are apart by about the window's length. */
+/** Successive windows of a counter end at least about a window's length apart, which is how tickets distinguish them. */
 export const fixedInRedis: RedisCounts = {
   ...windowTickets,
   keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => String(sharedWindowMs),

@@ -5,8 +5,8 @@ import { SlotLists, type SlotList } from './slot-lists.ts'
 /** The data of an algorithm in the slots of a pool. */
 export type SlotContent = {
   /**
-   * Returns when the slot no longer counts anything and can be used for another client. The end changes while the slot is in no list. If it
-   * becomes earlier in a list, such as by a refund, another table of the same size may have to give up a slot first.
+   * Returns when the slot no longer counts anything and can be used for another client. The end should change only while the slot is in no
+   * list: if it becomes earlier in a list, such as by a refund, another table of the same size may have to give up a slot first.
    *
    * @param windowMs of the slot's table
    */

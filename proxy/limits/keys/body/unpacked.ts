@@ -10,8 +10,8 @@ import {
 /** Maximum bytes of a body to read. */
 const MAX_UNPACKED_BYTES = 64 * 1024
 /**
- * Maximum bytes to read of a short compressed body. 35 bytes can decompress to 64 KiB that take more than a millisecond to read, at any
- * rate that a client can send. With this bound, 35 bytes take at most half a millisecond, and 400 bytes a millisecond. Hundreds of similar
+ * Maximum bytes to read of a short compressed body. 35 bytes can decompress to 64 KiB that take more than a millisecond to read, each time
+ * that a client sends them. With this bound, 35 bytes take at most half a millisecond, and 400 bytes a millisecond. Hundreds of similar
  * events in JSON, which gzip compresses to a 20th and brotli or zstd to a 50th, are still read; a list of thousands of zeros is not.
  */
 const MAX_UNPACKED_OF_SHORT = 4 * 1024

@@ -23,8 +23,8 @@ export function mayOverrideMethod(
   const usual = values.filter(({ isExtra }) => !isExtra)
   const others = usual.filter(({ text }) => text.toLowerCase() !== own)
   const mentions = body.countMentions(named)
-  // Yii, CakePHP and Symfony accept any value as a method, including blank ones and the empty value, which `find` does not return. Instead of
-  // an empty value it may have returned that of another field whose name has the same letters.
+  // Yii, CakePHP and Symfony accept any value as a method, including blank ones and the empty value, which `find` does not return. Instead
+  // of an empty value, it may have returned that of another field whose name has the same letters.
   if (mentions > 0)
     return others.length > 0 || usual.length !== mentions || body.countMentions(spelled) > mentions
   // A field `method`, because names are compared by their letters. Any application may have such a field.

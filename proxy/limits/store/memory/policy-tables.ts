@@ -35,7 +35,7 @@ export class PolicyTables {
   /** Adds the place of a policy that is not in `places` yet, and returns it. */
   addPlace(policy: Policy): Place {
     const table = this.#tableByCounts.get(countedAs(policy)) ?? this.#addTable(policy)
-    // Pending counts are added to the shared counters under this policy, and its quota bounds how much these keep.
+    // Pending counts are added to the shared counters under this policy, and its quota bounds how much the shared counters keep.
     if ((this.#policies[table]?.quota ?? 0) < policy.quota) this.#policies[table] = policy
     const place = { counts: this.#findCounts(algorithmOf(policy)), table, refuses: refusesOver(policy) }
     this.#places.set(policy, place)

@@ -59,8 +59,8 @@ export class FormNames {
   }
 
   /**
-   * Returns the rules whose value ASP.NET and Grails may find under a name, in addition to those of `ofSent`. They look for the members of a
-   * parameter under its name, as in `model.email`, or without it if no field begins with it. Names of parameters and members are ASCII.
+   * Returns the rules whose value ASP.NET and Grails may find under a name, in addition to those of `ofSent`. They look for the members of
+   * a parameter under its name, as in `model.email`, or without it if no field begins with it. Names of parameters and members are ASCII.
    */
   ofModel(text: string, start: number, end: number): MatchedRules {
     const members = this.#members?.ofSent(text, start, end) ?? noRules

@@ -26,7 +26,7 @@ export type CommandContext = {
 /**
  * Sends one command that decides requests, and resolves to its reply in the form of `RemoteCounters.ask`.
  *
- * @param isAwaited called before the text of a script is sent that Redis does not have
+ * @param isAwaited called before the text of a script is sent, because Redis does not have the script
  * @param node the node of a cluster that has the counters of all these requests; without it, the command goes to the node of its first key
  */
 export async function sendDecision(

@@ -5,7 +5,7 @@ import { PolicyArguments } from '../scripts/policy-arguments.ts'
 import { renewScript } from '../scripts/settle.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
 
-/** Three renewals can fail before Redis considers a request over that is still in flight. */
+/** Three renewals in a row can fail before Redis stops counting a request that is still in flight. */
 const RENEW_EVERY_MS = 4_000
 const RENEWED_AT_ONCE = 256
 
