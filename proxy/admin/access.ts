@@ -21,9 +21,9 @@ export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | u
  * Without a token, the listener is on a loopback address, and any process on this machine may pass. Browsers are such processes and would
  * let any web page in: through a host name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or by a plain cross-site request.
  * So `Host` must be a loopback name, `Origin`, if present, must be that same host, and `Sec-Fetch-Site`, in which the browser states where
- * a request comes from, must not name another site. A request that a proxy on this machine has forwarded comes from elsewhere, and may not
- * pass: the gateway itself is such a proxy if its backend is this listener by mistake. With a token, there is no such danger: a page does
- * not know the token, and browsers do not add it by themselves.
+ * a request comes from, must not name another origin. A request that a proxy on this machine has forwarded comes from elsewhere, and may
+ * not pass: the gateway itself is such a proxy if its backend is this listener by mistake. With a token, there is no such danger: a page
+ * does not know the token, and browsers do not add it by themselves.
  */
 export function createAdminAccess(token: string | undefined): AdminAccess {
   if (token === undefined) {

@@ -95,9 +95,9 @@ export function countFields(rawFields: readonly string[]): number {
 }
 
 /**
- * Returns the host that a request names, as it is forwarded; undefined if the request must be rejected (RFC 9112 section 3.2): an HTTP/1.1
- * request without `Host`, with several, or with an invalid one. The host of an absolute-form target replaces that of `Host` (section
- * 3.2.2).
+ * Returns the host that a request names, as it is forwarded; undefined if the request must be rejected (RFC 9112 section 3.2): one without
+ * `Host`, except in HTTP/1.0; one with several, except if HTTP/2 names the same host in both `:authority` and `Host`; or one with an
+ * invalid host. The host of an absolute-form target replaces that of `Host` (section 3.2.2).
  *
  * @param authority the authority of an absolute-form target
  * @param fallback the host for an HTTP/1.0 request, which need not name one
