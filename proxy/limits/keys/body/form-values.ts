@@ -51,7 +51,7 @@ class FieldSearch {
   /** The next `=` in fields, and in the pieces between semicolons. Each is searched from left to right. */
   readonly #equals: NextCharacter
   readonly #equalsInPieces: NextCharacter
-  /** The values found, by name. Those of members of models have a blank before them. */
+  /** The values found, by name. Those of members of models have a `&` before them, which no value contains. */
   readonly #known: readonly Set<string>[]
   /** The alternative decodings, by value. */
   readonly #readings = new Map<string, readonly string[]>()
@@ -119,7 +119,7 @@ class FieldSearch {
   #add(names: MatchedRules, start: number, end: number, isExtra = false): void {
     if (names.length === 0 || start >= end || this.found.isCutForAll(names)) return
     const text = this.#text.slice(start, end)
-    const id = isExtra ? ` ${text}` : text
+    const id = isExtra ? `&${text}` : text
     const added = names.filter((name) => this.#known[name]?.has(id) === false)
     if (added.length === 0) return
     const others = this.#otherReadings(text)

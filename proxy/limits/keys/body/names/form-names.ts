@@ -64,15 +64,14 @@ export class FormNames {
    */
   ofModel(text: string, start: number, end: number): MatchedRules {
     const members = this.#members?.ofSent(text, start, end) ?? noRules
-    for (let at = start; at < end; at++) {
-      const isEscape = text.charCodeAt(at) === percent
-      const code = isEscape ? hexAt(text, at + 1) * 16 + hexAt(text, at + 2) : text.charCodeAt(at)
-      if (isEscape) at += 2
+    for (let at = start, next; at < end; at = next) {
+      const code = characterAt(text, at)
+      next = at + lengthAt(text, at)
       if (code !== dot && code !== openingBracket) continue
-      const next = text.charCodeAt(at + 1)
+      const after = characterAt(text, next)
       // No name precedes the separator, or an item of a list follows it.
-      if (at === start + (isEscape ? 2 : 0) || isDigit(next) || next === closingBracket) break
-      return [...members, ...(this.ofSent(text, at + 1, end) ?? noRules)]
+      if (at === start || isDigit(after) || after === closingBracket) break
+      return [...members, ...(this.ofSent(text, next, end) ?? noRules)]
     }
     return members
   }
@@ -259,6 +258,16 @@ const kindOf = Uint8Array.from({ length: 0x80 }, (_, code) => {
 
 function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39
+}
+
+/** The code of the character at an index, which browsers may have escaped: they escape brackets. Below 0 for a broken escape. */
+function characterAt(text: string, at: number): number {
+  const code = text.charCodeAt(at)
+  return code === percent ? hexAt(text, at + 1) * 16 + hexAt(text, at + 2) : code
+}
+
+function lengthAt(text: string, at: number): 1 | 3 {
+  return text.charCodeAt(at) === percent ? 3 : 1
 }
 
 /** The value of a hexadecimal digit; far below 0 for any other character. */

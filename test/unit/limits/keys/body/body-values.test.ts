@@ -685,9 +685,20 @@ test('a parameter of a model counts, and a cookie does not', () => {
   expect(ofCookie?.requests).toEqual(new Map([[address, 1]]))
 })
 
-test('items of a list, and members of members, are no fields of a model', () => {
-  const body = 'guests[0][email]=a&guests[][email]=b&a.b.email=c&a.b=d'
+test.each([
+  ['without escapes', 'guests[0][email]=a&guests[][email]=b&a.b.email=c&a.b=d'],
+  ['as browsers send them', 'guests%5B0%5D%5Bemail%5D=a&guests%5B%5D%5Bemail%5D=b&guests%5b%5d.email=c'],
+  ['two hundred', Array.from({ length: 200 }, (_, i) => `guests%5B%5D%5Bemail%5D=a${i}`).join('&')],
+])('items of a list, and members of members, are no fields of a model: %s', (_, body) => {
   expect(keysOf(body, form)?.requests).toEqual(new Map([[address, 1]]))
+})
+
+test('a field of a model does not hide a field whose value has a blank before it', () => {
+  for (const body of ['model.email=a&email= a', 'email= a&model.email=a'])
+    expect(keysOf(body, form)?.extra.size, body).toBe(0)
+})
+
+test('an object that the key names is no field of another model', () => {
   expect(keysOf('user[email]=a', form, 'user.email')?.requests.size).toBe(1)
 })
 
