@@ -26,7 +26,7 @@ export function mayOverrideMethod(
   // Yii, CakePHP and Symfony accept any value as a method, including blank ones and the empty value, which `find` does not return. Instead
   // of an empty value, it may have returned that of another field whose name has the same letters.
   if (mentions > 0)
-    return others.length > 0 || usual.length !== mentions || body.countMentions(spelled) > mentions
+    return others.length > 0 || usual.length !== mentions || body.countMentions(withValue) !== mentions
   // A field `method`, because names are compared by their letters. Any application may have such a field.
   const readings = others.flatMap((value) => body.readingsOf(value, methodField).usual)
   return readings.some((value) => knownMethods.has(value.toUpperCase()))
@@ -37,8 +37,8 @@ export function mayOverrideMethod(
  * `payment_method` nor the cookie `; method=`.
  */
 const named = /(?<![a-z0-9])[_.[]method/g
-/** Matches these names and all other names with the same letters. */
-const spelled = /(?<![a-z0-9])m[^a-z0-9]*e[^a-z0-9]*t[^a-z0-9]*h[^a-z0-9]*o[^a-z0-9]*d/g
+/** Matches these names if a value follows, in a form, in JSON or in a part of a multipart body. */
+const withValue = /(?<![a-z0-9])[_.[]method(?:\]?=|"\s*:\s*"|"\r?\n\r?\n)[a-z]/g
 
 function isOnly(sent: string | readonly string[] | undefined, method: string): boolean {
   return typeof sent === 'string' && sent.trim().toLowerCase() === method

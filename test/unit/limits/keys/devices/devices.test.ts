@@ -328,6 +328,8 @@ describe('accounts', () => {
     const [multipart, parts] = writers.multipart('anna')
     const inPart = (name: string) =>
       parts.replace('--b--', `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\nFOO\r\n--b--`)
+    const partOf = (name: string, value: string) =>
+      `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
     const wide = Buffer.from('{"email":"anna","_method":"foo"}', 'utf16le').toString('latin1')
     for (const [type, text] of [
       [form, 'email=anna&_method=PROPFIND'],
@@ -341,7 +343,18 @@ describe('accounts', () => {
       [form, '_method=&email=anna&method=post'],
       [form, '_method=&email=anna&[method][]=post'],
       [form, '_method=&email=anna&m-e%3dthod=post'],
+      [form, '_method=&email=anna&me%e1%ba%97hod=post'],
+      [form, '_method=&email=anna&%256dethod=post'],
+      [form, '_method&email=anna&method=post'],
       ['application/json', '{"email":"anna","_method":"","method":"post"}'],
+      ['application/json', '{"email":"anna","_method":"","me\\u1e97hod":"post"}'],
+      ['application/json', '{"email":"anna","_method":null,"method":"post"}'],
+      [
+        multipart,
+        inPart('_method')
+          .replace('FOO', '')
+          .replace('--b\r', `${partOf('method', 'post')}--b\r`),
+      ],
       [form, '_method&email=anna'],
       [form, 'email=anna&_method=+post'],
       [form, 'email=anna&_method=post%20'],
@@ -365,7 +378,10 @@ describe('accounts', () => {
       [multipart, inPart('method')],
       [multipart, inPart('_method').replace('FOO', 'POST')],
       [form, 'email=anna&_method=POST'],
+      [form, 'email=anna&_method=POST&payment_method=card&next=/payment/methods'],
+      [form, 'email=anna&method=post&_method=post'],
       ['application/json', '{"email":"anna","_method":"post"}'],
+      ['application/json', '{ "email": "anna", "_method": "post" }'],
       [
         'application/json',
         '{"jsonrpc":"2.0","method":"login","params":{"payment_method":"x"},"email":"anna"}',
