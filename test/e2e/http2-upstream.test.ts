@@ -392,35 +392,40 @@ test('a client that opens as many streams as it can leaves some for others, howe
 })
 
 /** nginx and Envoy end a connection after so many requests, by GOAWAY, and finish those that it has. */
-test.each<[string, Record<string, string>, boolean]>([
-  ['the backend has said GOAWAY', {}, true],
-  ['they have served as many requests as they may', otherBounds({ upstreamMaxRequests: 1 }), false],
-])('connections that only finish responses leave room for another, where %s', async (_, bounds, ends) => {
-  const own = await startHttp2Backend((stream, headers) => {
-    if (headers[':path'] !== '/events') return echo(stream, headers)
-    stream.respond({ ':status': 200 })
-    stream.write('event')
-    if (ends) stream.session?.close()
-  })
-  const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2', ...bounds })
-  const client = connectHttp2(before.port, { cleartext: true })
-  const lasting: ClientHttp2Stream[] = []
-  for (let round = 1; round <= 4; round++) {
-    const stream = client.request({ ':path': '/events' })
-    lasting.push(stream)
-    const [head] = (await once(stream, 'response')) as [IncomingHttpHeaders]
-    expect(head[':status']).toBe(200)
-  }
-  await eventually('they count as connections with a long response', async () => {
-    const { body: metrics } = await send(before.adminPort, 'GET', '/metrics')
-    expect(metrics).toContain('sluice_table_entries{table="upstream-connections"} 0\n')
-    expect(metrics).toContain('sluice_table_entries{table="upstream-streams"} 4\n')
-  })
-  expect((await before.send('GET', '/')).status).toBe(200)
-  expect(own.sessions.length).toBe(5)
-  expect(lasting.map(({ closed }) => closed)).toEqual([false, false, false, false])
-  client.destroy()
-})
+test.each<[string, Record<string, string>, boolean, number]>([
+  ['the backend has said GOAWAY', {}, true, 100],
+  ['the backend takes one request at a time and has said GOAWAY', {}, true, 1],
+  ['they have served as many requests as they may', otherBounds({ upstreamMaxRequests: 1 }), false, 100],
+])(
+  'connections that only finish responses leave room for another, where %s',
+  async (_, bounds, ends, most) => {
+    const answerOrLast = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void => {
+      if (headers[':path'] !== '/events') return echo(stream, headers)
+      stream.respond({ ':status': 200 })
+      stream.write('event')
+      if (ends) stream.session?.close()
+    }
+    const own = await startHttp2Backend(answerOrLast, { settings: { maxConcurrentStreams: most } })
+    const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2', ...bounds })
+    const client = connectHttp2(before.port, { cleartext: true })
+    const lasting: ClientHttp2Stream[] = []
+    for (let round = 1; round <= 4; round++) {
+      const stream = client.request({ ':path': '/events' })
+      lasting.push(stream)
+      const [head] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+      expect(head[':status']).toBe(200)
+    }
+    await eventually('they count as connections with a long response', async () => {
+      const { body: metrics } = await send(before.adminPort, 'GET', '/metrics')
+      expect(metrics).toContain('sluice_table_entries{table="upstream-connections"} 0\n')
+      expect(metrics).toContain('sluice_table_entries{table="upstream-streams"} 4\n')
+    })
+    expect((await before.send('GET', '/')).status).toBe(200)
+    expect(own.sessions.length).toBe(5)
+    expect(lasting.map(({ closed }) => closed)).toEqual([false, false, false, false])
+    client.destroy()
+  },
+)
 
 /** A connection on which a hundred requests were reset takes no further request, and stays open while a request on it lasts. */
 test('a client that resets many requests while one of its own lasts does not use up the connections', async () => {

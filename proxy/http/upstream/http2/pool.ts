@@ -38,6 +38,8 @@ export class Http2Pool implements ServerPool, SessionOwner {
   readonly #sessions = new Set<UpstreamSession>()
   readonly #queue: ExchangeQueue
   readonly #shares: ClientShares
+  /** Requests at a time that the backend allows on the connections of `maxConnections`. */
+  #places: number
   readonly #sweep: NodeJS.Timeout
   /** Aborts the connection that is being opened; undefined if no connection is. At most one is opened at a time. */
   #giveUp: ((failure: UpstreamFailure) => void) | undefined
@@ -47,7 +49,8 @@ export class Http2Pool implements ServerPool, SessionOwner {
     const { maxConnections, maxQueued, queueMs } = options
     this.#options = options
     this.#queue = new ExchangeQueue(Math.max(maxQueued, FEWEST_QUEUED), queueMs)
-    this.#shares = new ClientShares(maxConnections * MAX_SESSION_STREAMS, MAX_TIMES_FREE)
+    this.#places = maxConnections * MAX_SESSION_STREAMS
+    this.#shares = new ClientShares(this.#places, MAX_TIMES_FREE)
     this.#sweep = startSweep(options, () => this.#expire())
   }
 
@@ -84,7 +87,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
   send(exchange: UpstreamExchange): void {
     if (this.#isEnded) return exchange.onFailure(stopped())
     if (exchange.upgrades) return exchange.onFailure(new UpstreamFailure('protocol', noUpgrade))
-    const session = this.#shares.allows(exchange.client) ? this.#findRoom() : undefined
+    const session = this.#allows(exchange.client) ? this.#findRoom() : undefined
     if (session) return this.#begin(session, exchange)
     this.#queue.add(exchange, this.#options.now())?.onFailure(allBusy())
     this.#connectIfFull()
@@ -103,7 +106,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
   }
 
   onReady({ maxSessionStreams }: UpstreamSession): void {
-    this.#shares.resize(this.#options.maxConnections * Math.max(1, maxSessionStreams))
+    this.#places = this.#options.maxConnections * Math.max(1, maxSessionStreams)
     this.#serveQueue()
   }
 
@@ -125,13 +128,21 @@ export class Http2Pool implements ServerPool, SessionOwner {
     else if (this.#queue.size > 0) this.#serveQueue()
   }
 
+  /** Whether a client may have one more request. Those that other connections finish take no place of the connections that count. */
+  #allows(client: string): boolean {
+    let finishing = 0
+    for (const { isRetired, open } of this.#sessions) if (isRetired) finishing += open
+    this.#shares.resize(this.#places + Math.min(finishing, this.#options.maxStreams))
+    return this.#shares.allows(client)
+  }
+
   #begin(session: UpstreamSession, exchange: UpstreamExchange): void {
     this.#shares.add(exchange.client)
     session.begin(exchange)
   }
 
   #serveQueue(): void {
-    const mayHave = (client: string): boolean => this.#shares.allows(client)
+    const mayHave = (client: string): boolean => this.#allows(client)
     for (let session = this.#findRoom(); session; session = this.#findRoom()) {
       const next = this.#queue.take(mayHave)
       if (!next) return
