@@ -97,7 +97,9 @@ function runCommand(
       ...(step.tests !== undefined && { FAILURES_FILE: failuresFile, TEST_RUNNER: step.command }),
     },
   })
-  const { pid = 0 } = child
+  const { pid } = child
+  // It cannot be started. Process 0 would be the parent of all.
+  if (pid === undefined) return new Promise((_, reject) => child.once('error', reject))
   running.add(pid)
   const kept = createWriteStream(log)
   const show = (piece: Buffer): void => {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { spawnCommand } from '../../support/gateway/process.ts'
@@ -88,6 +88,22 @@ test('an interrupted run ends the processes of its steps, even outside of their 
   })
   await runner.stop('SIGINT')
   await eventually('it has ended', () => expect(isRunning(pid)).toBe(false))
+})
+
+test('a run whose step cannot be started ends no processes of others', async () => {
+  const other = spawnCommand('sleep', {}, ['1000'])
+  const { pid = 0 } = other.child
+  const programs = makeTemporaryDirectory()
+  // Here the other process is a child of process 0, as the first ones of a machine or a container are.
+  writeFileSync(join(programs, 'ps'), `#!/bin/sh\necho ${pid} 0 ${pid}\n`, { mode: 0o755 })
+  const unknown = step('true', { env: { PATH: '/nowhere' } })
+  const run = `import { runStep } from ${JSON.stringify(join(import.meta.dirname, '../../tiers/step.ts'))}
+    await runStep(${JSON.stringify(unknown)}, ${JSON.stringify(results)})`
+  const runner = spawnCommand(process.execPath, { PATH: programs }, ['--input-type=module', '-e', run])
+  expect(await runner.exit).toBe(1)
+  expect(runner.stderr()).toContain('spawn bash ENOENT')
+  expect(isRunning(pid)).toBe(true)
+  await other.stop()
 })
 
 test('a process that a step leaves does not hold it up', async () => {
