@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Document, isMap, isSeq, parseDocument, visit, type Node } from 'yaml'
+import { Document, isMap, isScalar, isSeq, parseDocument, Scalar, visit, type Node } from 'yaml'
 import { defaultLimits } from '../rules/default-limits.ts'
 import { rulesOfPresets } from '../presets.ts'
 
@@ -22,6 +22,7 @@ export function rewriteLimits(limitsFile: string | undefined, requests: Readonly
     written.addIn(['limits'], written.createNode(rule))
   }
   const rules = written.get('limits')
+  separateNumbers(written, rules)
   for (const rule of isSeq(rules) ? rules.items : []) {
     const number = isMap(rule) ? requests.get(String(rule.get('name'))) : undefined
     if (isMap(rule) && number !== undefined) rule.set('requests', number)
@@ -33,6 +34,18 @@ export function rewriteLimits(limitsFile: string | undefined, requests: Readonly
       if (name !== 'limits') written.delete(name)
   }
   return written.toString({ lineWidth: 0 })
+}
+
+/** Replaces aliases of a rule's number by the number, because that of the rule changes. */
+function separateNumbers(written: Document, rules: unknown): void {
+  if (!isSeq(rules)) return
+  const numbers = new Set(rules.items.map((rule) => (isMap(rule) ? rule.get('requests', true) : undefined)))
+  visit(rules, {
+    Alias(_key, alias) {
+      const found = alias.resolve(written)
+      return isScalar(found) && numbers.has(found) ? new Scalar(found.value) : undefined
+    },
+  })
 }
 
 /** Replaces, for each anchor outside the rules, its first alias in the rules with the value, including the anchor. */

@@ -29,6 +29,15 @@ limits:
   })
 })
 
+test('a rule whose number is an alias of that of a rewritten one keeps it', () => {
+  const file = `
+limits:
+  - { name: login, match: POST /login, requests: &few 30, window: 15m }
+  - { name: form, match: GET /login, requests: *few, window: 15m }
+`
+  expect(rewritten(file)).toMatchObject({ limits: [{ requests: 7 }, { name: 'form', requests: 30 }] })
+})
+
 test('a table in which each of many rules has the same alias is rewritten', () => {
   const others = Array.from(
     { length: 200 },
