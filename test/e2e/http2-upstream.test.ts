@@ -427,6 +427,30 @@ test.each<[string, Record<string, string>, boolean, number]>([
   },
 )
 
+test('connections that only finish responses are bounded, and further requests get 503', async () => {
+  const own = await startHttp2Backend((stream) => {
+    stream.respond({ ':status': 200 })
+    stream.write('event')
+    stream.session?.close()
+  })
+  const before = await startHosted({
+    UPSTREAM_URL: own.url,
+    UPSTREAM_CONNECTIONS: '1',
+    UPSTREAM_STREAMS: '2',
+    UPSTREAM_CONNECT_TIMEOUT: '500ms',
+  })
+  const client = connectHttp2(before.port, { cleartext: true })
+  const statuses: unknown[] = []
+  for (let round = 1; round <= 4; round++) {
+    const stream = client.request({ ':path': '/' })
+    const [head] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+    statuses.push(head[':status'])
+  }
+  expect(statuses).toEqual([200, 200, 200, 503])
+  expect(own.sessions.length).toBe(3)
+  client.destroy()
+})
+
 /** A connection on which a hundred requests were reset takes no further request, and stays open while a request on it lasts. */
 test('a client that resets many requests while one of its own lasts does not use up the connections', async () => {
   const own = await startHttp2Backend(answer)

@@ -66,12 +66,11 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return finishing
   }
 
-  /** Whether another connection may be opened now. If all only finish what they have, one may in any case. */
+  /** Whether another connection may be opened now. There is room for at least one that only finishes its requests. */
   get #mayConnect(): boolean {
     const { maxConnections, maxStreams } = this.#options
-    const { size } = this
-    if (this.#giveUp || size >= maxConnections) return false
-    return size === 0 || this.#sessions.size < maxConnections + maxStreams
+    if (this.#giveUp || this.size >= maxConnections) return false
+    return this.#sessions.size < maxConnections + Math.max(1, maxStreams)
   }
 
   get busy(): number {
