@@ -4,7 +4,7 @@ import { readConfigFile } from '../file/config-file.ts'
 export const defaultAdminAddress = { host: '127.0.0.1', port: 9090 }
 
 /** A line that sets the host or the port to a plain value. */
-const plainSetting = /^(adminHost|adminPort)[ \t]*:[ \t]+(['"'"]?)([\w.:-]+)\2[ \t]*(?:#.*)?\r?$/gm
+const plainSetting = /^(adminHost|adminPort)[ \t]*:[ \t]+(['"]?)([\w.:-]+)\2[ \t]*(?:#.*)?\r?$/gm
 const commentLine = /^[ \t]*#.*$/gm
 /** The URL that service links set in `SLUICE_ADMIN_PORT` for a service named `sluice-admin`. It is not a port. */
 const linkUrl = /^\w+:\/\//
