@@ -86,7 +86,8 @@ export class Http2Pool implements ServerPool, SessionOwner {
   send(exchange: UpstreamExchange): void {
     if (this.#isEnded) return exchange.onFailure(stopped())
     if (exchange.upgrades) return exchange.onFailure(new UpstreamFailure('protocol', noUpgrade))
-    const session = this.#allows(exchange.client) ? this.#findRoom() : undefined
+    this.#resizeShares()
+    const session = this.#shares.allows(exchange.client) ? this.#findRoom() : undefined
     if (session) return this.#begin(session, exchange)
     this.#queue.add(exchange, this.#options.now())?.onFailure(allBusy())
     this.#connectIfFull()
@@ -127,12 +128,11 @@ export class Http2Pool implements ServerPool, SessionOwner {
     else if (this.#queue.size > 0) this.#serveQueue()
   }
 
-  /** Whether a client may have one more request. Those that other connections finish take no place of the connections that count. */
-  #allows(client: string): boolean {
+  /** Gives requests that connections only finish places of their own, so that they take none of the other connections. */
+  #resizeShares(): void {
     let finishing = 0
     for (const { isRetired, open } of this.#sessions) if (isRetired) finishing += open
     this.#shares.resize(this.#places + Math.min(finishing, this.#options.maxStreams))
-    return this.#shares.allows(client)
   }
 
   #begin(session: UpstreamSession, exchange: UpstreamExchange): void {
@@ -141,7 +141,8 @@ export class Http2Pool implements ServerPool, SessionOwner {
   }
 
   #serveQueue(): void {
-    const mayHave = (client: string): boolean => this.#allows(client)
+    const mayHave = (client: string): boolean => this.#shares.allows(client)
+    this.#resizeShares()
     for (let session = this.#findRoom(); session; session = this.#findRoom()) {
       const next = this.#queue.take(mayHave)
       if (!next) return
