@@ -23,8 +23,21 @@ export function jsonCookieText(sent: string): string | undefined {
 
 /** Returns undefined for falsy values, which cookie-parser leaves unparsed. An array of one text becomes that text, as in some backends. */
 function textOf(value: unknown): string | undefined {
-  if (Array.isArray(value)) return value.join()
+  if (Array.isArray(value)) return joined(value)
   if (typeof value === 'number') return value === 0 ? undefined : String(value)
   if (typeof value === 'string') return value
   return value === true ? 'true' : undefined
+}
+
+/** Returns what `join` returns, which searches all arrays around an array and so takes quadratic time if they are nested. */
+function joined(value: readonly unknown[]): string {
+  const parts: string[] = []
+  const left: unknown[] = [value]
+  while (left.length > 0) {
+    const next = left.pop()
+    if (!Array.isArray(next)) parts.push([next].join())
+    else if (next.length === 0) parts.push('')
+    else left.push(...(next as unknown[]))
+  }
+  return parts.reverse().join()
 }

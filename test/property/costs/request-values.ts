@@ -34,6 +34,14 @@ const cookies: CostRow = {
   open: openText((header) => cookieValues(header, 'sid', 8)),
 }
 
+const nested: CostRow = {
+  ...cookies,
+  name: 'nested arrays in a cookie that a rule counts by',
+  units: ['[', '[0,', '["",[],', '[[],'],
+  atoms: ['[', '[', '0,', '[],'],
+  wrap: (content) => `sid=j:${content}0${']'.repeat(content.split('[').length - content.split(']').length)}`,
+}
+
 const { withoutCookies } = hideCookies(['sid'])
 
 const hidden: CostRow = { ...cookies, name: 'cookies of which one is hidden', open: openText(withoutCookies) }
@@ -209,6 +217,6 @@ const references = ['destination', 'if'].map((name): CostRow => ({
 
 export const rows: readonly CostRow[] = [
   ...references,
-  ...[cookies, hidden, separatorsBeforeHidden, queries, escapedQueries, targets],
+  ...[cookies, nested, hidden, separatorsBeforeHidden, queries, escapedQueries, targets],
   ...[chains, manyChains, addresses, hosts],
 ]

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
+import { jsonCookieText } from '../../../proxy/request/values/json-cookie.ts'
 import { valuesOf } from '../../../proxy/request/values/decoded-values.ts'
 
 // Express's cookie-parser reads a cookie that begins with `j:` as JSON: `sid=j: "a"` is the same client as `sid=a`.
@@ -63,4 +64,16 @@ test('each spelling of a JSON cookie is parsed once, and only a few are', () => 
   expect(seen('sid=j:[1,'.repeat(1000))).toBeLessThan(10)
   expect(seen(Array.from({ length: 1000 }, (_, i) => `sid=j:[${i}`).join(';'))).toBeLessThan(100)
   parse.mockRestore()
+})
+
+test('nested arrays count as the text that JavaScript joins them to', () => {
+  const leaf = fc.oneof(letter, fc.integer(), fc.constant(null), fc.boolean())
+  const { nested } = fc.letrec<{ nested: unknown }>((tie) => ({
+    nested: fc.oneof({ depthSize: 'medium' }, leaf, fc.array(tie('nested'), { maxLength: 3 })),
+  }))
+  fc.assert(
+    fc.property(fc.array(nested, { maxLength: 4 }), (value) => {
+      expect(jsonCookieText(`j:${JSON.stringify(value)}`)).toBe(value.join())
+    }),
+  )
 })
