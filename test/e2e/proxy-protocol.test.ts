@@ -5,6 +5,7 @@ import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fieldLines, startBackend, type Backend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
+import { startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { sendHttp2 } from '../support/http/http2.ts'
 import { freePort } from '../support/network/ports.ts'
@@ -210,4 +211,21 @@ test('a proxy may use one port for two addresses of the gateway', async () => {
   second.write(request)
   expect(await readAll(second)).toMatch(/^HTTP\/1\.1 200 /)
   expect(clientSeen()).toEqual(['203.0.113.8', '203.0.113.8'])
+})
+
+test('a connection on which only the PROXY header has arrived does not delay a stop', async () => {
+  const stopping = await startGateway({
+    UPSTREAM_URL: backend.url,
+    PROXY_PROTOCOL: '1',
+    TRUSTED_PROXIES: trusted,
+    HEADERS_TIMEOUT: '60s',
+    SHUTDOWN_GRACE: '60s',
+  })
+  const spare = await open(trusted, stopping.port, version1)
+  // Its header has been read: it came before that of a connection with an answer.
+  await readAll(await open(trusted, stopping.port, version1 + request))
+  const beganMs = performance.now()
+  expect(await stopping.process.stop('SIGTERM')).toBe(0)
+  expect(performance.now() - beganMs).toBeLessThan(40_000)
+  spare.destroy()
 })
