@@ -1,10 +1,19 @@
 import { execFileSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { Agent, request as httpRequest, type ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { openConnections, type ClientConnection } from '../support/http/client-connections.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { commandOf, spawnCommand } from '../support/gateway/process.ts'
+import {
+  connectRawHttp2,
+  endHeaders,
+  endStream,
+  frame,
+  frameTypes,
+  requestFields,
+} from '../support/http/raw-http2.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /** Sends a request over a keep-alive connection. */
@@ -43,6 +52,21 @@ test('a request without a free file descriptor for the backend is a 503, and not
   const metrics = await send(gateway.adminPort, 'GET', '/metrics')
   expect(metrics.body).toMatch(/^sluice_upstream_errors_total{upstream="default",kind="refused"} 0$/m)
   expect(metrics.body).toMatch(/^sluice_upstream_errors_total{upstream="default",kind="busy"} 20$/m)
+})
+
+test('an HTTP/2 connection that is closed to make room for another frees its file, although its client ignores that', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, MAX_CONNECTIONS: '10' })
+  const opened = []
+  for (let i = 0; i < 200; i++) {
+    const raw = await connectRawHttp2(gateway.port, { cleartext: true, hangsUp: false })
+    raw.send(frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/')))
+    await raw.waitFor(({ type, stream }) => type === frameTypes.headers && stream === 1)
+    opened.push(raw)
+  }
+  const files = readdirSync(`/proc/${gateway.process.child.pid}/fd`).length
+  for (const { socket } of opened) socket.destroy()
+  expect(files).toBeLessThan(100)
 })
 
 describe('a limit of 256 open files', () => {

@@ -219,8 +219,12 @@ class LimitedConnections implements ConnectionLimit {
     this.#options.telemetry.connectionEvicted(state)
     const { socket, secured } = connection
     const http2 = http2ConnectionOn(secured ?? socket)
-    // With a GOAWAY, so that the client knows which requests may have been processed (RFC 9113 section 6.8).
-    if (http2) http2.closeNow()
+    if (http2) {
+      // With a GOAWAY, so that the client knows which requests may have been processed (RFC 9113 section 6.8).
+      http2.closeNow()
+      // Without waiting for the client, because the file of the socket counts for nobody from now on.
+      ;(secured ?? socket).destroySoon()
+    }
     // An aborted response must not look complete.
     else if (state === 'busy' && !secured) resetSocket(socket)
     else socket.destroy()
