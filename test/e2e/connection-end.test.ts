@@ -6,7 +6,7 @@ import { connect as connectTls } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, startRawBackend, type Backend } from '../support/http/backend.ts'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
-import { startGateway } from '../support/gateway/gateway.ts'
+import { send, startGateway } from '../support/gateway/gateway.ts'
 import { otherBounds, startHosted } from '../support/gateway/hosted-gateway.ts'
 import { readConversation, type Conversation } from '../support/http/raw-client.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -19,6 +19,7 @@ let backend: Backend
 beforeAll(async () => {
   backend = await startBackend((request, response) => {
     if (request.url?.startsWith('/held')) held.set(request.url, response)
+    else if (request.url === '/long') response.end(Buffer.alloc(16 * 1024 * 1024))
     else response.end(`answer to ${request.url ?? ''}`)
   })
 })
@@ -142,6 +143,27 @@ describe.each([
     await gone
     if (secure) expect(types).not.toContain(alert)
     else expect(ended).toBe('reset')
+  })
+
+  test('a client that reads nothing of a long response and ends its direction has its connection closed', async () => {
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...settings })
+    const client = await open(gateway.port, secure)
+    client.socket.pause()
+    client.socket.write(get('/long'))
+    const readUnread = async (): Promise<number> =>
+      Number(
+        /^sluice_table_entries\{table="unread-bytes"\} (\d+)$/m.exec(
+          (await send(gateway.adminPort, 'GET', '/metrics')).body,
+        )?.[1],
+      )
+    await eventually('the gateway waits for the client', async () =>
+      expect(await readUnread()).toBeGreaterThan(0),
+    )
+    client.socket.end()
+    await eventually('the connection is closed', async () =>
+      expect((await send(gateway.adminPort, 'GET', '/metrics')).body).toMatch(/^sluice_connections 0$/m),
+    )
+    client.socket.destroy()
   })
 
   test('a response that was complete is sent whole to a client that has ended its direction', async () => {
