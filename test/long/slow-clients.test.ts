@@ -41,6 +41,7 @@ beforeAll(async () => {
     request.on('aborted', () => ended.push(`${request.url} cut off`))
     response.on('close', () => response.writableFinished || ended.push(`${request.url} left`))
     if (request.url?.startsWith('/large')) response.end(Buffer.alloc(16 * 1024 * 1024))
+    else if (request.url === '/page') response.end(Buffer.alloc(60_000))
     else if (request.url?.startsWith('/later'))
       setTimeout(() => {
         answeredAtMs.set(request.url ?? '', performance.now())
@@ -190,6 +191,28 @@ describe.concurrent('a client that does not read', () => {
       raw.send(frame(frameTypes.headers, endHeaders | endStream, id, requestFields('GET', path)))
     for (const id of [1, 3])
       await raw.waitFor(({ type, stream }) => type === frameTypes.rstStream && stream === id)
+    raw.socket.destroy()
+  })
+
+  test('a client that reads a short HTTP/2 response slowly but steadily gets all of it', async () => {
+    const steady = await startGateway({ UPSTREAM_URL: backend.url, ...settings, SEND_TIMEOUT: '2s' })
+    const raw = await connectRawHttp2(steady.port, { cleartext: true })
+    raw.send(
+      frame(frameTypes.settings, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(0)])),
+      frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/page')),
+    )
+    await raw.waitFor(({ type, stream }) => type === frameTypes.headers && stream === 1)
+    const read = (): number =>
+      raw.received.reduce(
+        (bytes, { type, payload }) => bytes + (type === frameTypes.data ? payload.length : 0),
+        0,
+      )
+    for (let due = 1_000; due <= 60_000; due += 1_000) {
+      raw.send(frame(frameTypes.windowUpdate, 0, 1, uint32(1_000)))
+      await eventually('the next thousand bytes arrive', () => expect(read()).toBe(due))
+      await sleep(50)
+    }
+    expect(raw.received.filter(({ type }) => type === frameTypes.rstStream)).toEqual([])
     raw.socket.destroy()
   })
 

@@ -162,6 +162,7 @@ export class Http2Response extends ClientResponse {
   /** Takes out pending bytes of the body, and appends them to `target`. @param bytes at most `pendingBytes` */
   takeBody(bytes: number, target: Buffer[]): void {
     this.#pendingBytes -= bytes
+    this.framedBytes += bytes
     let left = bytes
     while (left > 0) {
       const piece = this.#shiftPiece()

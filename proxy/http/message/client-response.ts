@@ -14,6 +14,8 @@ export abstract class ClientResponse {
   writableEnded = false
   /** Whether the response was sent or aborted. Later writes are dropped. */
   destroyed = false
+  /** Bytes of the body that were written to frames. Only counted over HTTP/2, where the client's windows determine how many. */
+  framedBytes = 0
 
   constructor(request: ClientRequest) {
     this.req = request
