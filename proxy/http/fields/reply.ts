@@ -25,6 +25,15 @@ export function addToLocalReplies(response: Sourced, from: LocalReplySource): vo
 /** Writes the head of a local reply: the given fields, and those of its `LocalReplySource`. */
 export function writeLocalHead(response: Sourced, status: number, fields: readonly string[]): void {
   response.writeHead(status, [...fields, ...(response[source]?.localReplyFields ?? [])])
+  dropBody(response)
+}
+
+/**
+ * Drops the body of a request that is answered here. Over HTTP/2 it would otherwise stay in memory for as long as the client does not read
+ * the response. Over HTTP/1 the connection drops it after the response.
+ */
+function dropBody({ req }: ClientResponse): void {
+  if (req.httpVersionMajor > 1) req.resume()
 }
 
 export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
@@ -54,6 +63,7 @@ export function sendError(
     const local = response[source]?.localReplyFields ?? []
     response.writeHead(200, fieldsOfFailedCall(reply, [...fields, ...local]))
     response.end()
+    dropBody(response)
     return
   }
   const length = String(reply.body.length)

@@ -133,8 +133,15 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     if (this.#fresh.length === 0) return
     const fresh = this.#fresh
     this.#fresh = []
-    for (const stream of fresh) if (stream.isOpen && !this.#held.hold(stream)) this.#serve(stream)
+    for (const stream of fresh) if (stream.isOpen) this.#serveOrHold(stream)
     this.closeIfDone()
+  }
+
+  #serveOrHold(stream: Http2Stream): void {
+    if (!this.#held.mustHold) this.#serve(stream)
+    // Its body would stay in memory. The client may send the request again, because it was not processed (RFC 9113 section 8.7).
+    else if (stream.request.hasContent) this.resetStream(stream, errorCodes.refusedStream)
+    else this.#held.hold(stream)
   }
 
   #serve(stream: Http2Stream): void {

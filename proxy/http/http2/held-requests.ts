@@ -60,15 +60,18 @@ export class HeldRequests<Stream extends HeldStream> {
     return this.#held.length === 0
   }
 
-  /** Holds back the request of a stream if necessary. Returns whether the request is held back. */
-  hold(stream: Stream): boolean {
+  /** Whether the next request must be held back. */
+  get mustHold(): boolean {
+    return this.#held.length > 0 || this.#hasTooManyUnread()
+  }
+
+  /** Holds back the request of a stream. */
+  hold(stream: Stream): void {
     if (this.#held.length === 0) {
-      if (!this.#mustHold()) return false
       this.#lastServedMs = this.#now()
       this.#timer = setInterval(() => this.serveIfAllowed(), CHECK_MS).unref()
     }
     this.#held.push(stream)
-    return true
   }
 
   /** Drops all held requests. */
@@ -82,7 +85,7 @@ export class HeldRequests<Stream extends HeldStream> {
     this.#held = this.#held.filter(({ isOpen }) => isOpen)
     while (this.#held.length > 0) {
       const nowMs = this.#now()
-      if (this.#mustHold()) {
+      if (this.#hasTooManyUnread()) {
         if (nowMs - this.#lastServedMs < SERVE_ONE_EACH_MS) return
         this.#lastServedMs = nowMs
       }
@@ -94,7 +97,7 @@ export class HeldRequests<Stream extends HeldStream> {
     this.#owner.closeIfDone()
   }
 
-  #mustHold(): boolean {
+  #hasTooManyUnread(): boolean {
     if (!this.#isPressed()) return false
     const { streams, openRequests, responsesSent } = this.#owner
     if (openRequests >= ALWAYS_SERVED + SERVED_PER_RESPONSE * responsesSent) return true

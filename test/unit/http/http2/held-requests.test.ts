@@ -117,6 +117,22 @@ test('held requests that the client resets are not served, and the timer ends wi
   expect(state.served).toBe(8)
 })
 
+test('a request with content is refused instead, so that no content is held in memory', () => {
+  const { connection } = connect()
+  connection.read(requests(streams.slice(0, 20)))
+  connection.read(
+    Buffer.concat(
+      streams
+        .slice(20)
+        .flatMap((id) => [
+          frame(frameTypes.headers, endHeaders, id, requestFields('POST', '/')),
+          frame(frameTypes.data, 0, id, Buffer.alloc(16_000)),
+        ]),
+    ),
+  )
+  expect([...connection.streams.keys()]).toEqual(streams.slice(0, 20))
+})
+
 test('a connection that is being closed ends once the client has reset the requests that were held back', async () => {
   for (const ids of [streams.slice(0, 10), streams.slice(0, 10).toReversed()]) {
     const { connection, wait } = connect()
