@@ -180,6 +180,17 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames without effect (flood)')
   }
 
+  cancelStream(stream: Http2Stream): void {
+    this.#cutOffUnlessDrained()
+    this.dropStream(stream)
+    if (this.#glitches.add(1)) return
+    // Requests in flight are finished first, because a proxy in front of this gateway cancels requests of many clients.
+    if (this.#lastServed !== LAST_STREAM)
+      throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many cancelled requests (flood)')
+    this.#glitches.renew()
+    this.close()
+  }
+
   /** Resets a stream because of an error of the client. */
   failStream(id: number, code: number): void {
     const stream = this.streams.get(id)
@@ -191,10 +202,17 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
   resetStream(stream: Http2Stream, code: number): void {
     if (!stream.isOpen) return
     this.output.sendReset(stream.id, code)
-    // A client that does not read its responses does not read a reset either.
+    this.#cutOffUnlessDrained()
+    this.dropStream(stream)
+  }
+
+  /**
+   * Closes the connection if the client does not read the pending output in time. Once a stream has been reset, nothing else watches what
+   * was written for it; and a client that does not read its responses does not read a reset either.
+   */
+  #cutOffUnlessDrained(): void {
     if (this.socket.writableNeedDrain)
       this.#cutOff ??= setTimeout(() => this.socket.destroy(), this.#options.sendMs).unref()
-    this.dropStream(stream)
   }
 
   dropStream(stream: Http2Stream): void {

@@ -26,4 +26,10 @@ export class Glitches {
     this.#sinceMs = nowMs
     return this.#left >= 0
   }
+
+  /** Allows as many at once as on a new connection. */
+  renew(): void {
+    this.#left = BURST
+    this.#sinceMs = this.#now()
+  }
 }

@@ -22,8 +22,8 @@ export type Http2InputOwner = {
   readonly lastStream: number
   /** The client opens a stream. @param list the fields of the request; if they exceed the limit, those that fit */
   open(id: number, list: readonly string[], endsStream: boolean, isTooLarge: boolean): void
-  /** The client has reset a stream. */
-  dropStream(stream: Http2Stream): void
+  /** The client has reset a stream. @throws {ConnectionError} if there are too many */
+  cancelStream(stream: Http2Stream): void
   /** Resets a stream because of an error of the client. @throws {ConnectionError} if there are too many */
   failStream(id: number, code: number): void
   /** Counts a frame that no request needs in large numbers. @throws {ConnectionError} if there are too many */
@@ -257,11 +257,11 @@ export class Http2Input implements FrameSink {
     if (payload.length !== 4)
       throw new ConnectionError(errorCodes.frameSizeError, 'RST_STREAM length is not 4')
     const stream = this.#owner.streams.get(id)
-    // A reset of a closed stream weighs less, because clients reset uploads that were answered.
-    this.#owner.glitch(stream ? 1 : LATE_WEIGHT)
     this.#owner.answered.delete(id)
-    if (stream) this.#owner.dropStream(stream)
-    else this.#owner.closeIfDone()
+    if (stream) return this.#owner.cancelStream(stream)
+    // It weighs less than that of an open stream, because clients reset uploads that were answered.
+    this.#owner.glitch(LATE_WEIGHT)
+    this.#owner.closeIfDone()
   }
 
   #onSettings(flagBits: number, id: number, payload: Buffer): void {

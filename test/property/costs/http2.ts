@@ -52,7 +52,7 @@ function openConnection(): ByteReader {
       if (!glitches.add(weight)) throw new ConnectionError(11, 'too many frames without effect (flood)')
     },
     failStream: () => owner.glitch(10),
-    dropStream: nothing,
+    cancelStream: () => owner.glitch(1),
     closeIfDone: nothing,
     closeWhenIdle: nothing,
   }
