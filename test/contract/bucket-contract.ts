@@ -25,6 +25,7 @@ const policies = {
     cost: { reserve: 100, settle: { kind: 'json', path: ['n'] } },
   }),
   delayed: makeBucket('bucket.delayed', 1, 100_000, { over: { delayMs: 300_000, waiting: 9 } }),
+  delayedThirds: makeBucket('bucket.delayed-thirds', 3, 300_001, { over: { delayMs: 150_000, waiting: 9 } }),
   shadow: makeBucket('bucket.shadow', 2, 200_000, { mode: 'shadow' }),
   narrow: makePolicy('bucket.narrow', 1, 600_000),
 }
@@ -172,6 +173,22 @@ export function describeBucketContract(
       limiters[0]?.settle(fourth, 0)
       await eventually('the last turn is free again', async () => turnsOf(await ask(charges)) === 3)
       expect((await ask(charges)).outcome).toBe('refused')
+    })
+
+    test('the last turn can be given back if turns are no whole number of microseconds apart', async () => {
+      for (let client = 0; client < 20; client++) {
+        const charges = chargeAll(newClient(), [policies.delayedThirds])
+        const decisions: Decision[] = []
+        for (let i = 0; i < 4; i++) decisions.push(await ask(charges))
+        const last = decisions.flatMap(reservationsOf)[3]
+        if (!last) throw new Error('nothing was reserved')
+        expect((await ask(charges)).outcome).toBe('refused')
+        limiters[0]?.settle(last, 0)
+        await eventually(
+          'the last turn is free again',
+          async () => (await ask(charges)).outcome === 'allowed',
+        )
+      }
     })
 
     test('a shadow rule takes only the units that the bucket has', async () => {

@@ -11,8 +11,8 @@ const REPLY_STEP_MS = 0.001
  * A token bucket in Redis is stored as four numbers: its debt, which is the time in microseconds until it is full again; when it
  * had this debt; since when the bucket has not been full; and the units refunded since. A full bucket has no key.
  *
- * A ticket has four numbers, too: when the units were taken, when the bucket will be full again, since when it has not been full,
- * and the units refunded since.
+ * A ticket has four numbers, too: when the units were taken, the debt at that time, since when the bucket has not been full, and the units
+ * refunded since. The debt is not added to the time, because a number of that size has no digits left for fractions of a microsecond.
  */
 export const bucketInRedis: RedisCounts = {
   keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => `${sharedWindowMs}:bucket`,
@@ -75,7 +75,7 @@ function algorithm.count(key, policy, units)
   end
   writeBucket(key, bucket, nowUs)
   if denied then return nil, denied end
-  local ticket = string.format('%.0f:%.17g:%.0f:%.17g', nowUs, nowUs + bucket.debtUs, bucket.sinceUs, bucket.givenBackUs)
+  local ticket = string.format('%.0f:%.17g:%.0f:%.17g', nowUs, bucket.debtUs, bucket.sinceUs, bucket.givenBackUs)
   local left, resetUs = tell(policy, bucket)
   return left, resetUs, ticket, before
 end
@@ -96,14 +96,15 @@ function algorithm.settle(key, policy, units, ticket)
   if amountUs < 0 then
     bucket.debtUs = bucket.debtUs - amountUs
   else
-    local takenUs, untilUs, sinceUs, givenBackUs = ticket:match('^(%S+):(%S+):(%S+):(%S+)$')
-    if not untilUs then return end
+    local takenUs, takenDebtUs, sinceUs, givenBackUs = ticket:match('^(%S+):(%S+):(%S+):(%S+)$')
+    if not takenUs then return end
+    local untilFullUs = takenDebtUs - (nowUs - takenUs)
     -- Others wait for turns behind it, which would become those of new requests too.
-    local isLast = untilUs - nowUs >= bucket.debtUs - ${ROUNDING_US}
+    local isLast = untilFullUs >= bucket.debtUs - ${ROUNDING_US}
     if policy.delayUs > 0 and bucket.debtUs > policy.windowUs and not isLast then return end
     local surelyUs = amountUs - (nowUs - takenUs)
     local leftUs = 0
-    if tonumber(sinceUs) == bucket.sinceUs then leftUs = untilUs - (bucket.givenBackUs - givenBackUs) - nowUs end
+    if tonumber(sinceUs) == bucket.sinceUs then leftUs = untilFullUs - (bucket.givenBackUs - givenBackUs) end
     local backUs = math.min(amountUs, math.max(0, leftUs, surelyUs))
     bucket.debtUs = bucket.debtUs - backUs
     bucket.givenBackUs = bucket.givenBackUs + backUs
