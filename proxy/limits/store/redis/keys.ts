@@ -126,7 +126,9 @@ export function planOwnerOf(keyPrefix: string, key: string): PlanOwner | undefin
 const PLAN_MARK = '}:plan:'
 
 /** Matches the ends of counter keys (`keyEnd`), which follow the mark if a rule is named `plan`. Matches no result of `planKeyName`. */
-const endsCounter = new RegExp(`^(?:\\d+|in-flight|${calendarUnits.join('|')})(?::|$)`)
+const endsCounter = new RegExp(
+  `^(?:\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?|in-flight|${calendarUnits.join('|')})(?::|$)`,
+)
 
 /** @param description of a policy with `plans` */
 export function planKeyUnder({ keyStart, planKeySuffix }: RedisPolicy, partitionKey: string): string {

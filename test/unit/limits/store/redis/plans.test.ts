@@ -41,12 +41,19 @@ test('a list of plans during which the connection is lost is not a shorter list'
 
 test('counters of a rule that is named plan are no plans', async () => {
   const describe = createDescriber('sluice:1')
-  const counters = algorithms.flatMap(({ name }) =>
-    calendarUnits.flatMap((unit) => {
-      const described = describe(makePolicy('plan', 5, 60_000, { algorithm: name, calendar: { unit } }))
-      return [keyOf(described, 'ip:192.0.2.1'), leasedKeyOf(described, 'ip:192.0.2.1')]
-    }),
-  )
+  const policies = [
+    ...algorithms.flatMap(({ name }) =>
+      calendarUnits.map((unit) => makePolicy('plan', 5, 60_000, { algorithm: name, calendar: { unit } })),
+    ),
+    // Buckets with `burst`.
+    ...[4000 / 3, 1e-6, 1e-9].map((windowMs) =>
+      makePolicy('plan', 4, windowMs, { algorithm: 'token-bucket' }),
+    ),
+  ]
+  const counters = policies.flatMap((policy) => {
+    const described = describe(policy)
+    return [keyOf(described, 'ip:192.0.2.1'), leasedKeyOf(described, 'ip:192.0.2.1')]
+  })
   const plans = plansWith(() => Promise.resolve('pro'), counters)
   const second = { ...first, partitionKey: 'ip:192.0.2.2' }
   expect(await plans.list(2)).toEqual({ plans: [first, second], isAll: true })
