@@ -2,16 +2,18 @@ import { Redis } from 'ioredis'
 import { describe, expect, test, type TestContext } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import { startRelay } from '../support/network/relay.ts'
+import { startRelay, type Relay } from '../support/network/relay.ts'
 import {
   chargeAll,
   countAllowed,
   makePolicy,
   startRedisLimiter,
+  type RunningLimiter,
   waitUntilAnswering,
 } from '../support/limiter/limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 /*
  * An answer that arrives after the deadline shows which requests Redis has counted. The gateway decided these requests without Redis: their
@@ -60,14 +62,38 @@ describe.concurrent.for(policies)('answers that come too late, of %s', ([, kind]
   })
 })
 
-/** Delays Redis's answers in each round, and asks Redis again in between so that the limiter does not give it up. */
-async function decideThroughPauses(
-  policy: Policy,
+test('a late answer ends a cached refusal that was due to the requests it gives back', async (test) => {
+  const { relay, limiter } = await startBehindRelay(2000, test)
+  const charges = chargeAll('ip:192.0.2.3', [
+    makePolicy('late-login', 5, 86_400_000, { onStoreError: 'closed' }),
+  ])
+  const ask = async (): Promise<Decision['outcome']> => (await limiter.decide(charges)).outcome
+  // A gateway forgets all refusals when it first reads the resets of others, within 250 ms.
+  await passes(500)
+  expect([await ask(), await ask()]).toEqual(['allowed', 'allowed'])
+  await relay.set({ kind: 'pause' })
+  const late = await Promise.all([ask(), ask(), ask()])
+  expect(late).toEqual(['unavailable', 'unavailable', 'unavailable'])
+  const next = ask()
+  await new Promise(setImmediate)
+  await relay.set({ kind: 'none' })
+  expect(await next).toBe('refused')
+  await eventually('the client has three requests left', async () => (await ask()) === 'allowed')
+  expect([await ask(), await ask(), await ask()]).toEqual(['allowed', 'allowed', 'refused'])
+})
+
+/** A limiter whose connection to Redis goes through a relay. */
+async function startBehindRelay(
+  storeTimeoutMs: number,
   { onTestFinished }: TestContext,
-): Promise<{ readonly decisions: readonly Decision[]; readonly used: () => Promise<number | undefined> }> {
+): Promise<{
+  readonly server: Awaited<ReturnType<typeof startRedisServer>>
+  readonly relay: Relay
+  readonly limiter: RunningLimiter
+}> {
   const server = await startRedisServer()
   const relay = await startRelay(server.port)
-  const limiter = startRedisLimiter(`redis://127.0.0.1:${relay.port}`, 500)
+  const limiter = startRedisLimiter(`redis://127.0.0.1:${relay.port}`, storeTimeoutMs)
   onTestFinished(() => {
     limiter.close()
   })
@@ -75,8 +101,17 @@ async function decideThroughPauses(
   // A gateway takes a connection that is silent for two seconds for dead, and on a busy machine a round may take that long.
   const { client: connected } = limiter.connection
   if (connected instanceof Redis) connected.options.socketTimeout = 120_000
+  return { server, relay, limiter }
+}
+
+/** Delays Redis's answers in each round, and asks Redis again in between so that the limiter does not give it up. */
+async function decideThroughPauses(
+  policy: Policy,
+  test: TestContext,
+): Promise<{ readonly decisions: readonly Decision[]; readonly used: () => Promise<number | undefined> }> {
+  const { server, relay, limiter } = await startBehindRelay(500, test)
   const operator = new Redis(server.url)
-  onTestFinished(() => {
+  test.onTestFinished(() => {
     operator.disconnect()
   })
   const client = 'ip:192.0.2.1'

@@ -28,6 +28,7 @@ export type RedisWithFallbackOptions = {
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
   readonly refused: RedisHooks['refused']
+  readonly gaveBack: NonNullable<RedisHooks['gaveBack']>
   readonly forgetResets: NodeOutageOptions['forgetResets']
 }
 
@@ -106,7 +107,7 @@ export class RedisWithFallback {
     this.shared.close()
   }
 
-  #hooks({ telemetry, log, now, keyPrefix, refused }: RedisWithFallbackOptions): RedisHooks {
+  #hooks({ telemetry, log, now, keyPrefix, refused, gaveBack }: RedisWithFallbackOptions): RedisHooks {
     return {
       answered: (durationMs, from) => {
         telemetry.storeAnswered(durationMs)
@@ -122,6 +123,7 @@ export class RedisWithFallback {
         change === 1 ? this.local.addInFlight(charge) : this.local.removeInFlight(charge),
       countedTwice: (charge) => this.local.takeBackPending(charge),
       refused,
+      gaveBack,
     }
   }
 

@@ -58,6 +58,8 @@ export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' |
    * count will not be added to Redis.
    */
   countedTwice?(charge: Charge): boolean
+  /** Called when Redis has been told to give back a charge that it counted too late. Refusals may have been due to this charge. */
+  gaveBack?(charge: Charge): void
   /** Called as in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
   refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
 }
@@ -249,13 +251,16 @@ export class RedisLimiter {
   /**
    * Makes sure that a request is counted once. If it was counted in this process as well, the local count is no longer added to
    * Redis. If that count has been added already, or if the cost is not known yet, Redis's own count is given back. It is also given
-   * back if the request was refused.
+   * back if the request was refused. Then the client may pass again.
    */
   #answeredLate(late: LateAnswer): void {
     const { charge, meanwhile } = late
     const isInFlight = countsInFlight(charge.policy)
     if (!isInFlight && meanwhile === 'admitted') return
     if (!isInFlight && meanwhile === 'counted' && this.#hooks.countedTwice?.(charge)) return
-    takeBack(this.#commands, late).catch(() => undefined)
+    takeBack(this.#commands, late)
+      // It is unknown then whether Redis has given it back.
+      .catch(() => undefined)
+      .finally(() => this.#hooks.gaveBack?.(charge))
   }
 }
