@@ -1,4 +1,4 @@
-import type { Policy } from '../policy.ts'
+import { requestedUnits, reservedUnits, type Policy } from '../policy.ts'
 import type { DeviceOfCharge } from './keys/devices/device-of-charge.ts'
 
 /** One request of one client that one rule is asked to allow and count. */
@@ -6,7 +6,7 @@ export type Charge = {
   readonly policy: Policy
   /** Identifies the client under the policy. Its parts are unambiguously separated, and secrets are hashed. */
   readonly partitionKey: string
-  /** Units to reserve, from 1 to the quota. Defaults to `reservedUnits` of the policy. */
+  /** Units to reserve, from 1. Defaults to `reservedUnits` of the policy. `unitsOf` returns the units that are taken. */
   readonly units?: number
   /** The device, under a policy with `device`. */
   readonly device?: DeviceOfCharge
@@ -94,6 +94,17 @@ export type Limiter = {
    * @param costUnits the cost of the request, a whole number from 0; ignored under `concurrency`
    */
   settle(reservation: Reservation, costUnits: number): void
+}
+
+/**
+ * Returns the units that a request takes. Units that the request itself states are at most the quota: the client's plan, which the store
+ * reads, may allow less than the request states.
+ *
+ * @param charge with the policy of the client's plan
+ */
+export function unitsOf({ policy, units }: Charge): number {
+  if (units === undefined) return reservedUnits(policy)
+  return requestedUnits(policy) ? Math.min(units, policy.quota) : units
 }
 
 /**

@@ -19,6 +19,14 @@ export function planSource({ claim }: Plans): string {
   return claim === undefined ? 'store' : `jwt:${claim}`
 }
 
+/** The largest quota that a client may have under the policy, if the store is yet to read the client's plan; otherwise the quota. */
+export function largestQuota(
+  policy: { readonly quota: number } & Parameters<typeof readsStoredPlan>[0],
+): number {
+  const { quota, plans } = policy
+  return plans && readsStoredPlan(policy) ? Math.max(quota, ...Object.values(plans.quotas)) : quota
+}
+
 /**
  * Whether the store reads the client's plan while it counts: the policy's plans are stored ones, no override sets the quota, and no plan is
  * chosen yet.

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Charge, Decision, Limiter, Reservation } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
+import { withRequestedUnits } from '../../proxy/limits/costs/requested-charges.ts'
+import { planKeyName } from '../../proxy/limits/plans/plan-key-name.ts'
 import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
@@ -24,6 +26,11 @@ const batched = {
   bucket: makePolicy('batched.bucket', 5, 3_600_000, { ...byAccount, algorithm: 'token-bucket' }),
 }
 
+const byStoredPlan: Partial<Policy> = {
+  plans: { quotas: { free: 50, pro: 10_000 } },
+  cost: { reserve: { paths: [['max_tokens']] }, settle: { kind: 'json', path: ['n'] } },
+}
+
 const policies = {
   ...batched,
   login: makePolicy('reserved.login', 5, 60_000, { countStatus: failures }),
@@ -31,6 +38,12 @@ const policies = {
   brief: makePolicy('reserved.brief', 3, 1000, { countStatus: failures }),
   tokens: makePolicy('reserved.tokens', 1000, 60_000, {
     cost: { reserve: 100, settle: { kind: 'header', name: 'x-cost', hide: false } },
+  }),
+  // Requests state their units; plans differ from the quota in both directions.
+  planned: makePolicy('reserved.planned', 100, 60_000, byStoredPlan),
+  plannedBucket: makePolicy('reserved.planned-bucket', 100, 3_600_000, {
+    ...byStoredPlan,
+    algorithm: 'token-bucket',
   }),
   heavy: makePolicy('reserved.heavy', 10, 60_000, { cost: { reserve: 3 } }),
   exports: makePolicy('reserved.exports', 2, LEASE_MS, { algorithm: 'concurrency' }),
@@ -208,6 +221,42 @@ export function describeReservationContract(
       await settled()
       expect(await usedBy([charge])).toBe(250)
     })
+
+    test.each([policies.planned, policies.plannedBucket])(
+      '$name: requests reserve the units that they state, at most the quota of the plan that the store has',
+      async (policy) => {
+        const telemetry = { reserveUnread: () => undefined }
+        const statedIn = (client: string, body: string): readonly Charge[] =>
+          withRequestedUnits(chargeAll(client, [policy]), Buffer.from(body), telemetry)
+        const [pro, free, none] = [newClient(), newClient(), newClient()]
+        const keyName = planKeyName(policy)
+        expect(await subject.operations.plans.set({ partitionKey: pro, keyName }, 'pro')).toBe('done')
+        expect(await subject.operations.plans.set({ partitionKey: free, keyName }, 'free')).toBe('done')
+
+        const passed = (await decideAtOnce(limiters, 20, statedIn(pro, '{"max_tokens":4000}'))).flatMap(
+          reservationsOf,
+        )
+        expect(passed.map(({ units }) => units)).toEqual([4000, 4000])
+        settle(passed, 0)
+        await untilUsed(chargeAll(pro, [policy]), 0)
+
+        for (const [client, quota] of [
+          [pro, 10_000],
+          [free, 50],
+          [none, 100],
+        ] as const)
+          for (const body of ['{"max_tokens":80000}', '{}', '[]']) {
+            const { decision, reservations } = await reserve(statedIn(client, body))
+            expect(decision).toMatchObject({
+              outcome: 'allowed',
+              states: [{ remaining: 0, policy: { quota } }],
+            })
+            expect(reservations.map(({ units }) => units)).toEqual([quota])
+            settle(reservations, 0)
+            await untilUsed(chargeAll(client, [policy]), 0)
+          }
+      },
+    )
 
     test('requests in flight count until they are over, on whichever replica', async () => {
       const charges = chargeAll(newClient(), [policies.exports])

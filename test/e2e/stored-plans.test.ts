@@ -15,7 +15,8 @@ import { freshRedis } from '../support/redis/redis.ts'
 const rule = (name: string, more: string): string =>
   `  - { name: ${name}, match: GET /${name}, key: 'header:x-api-key', requests: 2, plans: { free: 3, pro: 5 }, plan: store, ${more} }\n`
 const table = `limits:
-${rule('month', 'window: month')}${rule('fixed', 'window: 1h')}${rule('sliding', 'window: 1h, algorithm: sliding')}${rule('bucket', 'window: 1h, algorithm: token-bucket')}${rule('watched', 'window: 1h, mode: shadow')}  - { name: usual, match: GET /usual, requests: 2, window: 1h }
+${rule('month', 'window: month')}${rule('fixed', 'window: 1h')}${rule('sliding', 'window: 1h, algorithm: sliding')}${rule('bucket', 'window: 1h, algorithm: token-bucket')}${rule('watched', 'window: 1h, mode: shadow')}  - { name: tokens, match: POST /tokens, key: 'header:x-api-key', requests: 2, plans: { free: 3, pro: 5 }, plan: store, window: 1h, cost: { reserve: json:n, settle: json:used } }
+  - { name: usual, match: GET /usual, requests: 2, window: 1h }
 `
 
 async function start(store: Record<string, string>): Promise<HostedGateway> {
@@ -48,6 +49,23 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
 
   beforeAll(async () => {
     gateway = await start(await store())
+  })
+
+  test('a request that states no cost is explained to reserve the quota of the plan', async () => {
+    for (const [plan, quota] of [
+      ['pro', 5],
+      [null, 2],
+    ] as const) {
+      const key = newKey()
+      if (plan) await setPlan(gateway, key, plan)
+      const question = { method: 'POST', target: '/tokens', headers: { 'x-api-key': key } }
+      expect((await askOperator(gateway, 'POST', '/api/explain', question)).body).toMatchObject({
+        refusedBy: null,
+        rules: expect.arrayContaining([
+          expect.objectContaining({ name: 'tokens', units: [quota] }),
+        ]) as unknown,
+      })
+    }
   })
 
   test.each(['/month', '/fixed', '/sliding', '/bucket'])(
@@ -151,7 +169,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     const client = `header:x-api-key=${key}`
     const shown = await sluice('plan', client)
     expect(shown).toMatchObject({ status: 1 })
-    expect(shown.text).toMatch(/^h:[\w-]{22}: no plan \(month, fixed, sliding, bucket, watched\)/)
+    expect(shown.text).toMatch(/^h:[\w-]{22}: no plan \(month, fixed, sliding, bucket, watched, tokens\)/)
     expect((await sluice('plan', client, 'free', '--rule', 'month')).text).toContain(': plan free (month)')
     expect((await sluice('plan', client)).text).toContain(': plan free (month, fixed')
     expect((await sluice('show', client, '--rule', 'month')).text).toContain('within, plan free')

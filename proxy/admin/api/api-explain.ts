@@ -2,7 +2,7 @@ import { errors } from '../../../shared/error-replies.ts'
 import type { ExplainedBan } from '../../limits/explain/bans.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { writeHead, type ExplainedRequest } from '../../limits/explain/request-text.ts'
-import type { Charge } from '../../limits/limiter.ts'
+import { unitsOf, type Charge } from '../../limits/limiter.ts'
 import { maxDelayMs, overRouteOf, policiesOf, refusesOver, withoutDelay, type Rule } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiRoutes } from './api.ts'
@@ -56,6 +56,10 @@ export function createExplainRoutes(options: {
       routedBy: (!exceeding && routing?.policy.name) || null,
       rules: explained.map((rule) => ({
         ...rule,
+        units: charges.flatMap((charge, at) => {
+          const quota = states[at]?.quota
+          return rule.counts && charge.policy.name === rule.name ? [unitsUnder(charge, quota)] : []
+        }),
         states: states.flatMap((state, at) =>
           rule.counts && state.policy.name === rule.name
             ? [describeState(state, charges[at]?.partitionKey)]
@@ -89,12 +93,19 @@ function routes(state: ClientState, charge: Charge | undefined): boolean {
   return charge !== undefined && overRouteOf(charge.policy) !== undefined && isOver(state, charge)
 }
 
-function isOver({ quota, used = 0, resetMs = 0 }: ClientState, { policy, units = 1 }: Charge): boolean {
+function isOver({ quota, used = 0, resetMs = 0 }: ClientState, charge: Charge): boolean {
+  const { policy } = charge
+  const units = unitsUnder(charge, quota)
   if (used + units <= quota) return false
   // The request waits after all requests that are already waiting, unless that takes too long.
   const unitsAfterReset = units - (quota - used) - 1
   const delayMs = maxDelayMs(policy)
   return delayMs === 0 || resetMs + (unitsAfterReset * policy.windowMs) / quota > delayMs
+}
+
+/** The units that a request takes from a client that has this quota. */
+function unitsUnder(charge: Charge, quota = charge.policy.quota): number {
+  return unitsOf({ ...charge, policy: { ...charge.policy, quota } })
 }
 
 function describeBan({ leftMs, ...ban }: ExplainedBan): object {

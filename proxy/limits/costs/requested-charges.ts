@@ -4,6 +4,7 @@ import type { ClientRequest } from '../../http/message/client-request.ts'
 import type { Charge } from '../limiter.ts'
 import { requestedUnits, type Policy, type RequestedUnits } from '../../policy.ts'
 import type { Telemetry, UnreadReserve } from '../../telemetry/telemetry.ts'
+import { largestQuota } from '../../policy/plans.ts'
 import { findMember } from './json-members.ts'
 
 /** Maximum bytes of a request's body to read. */
@@ -45,7 +46,7 @@ function isJson(line: string): boolean {
 /**
  * Returns the charges with the units that the request states, at most the quota. If the request states no number, reserves `otherwise`. If
  * it states something that a backend could read as any number, reserves the whole quota, so that no client pays less by sending an
- * unreadable body.
+ * unreadable body. If the store is yet to read the client's plan, the quota is the largest that the client may have (`unitsOf`).
  *
  * @param body the whole body, or why it cannot be read
  */
@@ -61,11 +62,12 @@ export function withRequestedUnits(
     const requested = requestedUnits(policy)
     if (!requested) return charge
     const read = 'json' in parsed ? largestAt(parsed.json, requested) : parsed.unread
-    if (typeof read === 'number') return { ...charge, units: Math.min(read, policy.quota) }
+    const whole = largestQuota(policy)
+    if (typeof read === 'number') return { ...charge, units: Math.min(read, whole) }
     if (!noted.has(policy)) telemetry.reserveUnread(policy, read)
     noted.add(policy)
-    const units = read === 'missing' ? (requested.otherwise ?? policy.quota) : policy.quota
-    return { ...charge, units: Math.min(units, policy.quota) }
+    const units = read === 'missing' ? (requested.otherwise ?? whole) : whole
+    return { ...charge, units: Math.min(units, whole) }
   })
 }
 

@@ -1,7 +1,14 @@
-import { refusesOver, reservedUnits, type Policy } from '../../policy.ts'
+import { refusesOver, type Policy } from '../../policy.ts'
 import { readsStoredPlan } from '../../policy/plans.ts'
 import { isReserved, takesUnits } from '../algorithms/registry.ts'
-import type { Charge, Decision, PolicyState, Reservation, Ticket } from '../limiter.ts'
+import {
+  unitsOf,
+  type Charge,
+  type Decision,
+  type PolicyState,
+  type Reservation,
+  type Ticket,
+} from '../limiter.ts'
 import { isUnknownPlan, withStoredPlan } from '../plans/stored-plans.ts'
 
 /* Reads the reply to a batch. `RemoteCounters.ask` describes its contents. */
@@ -65,7 +72,7 @@ export function isTicket(value: unknown): value is Ticket {
 }
 
 function reservationOf(charge: Charge, ticket: Ticket): Reservation {
-  return { charge, units: charge.units ?? reservedUnits(charge.policy), isLocal: false, ticket }
+  return { charge, units: unitsOf(charge), isLocal: false, ticket }
 }
 
 /** A refused request leaves nothing counted. */

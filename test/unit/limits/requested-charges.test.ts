@@ -22,6 +22,7 @@ const plain = tokens({ paths: [['max_tokens']], otherwise: 70 })
 const nested = tokens({ paths: [['options', 'num_predict']], otherwise: 70 })
 const several = tokens({ paths: [['max_tokens'], ['max_completion_tokens']], otherwise: 70 })
 const withoutElse = tokens({ paths: [['max_tokens']] })
+const planned = { ...withoutElse, plans: { quotas: { free: 50, pro: 10_000 } } }
 
 function read(policy: ReturnType<typeof tokens>, body: string | Buffer): unknown[] {
   const noted: UnreadReserve[] = []
@@ -101,6 +102,13 @@ describe('a number at the top', () => {
 
   test('without `else`, requests that state no number reserve the whole quota', () =>
     expect(read(withoutElse, '{}')).toEqual([1000, 'missing']))
+
+  test('before the plan of a client is known, the quota is that of the largest plan', () => {
+    expect(read(planned, '{"max_tokens":5000}')).toEqual([5000])
+    expect(read(planned, '{"max_tokens":1e400}')).toEqual([10_000])
+    expect(read(planned, '{}')).toEqual([10_000, 'missing'])
+    expect(read({ ...planned, plan: 'free', quota: 50 }, '{"max_tokens":5000}')).toEqual([50])
+  })
 })
 
 describe('a number further down', () => {

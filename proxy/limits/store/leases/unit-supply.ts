@@ -1,6 +1,6 @@
-import { reservedUnits, type Policy } from '../../../policy.ts'
+import type { Policy } from '../../../policy.ts'
 import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
-import { chargesOfStates, type Charge, type PolicyState } from '../../limiter.ts'
+import { chargesOfStates, unitsOf, type Charge, type PolicyState } from '../../limiter.ts'
 import type { HeldLease, TakenUnits } from './held-units.ts'
 import type { Lease, LeaseStore, WantedUnits } from './lease-store.ts'
 import { LeasedClients, type LeasedClient } from './leased-clients.ts'
@@ -55,7 +55,8 @@ export class UnitSupply {
   take(charge: Charge, nowMs: number): TakenFromClient | undefined {
     const client = this.#clients.find(charge)
     if (!client) return undefined
-    const taken = client.held.take(unitsOf(charge), nowMs)
+    const { policy } = client.charge
+    const taken = client.held.take(unitsOf({ ...charge, policy }), nowMs)
     return taken && { client, ...taken }
   }
 
@@ -86,7 +87,7 @@ export class UnitSupply {
       const client = this.#clients.find(charge) ?? this.#clients.add(charge, nowMs)
       if (!client) continue
       this.#updateClient(client, state, nowMs)
-      this.#recordUse(client, unitsOf(charge), nowMs)
+      this.#recordUse(client, unitsOf({ ...charge, policy: state.policy }), nowMs)
       if (!this.#isSweeping) this.#sweepLater()
     }
   }
@@ -170,10 +171,6 @@ export class UnitSupply {
       else this.#isSweeping = false
     }, SWEEP_MS)
   }
-}
-
-function unitsOf({ policy, units }: Charge): number {
-  return units ?? reservedUnits(policy)
 }
 
 /**

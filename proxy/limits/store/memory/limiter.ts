@@ -1,10 +1,10 @@
 import type { Steps } from '../../../../shared/steps.ts'
-import { reservedUnits, type Policy } from '../../../policy.ts'
+import type { Policy } from '../../../policy.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { CounterReading } from '../../algorithms/memory-counts.ts'
 import { algorithms, countsInFlight, isReserved, takesUnits } from '../../algorithms/registry.ts'
 import type { PendingSlot } from '../../algorithms/slots/slot-pool.ts'
-import type { Charge, Decision, PolicyState, Reservation } from '../../limiter.ts'
+import { unitsOf, type Charge, type Decision, type PolicyState, type Reservation } from '../../limiter.ts'
 import type { MemoryPlans } from '../../plans/stored-plans.ts'
 import { PolicyTables, type Place } from './policy-tables.ts'
 
@@ -141,7 +141,7 @@ function decide(tables: PolicyTables, charges: readonly Charge[], nowMs: number,
   const states: PolicyState[] = []
   for (const charge of charges) {
     const { counts, table } = placeOf(tables, charge.policy)
-    states.push(counts.charge(table, charge, unitsOf(charge), nowMs, isAllowed, isLocal))
+    states.push(counts.charge(table, charge, takenUnits(charge), nowMs, isAllowed, isLocal))
   }
   return isAllowed ? { outcome: 'allowed', states } : { outcome: 'refused', refusedBy, states }
 }
@@ -150,7 +150,7 @@ function findRefusing(tables: PolicyTables, charges: readonly Charge[], nowMs: n
   for (const charge of charges) {
     const { policy } = charge
     const { counts, table, refuses } = placeOf(tables, policy)
-    if (refuses && counts.exceeds(table, charge, unitsOf(charge), nowMs)) return policy
+    if (refuses && counts.exceeds(table, charge, takenUnits(charge), nowMs)) return policy
   }
   return undefined
 }
@@ -204,6 +204,7 @@ function takePending(
   return taken
 }
 
-function unitsOf({ policy, units }: Charge): number {
-  return units ?? (policy.cost ? reservedUnits(policy) : 1)
+/** Most rules have no costs. */
+function takenUnits(charge: Charge): number {
+  return charge.units === undefined && !charge.policy.cost ? 1 : unitsOf(charge)
 }

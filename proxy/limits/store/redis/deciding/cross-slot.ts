@@ -1,8 +1,8 @@
-import { refusesOver, reservedUnits } from '../../../../policy.ts'
+import { refusesOver } from '../../../../policy.ts'
 import { readsStoredPlan } from '../../../../policy/plans.ts'
 import type { CountedState } from '../../../algorithms/redis-counts.ts'
 import { algorithmOf, countsInFlight, takesUnits } from '../../../algorithms/registry.ts'
-import type { Charge } from '../../../limiter.ts'
+import { unitsOf, type Charge } from '../../../limiter.ts'
 import { withStoredPlan } from '../../../plans/stored-plans.ts'
 import { readPlanNames } from '../../store-replies.ts'
 import { isMoving } from '../errors.ts'
@@ -173,17 +173,13 @@ function planAt({ part, reply }: Answer, at: number): unknown {
 /** The state of a counter without the units that are given back. */
 function stateBefore({ charge, leftMs }: Counted, remaining: number): CountedState {
   const { redis } = algorithmOf(charge.policy)
-  const units = unitsOf(charge)
+  const units = countsInFlight(charge.policy) ? 1 : unitsOf(charge)
   return (
     redis.stateBefore?.(charge.policy, units, { remaining, resetMs: leftMs }) ?? {
       remaining: remaining + units,
       resetMs: leftMs,
     }
   )
-}
-
-function unitsOf({ policy, units }: Charge): number {
-  return countsInFlight(policy) ? 1 : (units ?? reservedUnits(policy))
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {

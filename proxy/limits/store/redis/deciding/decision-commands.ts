@@ -1,5 +1,5 @@
-import { reservedUnits, type Policy } from '../../../../policy.ts'
-import type { Charge } from '../../../limiter.ts'
+import type { Policy } from '../../../../policy.ts'
+import { unitsOf, type Charge } from '../../../limiter.ts'
 import { keyOf, planKeyUnder, type RedisPolicy } from '../keys.ts'
 import {
   runScript,
@@ -55,7 +55,7 @@ export function takeBack(
     ? String(ticket)
     : description.algorithm.redis.ticketOf(leftMs, countedAt)
   const policies = new PolicyArguments()
-  const settled = [policies.numberOf(description), counted, String(charge.units ?? reservedUnits(policy))]
+  const settled = [policies.numberOf(description), counted, String(unitsOf(charge))]
   const keyAndArguments = [keyOf(description, partitionKey), ...policies.toArguments(), ...settled]
   return runScript(redis, settleScript, 1, keyAndArguments)
 }

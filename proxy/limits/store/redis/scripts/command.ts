@@ -1,5 +1,6 @@
-import { reservedUnits, type Policy } from '../../../../policy.ts'
-import type { Charge } from '../../../limiter.ts'
+import { requestedUnits, type Policy } from '../../../../policy.ts'
+import { unitsOf, type Charge } from '../../../limiter.ts'
+import { largestQuota } from '../../../../policy/plans.ts'
 import { keyOf, planKeyUnder, type RedisPolicy } from '../keys.ts'
 import type { RedisScript } from '../run-script.ts'
 import { decideByPlansScript, decideScript } from './decide.ts'
@@ -95,7 +96,8 @@ function anyCommandOf(
   const asked: string[] = []
   for (const charges of requests) {
     asked.push(String(charges.length))
-    for (const { policy, partitionKey, units } of charges) {
+    for (const charge of charges) {
+      const { policy, partitionKey } = charge
       const description = describe(policy)
       keys.push(keyOf(description, partitionKey))
       if (description.plans !== undefined) {
@@ -104,7 +106,7 @@ function anyCommandOf(
       }
       asked.push(policies.numberOf(description))
       if (description.algorithm.countsInFlight) asked.push(nextName())
-      else if (description.takesUnits) asked.push(String(units ?? reservedUnits(policy)))
+      else if (description.takesUnits) asked.push(writeUnits(charge, description))
     }
   }
   const chargeCount = keys.length
@@ -125,6 +127,12 @@ function anyCommandOf(
       return [...inMilliseconds(reply, chargeCount), names]
     },
   }
+}
+
+/** The script takes at most the quota of the client's plan of units that the request states. */
+function writeUnits(charge: Charge, { plans }: RedisPolicy): string {
+  const { policy, units = largestQuota(policy) } = charge
+  return plans !== undefined && requestedUnits(policy) ? `<=${units}` : String(unitsOf(charge))
 }
 
 /** Converts the times in a reply of `decideScript` to milliseconds. */

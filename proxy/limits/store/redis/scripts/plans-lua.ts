@@ -44,7 +44,8 @@ export const quotaOfPlanLua = `
  * by then. So if one counter refuses several requests in a command, only the first of them accesses the counter.
  *
  * KEYS   after the counters, for each charge under such a policy the key of its client's plan
- * ARGV   after each policy its plans as in `describePolicy`, empty for a policy without plans; after all policies, the number of charges
+ * ARGV   after each policy its plans as in `describePolicy`, empty for a policy without plans; after all policies, the number of charges;
+ *        before units of which at most the quota is taken, `<=`
  * reply  at its end for each such charge the place of the plan's name in the policy's plans, for `nameAt`: 0 without a plan, -1 for a plan
  *        that the policy does not have
  */
@@ -99,6 +100,8 @@ ${quotaOfPlanLua}
       -- In the place of its text.
       texts[planAt] = plan
       usePlan(policy, plan)
+      local most = policy.reserves and units:match('^<=(%d+)$')
+      if most then units = math.min(tonumber(most), policy.quota) end
     end
 `,
   count: `      local full = fullFor and fullFor[policy]
