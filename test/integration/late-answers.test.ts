@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { describe, expect, test, type TestContext } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
+import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { startRelay, type Relay } from '../support/network/relay.ts'
 import {
@@ -80,6 +81,56 @@ test('a late answer ends a cached refusal that was due to the requests it gives 
   expect(await next).toBe('refused')
   await eventually('the client has three requests left', async () => (await ask()) === 'allowed')
   expect([await ask(), await ask(), await ask()]).toEqual(['allowed', 'allowed', 'refused'])
+})
+
+describe('requests in flight that were admitted without Redis', () => {
+  const policy = makePolicy('late-exports', 2, LEASE_MS, { algorithm: 'concurrency' })
+  const charges = chargeAll('ip:192.0.2.4', [policy])
+
+  /** Two requests that are in flight, although Redis has not answered. */
+  async function admitTwo(
+    relay: Relay,
+    limiter: RunningLimiter,
+    kind: 'pause' | 'swallow',
+  ): Promise<() => void> {
+    await relay.set({ kind })
+    const decisions = await Promise.all([limiter.decide(charges), limiter.decide(charges)])
+    expect(decisions).toMatchObject([1, 2].map(() => ({ outcome: 'allowed', withoutStore: true })))
+    return () => {
+      for (const decision of decisions)
+        if (decision.outcome === 'allowed' && decision.states[0]?.reservation)
+          limiter.settle(decision.states[0].reservation, 0)
+    }
+  }
+
+  const ask = async (limiter: RunningLimiter): Promise<Decision['outcome']> =>
+    (await limiter.decide(charges)).outcome
+
+  test('count without a gap when the answer comes late', async (test) => {
+    const { relay, limiter } = await startBehindRelay(1000, test)
+    const end = await admitTwo(relay, limiter, 'pause')
+    await relay.set({ kind: 'none' })
+    const next = [await ask(limiter), await ask(limiter), await ask(limiter)]
+    expect(next).toEqual(['refused', 'refused', 'refused'])
+    end()
+    await eventually('another one passes', async () => (await ask(limiter)) === 'allowed')
+  })
+
+  test('count from the next answer on if Redis has not heard of them', async (test) => {
+    const { relay, limiter } = await startBehindRelay(1000, test)
+    const end = await admitTwo(relay, limiter, 'swallow')
+    const disconnected = new Promise((resolve) => limiter.connection.client.once('close', resolve))
+    await relay.set({ kind: 'none' })
+    await disconnected
+    await eventually('connected again', () => limiter.connection.client.status === 'ready')
+    const other = chargeAll('ip:192.0.2.5', [makePolicy('other', 1_000_000, 60_000)])
+    await eventually('Redis decides', async () =>
+      expect(await limiter.decide(other)).not.toHaveProperty('withoutStore'),
+    )
+    expect(await ask(limiter)).toBe('refused')
+    end()
+    await eventually('another one passes', async () => (await ask(limiter)) === 'allowed')
+  })
 })
 
 /** A limiter whose connection to Redis goes through a relay. */

@@ -55,7 +55,7 @@ export class NodeOutages {
       local,
       addOnce: shared.addOnce,
       lastSent: (node) => {
-        if (this.#answeringAgain.has(node)) this.breakers.close(node)
+        if (this.#answeringAgain.has(node)) this.#close(node)
       },
     })
     redis.on('ready', this.#connected)
@@ -67,7 +67,9 @@ export class NodeOutages {
   answered(nodes: Iterable<string>): void {
     for (const node of nodes) {
       this.breakers.succeeded(node)
-      if (this.pending.hasPendingAt(node) && !this.breakers.isOpen(node)) void this.#addPending(node)
+      if (this.breakers.isOpen(node)) continue
+      this.#options.shared.sendInFlight(node)
+      if (this.pending.hasPendingAt(node)) void this.#addPending(node)
     }
   }
 
@@ -108,6 +110,12 @@ export class NodeOutages {
     await shared.renewInFlight(node)
     this.#answeringAgain.add(node)
     if (!(await this.#addPending(node))) return
+    this.#close(node)
+  }
+
+  /** Requests may have been admitted since the requests in flight were renewed. */
+  #close(node: string): void {
+    if (this.breakers.isOpen(node)) this.#options.shared.sendInFlight(node)
     this.breakers.close(node)
   }
 

@@ -97,6 +97,8 @@ export class RedisLimiter {
   readonly #batching: Batching<RedisNode>
   readonly #asked: AskedNodes
   readonly #inFlight: InFlightRequests
+  /** The nodes that may not know all requests in flight. */
+  readonly #uninformed = new Set<string>()
   readonly #settling: Settling
   readonly #probes: Probes
   /** Policies whose counters may include a request that another node refused, until the request is given back. */
@@ -156,8 +158,17 @@ export class RedisLimiter {
   /** Counts a request in flight that was allowed without Redis, as soon as Redis answers. */
   addInFlight(charge: Charge): Reservation {
     const name = this.#inFlight.nextName()
-    this.#inFlight.add(name, charge)
+    this.#inFlight.addUnsent(name, charge)
+    this.#uninformed.add(this.#nodes.ofClient(charge.partitionKey))
     return { charge, units: 1, isLocal: false, ticket: name }
+  }
+
+  /** Sends the requests of `addInFlight` on this node that it may not know yet, ahead of all later decisions. */
+  sendInFlight(node: string): void {
+    if (!this.#uninformed.delete(node)) return
+    this.#inFlight
+      .sendUnsent(({ partitionKey }) => this.#nodes.ofClient(partitionKey) === node)
+      .catch(() => this.#uninformed.add(node))
   }
 
   /** Renews all requests in flight on this node. */
@@ -258,6 +269,8 @@ export class RedisLimiter {
     const isInFlight = countsInFlight(charge.policy)
     if (!isInFlight && meanwhile === 'admitted') return
     if (!isInFlight && meanwhile === 'counted' && this.#hooks.countedTwice?.(charge)) return
+    // The request may have been admitted under another name, which has to count before this one is taken back.
+    if (isInFlight) this.sendInFlight(this.#nodes.ofClient(charge.partitionKey))
     takeBack(this.#commands, late)
       // It is unknown then whether Redis has given it back.
       .catch(() => undefined)

@@ -7,7 +7,7 @@ import { loadWhenConnected, withUndeclaredKeys, type RedisClient, type RedisScri
 import { decideScript } from './decide.ts'
 import { decidePlainScript, decideSingleScript } from './decide-plain.ts'
 import { giveBackLeasesScript, takeLeasesScript } from './lease.ts'
-import { settleScript } from './settle.ts'
+import { renewScript, settleScript } from './settle.ts'
 
 /**
  * The policies that have been counted so far, and the scripts that Redis needs for them. A script is loaded ahead of the first command
@@ -26,6 +26,8 @@ export class CountedPolicies {
   readonly #used = new Set([decideScript(new Set([usualAlgorithm])), decideSingleScript, decidePlainScript])
   /** Whether some policy has `lease`. */
   #isLeasing = false
+  /** Whether requests count while they are in flight under some policy. */
+  #isRenewing = false
 
   /**
    * @param options.keyPrefix from `keyPrefixOf`
@@ -66,6 +68,10 @@ export class CountedPolicies {
       this.#isLeasing = true
       leaseScripts.forEach(this.#load)
     }
+    if (algorithm.countsInFlight && !this.#isRenewing) {
+      this.#isRenewing = true
+      this.#load(renewScript)
+    }
     const takesMore = isReserved(policy) || policy.cost !== undefined || policy.lease !== undefined
     this.#reserves.set(algorithm, this.#reserves.get(algorithm) || takesMore)
   }
@@ -76,6 +82,7 @@ export class CountedPolicies {
       ...this.#used,
       ...(this.#isCluster ? Array.from(this.#used, withUndeclaredKeys) : []),
       settleScript,
+      ...(this.#isRenewing ? [renewScript] : []),
       ...(this.#isLeasing ? leaseScripts : []),
     ]
   }

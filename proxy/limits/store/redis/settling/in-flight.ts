@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Charge } from '../../../limiter.ts'
-import { runScript, type RedisClient } from '../run-script.ts'
+import { inOneWrite, runScript, type RedisClient } from '../run-script.ts'
 import { PolicyArguments } from '../scripts/policy-arguments.ts'
 import { renewScript } from '../scripts/settle.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
@@ -22,6 +22,8 @@ export class InFlightRequests {
   #lastName = 0
   /** By request name. */
   readonly #charges = new Map<string, Charge>()
+  /** The names of requests that were admitted without Redis and not sent to it since. */
+  readonly #unsent = new Set<string>()
   #timer: NodeJS.Timeout | undefined
 
   /** @param options.isAnswering whether the server of a charge's counter is expected to answer */
@@ -40,15 +42,37 @@ export class InFlightRequests {
     return `${this.#namePrefix}${(++this.#lastName).toString(36)}`
   }
 
-  /** Adds a request that is in flight from now on. */
+  /** Adds a request that is in flight from now on, and that Redis has counted. */
   add(name: string, charge: Charge): void {
     this.#charges.set(name, charge)
     this.#renewLater()
   }
 
+  /** Adds a request that is in flight from now on, and that was admitted without Redis. */
+  addUnsent(name: string, charge: Charge): void {
+    this.#unsent.add(name)
+    this.add(name, charge)
+  }
+
   /** Removes a request that has ended. Returns whether it was in flight. */
   remove(name: string): boolean {
+    this.#unsent.delete(name)
     return this.#charges.delete(name)
+  }
+
+  /**
+   * Sends the requests of these charges that were admitted without Redis, ahead of all later commands. Rejects if any of them has to be
+   * sent again.
+   */
+  async sendUnsent(isAsked: (charge: Charge) => boolean): Promise<void> {
+    const names = this.#namesOf([...this.#unsent], isAsked)
+    const size = this.#redis.isCluster ? 1 : RENEWED_AT_ONCE
+    const sent = inOneWrite(this.#redis, () => {
+      const parts: Promise<void>[] = []
+      for (let at = 0; at < names.length; at += size) parts.push(this.#send(names.slice(at, at + size)))
+      return parts
+    })
+    await Promise.all(sent)
   }
 
   /** Renews the requests of these charges now. Never rejects: a renewal that fails is retried before the requests count as over. */
@@ -65,6 +89,7 @@ export class InFlightRequests {
   close(): void {
     clearTimeout(this.#timer)
     this.#charges.clear()
+    this.#unsent.clear()
   }
 
   #renewLater(): void {
@@ -77,14 +102,18 @@ export class InFlightRequests {
   }
 
   async #renewPart(names: readonly string[], isAsked: (charge: Charge) => boolean): Promise<void> {
-    // Requests that have ended meanwhile must not be added again.
-    const part = names.filter((name) => {
-      const charge = this.#charges.get(name)
-      return charge && isAsked(charge)
-    })
+    const part = this.#namesOf(names, isAsked)
     // In a cluster a command reaches the counters of one client.
     if (this.#redis.isCluster) await Promise.allSettled(part.map((name) => this.#send([name])))
     else await this.#send(part)
+  }
+
+  /** Leaves out requests that have ended meanwhile, which must not be added again. */
+  #namesOf(names: readonly string[], isAsked: (charge: Charge) => boolean): readonly string[] {
+    return names.filter((name) => {
+      const charge = this.#charges.get(name)
+      return charge && isAsked(charge)
+    })
   }
 
   async #send(names: readonly string[]): Promise<void> {
@@ -99,6 +128,12 @@ export class InFlightRequests {
       renewed.push(policies.numberOf(policy), name)
     }
     if (keys.length === 0) return
-    await runScript(this.#redis, renewScript, keys.length, [...keys, ...policies.toArguments(), ...renewed])
+    const sent = names.filter((name) => this.#unsent.delete(name))
+    try {
+      await runScript(this.#redis, renewScript, keys.length, [...keys, ...policies.toArguments(), ...renewed])
+    } catch (error) {
+      for (const name of sent) if (this.#charges.has(name)) this.#unsent.add(name)
+      throw error
+    }
   }
 }
