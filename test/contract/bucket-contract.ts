@@ -207,6 +207,22 @@ export function describeBucketContract(
       expect((await subject.operations.inspect(charges)).map(({ used }) => used)).toEqual([1, 1, 1])
     })
 
+    test('requests from before a reset give nothing back to the bucket after it', async () => {
+      const charges = chargeAll(newClient(), [policies.login])
+      const before = (await decideAtOnce(limiters, 5, charges)).flatMap(reservationsOf)
+      expect(before).toHaveLength(5)
+      subject.advance?.(10)
+      expect(await subject.operations.reset(charges)).toBe('done')
+      subject.advance?.(10)
+      expect(countAllowed(await decideAtOnce(limiters, 5, charges))).toBe(5)
+      for (const reservation of before) limiters[0]?.settle(reservation, 0)
+      // The counters have settled these once they have settled another one.
+      const others = chargeAll(newClient(), [policies.login])
+      for (const reservation of reservationsOf(await ask(others))) limiters[0]?.settle(reservation, 0)
+      await eventually('the other one is given back', async () => (await usedBy(others)) === 0)
+      expect(await usedBy(charges)).toBe(5)
+    })
+
     test('a reset by an operator fills the bucket again', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
       await decideAtOnce(limiters, 100, charges)

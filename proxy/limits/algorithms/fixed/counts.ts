@@ -31,12 +31,15 @@ class Windows {
   readonly #clock: WindowClock
   readonly #counted: Uint32Array
   readonly #ends: Float64Array
+  /** By slot: the instant at which its window began. Empty if the end of a window identifies it. */
+  readonly #begins: Float64Array
   readonly slots: SlotPool
 
   constructor({ maxKeys, seed, shardOf }: MemoryOptions, clock: WindowClock) {
     this.#clock = clock
     this.#counted = new Uint32Array(maxKeys)
     this.#ends = new Float64Array(maxKeys)
+    this.#begins = new Float64Array(clock.endsForAll ? maxKeys : 0)
     const endsAtMs = (slot: number): number => this.endsAtMs(slot)
     this.slots = new SlotPool(maxKeys, seed, new Uint32Array(maxKeys), { endsAtMs }, shardOf)
   }
@@ -44,6 +47,14 @@ class Windows {
   /** Returns the end of the slot's window on the window clock. */
   endOf(slot: number): number {
     return this.#ends[slot] ?? 0
+  }
+
+  /**
+   * Distinguishes the window from others of the client. If all windows end at the same time, so does one that begins after a reset, and the
+   * ticket is the beginning.
+   */
+  ticketOf(slot: number): number {
+    return this.#clock.endsForAll ? (this.#begins[slot] ?? 0) : this.endOf(slot)
   }
 
   endsAtMs(slot: number): number {
@@ -69,6 +80,7 @@ class Windows {
     const slot = this.slots.add(table, partitionKey, policy.windowMs, nowMs)
     this.#counted[slot] = 0
     this.#ends[slot] = this.#clock.windowEnd(policy, timeMs)
+    if (this.#clock.endsForAll) this.#begins[slot] = nowMs
     this.slots.putLast(table, slot)
     return slot
   }
@@ -95,7 +107,7 @@ class Windows {
   }
 }
 
-/** Counts in windows. The ticket is the end of the window on its clock. */
+/** Counts in windows. A ticket is that of the window (`Windows.ticketOf`). */
 export class WindowCounts implements MemoryCounts {
   readonly slots: SlotPool
   readonly #windows: Windows
@@ -141,7 +153,7 @@ export class WindowCounts implements MemoryCounts {
     const end = slot === NONE ? this.#clock.windowEnd(policy, timeMs) : windows.endOf(slot)
     const state = { policy, exceeded, remaining, resetMs: end - timeMs }
     if (!isCounted || (!isLocal && !settlesByResponse(policy))) return state
-    return { ...state, reservation: { charge, units, isLocal, ticket: end } }
+    return { ...state, reservation: { charge, units, isLocal, ticket: windows.ticketOf(slot) } }
   }
 
   giveBack(table: number, { charge, isLocal, ticket }: Reservation, units: number, nowMs: number): void {
@@ -150,7 +162,7 @@ export class WindowCounts implements MemoryCounts {
     const slot = windows.find(table, charge, timeMs)
     if (units < 0)
       windows.add(slot === NONE ? windows.begin(table, charge, nowMs, timeMs) : slot, -units, isLocal)
-    else if (slot !== NONE && windows.endOf(slot) === ticket) windows.takeBack(table, slot, units, isLocal)
+    else if (slot !== NONE && windows.ticketOf(slot) === ticket) windows.takeBack(table, slot, units, isLocal)
   }
 
   read(table: number, charge: Charge, nowMs: number): CounterReading {

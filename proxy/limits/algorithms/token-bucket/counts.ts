@@ -96,15 +96,18 @@ export class BucketCounts implements MemoryCounts {
     return slot === NONE ? 0 : this.#buckets.debtMs(slot, nowMs)
   }
 
-  /** Returns how much of a reservation can be given back: the amount by which the bucket would be fuller without it. */
+  /**
+   * Returns how much of a reservation can be given back: the amount by which the bucket would be fuller without it. That is nothing if the
+   * bucket has been full or was reset since.
+   */
   #unusedMs(slot: number, ticket: Ticket, amountMs: number, nowMs: number): number {
     const buckets = this.#buckets
     const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
+    if (buckets.sinceMs(slot) !== sinceMs) return 0
     // Without the reservation, the bucket would be fuller by at least this amount: the time since may have been lost on a full bucket.
     const surelyMs = amountMs - (nowMs - takenAtMs)
     // Or by the part of the reservation that has not been refilled yet: units refunded meanwhile may have been taken before it.
-    const leftMs =
-      buckets.sinceMs(slot) === sinceMs ? untilMs - (buckets.givenBackMs(slot) - givenBackMs) - nowMs : 0
+    const leftMs = untilMs - (buckets.givenBackMs(slot) - givenBackMs) - nowMs
     return Math.max(0, leftMs, surelyMs)
   }
 }

@@ -88,6 +88,7 @@ end
     settle: `
 -- Gives back only what the bucket would certainly hold without the reservation: not the time since, during which it may
 -- have been full; or what of the reservation has not been refilled, if all that was given back meanwhile came before it.
+-- If the bucket has been full or was reset since, nothing is left of the reservation.
 function algorithm.settle(key, policy, units, ticket)
   local nowUs = readClockUs()
   local bucket = nowUs and readBucket(key, nowUs)
@@ -97,14 +98,13 @@ function algorithm.settle(key, policy, units, ticket)
     bucket.debtUs = bucket.debtUs - amountUs
   else
     local takenUs, takenDebtUs, sinceUs, givenBackUs = ticket:match('^(%S+):(%S+):(%S+):(%S+)$')
-    if not takenUs then return end
+    if not takenUs or tonumber(sinceUs) ~= bucket.sinceUs then return end
     local untilFullUs = takenDebtUs - (nowUs - takenUs)
     -- Others wait for turns behind it, which would become those of new requests too.
     local isLast = untilFullUs >= bucket.debtUs - ${ROUNDING_US}
     if policy.delayUs > 0 and bucket.debtUs > policy.windowUs and not isLast then return end
     local surelyUs = amountUs - (nowUs - takenUs)
-    local leftUs = 0
-    if tonumber(sinceUs) == bucket.sinceUs then leftUs = untilFullUs - (bucket.givenBackUs - givenBackUs) end
+    local leftUs = untilFullUs - (bucket.givenBackUs - givenBackUs)
     local backUs = math.min(amountUs, math.max(0, leftUs, surelyUs))
     bucket.debtUs = bucket.debtUs - backUs
     bucket.givenBackUs = bucket.givenBackUs + backUs

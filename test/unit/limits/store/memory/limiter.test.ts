@@ -4,6 +4,7 @@ import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/li
 
 const short = makePolicy('short', 3, 1_000)
 const long = makePolicy('long', 3, 10_000)
+const ofFailures = { countStatus: [{ first: 401, last: 401 }] }
 
 type Clocked = MemoryLimiter & { advance(durationMs: number): void }
 
@@ -180,4 +181,38 @@ test('whether a shard has counts pending sync is found by shard, however many cl
   expect([...limiter.pendingShards()].sort()).toEqual([0, 2])
   expect(limiter.takePending(10_000)).toHaveLength(2_500)
   expect([limiter.hasPending(), limiter.pendingShards().size]).toEqual([false, 0])
+})
+
+test.each([
+  makePolicy('fixed', 5, 60_000, ofFailures),
+  makePolicy('day', 5, 86_400_000, { ...ofFailures, algorithm: 'calendar', calendar: { unit: 'day' } }),
+  makePolicy('sliding', 5, 60_000, { ...ofFailures, algorithm: 'sliding' }),
+  makePolicy('bucket', 5, 60_000, { ...ofFailures, algorithm: 'token-bucket' }),
+])('$name: requests from before a reset give nothing back to the counter after it', (policy) => {
+  let nowMs = 1000
+  const limiter = createMemoryLimiter({
+    maxKeys: 10,
+    seed: 1,
+    now: () => nowMs,
+    wallNow: () => 86_400_000 + nowMs,
+  })
+  const charges = chargeAll('a', [policy])
+  const reserve = () => {
+    const decision = limiter.decide(charges)
+    return decision.outcome === 'allowed'
+      ? decision.states.flatMap(({ reservation }) => reservation ?? [])
+      : []
+  }
+  const before = [1, 2, 3, 4, 5].flatMap(reserve)
+  nowMs += 100
+  limiter.forget('other', 'a')
+  limiter.forget(policy.name, 'a')
+  nowMs += 100
+  const after = [1, 2, 3, 4, 5].flatMap(reserve)
+  expect([before.length, after.length]).toEqual([5, 5])
+  nowMs += 100
+  for (const reservation of before) limiter.settle(reservation, 0)
+  expect(reserve()).toEqual([])
+  for (const reservation of after.slice(0, 2)) limiter.settle(reservation, 0)
+  expect([1, 2, 3].flatMap(reserve)).toHaveLength(2)
 })
