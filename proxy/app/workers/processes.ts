@@ -1,5 +1,4 @@
 import cluster, { type Worker } from 'node:cluster'
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../../shared/log.ts'
 import { StartError } from '../../../shared/start-error.ts'
@@ -64,7 +63,8 @@ export class WorkerProcesses {
       listWorkers().map(async (worker) => {
         // An exited worker is listed until its channel is closed.
         if (worker.isDead()) return
-        const exit = once(worker, 'exit')
+        // `events.once` would also reject for an 'error', which a worker emits if a message is sent after it has closed its channel.
+        const exit = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
         worker.process.kill('SIGTERM')
         await exit
       }),
