@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Log } from '../../../shared/log.ts'
 import type { Running } from '../../../shared/shutdown.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { drain } from '../../http/connection/drain.ts'
+import { drain, untilClosed } from '../../http/connection/drain.ts'
 import type { Http1Connections } from '../../http/connection/http1/connections.ts'
 import { createHttp2Connections, type Http2Connections } from '../../http/connection/http2/connections.ts'
 import { createTunnels, type Tunnels } from '../../http/forward/tunnel.ts'
@@ -151,5 +151,7 @@ async function closeGracefully(
   certificate?.close()
   parts.hosts?.close()
   connections.close()
+  // Requests that are cut off are logged as aborted by the gateway only if this comes before the end of their connections.
   parts.upstreams.destroy()
+  await Promise.all([untilClosed(connections.connectionLimit), decisions?.closed()])
 }

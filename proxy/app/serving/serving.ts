@@ -138,6 +138,8 @@ export class Serving implements Running {
     // If the server is about to listen, wait: otherwise it would listen after it was closed.
     await this.#opening?.catch(() => undefined)
     await listener.close()
+    // The settlements of requests that have just ended are sent in this turn of the event loop.
+    await setImmediate()
     files.close()
     crowdsec?.close()
     replicas?.close()

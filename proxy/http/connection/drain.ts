@@ -20,7 +20,7 @@ export type Draining = {
 
 /**
  * Closes a server gracefully: accepts no more connections, lets requests in flight finish for up to `graceMs`, then closes the remaining
- * connections. Resolves when no connection is left.
+ * connections. Resolves when no connection is left. Sockets that were destroyed then have not emitted 'close' yet (`untilClosed`).
  */
 export function drain(
   server: Server,
@@ -58,6 +58,15 @@ export function drain(
       resolve()
     })
   })
+}
+
+/** Resolves when the sockets of all connections have emitted 'close', with which their requests end. */
+export async function untilClosed({ connections }: Pick<ConnectionLimit, 'connections'>): Promise<void> {
+  const closed = Array.from(
+    connections,
+    ({ socket }) => new Promise<void>((resolve) => socket.once('close', () => resolve())),
+  )
+  await Promise.all(closed)
 }
 
 /** The sockets of the connections: with TLS, the TLS sockets. */

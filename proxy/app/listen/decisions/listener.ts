@@ -3,7 +3,7 @@ import { createFaultLog } from '../fault-log.ts'
 import type { Log } from '../../../../shared/log.ts'
 import type { GatewaySettings } from '../../../config/settings.ts'
 import { limitConnections, type ConnectionLimit } from '../../../http/connection/connection-limit.ts'
-import { drain } from '../../../http/connection/drain.ts'
+import { drain, untilClosed } from '../../../http/connection/drain.ts'
 import { ADDED_FIELDS } from '../../../request/auth-request.ts'
 import type { AddressReader } from '../../../request/addresses/client-address.ts'
 import type { OnException } from '../../../server/error-boundary.ts'
@@ -21,6 +21,8 @@ export type DecisionsListener = {
   closeAfterResponses(): void
   /** Stops accepting connections, and resolves when the open ones have closed, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>
+  /** Resolves when the requests of these connections have ended, too. */
+  closed(): Promise<void>
 }
 
 type DecisionsDeps = {
@@ -78,6 +80,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
       (await listenOn(server, options, { host: 'HOST', port: 'DECISIONS_PORT' })).port,
     closeAfterResponses: () => http1.closeAfterResponses(),
     drain: (graceMs) => drain(server, { connectionLimit, http1, http2: noHttp2, log }, graceMs),
+    closed: () => untilClosed(connectionLimit),
   }
 }
 
