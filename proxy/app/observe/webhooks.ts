@@ -98,8 +98,13 @@ export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined
 /**
  * Receives the events of workers in the primary process. Each worker has circuit breakers of its own, which open one after the other. For
  * each node of Redis, an event reports when the first breaker opens and when the last one has closed.
+ *
+ * @param isStopping whether the gateway is stopping, so that workers that exit are not replaced
  */
-export function receiveWorkerEvents(notify: Notify): (worker: MessageSource) => void {
+export function receiveWorkerEvents(
+  notify: Notify,
+  isStopping: () => boolean,
+): (worker: MessageSource) => void {
   /** The workers whose circuit breaker is open, by node. */
   const open = new Map<string | undefined, Set<number>>()
   const breakerChanged = (id: number, state: 'open' | 'closed', node: string | undefined): void => {
@@ -119,9 +124,11 @@ export function receiveWorkerEvents(notify: Notify): (worker: MessageSource) => 
       if (event.type === 'breaker') breakerChanged(worker.id, event.state, event.node)
       else notify(event)
     })
-    // The worker that replaces it reports its own breakers.
     worker.on('exit', () => {
-      for (const node of [...open.keys()]) breakerChanged(worker.id, 'closed', node)
+      // A gateway that stops does not know whether Redis is available again.
+      if (isStopping()) for (const workers of open.values()) workers.delete(worker.id)
+      // The worker that replaces it reports its own breakers.
+      else for (const node of [...open.keys()]) breakerChanged(worker.id, 'closed', node)
     })
   }
 }

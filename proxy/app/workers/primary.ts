@@ -71,7 +71,7 @@ export function composePrimary(
     readHealth: async () => combineHealth(health.read().status, await reports.readHealth()),
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot(), ...(await reports.readMetrics())]),
   })
-  const receiveEvents = notify && receiveWorkerEvents(notify)
+  const receiveEvents = notify && receiveWorkerEvents(notify, () => health.read().status === 'stopping')
   const workers = new WorkerProcesses({
     settings,
     gatewayId: randomUUID(),

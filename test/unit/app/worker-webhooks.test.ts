@@ -13,13 +13,18 @@ class FakeWorker extends EventEmitter {
 
 function start() {
   const told: WebhookEvent[] = []
-  const hear = receiveWorkerEvents((event) => told.push(event))
+  let isStopping = false
+  const hear = receiveWorkerEvents(
+    (event) => told.push(event),
+    () => isStopping,
+  )
   const workers = [new FakeWorker(1), new FakeWorker(2)] as const
   for (const worker of workers) hear(worker)
   const breaker = (at: 0 | 1, state: 'open' | 'closed', node?: string): void =>
     void workers[at].emit('message', { webhook: { type: 'breaker', state, ...(node && { node }) } })
   const states = (): string[] => told.map((event) => ('state' in event ? event.state : event.type))
-  return { told, workers, breaker, states }
+  const stop = (): void => void (isStopping = true)
+  return { told, workers, breaker, states, stop }
 }
 
 test('the first open breaker of the workers is reported, and the last that closes', () => {
@@ -53,6 +58,27 @@ test('a worker that exits has no open breaker any more', () => {
   workers[0].emit('exit')
   expect(states()).toEqual(['open'])
   workers[1].emit('exit')
+  expect(states()).toEqual(['open', 'closed'])
+})
+
+test('workers that exit because the gateway stops do not report Redis as available', () => {
+  const { workers, breaker, states, stop } = start()
+  breaker(0, 'open')
+  breaker(1, 'open')
+  stop()
+  workers[0].emit('exit')
+  expect(states()).toEqual(['open'])
+  workers[1].emit('exit')
+  expect(states()).toEqual(['open'])
+})
+
+test('a breaker that closes while the gateway stops is reported, although other workers have exited with theirs open', () => {
+  const { workers, breaker, states, stop } = start()
+  breaker(0, 'open')
+  breaker(1, 'open')
+  stop()
+  workers[0].emit('exit')
+  breaker(1, 'closed')
   expect(states()).toEqual(['open', 'closed'])
 })
 
