@@ -1,5 +1,5 @@
 import type { Worker } from 'node:cluster'
-import type { Activity } from '../telemetry/metrics/activity.ts'
+import type { Activities, Activity } from '../telemetry/metrics/activity.ts'
 import { sumCounters, type MetricSnapshot } from '../telemetry/metrics/prometheus.ts'
 import type { HealthReport } from './health.ts'
 import type { AskWorkers, ClientsAnswer, ClientsQuestion } from './worker-clients.ts'
@@ -58,8 +58,8 @@ export type WorkerReports = {
   readMetrics(): Promise<MetricSnapshot[]>
   /** Reads the health of the workers that answered in time. */
   readHealth(): Promise<HealthReport[]>
-  /** Reads the activities of the workers that answered in time. */
-  readActivities(): Promise<Activity[]>
+  /** Reads the activity of each worker. For a worker that does not answer in time, this is its last one. */
+  readActivities(): Promise<Activities>
   readonly askClients: AskWorkers
 }
 
@@ -79,6 +79,8 @@ class AskedWorkers implements WorkerReports {
   readonly #open = new Map<number, OpenQuestion>()
   /** The last snapshot of each worker. */
   readonly #snapshots = new Map<Worker, MetricSnapshot>()
+  /** The last activity of each worker. */
+  readonly #activities = new Map<Worker, Activity>()
   /** The sum of the last snapshots of workers that have exited. */
   #ended: Promise<MetricSnapshot> = Promise.resolve([])
   #lastId = 0
@@ -105,9 +107,9 @@ class AskedWorkers implements WorkerReports {
     return answers.flatMap((answer) => (answer.what === 'health' ? [answer.value] : []))
   }
 
-  async readActivities(): Promise<Activity[]> {
+  async readActivities(): Promise<Activities> {
     const answers = await this.#ask({ what: 'activity' })
-    return answers.flatMap((answer) => (answer.what === 'activity' ? [answer.value] : []))
+    return { all: [...this.#activities.values()], answered: answers.length }
   }
 
   readonly askClients: AskWorkers = async (question, recipients) => {
@@ -130,6 +132,7 @@ class AskedWorkers implements WorkerReports {
   #receive(worker: Worker, message: unknown): void {
     if (!isAnswer(message) || !this.#workers.has(worker)) return
     if (message.what === 'metrics') this.#snapshots.set(worker, message.value)
+    else if (message.what === 'activity') this.#activities.set(worker, message.value)
     this.#open.get(message.id)?.answered(worker, message)
   }
 
@@ -137,6 +140,7 @@ class AskedWorkers implements WorkerReports {
     this.#workers.delete(worker)
     const last = this.#snapshots.get(worker)
     this.#snapshots.delete(worker)
+    this.#activities.delete(worker)
     if (last) this.#ended = this.#ended.then((sum) => sumCounters([sum, last]))
     for (const question of this.#open.values()) question.leaves(worker)
   }

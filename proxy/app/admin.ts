@@ -59,7 +59,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   )
   const { readActivities, reloader } = state
   const readConfig = (): ConfigState => reloader.readConfig()
-  const history = createHistory(readActivities, Date.now)
+  const history = createHistory(async () => (await readActivities()).all, Date.now)
   const liveEvents = createLiveEvents({
     readStatus: () => readLiveStatus({ answers: () => active, readActivities, readConfig }),
     async readHistory() {

@@ -70,7 +70,7 @@ async function composeSingle(
     clients: serving.clients,
     reloader,
     readHealth: () => health.report(),
-    readActivities: () => Promise.resolve([metrics.readActivity()]),
+    readActivities: () => Promise.resolve({ all: [metrics.readActivity()], answered: 1 }),
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
   })
   const stopWatching = source.watch(() => void reloader.reload('file'))

@@ -124,7 +124,7 @@ async function start(settings: GatewaySettings) {
     clients: serving.clients,
     reloader,
     readHealth: () => serving.health.read(),
-    readActivities: () => Promise.resolve([]),
+    readActivities: () => Promise.resolve({ all: [], answered: 0 }),
     readMetrics: () => Promise.resolve(''),
   })
   const adminPort = await admin.listen()

@@ -1,11 +1,11 @@
-import { sumActivities, type Activity } from '../../telemetry/metrics/activity.ts'
+import { sumActivities, type Activities } from '../../telemetry/metrics/activity.ts'
 import type { ConfigState } from '../../telemetry/metrics/metrics.ts'
 import type { ApiPath, ApiRoutes } from '../api/api.ts'
 
 const SHOWN = 100
 
-/** Reads the activities of the processes that serve clients. Workers that do not answer are missing. */
-export type ReadActivities = () => Promise<readonly Activity[]>
+/** Reads the activities of the processes that serve clients. */
+export type ReadActivities = () => Promise<Activities>
 
 /**
  * Reads the data of an event of `GET /api/events`: the replies of the API that the page shows, and the counts since the processes were
@@ -29,14 +29,14 @@ export async function readLiveStatus(options: {
     get('/api/replicas'),
     readActivities(),
   ])
-  const { decisions, requests, connections, breakerOpen } = sumActivities(activities)
+  const { decisions, requests, connections, breakerOpen } = sumActivities(activities.all)
   const { isLastRight, lastRightAtMs, mistakes = [] } = readConfig()
   // Most of thousands of rules have counted nothing.
   const counted = decisions.filter(([, outcomes]) => Object.values(outcomes).some((count) => count > 0))
   return {
     at: Date.now(),
     status,
-    workersAnswering: activities.length,
+    workersAnswering: activities.answered,
     breakerOpen,
     connections,
     requests,

@@ -14,6 +14,14 @@ export type Activity = {
   readonly breakerOpen: boolean
 }
 
+/** The activities of the processes that serve clients. */
+export type Activities = {
+  /** The last activity of each running process, so that a process that answers late does not seem to begin again from 0. */
+  readonly all: readonly Activity[]
+  /** The number of processes that have answered now. */
+  readonly answered: number
+}
+
 /** Copies the counts since the start of this process. Leaves out policies without decisions. */
 export function readActivity(counters: Counters): Activity {
   return {

@@ -101,7 +101,7 @@ function composeAdminOf(
       log,
     }),
     readHealth: () => health.report(),
-    readActivities: () => Promise.resolve([metrics.readActivity()]),
+    readActivities: () => Promise.resolve({ all: [metrics.readActivity()], answered: 1 }),
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
   })
   return admin

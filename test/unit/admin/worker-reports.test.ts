@@ -1,0 +1,92 @@
+import type { Worker } from 'node:cluster'
+import { EventEmitter } from 'node:events'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createHistory } from '../../../proxy/admin/page/history.ts'
+import { createWorkerReports, type WorkerReports } from '../../../proxy/admin/worker-reports.ts'
+import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
+
+const TIMEOUT_MS = 1_000
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+type Question = { readonly id: number; readonly what: string }
+
+/** A worker that answers with `value`, at once or, while `value` is undefined, not at all. */
+class FakeWorker extends EventEmitter {
+  value: object | undefined
+
+  static in(reports: WorkerReports, value?: object): FakeWorker {
+    const worker = new FakeWorker()
+    worker.value = value
+    reports.add(worker as unknown as Worker)
+    return worker
+  }
+
+  send({ id, what }: Question): void {
+    if (this.value) this.answer(id, what)
+  }
+
+  answer(id: number, what: string): void {
+    this.emit('message', { report: 'answer', id, what, value: this.value })
+  }
+}
+
+const allowed = (count: number): Activity => ({
+  decisions: [
+    ['login', { allowed: count, refused: 0, shadow: 0, routed: 0, local: 0, open: 0, unavailable: 0 }],
+  ],
+  requests: [0, 0, count, 0, 0, 0],
+  connections: 1,
+  breakerOpen: false,
+})
+
+/** What a question resolves with, and after how many milliseconds. */
+async function timed<T>(question: Promise<T>): Promise<{ afterMs: number; value: T }> {
+  let value: T | undefined
+  let isSettled = false
+  void question.then((found) => {
+    value = found
+    isSettled = true
+  })
+  let afterMs = 0
+  for (; ; afterMs += 100) {
+    await vi.advanceTimersByTimeAsync(afterMs === 0 ? 0 : 100)
+    if (isSettled) return { afterMs, value: value as T }
+  }
+}
+
+test('counts of a worker that answers too late once are neither lost nor counted again', async () => {
+  const reports = createWorkerReports(TIMEOUT_MS)
+  const [first, second] = [FakeWorker.in(reports, allowed(500)), FakeWorker.in(reports, allowed(700))]
+  let nowMs = 0
+  const history = createHistory(
+    async () => (await reports.readActivities()).all,
+    () => nowMs,
+  )
+  const sample = async (step: number): Promise<unknown> => {
+    nowMs = step * 10_000
+    return (await timed(history.sample())).value
+  }
+  await sample(0)
+  first.value = allowed(510)
+  second.value = undefined
+  await sample(1)
+  second.value = allowed(702)
+  await sample(2)
+  history.close()
+  const [, counts] = history.read().rules[0] ?? []
+  expect(counts).toEqual([1200, 10, 2])
+})
+
+test('the number of workers that answer leaves out those whose last activity is used, and those that have exited', async () => {
+  const reports = createWorkerReports(TIMEOUT_MS)
+  const [, late, gone] = [1, 2, 3].map((count) => FakeWorker.in(reports, allowed(count)))
+  expect((await timed(reports.readActivities())).value).toEqual({
+    all: [1, 2, 3].map(allowed),
+    answered: 3,
+  })
+  Object.assign(late ?? {}, { value: undefined })
+  gone?.emit('exit')
+  expect((await timed(reports.readActivities())).value).toEqual({ all: [1, 2].map(allowed), answered: 1 })
+})
