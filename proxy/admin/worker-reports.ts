@@ -13,6 +13,8 @@ type Reports = {
 type Question = { readonly report: 'ask'; readonly id: number } & Asked
 type Asked =
   { readonly what: keyof Reports } | { readonly what: 'clients'; readonly question: ClientsQuestion }
+/** A worker's message that it answers from now on. */
+type Hello = { readonly report: 'hello' }
 type Answer = { readonly report: 'answer'; readonly id: number } & (
   | { readonly what: 'metrics'; readonly value: MetricSnapshot }
   | { readonly what: 'health'; readonly value: HealthReport }
@@ -45,9 +47,11 @@ export function answerReports(options: {
       void answerClients(message.question).then((value) => answer({ report: 'answer', id, what, value }))
     } else void takeSnapshot().then((value) => answer({ report: 'answer', id, what, value }))
   })
+  const hello: Hello = { report: 'hello' }
+  send(hello)
 }
 
-/** Asks the workers, in the primary process. */
+/** Asks the workers that answer already, in the primary process. */
 export type WorkerReports = {
   /** Call this for each worker right after the fork. */
   add(worker: Worker): void
@@ -56,7 +60,10 @@ export type WorkerReports = {
    * that does not answer in time, returns its last snapshot.
    */
   readMetrics(): Promise<MetricSnapshot[]>
-  /** Reads the health of the workers that answered in time. */
+  /**
+   * Reads the health of the workers that answered in time. Once one is ready, the others have half of the time: probes often wait for no
+   * more than a second, and one worker that hangs must not take the others out of use.
+   */
   readHealth(): Promise<HealthReport[]>
   /** Reads the activity of each worker. For a worker that does not answer in time, this is its last one. */
   readActivities(): Promise<Activities>
@@ -74,6 +81,7 @@ export function createWorkerReports(timeoutMs: number): WorkerReports {
  */
 class AskedWorkers implements WorkerReports {
   readonly #timeoutMs: number
+  /** The workers that answer. A question to a worker that is starting would be lost. */
   readonly #workers = new Set<Worker>()
   /** Unanswered questions, by their ids. */
   readonly #open = new Map<number, OpenQuestion>()
@@ -90,9 +98,13 @@ class AskedWorkers implements WorkerReports {
   }
 
   add(worker: Worker): void {
-    this.#workers.add(worker)
-    worker.on('message', (message: unknown) => this.#receive(worker, message))
-    worker.once('exit', () => this.#remove(worker))
+    const receive = (message: unknown): void => this.#receive(worker, message)
+    worker.on('message', receive)
+    worker.once('exit', () => {
+      // Messages may still arrive after the exit.
+      worker.off('message', receive)
+      this.#remove(worker)
+    })
   }
 
   async readMetrics(): Promise<MetricSnapshot[]> {
@@ -103,7 +115,7 @@ class AskedWorkers implements WorkerReports {
   }
 
   async readHealth(): Promise<HealthReport[]> {
-    const answers = await this.#ask({ what: 'health' })
+    const answers = await this.#ask({ what: 'health' }, { isEnough: isReady })
     return answers.flatMap((answer) => (answer.what === 'health' ? [answer.value] : []))
   }
 
@@ -125,12 +137,13 @@ class AskedWorkers implements WorkerReports {
     question: ClientsQuestion,
     recipients?: Iterable<Worker>,
   ): Promise<ClientsAnswer[]> {
-    const answers = await this.#ask({ what: 'clients', question }, recipients)
+    const answers = await this.#ask({ what: 'clients', question }, { recipients })
     return answers.flatMap((answer) => (answer.what === 'clients' ? [answer.value] : []))
   }
 
   #receive(worker: Worker, message: unknown): void {
-    if (!isAnswer(message) || !this.#workers.has(worker)) return
+    if (isHello(message)) this.#workers.add(worker)
+    if (!isAnswer(message)) return
     if (message.what === 'metrics') this.#snapshots.set(worker, message.value)
     else if (message.what === 'activity') this.#activities.set(worker, message.value)
     this.#open.get(message.id)?.answered(worker, message)
@@ -145,13 +158,28 @@ class AskedWorkers implements WorkerReports {
     for (const question of this.#open.values()) question.leaves(worker)
   }
 
-  /** Resolves with the answers that arrive in time. */
-  #ask(asked: Asked, recipients: Iterable<Worker> = this.#workers): Promise<Answer[]> {
+  /**
+   * Resolves with the answers that arrive in time.
+   *
+   * @param options.isEnough an answer with which, after half of the time, the others are no longer waited for
+   */
+  #ask(
+    asked: Asked,
+    {
+      recipients = this.#workers,
+      isEnough = () => false,
+    }: {
+      readonly recipients?: Iterable<Worker> | undefined
+      readonly isEnough?: (answer: Answer) => boolean
+    } = {},
+  ): Promise<Answer[]> {
     return new Promise((resolve) => {
       const id = ++this.#lastId
       const waitingFor = new Set(recipients)
       const answers: Answer[] = []
+      let isLate = false
       const settle = (): void => {
+        clearTimeout(halfTime)
         clearTimeout(timer)
         this.#open.delete(id)
         resolve(answers)
@@ -159,12 +187,17 @@ class AskedWorkers implements WorkerReports {
       const leaves = (worker: Worker): void => {
         if (waitingFor.delete(worker) && waitingFor.size === 0) settle()
       }
+      const halfTime = setTimeout(() => {
+        isLate = true
+        if (answers.some(isEnough)) settle()
+      }, this.#timeoutMs / 2)
       const timer = setTimeout(settle, this.#timeoutMs)
       this.#open.set(id, {
         leaves,
         answered(worker, answer) {
           answers.push(answer)
-          leaves(worker)
+          if (isLate && isEnough(answer)) settle()
+          else leaves(worker)
         },
       })
       if (waitingFor.size === 0) settle()
@@ -183,6 +216,14 @@ type OpenQuestion = {
 
 function isQuestion(message: unknown): message is Question {
   return typeof message === 'object' && message !== null && 'report' in message && message.report === 'ask'
+}
+
+function isHello(message: unknown): message is Hello {
+  return typeof message === 'object' && message !== null && 'report' in message && message.report === 'hello'
+}
+
+function isReady(answer: Answer): boolean {
+  return answer.what === 'health' && answer.value.status === 'ready'
 }
 
 function isAnswer(message: unknown): message is Answer {

@@ -1,5 +1,4 @@
-import cluster from 'node:cluster'
-import { once } from 'node:events'
+import cluster, { type Worker } from 'node:cluster'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { combineHealth, createHealth } from '../../../proxy/admin/health.ts'
@@ -33,7 +32,7 @@ async function servePrimary(workerCount: number): Promise<void> {
   const start = async (): Promise<number> => {
     const worker = cluster.fork()
     reports.add(worker)
-    await once(worker, 'message')
+    await untilDone(worker)
     return worker.id
   }
   for (let count = 0; count < workerCount; count++) await start()
@@ -53,7 +52,7 @@ async function servePrimary(workerCount: number): Promise<void> {
             const order: Order = { order: query.get('order') ?? '', times: Number(query.get('times')) }
             if (!worker) throw new Error('no such worker')
             worker.send(order)
-            await once(worker, order.order === 'exit' ? 'exit' : 'message')
+            await untilDone(worker)
           },
         },
       ],
@@ -61,6 +60,22 @@ async function servePrimary(workerCount: number): Promise<void> {
   })
   const server = createServer(handler).listen(0, '127.0.0.1', () => {
     process.stdout.write(`port ${(server.address() as AddressInfo).port}\n`)
+  })
+}
+
+/** Resolves when the worker has carried out its order, or has exited. */
+function untilDone(worker: Worker): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      worker.off('exit', finish)
+      worker.off('message', receive)
+      resolve()
+    }
+    const receive = (message: object): void => {
+      if ('done' in message) finish()
+    }
+    worker.on('exit', finish)
+    worker.on('message', receive)
   })
 }
 

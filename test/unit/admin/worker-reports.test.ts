@@ -2,6 +2,7 @@ import type { Worker } from 'node:cluster'
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createHistory } from '../../../proxy/admin/page/history.ts'
+import type { HealthReport } from '../../../proxy/admin/health.ts'
 import { createWorkerReports, type WorkerReports } from '../../../proxy/admin/worker-reports.ts'
 import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
 
@@ -14,16 +15,23 @@ type Question = { readonly id: number; readonly what: string }
 
 /** A worker that answers with `value`, at once or, while `value` is undefined, not at all. */
 class FakeWorker extends EventEmitter {
+  readonly asked: string[] = []
   value: object | undefined
 
   static in(reports: WorkerReports, value?: object): FakeWorker {
     const worker = new FakeWorker()
     worker.value = value
     reports.add(worker as unknown as Worker)
+    worker.listens()
     return worker
   }
 
+  listens(): void {
+    this.emit('message', { report: 'hello' })
+  }
+
   send({ id, what }: Question): void {
+    this.asked.push(what)
     if (this.value) this.answer(id, what)
   }
 
@@ -41,18 +49,19 @@ const allowed = (count: number): Activity => ({
   breakerOpen: false,
 })
 
+const healthy = (status: HealthReport['status']): HealthReport => ({
+  status,
+  store: 'memory',
+  upstream: 'available',
+})
+
 /** What a question resolves with, and after how many milliseconds. */
 async function timed<T>(question: Promise<T>): Promise<{ afterMs: number; value: T }> {
-  let value: T | undefined
-  let isSettled = false
-  void question.then((found) => {
-    value = found
-    isSettled = true
-  })
-  let afterMs = 0
-  for (; ; afterMs += 100) {
+  const found: T[] = []
+  void question.then((value) => found.push(value))
+  for (let afterMs = 0; ; afterMs += 100) {
     await vi.advanceTimersByTimeAsync(afterMs === 0 ? 0 : 100)
-    if (isSettled) return { afterMs, value: value as T }
+    for (const value of found) return { afterMs, value }
   }
 }
 
@@ -89,4 +98,37 @@ test('the number of workers that answer leaves out those whose last activity is 
   Object.assign(late ?? {}, { value: undefined })
   gone?.emit('exit')
   expect((await timed(reports.readActivities())).value).toEqual({ all: [1, 2].map(allowed), answered: 1 })
+})
+
+test('a worker that does not listen yet is not waited for', async () => {
+  const reports = createWorkerReports(TIMEOUT_MS)
+  FakeWorker.in(reports, healthy('ready'))
+  const starting = new FakeWorker()
+  reports.add(starting as unknown as Worker)
+  expect(await timed(reports.readHealth())).toEqual({ afterMs: 0, value: [healthy('ready')] })
+  expect(starting.asked).toEqual([])
+  starting.value = healthy('starting')
+  starting.listens()
+  expect((await timed(reports.readHealth())).value).toEqual([healthy('ready'), healthy('starting')])
+})
+
+test('a worker that hangs is waited for half as long once another has answered that it is ready', async () => {
+  const reports = createWorkerReports(TIMEOUT_MS)
+  FakeWorker.in(reports, healthy('ready'))
+  FakeWorker.in(reports)
+  expect(await timed(reports.readHealth())).toEqual({ afterMs: 500, value: [healthy('ready')] })
+})
+
+test('while no worker answers that it is ready, the others are waited for', async () => {
+  const reports = createWorkerReports(TIMEOUT_MS)
+  FakeWorker.in(reports, healthy('starting'))
+  const late = FakeWorker.in(reports)
+  FakeWorker.in(reports)
+  expect(await timed(reports.readHealth())).toEqual({ afterMs: 1000, value: [healthy('starting')] })
+  const question = timed(reports.readHealth())
+  setTimeout(() => {
+    late.value = healthy('ready')
+    late.answer(2, 'health')
+  }, 700)
+  expect(await question).toEqual({ afterMs: 700, value: [healthy('starting'), healthy('ready')] })
 })
