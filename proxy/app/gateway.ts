@@ -7,6 +7,7 @@ import { renderMetrics } from '../telemetry/metrics/prometheus.ts'
 import { createLiveGeo } from './addresses/live-geo.ts'
 import { createLiveLists } from './addresses/live-lists.ts'
 import { composeAdmin } from './admin.ts'
+import { keepCertificate } from './listen/certificate.ts'
 import { composeWebhooks } from './observe/webhooks.ts'
 import { createReloader, type SettingsSource } from './reload/reloader.ts'
 import { composeServing } from './serving/compose.ts'
@@ -31,7 +32,11 @@ export async function composeGateway(
   // Each worker reads these files itself and logs that. The primary process reads them first, so that a mistake is reported only once, and
   // keeps a copy.
   const silent = { info: ignoreLine, warn: ignoreLine, error: ignoreLine }
-  const kept = { lists: createLiveLists(silent), geo: createLiveGeo(silent) }
+  const kept = {
+    lists: createLiveLists(silent),
+    geo: createLiveGeo(silent),
+    certificate: keepCertificate(settings, silent),
+  }
   const lists = await kept.lists.prepare(listFilesOf(settings))
   const geo = await kept.geo.prepare(settings.geoip)
   lists.commit()

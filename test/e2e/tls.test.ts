@@ -1,6 +1,14 @@
 import { generateKeyPair } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { Agent, createServer, get } from 'node:https'
 import { connect as connectTcp, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -13,6 +21,7 @@ import { authorityFile, certificateFiles, readPair, tlsSettings } from '../suppo
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { freePort } from '../support/network/ports.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
@@ -67,6 +76,11 @@ function looseFiles(): { settings: Record<string, string>; cert: string; key: st
   writeFileSync(cert, readPair('first').cert)
   writeFileSync(key, readPair('first').key)
   return { settings: { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }, cert, key }
+}
+
+/** The first line of a key's content. */
+function keyText(key: Buffer): string {
+  return key.toString().split('\n')[1] ?? ''
 }
 
 function replaceFile(file: string, content: string | Buffer): void {
@@ -236,6 +250,47 @@ describe('certificates are renewed', () => {
     await eventually('both have said that nothing has changed', () => same().length >= 2)
     expect(await gateway.process.stop()).toBe(0)
   })
+
+  test.each<[string, (files: { cert: string; key: string }) => void]>([
+    ['do not match', ({ key }) => replaceFile(key, readPair('first').key)],
+    ['are gone', ({ cert, key }) => [cert, key].forEach((file) => rmSync(file))],
+  ])(
+    'workers that are all restarted while the files %s serve with the current certificate',
+    async (_, spoil) => {
+      const backend = await startBackend()
+      const { settings, cert, key } = looseFiles()
+      // A fixed port, as the system would choose another one once all workers have exited.
+      const PORT = String(await freePort())
+      const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2', PORT, ...settings })
+      const output = (): string => gateway.process.output()
+      const listening = (): number[] =>
+        [...output().matchAll(/"pid":(\d+).*"msg":"worker listening"/g)].map(([, pid]) => Number(pid))
+      await eventually('both workers listen', () => listening().length === 2)
+      replaceFile(cert, readPair('second').cert)
+      replaceFile(key, readPair('second').key)
+      const logged = (what: string): number => output().split(`"msg":"TLS certificate ${what}"`).length - 1
+      await eventually('both have the new pair', () => logged('reloaded') === 2)
+      // At SIGHUP the primary process reads the files before the workers do.
+      gateway.process.child.kill('SIGHUP')
+      await eventually('the primary process has it too', () => logged('unchanged') === 2)
+      spoil({ cert, key })
+      for (const pid of listening()) process.kill(pid, 'SIGKILL')
+      await eventually('both are back', () => listening().length === 4)
+      for (let connection = 0; connection < 8; connection++)
+        expect(await subject(gateway.port)).toBe('second')
+      expect(output().match(/cannot use the changed TLS certificate; keeping the current one/g)).toHaveLength(
+        2,
+      )
+      expect(output()).not.toContain(keyText(readPair('second').key))
+      replaceFile(cert, readPair('first').cert)
+      replaceFile(key, readPair('first').key)
+      await eventually('both use the next valid pair', async () => {
+        for (let connection = 0; connection < 8; connection++)
+          expect(await subject(gateway.port)).toBe('first')
+      })
+      expect(await gateway.process.stop()).toBe(0)
+    },
+  )
 })
 
 describe('an HTTPS backend', () => {

@@ -1,13 +1,13 @@
 import { createServer, type AddressInfo, type ListenOptions, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { Log } from '../../../shared/log.ts'
-import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import { nameListenSetting, type ListenSettings } from '../../../shared/start-error.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Http1Limits } from '../../http/connection/http1/connections.ts'
 import type { Http2Limits } from '../../http/connection/http2/connections.ts'
 import { chooseProtocol } from '../../http/connection/tls/alpn.ts'
 import { offeredTls } from '../../http/connection/tls/ciphers.ts'
+import type { CertificatePair } from '../../http/connection/tls/certificate-pair.ts'
 import { watchCertificate, type CertificateWatch } from '../../http/connection/tls/reload.ts'
 
 /** The server that clients connect to. It has no handlers yet. */
@@ -20,16 +20,27 @@ export type ClientServer = {
 /** Half-open connections are allowed, because a client that has ended its direction may still wait for a response. */
 const ofConnections = { allowHalfOpen: true, noDelay: true }
 
-/** Creates the server: HTTP/1.1, and HTTP/2 by prior knowledge; or, with a certificate, HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
+/**
+ * Creates the server: HTTP/1.1, and HTTP/2 by prior knowledge; or, with a certificate, HTTPS with HTTP/1.1 and HTTP/2 by ALPN.
+ *
+ * @param options.pair the result of `readCertificate`
+ */
 export function createClientServer(
   settings: GatewaySettings,
-  { warnsOfCertificate, log }: { readonly warnsOfCertificate: boolean; readonly log: Log },
+  {
+    pair,
+    warnsOfCertificate,
+    log,
+  }: {
+    readonly pair: CertificatePair | undefined
+    readonly warnsOfCertificate: boolean
+    readonly log: Log
+  },
 ): ClientServer {
   const { tlsCertFile, tlsKeyFile } = settings
-  if (tlsCertFile === undefined || tlsKeyFile === undefined)
+  if (tlsCertFile === undefined || tlsKeyFile === undefined || !pair)
     return { server: createPlainServer(), certificate: undefined }
 
-  const pair = { cert: readRegularFileSync(tlsCertFile), key: readRegularFileSync(tlsKeyFile) }
   const server = createTlsServer({
     ...ofConnections,
     handshakeTimeout: settings.headersTimeoutMs,

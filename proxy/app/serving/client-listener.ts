@@ -6,6 +6,7 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import { drain, untilClosed } from '../../http/connection/drain.ts'
 import type { Http1Connections } from '../../http/connection/http1/connections.ts'
 import { createHttp2Connections, type Http2Connections } from '../../http/connection/http2/connections.ts'
+import type { CertificatePair } from '../../http/connection/tls/certificate-pair.ts'
 import { createTunnels, type Tunnels } from '../../http/forward/tunnel.ts'
 import type { Names } from '../../names/names.ts'
 import type { TrustedHosts } from '../../request/addresses/trusted-hosts.ts'
@@ -37,6 +38,8 @@ export type ListenerOptions = Omit<
   'addresses' | 'connections' | 'upstreams' | 'onException' | 'now'
 > & {
   readonly names: Names
+  /** The result of `readCertificate`. */
+  readonly certificate: CertificatePair | undefined
   /** Whether to log that the certificate has expired. */
   readonly warnsOfCertificate: boolean
 }
@@ -47,12 +50,12 @@ const LOOKUP_AT_START_MS = 2_000
 /**
  * Composes the listener for clients and, with `DECISIONS_PORT`, the listener for auth requests. Neither listens yet.
  *
- * @throws the system's error if a certificate cannot be read
+ * @throws the system's error if the file of an authority cannot be read
  */
 export function composeClientListener(settings: GatewaySettings, options: ListenerOptions): ClientListener {
-  const { names, warnsOfCertificate, telemetry, log } = options
+  const { names, certificate: pair, warnsOfCertificate, telemetry, log } = options
   const upstreams = composeUpstreams(settings, telemetry, { names, log, now })
-  const clientServer = createClientServer(settings, { warnsOfCertificate, log })
+  const clientServer = createClientServer(settings, { pair, warnsOfCertificate, log })
   const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
   const addresses = composeAddresses(settings, { ranges, hosts })
   const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })

@@ -13,6 +13,7 @@ import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
 import { composeCrowdsec, type Crowdsec } from '../addresses/crowdsec.ts'
 import { composeCounting, now, type Counting } from '../counting.ts'
 import { explainHead } from '../explain/explain-head.ts'
+import { readCertificate } from '../listen/certificate.ts'
 import { composeReplicaExchange } from '../observe/replicas.ts'
 import { composeTracing } from '../observe/tracing.ts'
 import { version } from '../observe/version.ts'
@@ -44,7 +45,7 @@ export type Elsewhere = {
   readonly now?: () => number
   /** The copy of CrowdSec's decisions in a worker. The primary process reads the decisions. */
   readonly crowdsec?: Crowdsec | undefined
-  /** Gets the primary process's copy of a list of addresses or a database, for a worker that cannot use the file. */
+  /** Gets the primary process's copy of a list of addresses, a database or the certificate, for a worker that cannot use the file. */
   readonly askForKept?: AskForKept
   /** Sends events about bans and circuit breakers to webhooks. */
   readonly notify?: Notify | undefined
@@ -67,6 +68,7 @@ export async function composeServing(
   const { askForKept } = elsewhere
   const files = new TableFiles({ crowdsec, askForKept, telemetry, log, now })
   const read = await files.readFirst(settings)
+  const certificate = await readCertificate(settings, { askForKept, log })
   const tracing = await composeTracing(settings, telemetry, log)
   const throttledClients = createThrottledClients(THROTTLED_CLIENTS, elsewhere.now ?? now)
   telemetry.observeTable('limited', () => throttledClients.readUse())
@@ -93,6 +95,7 @@ export async function composeServing(
     tracing,
     log,
     names: elsewhere.names ?? composeNames(),
+    certificate,
     warnsOfCertificate: elsewhere.warnsOfCertificate ?? true,
     isStopping: () => health.read().status === 'stopping',
   })

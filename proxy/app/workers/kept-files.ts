@@ -2,10 +2,10 @@ import { setImmediate } from 'node:timers/promises'
 import { within } from '../../../shared/within.ts'
 import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
 
-// The primary process keeps a copy of each list of addresses and of each GeoIP database. A worker that starts while the file has a mistake
-// uses this copy, because there may be no other worker with a valid one.
+// The primary process keeps a copy of each list of addresses, of each GeoIP database, and of the certificate with its key. A worker that
+// starts while the file has a mistake uses this copy, because there may be no other worker with a valid one.
 
-export type KeptKind = 'list' | 'geoip'
+export type KeptKind = 'list' | 'geoip' | 'tls'
 
 /** The last valid content of a file. */
 export type KeptFile = {

@@ -18,6 +18,7 @@ import { composeCrowdsec, type Crowdsec } from '../addresses/crowdsec.ts'
 import type { LiveGeo } from '../addresses/live-geo.ts'
 import type { LiveLists } from '../addresses/live-lists.ts'
 import { composeAdmin } from '../admin.ts'
+import type { KeptCertificate } from '../listen/certificate.ts'
 import { composeWebhooks, receiveWorkerEvents } from '../observe/webhooks.ts'
 import { version } from '../observe/version.ts'
 import { PrimaryTables } from '../reload/primary-tables.ts'
@@ -33,13 +34,18 @@ import { listWorkers, portTo, WorkerProcesses } from './processes.ts'
 const REPORT_TIMEOUT_MS = 1_000
 
 /** Copies of files that workers read themselves, kept for workers that cannot use the file. */
-export type Kept = { readonly lists: LiveLists; readonly geo: LiveGeo }
+export type Kept = {
+  readonly lists: LiveLists
+  readonly geo: LiveGeo
+  /** Undefined without HTTPS. */
+  readonly certificate: KeptCertificate | undefined
+}
 
 /**
  * Composes the primary process of a gateway with several workers. It serves no clients. It starts the workers, restarts workers that exit,
  * serves the admin listener for all of them, and, without Redis, keeps their counters.
  *
- * @param kept the lists and databases of the settings, which this process has read
+ * @param kept the files of the settings, which this process has read
  */
 export function composePrimary(
   settings: GatewaySettings,
@@ -83,7 +89,7 @@ export function composePrimary(
     log,
   })
   const stopWatching = source.watch(() => void reloader.reload('file'))
-  return new Primary(settings, {
+  return new Primary({
     admin,
     crowdsec,
     health,
@@ -111,11 +117,9 @@ type PrimaryParts = {
 }
 
 class Primary implements Gateway {
-  readonly #settings: GatewaySettings
   readonly #parts: PrimaryParts
 
-  constructor(settings: GatewaySettings, parts: PrimaryParts) {
-    this.#settings = settings
+  constructor(parts: PrimaryParts) {
     this.#parts = parts
   }
 
@@ -124,10 +128,16 @@ class Primary implements Gateway {
   }
 
   reload(): void {
-    // The workers reload the certificate.
-    if (this.#settings.tlsCertFile !== undefined)
-      for (const worker of listWorkers()) worker.process.kill('SIGHUP')
+    void this.#reloadCertificate()
     void this.#parts.reloader.reload('signal')
+  }
+
+  /** Reloads the copy first: a worker that is restarted must not get an older certificate than the others have. */
+  async #reloadCertificate(): Promise<void> {
+    const { certificate } = this.#parts.kept
+    if (!certificate) return
+    await certificate.reload()
+    for (const worker of listWorkers()) worker.process.kill('SIGHUP')
   }
 
   async listen(): Promise<Listening | undefined> {
@@ -155,6 +165,7 @@ class Primary implements Gateway {
     crowdsec?.close()
     kept.lists.close()
     kept.geo.close()
+    kept.certificate?.close()
     await workers.stop()
     await Promise.all([admin.close(), closeWebhooks()])
   }
@@ -249,7 +260,7 @@ function prepareAll(options: {
   }
 }
 
-function serveKept({ lists, geo }: Kept, port: LimiterPort): void {
+function serveKept({ lists, geo, certificate }: Kept, port: LimiterPort): void {
   const readList = (location: string): KeptFile | undefined => {
     const list = lists.readKept(location)
     return list && fileOfList(list)
@@ -260,4 +271,9 @@ function serveKept({ lists, geo }: Kept, port: LimiterPort): void {
   }
   serveKeptFiles('list', readList, port)
   serveKeptFiles('geoip', readGeo, port)
+  const readPair = (location: string): KeptFile | undefined => {
+    const pair = certificate?.readKept(location)
+    return pair && { columns: [pair.cert, pair.key] }
+  }
+  serveKeptFiles('tls', readPair, port)
 }

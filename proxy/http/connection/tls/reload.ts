@@ -20,7 +20,7 @@ type CertificateWatchOptions = {
   readonly use: (pair: CertificatePair) => void
   /** Whether to log that a certificate in use has expired. Default: true. */
   readonly warnsOfValidity?: boolean
-  readonly log: Log
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
 /** Files that change together are read once, when both have settled. */
