@@ -28,12 +28,14 @@ export function isBeforeSending(kind: FailureKind): boolean {
   return beforeSending.has(kind)
 }
 
-/** Facts about a failure by which the request may be sent again. */
+/** Facts about a failure by which the request may be sent again, and the server be ejected. */
 export type FailureFacts = {
   /** The connection had served a request before, and not one byte of a response to this one arrived. */
   readonly onReusedConnection?: boolean
   /** The backend has not begun with the request, whatever its method: the backend reported so, or the request was not sent. */
   readonly isUnprocessed?: boolean
+  /** The request may be the cause, so that the failure must not eject the server: a client could eject one after another. */
+  readonly isOfRequest?: boolean
   /** The exception, for the log. */
   readonly cause?: unknown
 }
@@ -44,16 +46,18 @@ export class UpstreamFailure extends Error implements FailureFacts {
   readonly kind: FailureKind
   readonly onReusedConnection: boolean
   readonly isUnprocessed: boolean
+  readonly isOfRequest: boolean
 
   constructor(
     kind: FailureKind,
     message: string,
-    { onReusedConnection = false, isUnprocessed = false, cause }: FailureFacts = {},
+    { onReusedConnection = false, isUnprocessed = false, isOfRequest = false, cause }: FailureFacts = {},
   ) {
     super(message, { cause })
     this.kind = kind
     this.onReusedConnection = onReusedConnection
     this.isUnprocessed = isUnprocessed
+    this.isOfRequest = isOfRequest
   }
 }
 
@@ -64,12 +68,19 @@ const localLimits: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'no free local port (EADDRNOTAVAIL): widen net.ipv4.ip_local_port_range',
 }
 
-/** The failure to open a connection, if a limit of this machine caused it and not the backend. */
+/** The alert of servers that only speak HTTP/2, on connections for upgrades. */
+const NO_PROTOCOL = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'
+
+const noProtocol =
+  'the backend speaks none of the protocols offered to it by ALPN: WebSocket and other upgrades need HTTP/1.1'
+
+/** The failure to open a connection: whether a limit of this machine caused it, the request, or the backend. */
 export function failureOfConnect({ code = '', message }: NodeJS.ErrnoException): UpstreamFailure {
   const limit = localLimits[code]
-  return limit === undefined
-    ? new UpstreamFailure('refused', message)
-    : new UpstreamFailure('local-limit', limit)
+  if (limit !== undefined) return new UpstreamFailure('local-limit', limit)
+  // Another server may speak HTTP/1.1.
+  if (code === NO_PROTOCOL) return new UpstreamFailure('refused', noProtocol, { isOfRequest: true })
+  return new UpstreamFailure('refused', message)
 }
 
 /** The failure of requests whose connections are closed because the gateway stops. */

@@ -85,7 +85,8 @@ export class Http2Pool implements ServerPool, SessionOwner {
 
   send(exchange: UpstreamExchange): void {
     if (this.#isEnded) return exchange.onFailure(stopped())
-    if (exchange.upgrades) return exchange.onFailure(new UpstreamFailure('protocol', noUpgrade))
+    if (exchange.upgrades)
+      return exchange.onFailure(new UpstreamFailure('protocol', noUpgrade, { isOfRequest: true }))
     this.#resizeShares()
     const session = this.#shares.allows(exchange.client) ? this.#findRoom() : undefined
     if (session) return this.#begin(session, exchange)

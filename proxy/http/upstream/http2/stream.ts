@@ -244,6 +244,8 @@ export class UpstreamStream implements UpstreamChannel {
       {
         isUnprocessed: isUnprocessed && !this.#answered,
         onReusedConnection: !this.#answered && (isUnprocessed || (isLost && isReused)),
+        // On a connection that lives, backends reset what they do not accept, such as a path that they cannot parse.
+        isOfRequest: !session.destroyed,
       },
     )
     this.#owner.onClosed(this)

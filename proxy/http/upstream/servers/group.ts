@@ -53,7 +53,7 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
 
   fail(server: Server, failure: UpstreamFailure, tried: ReadonlySet<Server>): Server | undefined {
     // A reused connection that has closed says nothing about the server.
-    if (!failure.onReusedConnection) {
+    if (!failure.onReusedConnection && !failure.isOfRequest) {
       const isAsGood = (other: Server): boolean => other.isHealthy || !server.isHealthy
       const others = this.#servers.some((other) => other !== server && !other.isEjected && isAsGood(other))
       server.recordFailure(failure.kind, this.#now(), others)
