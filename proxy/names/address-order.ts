@@ -19,6 +19,24 @@ export function orderAddresses(addresses: readonly string[], own = ownAddresses(
   return [...new Set(addresses)].sort((one, other) => rank(one) - rank(other))
 }
 
+/**
+ * Leaves out the IPv6 addresses to which this machine has no way, as in containers without IPv6: it has neither an address of the same kind
+ * nor, for global and unique-local addresses, one of the other of the two. If all would be left out, all are returned.
+ *
+ * @param own addresses of this machine
+ */
+export function reachableAddresses(addresses: readonly string[], own = ownAddresses()): readonly string[] {
+  const kinds = new Set(own.map(kindOf))
+  const routed: readonly Kind[] = ['global', 'unique-local']
+  const isReachable = (address: string): boolean => {
+    const kind = kindOf(address)
+    if (kind === 'IPv4' || kinds.has(kind)) return true
+    return routed.includes(kind) && routed.some((other) => kinds.has(other))
+  }
+  const reachable = addresses.filter(isReachable)
+  return reachable.length === 0 ? addresses : reachable
+}
+
 function ownAddresses(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
 }

@@ -1,6 +1,7 @@
 import type { Log } from '../../../shared/log.ts'
 import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
+import { reachableAddresses } from '../../names/address-order.ts'
 import type { Names } from '../../names/names.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
@@ -50,7 +51,7 @@ export function createGroupFactory(
       pick: balance === 'round-robin' ? createRoundRobin() : createLeastConnections(Math.random),
       lookUp: async (hostname) => {
         const { addresses, forMs } = await names.resolve(hostname)
-        return { addresses: serverAddresses(addresses), forMs }
+        return { addresses: serverAddresses(reachableAddresses(addresses)), forMs }
       },
       open: (place) => createPool(settings, place.url, { opener: openerTo(place), now }),
       health: health && {

@@ -1,3 +1,5 @@
+import { isIPv6 } from 'node:net'
+
 /**
  * Why a request got no response, or no complete one, from the backend:
  * - `refused`: no connection could be made
@@ -74,9 +76,18 @@ const NO_PROTOCOL = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'
 const noProtocol =
   'the backend speaks none of the protocols offered to it by ALPN: WebSocket and other upgrades need HTTP/1.1'
 
+/** An error of `net.connect`. `address`: the IP address that was tried, if one was. */
+type ConnectError = NodeJS.ErrnoException & { readonly address?: string }
+
+/** The limit of this machine that prevented a connection. For an IPv6 address, EADDRNOTAVAIL may mean that this machine has no IPv6. */
+function localLimitOf({ code = '', address = '' }: ConnectError): string | undefined {
+  return code === 'EADDRNOTAVAIL' && isIPv6(address) ? undefined : localLimits[code]
+}
+
 /** The failure to open a connection: whether a limit of this machine caused it, the request, or the backend. */
-export function failureOfConnect({ code = '', message }: NodeJS.ErrnoException): UpstreamFailure {
-  const limit = localLimits[code]
+export function failureOfConnect(error: ConnectError): UpstreamFailure {
+  const { code, message } = error
+  const limit = localLimitOf(error)
   if (limit !== undefined) return new UpstreamFailure('local-limit', limit)
   // Another server may speak HTTP/1.1.
   if (code === NO_PROTOCOL) return new UpstreamFailure('refused', noProtocol, { isOfRequest: true })
