@@ -86,6 +86,11 @@ export class Names {
     return { addresses, forMs: Math.max(0, entry.dueMs - this.#now()) }
   }
 
+  /** Whether connections to a name have addresses now: known ones, that were not denied, and have been confirmed within a day. */
+  hasAddresses(name: string): boolean {
+    return this.#entries.get(name)?.found !== undefined
+  }
+
   /** Returns the entry of a name. If there is no room because all names are being looked up, the entry has failed, and is not kept. */
   #entryOf(name: string): Entry {
     const known = this.#entries.get(name)
@@ -129,8 +134,8 @@ export class Names {
       entry.usableUntilMs = entry.dueMs + STALE_MS
     } catch (error) {
       entry.failure = error instanceof NameError ? error : new NameError('EAI_AGAIN', name, error)
-      // The name is denied, so its last address may soon belong to another host. If there is no answer, the address stays in use.
-      if (entry.failure.code === 'ENOTFOUND') entry.found = undefined
+      // The name is denied, so its last address may soon belong to another host. If there is no answer, it stays in use for a day.
+      if (entry.failure.code === 'ENOTFOUND' || this.#now() >= entry.usableUntilMs) entry.found = undefined
       entry.dueMs = this.#now() + (entry.found ? RETRY_KNOWN_MS : RETRY_MS)
     }
     entry.pending = undefined

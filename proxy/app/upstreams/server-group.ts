@@ -1,7 +1,6 @@
 import type { Log } from '../../../shared/log.ts'
 import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { reachableAddresses } from '../../names/address-order.ts'
 import type { Names } from '../../names/names.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
@@ -10,12 +9,12 @@ import type { ServerPool } from '../../http/upstream/exchange.ts'
 import { NegotiatedPool } from '../../http/upstream/http2/negotiated-pool.ts'
 import { Http2Pool } from '../../http/upstream/http2/pool.ts'
 import { UpstreamPool, type PoolOptions } from '../../http/upstream/pool.ts'
-import { serverAddresses } from '../../http/upstream/servers/addresses.ts'
 import { createLeastConnections, createRoundRobin } from '../../http/upstream/servers/balancer.ts'
 import { createProbe } from '../../http/upstream/servers/probe.ts'
 import { describeServer } from '../../http/upstream/servers/report.ts'
 import { ResolvedGroup } from '../../http/upstream/servers/resolved-group.ts'
 import type { OnServerState, ServerPlace } from '../../http/upstream/servers/server.ts'
+import { createServerLookUp } from './server-lookup.ts'
 
 /** The parts of a route on which its connections depend. They do not include the requests that it matches. */
 export type ServedRoute = Omit<
@@ -49,10 +48,7 @@ export function createGroupFactory(
     return new ResolvedGroup({
       urls: upstream.map((url) => new URL(url)),
       pick: balance === 'round-robin' ? createRoundRobin() : createLeastConnections(Math.random),
-      lookUp: async (hostname) => {
-        const { addresses, forMs } = await names.resolve(hostname)
-        return { addresses: serverAddresses(reachableAddresses(addresses)), forMs }
-      },
+      lookUp: createServerLookUp(names),
       open: (place) => createPool(settings, place.url, { opener: openerTo(place), now }),
       health: health && {
         ...health,

@@ -135,6 +135,22 @@ describe('the addresses of names', () => {
     expect(await next).toEqual(['10.0.0.2'])
   })
 
+  test('an address that name servers have not confirmed for a day is not used any more', async () => {
+    const { names, pending, clock } = setUp()
+    const first = lookUp(names, 'a')
+    pending[0]?.answer(found('10.0.0.1'))
+    await first
+    clock.ms += 86_400_000
+    const within = lookUp(names, 'a')
+    pending[1]?.fail('EAI_AGAIN')
+    expect([await within, names.hasAddresses('a')]).toEqual([['10.0.0.1'], true])
+    clock.ms += 10_000
+    const after = lookUp(names, 'a')
+    pending[2]?.fail('EAI_AGAIN')
+    await expect(after).rejects.toMatchObject({ code: 'EAI_AGAIN', hostname: 'a' })
+    expect(names.hasAddresses('a')).toBe(false)
+  })
+
   test.each([
     [0, ['::1', '127.0.0.1']],
     [4, ['127.0.0.1']],

@@ -18,7 +18,7 @@ export type ResolvedGroupOptions = {
   readonly now: () => number
 }
 
-/** How long after a failed lookup the next one begins. The known addresses stay in use. */
+/** How long after a failed lookup the next one begins. */
 const RETRY_MS = 5_000
 
 /**
@@ -108,7 +108,7 @@ export class ResolvedGroup implements UpstreamSender {
       forMs = found.forMs
       this.#use(url, found.addresses)
     } catch {
-      // A connection failure is reported with the request.
+      // The known addresses stay in use. A connection failure is reported with the request.
     }
     if (this.#isStopped) return
     this.#timers.set(url, setTimeout(() => void this.#resolve(url, name), forMs).unref())

@@ -108,3 +108,19 @@ test('a name that moves to other addresses is followed', async () => {
   await eventually('the first server is gone', () => !(before && group.servers.includes(before)))
   expect(['127.0.0.4', '127.0.0.5']).toContain(await ask(group))
 })
+
+test('a name that does not exist for a while has no addresses meanwhile, and requests in flight are finished', async () => {
+  const port = await startOn(['127.0.0.2', '127.0.0.3'])
+  let addresses: readonly string[] = ['127.0.0.2', '127.0.0.3']
+  const group = createGroup(port, () => addresses)
+  group.start()
+  await eventually('there are two servers', () => group.servers.length === 2)
+  const inFlight = ask(group)
+  addresses = []
+  await eventually('there is a single server', () => group.servers.length === 1)
+  expect(group.servers[0]?.place.address).toBeUndefined()
+  expect(['127.0.0.2', '127.0.0.3']).toContain(await inFlight)
+  addresses = ['127.0.0.2', '127.0.0.3']
+  await eventually('there are two servers again', () => group.servers.length === 2)
+  expect(['127.0.0.2', '127.0.0.3']).toContain(await ask(group))
+})
