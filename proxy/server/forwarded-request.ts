@@ -207,7 +207,6 @@ export class ForwardedRequest {
         traceHeaders: trace?.headers,
         withoutCookies: options.hiddenCookies?.withoutCookies,
       }),
-      classifyField,
       responseHeaders: limitHeaders,
       settlement: this.#settlement,
       publicHead: publicHead(this.#exchange, { host, sentHost: upstreamHost, strippedPrefix }, isUncached),

@@ -1,4 +1,4 @@
-import { classifyResponseField, type RequestFieldClassifier } from './header-roles.ts'
+import { classifyResponseField } from './header-roles.ts'
 import { neverTrailerPrefixes, neverTrailers } from './removed-headers.ts'
 import type { ClientRequest } from '../message/client-request.ts'
 import { illegalInValue } from '../message/token.ts'
@@ -10,22 +10,9 @@ function mayBeTrailer(name: string): boolean {
 
 /** The trailers of a response that are passed on: name, value, name, value…; names in lower case. */
 export function responseTrailers(fields: readonly string[]): string[] {
-  return passedOn(fields, classifyResponseField)
-}
-
-/**
- * The trailers of a request that are passed on. Fields that the gateway removes from headers, or reads there, are removed here.
- *
- * @param classify the same as for its headers
- */
-export function requestTrailers(request: ClientRequest, classify: RequestFieldClassifier): string[] {
-  return passedOn(request.rawTrailers, classify)
-}
-
-function passedOn(fields: readonly string[], classify: RequestFieldClassifier): string[] {
   const passed: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
-    const field = classify(fields[i] ?? '')
+    const field = classifyResponseField(fields[i] ?? '')
     const value = fields[i + 1] ?? ''
     if (field?.role === 'end-to-end' && mayBeTrailer(field.name) && !illegalInValue.test(value))
       passed.push(field.name, value)

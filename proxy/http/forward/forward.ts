@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { errors } from '../../../shared/error-replies.ts'
 import { logsInConnection } from '../fields/connection-login.ts'
 import { sendError } from '../fields/reply.ts'
-import { acceptsTrailers, requestTrailers, responseTrailers } from '../fields/trailers.ts'
+import { acceptsTrailers, responseTrailers } from '../fields/trailers.ts'
 import { acceptsUpgrade } from '../fields/websocket-handshake.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type {
@@ -76,7 +76,6 @@ export class Forwarding implements UpstreamExchange {
     const hooks: BodyHooks = {
       isWantedBy: (connection) => this.#connection === connection && connection.isWritable,
       overLimit: () => this.#rejectBody(),
-      trailers: () => requestTrailers(request, forwarded.classifyField),
     }
     this.#body = request.hasContent ? new RequestBody(request, options.maxBodyBytes, hooks, held) : undefined
   }

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import type { RequestFieldClassifier } from '../fields/header-roles.ts'
 import type { HeaderList } from '../message/header-list.ts'
 import type { ClientRequest } from '../message/client-request.ts'
 import type { ClientResponse } from '../message/client-response.ts'
@@ -19,8 +18,6 @@ export type RequestToForward = {
   readonly target: string
   /** The headers for the backend, without those that frame the body. */
   readonly upstreamHeaders: HeaderList
-  /** Classifies the request's trailers as it does its headers, to decide which are passed on. */
-  readonly classifyField: RequestFieldClassifier
   /** Headers to add to the response, unless a `settlement` provides them: name, value, name, value… */
   readonly responseHeaders: readonly string[]
   /** The reservations of the request, which its response settles. */

@@ -30,6 +30,7 @@ export abstract class ClientRequest {
   readonly rawHeaders: readonly string[]
   /** The header fields by name. Lines of a repeated header are joined by commas, those of `cookie` by semicolons. */
   readonly headers: IncomingHttpHeaders
+  /** Trailers as in `rawHeaders`. They are not passed on. */
   rawTrailers: readonly string[] = none
   /** The socket on which the request arrived: with TLS, the TLS socket. Over HTTP/2, other requests share it. */
   readonly socket: Socket

@@ -67,8 +67,11 @@ export type UpstreamChannel = {
   writeHead(request: UpstreamRequest, beforeSent?: () => void): Writable
   /** Sends a piece of the body. */
   write(piece: Buffer): void
-  /** Ends the body. @param trailers name, value, name, value… They are not sent to HTTP/1 backends */
-  endBody(trailers: readonly string[]): void
+  /**
+   * Ends the body, without trailers. Over HTTP/2 they would be a second HEADERS frame, after which grpc-go closes the connection with all
+   * its requests.
+   */
+  endBody(): void
   /** Whether more of the request can be sent. */
   readonly isWritable: boolean
   /** Call when the request's last byte has been handed to the socket. Starts the timeout for the backend's answer. */

@@ -13,8 +13,6 @@ export type BodyHooks = {
   isWantedBy(connection: UpstreamChannel): boolean
   /** Called when the body exceeds its limit. No more of it is sent to the backend. */
   overLimit(): void
-  /** The trailers to pass on, once the body has ended: name, value, name, value… */
-  trailers(): readonly string[]
 }
 
 /**
@@ -117,7 +115,7 @@ export class RequestBody implements TransferredBody {
 
   end(connection: UpstreamChannel): void {
     this.#hasEnded = true
-    connection.endBody(this.#hooks.trailers())
+    connection.endBody()
     connection.requestSent()
   }
 }

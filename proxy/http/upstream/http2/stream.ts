@@ -44,7 +44,6 @@ export class UpstreamStream implements UpstreamChannel {
   #streamId: number | undefined
   /** The end of the response has arrived, and not a reset in its place. */
   #hasWholeResponse = false
-  #trailers: readonly string[] = []
   #answered = false
   readonly #interim = new InterimBytes()
   #requestSent = false
@@ -77,7 +76,6 @@ export class UpstreamStream implements UpstreamChannel {
     const { session, scheme } = this.#owner
     const stream = session.request(requestFields(request, scheme), {
       endStream: !request.hasBody,
-      waitForTrailers: request.hasBody,
     })
     this.#stream = stream
     this.#streamId = stream.id
@@ -94,7 +92,6 @@ export class UpstreamStream implements UpstreamChannel {
     stream.on('trailers', (_fields, _flags, raw: readonly string[]) =>
       this.#guard(() => this.#exchange?.onTrailers(raw)),
     )
-    stream.on('wantTrailers', () => this.#sendTrailers())
     stream.on('end', () => this.#guard(() => this.#onEnd()))
     // Each error is followed by `close`.
     stream.on('error', () => undefined)
@@ -106,8 +103,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#stream?.write(piece)
   }
 
-  endBody(trailers: readonly string[]): void {
-    this.#trailers = trailers
+  endBody(): void {
     this.#stream?.end()
   }
 
@@ -216,20 +212,6 @@ export class UpstreamStream implements UpstreamChannel {
       if (chunk === null && !stream.closed) this.#hasWholeResponse = true
       const waits = Buffer.isBuffer(chunk) && stream.isPaused()
       return push(waits ? detachBuffer(chunk) : chunk, encoding)
-    }
-  }
-
-  #sendTrailers(): void {
-    const stream = this.#stream
-    if (!stream || stream.destroyed || stream.closed) return
-    // A trailer may be called `constructor`, which every object has.
-    const trailers = Object.create(null) as Record<string, string[]>
-    for (let i = 0; i < this.#trailers.length; i += 2)
-      (trailers[this.#trailers[i] ?? ''] ??= []).push(this.#trailers[i + 1] ?? '')
-    try {
-      stream.sendTrailers(trailers)
-    } catch (error) {
-      this.failFor(error)
     }
   }
 

@@ -46,7 +46,7 @@ describe('the body of a request', () => {
     const body = new RequestBody(
       request,
       0,
-      { isWantedBy: () => true, overLimit: () => undefined, trailers: () => [] },
+      { isWantedBy: () => true, overLimit: () => undefined },
       undefined,
     )
     body.sendTo(channelTo(stream), upstreamRequest({ hasBody: true }))
@@ -71,7 +71,7 @@ describe('the body of a request', () => {
         { method: 'POST', path: '/', headers: ['content-length', '100'], contentLength: 100 },
         true,
       )
-      const hooks = { isWantedBy: () => true, overLimit: () => undefined, trailers: () => [] }
+      const hooks = { isWantedBy: () => true, overLimit: () => undefined }
       const body = new RequestBody(request, 0, hooks, undefined)
       const begin = (): { failing: Writable; text: () => string } => {
         const written: string[] = []
