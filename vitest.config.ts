@@ -32,6 +32,7 @@ const unitsWithSockets = [
   'test/unit/app/closed-while-starting.test.ts',
   'test/unit/http/connection/overdue-heads.test.ts',
   'test/unit/http/http1/connection.test.ts',
+  'test/unit/names/dns-client.test.ts',
   'test/unit/support/**/*.test.ts',
   'test/unit/http/upstream/{connection,http2-session,pool,probe,prober,resolved-group,write-errors}.test.ts',
 ]

@@ -22,11 +22,37 @@ const OTHER_FAMILY_MS = 1_000
 /**
  * Queries the system's name servers through c-ares, which uses a socket and no libuv threads. Lookups by `getaddrinfo` share two of these
  * threads. A new client is created when `/etc/resolv.conf` changes.
+ *
+ * @param servers `ADDRESS:PORT`, in place of the system's
  */
-export function createDnsClient({ timeoutMs, attempts }: ResolverSettings): AskDns {
+export function createDnsClient(settings: ResolverSettings, servers?: readonly string[]): AskDns {
+  const first = createResolver(settings, servers)
+  // As Node configures it, c-ares goes on to the next server only if one does not answer, and not if one answers that it has failed.
+  const [, ...others] = first.getServers()
+  const resolvers = [first, ...others.map((_, i) => createResolver(settings, others.slice(i)))]
+  return async (name, family) => {
+    let failure: unknown
+    for (const resolver of resolvers) {
+      try {
+        return await (family === 4
+          ? resolver.resolve4(name, { ttl: true })
+          : resolver.resolve6(name, { ttl: true }))
+      } catch (error) {
+        if (!saysServerFailed(error)) throw error
+        failure = error
+      }
+    }
+    throw failure
+  }
+}
+
+function createResolver(
+  { timeoutMs, attempts }: ResolverSettings,
+  servers: readonly string[] | undefined,
+): Resolver {
   const resolver = new Resolver({ timeout: timeoutMs, tries: attempts })
-  return (name, family) =>
-    family === 4 ? resolver.resolve4(name, { ttl: true }) : resolver.resolve6(name, { ttl: true })
+  if (servers) resolver.setServers(servers)
+  return resolver
 }
 
 /**

@@ -22,7 +22,10 @@ export function saysNoSuchName(error: unknown): boolean {
   return error instanceof Error && 'code' in error && noSuchName.has(String(error.code))
 }
 
-/** Whether a name server has answered SERVFAIL. It may know the name in another domain (glibc's `res_search` goes on, too). */
+/** Codes of c-ares for a name server that answers without saying whether the name exists: SERVFAIL, REFUSED, NOTIMP. */
+const serverFailed = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIMP'])
+
+/** Whether a name server has answered that it has failed. Another one, or another domain, may know the name (glibc goes on, too). */
 export function saysServerFailed(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ESERVFAIL'
+  return error instanceof Error && 'code' in error && serverFailed.has(String(error.code))
 }

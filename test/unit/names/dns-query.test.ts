@@ -3,7 +3,7 @@ import { queryDns, type AskDns } from '../../../proxy/names/dns-query.ts'
 
 const settings = { search: ['a.test', 'b.test'], ndots: 1, timeoutMs: 1, attempts: 1 }
 
-type Reply = readonly string[] | 'ENOTFOUND' | 'ENODATA' | 'ETIMEOUT' | 'ESERVFAIL' | 'never'
+type Reply = readonly string[] | 'ENOTFOUND' | 'ENODATA' | 'ETIMEOUT' | 'ESERVFAIL' | 'EREFUSED' | 'never'
 
 /** A name server that knows these names, as `name/family`; other names do not exist. */
 function serverOf(replies: Readonly<Record<string, Reply>>): {
@@ -51,6 +51,11 @@ describe('a name is asked for in DNS', () => {
     [
       'app',
       { 'app.a.test/4': 'ESERVFAIL', 'app.a.test/6': 'ESERVFAIL', 'app.b.test/4': ['10.0.0.1'] },
+      ['app.a.test', 'app.b.test'],
+    ],
+    [
+      'app',
+      { 'app.a.test/4': 'EREFUSED', 'app.a.test/6': 'EREFUSED', 'app.b.test/4': ['10.0.0.1'] },
       ['app.a.test', 'app.b.test'],
     ],
     [
