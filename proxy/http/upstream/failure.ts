@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net'
+import { errorText } from '../../../shared/error-text.ts'
 
 /**
  * Why a request got no response, or no complete one, from the backend:
@@ -86,12 +87,13 @@ function localLimitOf({ code = '', address = '' }: ConnectError): string | undef
 
 /** The failure to open a connection: whether a limit of this machine caused it, the request, or the backend. */
 export function failureOfConnect(error: ConnectError): UpstreamFailure {
-  const { code, message } = error
-  const limit = localLimitOf(error)
+  // If Node has tried several addresses, its error has those of all attempts.
+  const attempts: readonly ConnectError[] = error instanceof AggregateError ? error.errors : [error]
+  const limit = attempts.map(localLimitOf).find((each) => each !== undefined)
   if (limit !== undefined) return new UpstreamFailure('local-limit', limit)
   // Another server may speak HTTP/1.1.
-  if (code === NO_PROTOCOL) return new UpstreamFailure('refused', noProtocol, { isOfRequest: true })
-  return new UpstreamFailure('refused', message)
+  if (error.code === NO_PROTOCOL) return new UpstreamFailure('refused', noProtocol, { isOfRequest: true })
+  return new UpstreamFailure('refused', errorText(error))
 }
 
 /** The failure of requests whose connections are closed because the gateway stops. */

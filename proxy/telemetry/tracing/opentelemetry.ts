@@ -14,6 +14,7 @@ import {
   TracerProvider,
   type Sampler,
 } from '@opentelemetry/sdk-trace'
+import { errorText } from '../../../shared/error-text.ts'
 import type { Log } from '../../../shared/log.ts'
 import { within } from '../../../shared/within.ts'
 import { paceLines } from '../paced-lines.ts'
@@ -47,7 +48,10 @@ const PACED_MS = 60_000
 export function createTracing(options: TracingOptions): Tracing {
   const { endpoint, sampler, samplerArg, delayMs, version, log } = options
   const logFailure = paceLines<Error | undefined>(PACED_MS, (spans, error) =>
-    log.warn({ spans, reason: error?.message }, 'span export failed (OTEL_EXPORTER_OTLP_ENDPOINT)'),
+    log.warn(
+      { spans, reason: error && errorText(error) },
+      'span export failed (OTEL_EXPORTER_OTLP_ENDPOINT)',
+    ),
   )
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` })
   const queue = createSpanQueue(exporter, delayMs, logFailure)

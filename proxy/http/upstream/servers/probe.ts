@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import { errorText } from '../../../../shared/error-text.ts'
 import type { ServerPlace } from './server.ts'
 
 /**
@@ -65,17 +66,10 @@ export function createProbe(
     try {
       return await Promise.race([ask(), aborted])
     } catch (error) {
-      return isTooLate() ? tooLate : reasonOf(error)
+      return isTooLate() ? tooLate : errorText(error)
     } finally {
       client.destroy().catch(() => undefined)
       for (const socket of sockets) socket.destroy()
     }
   }
-}
-
-/** The reason of an error. If Node cannot connect to any of several addresses, its error has only a code. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const { message, code } = error as NodeJS.ErrnoException
-  return message || (code ?? error.name)
 }

@@ -1,3 +1,4 @@
+import { errorText } from '../../../../shared/error-text.ts'
 import type { Log } from '../../../../shared/log.ts'
 import { endedWithin } from '../../../../shared/within.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
@@ -69,7 +70,7 @@ export class DecisionPoller {
     try {
       await (readsAll ? this.#readAll() : this.#readDifference())
     } catch (error) {
-      if (!this.#closing.signal.aborted) this.#failed(reasonOf(error))
+      if (!this.#closing.signal.aborted) this.#failed(errorText(error))
       return
     }
     if (readsAll) this.#syncedMs = startedMs
@@ -122,10 +123,4 @@ export class DecisionPoller {
     if (values.length > 0) apply({ crowdsec: 'delete', values })
     if (decisions.length > 0) apply({ crowdsec: 'set', decisions })
   }
-}
-
-/** The message of an error; `fetch` puts the reason into the error's cause. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error ? error.cause.message || String(error.cause) : error.message
 }

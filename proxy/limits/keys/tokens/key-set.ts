@@ -1,3 +1,4 @@
+import { errorText } from '../../../../shared/error-text.ts'
 import type { Log } from '../../../../shared/log.ts'
 import { endedWithin } from '../../../../shared/within.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
@@ -95,7 +96,7 @@ export class KeySet {
       this.#failures = 0
     } catch (error) {
       this.#telemetry.keySetLoaded('failed')
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorText(error)
       // Logged once per outage.
       if (this.#failures === 0) this.#log.warn({ reason }, 'cannot load the key set (JWKS) for tokens')
       this.#failures++

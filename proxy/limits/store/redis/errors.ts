@@ -1,3 +1,5 @@
+import { errorText } from '../../../../shared/error-text.ts'
+
 /**
  * Text that engines put around the error of a command that a script has called. Redis up to 6.2 and KeyDB answer
  * `@user_script: 106: -READONLY …` to `redis.pcall` and `ERR Error running script (call to f_…): @user_script:1: …` if the
@@ -27,14 +29,14 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
  * @param error the error with which a command was rejected, or its text, such as `redis.pcall` returns it
  */
 export function errorCodeOf(error: unknown): string {
-  const text = unwrap(textOf(error))
+  const text = unwrap(errorText(error))
   for (const [words, code] of WORDS) if (words.test(text)) return code
   return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(text)?.[0] ?? ''
 }
 
 /** Returns the message of an error for the log, without the text that engines put around it and without terms of the library. */
 export function reasonOf(error: unknown): string {
-  const text = unwrap(textOf(error)).replace(SCRIPT_SUFFIX, '').replace(/\s+/g, ' ').trim()
+  const text = unwrap(errorText(error)).replace(SCRIPT_SUFFIX, '').replace(/\s+/g, ' ').trim()
   if (isUnsent(error)) return 'not connected'
   if (text.startsWith('Reached the max retries per request limit')) return 'connection lost'
   return text
@@ -65,11 +67,7 @@ export function isOfReplica(error: unknown): boolean {
 /** Whether an error is about a single key that holds something other than a counter. */
 export function isOfOneCounter(error: unknown): boolean {
   if (errorCodeOf(error) === 'WRONGTYPE') return true
-  return /^ERR (value is not an integer|increment or decrement would overflow)/.test(unwrap(textOf(error)))
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  return /^ERR (value is not an integer|increment or decrement would overflow)/.test(unwrap(errorText(error)))
 }
 
 function unwrap(text: string): string {
