@@ -277,6 +277,16 @@ describe('a response', () => {
   })
 })
 
+test('a large request head reaches an HTTP/2 backend, if MAX_HEADER_SIZE allows it', async () => {
+  const own = await startHttp2Backend(answer, { settings: { maxHeaderListSize: 2 ** 20 } })
+  const before = await startHosted({ UPSTREAM_URL: own.url, MAX_HEADER_SIZE: '1m' })
+  const names = Array.from({ length: 13 }, (_, i) => `x-large-${i}`)
+  const headers = Object.fromEntries(names.map((name) => [name, 'x'.repeat(8 * 1024)]))
+  for (let i = 0; i < 3; i++) expect((await before.send('GET', '/', { headers })).status).toBe(200)
+  for (const seen of own.seen) expect(seen.headers).toMatchObject(headers)
+  expect(own.sessions.length).toBe(1)
+})
+
 test('a request that its client cancels is reset at the backend', async () => {
   const before = backend.resets.length
   const socket = connect(gateway.port, '127.0.0.1')

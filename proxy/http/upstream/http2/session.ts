@@ -26,6 +26,8 @@ const sessionOptions = {
   // MiB that a connection may make this process hold.
   maxSessionMemory: 64,
   maxHeaderListPairs: 2_000,
+  // More than the maximum of MAX_HEADER_SIZE and the gateway's own headers. A stream with a larger head fails (default: 64 KiB).
+  maxSendHeaderBlockLength: 4 * 1024 * 1024,
 }
 
 export type SessionOptions = UpstreamTimeouts & {
