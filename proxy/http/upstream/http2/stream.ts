@@ -215,7 +215,19 @@ export class UpstreamStream implements UpstreamChannel {
     }
   }
 
+  /** Passes on the bytes that arrived while the response was paused. If the connection is lost, Node does not emit them any more. */
+  #passWaiting(): void {
+    const stream = this.#stream
+    if (!stream || !this.#exchange || !this.#answered) return
+    stream.removeAllListeners('data')
+    this.#guard(() => {
+      for (let waiting = readNext(stream); waiting; waiting = readNext(stream)) this.#onData(waiting)
+      this.#onEnd()
+    })
+  }
+
   #onClose(): void {
+    this.#passWaiting()
     const code = this.#stream?.rstCode
     const isUnprocessed = code === NGHTTP2_REFUSED_STREAM || this.#owner.isBeyondLast(this.#streamId)
     const { failedWith, isReused, session } = this.#owner
@@ -258,4 +270,8 @@ export class UpstreamStream implements UpstreamChannel {
     stream?.resume()
     exchange.onFailure(new UpstreamFailure(kind, message, facts))
   }
+}
+
+function readNext(stream: ClientHttp2Stream): Buffer | null {
+  return stream.read() as Buffer | null
 }

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { UpstreamChannel, UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
+import type { UpstreamFailure } from '../../../../proxy/http/upstream/failure.ts'
 import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 import { upstreamRequest } from '../../../support/http/upstream-request.ts'
@@ -23,6 +24,7 @@ class Exchange implements UpstreamExchange {
   readonly pieces: Buffer[] = []
   readonly #pauses: boolean
   channel: UpstreamChannel | undefined
+  outcome: string | undefined
 
   constructor(pauses: boolean) {
     this.#pauses = pauses
@@ -47,12 +49,20 @@ class Exchange implements UpstreamExchange {
   onHead(): void {}
   onReadEnd(): void {}
   onTrailers(): void {}
-  onEnd(): void {}
+  onEnd(): void {
+    this.outcome = 'end'
+  }
+
   onUpgrade(): void {}
-  onFailure(): void {}
+  onFailure({ kind }: UpstreamFailure): void {
+    this.outcome = kind
+  }
 }
 
-test('a paused response keeps its own bytes, and not those of others that came in the same read', async () => {
+/** Sends requests on a session to a backend that has begun to answer them. `kill` closes the backend's end without GOAWAY. */
+async function begin(
+  exchanges: readonly Exchange[],
+): Promise<{ readonly streams: readonly ServerHttp2Stream[]; readonly kill: () => void }> {
   const streams: ServerHttp2Stream[] = []
   const server = createServer()
   server.on('stream', (stream: ServerHttp2Stream) => {
@@ -60,17 +70,19 @@ test('a paused response keeps its own bytes, and not those of others that came i
     stream.respond({ ':status': 200 })
     streams.push(stream)
   })
-  const listener = createTcpServer((socket) => void server.emit('connection', socket))
+  let kill = (): void => undefined
+  const listener = createTcpServer((socket) => {
+    kill = () => void socket.destroy()
+    server.emit('connection', socket)
+  })
   listener.listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const socket = connect((listener.address() as AddressInfo).port, '127.0.0.1')
   await once(socket, 'connect')
-  const paused = new Exchange(true)
-  const read = new Exchange(false)
   const session = new UpstreamSession(
     socket,
     {
-      onReady: (ready) => [paused, read].forEach((exchange) => ready.begin(exchange)),
+      onReady: (ready) => exchanges.forEach((exchange) => ready.begin(exchange)),
       mayRetire: () => false,
       onRoom: () => undefined,
       onSessionClosed: () => undefined,
@@ -89,7 +101,14 @@ test('a paused response keeps its own bytes, and not those of others that came i
     server.close()
     listener.close()
   })
-  await eventually('both have begun', () => expect(streams).toHaveLength(2))
+  await eventually('all have begun', () => expect(streams).toHaveLength(exchanges.length))
+  return { streams, kill: () => kill() }
+}
+
+test('a paused response keeps its own bytes, and not those of others that came in the same read', async () => {
+  const paused = new Exchange(true)
+  const read = new Exchange(false)
+  const { streams } = await begin([paused, read])
   for (let i = 0; i < FRAMES; i++) {
     for (const [at, stream] of streams.entries()) stream.write(Buffer.alloc(FRAME_BYTES[at] ?? 0, i))
     await sleep(1)
@@ -111,4 +130,25 @@ test('a paused response keeps its own bytes, and not those of others that came i
   const keptBytes = [...kept].reduce((sum, { byteLength }) => sum + byteLength, 0)
   expect(keptBytes).toBeLessThan(2 * waiting)
   expect(paused.channel?.waitingBytes).toBe(0)
+})
+
+test.each([
+  ['a whole response', true, 'end'],
+  ['a part of a response', false, 'reset'],
+])('%s that waits is passed on when the backend closes the connection', async (_, isWhole, outcome) => {
+  const paused = new Exchange(true)
+  const { streams, kill } = await begin([paused])
+  const [stream] = streams
+  const session = stream?.session
+  stream?.write('first')
+  await eventually('it is paused', () => expect(paused.bytes).toBe(5))
+  if (isWhole) stream?.end(Buffer.alloc(100_000))
+  else stream?.write(Buffer.alloc(100_000))
+  await eventually('the rest waits', () => expect(paused.channel?.waitingBytes).toBe(100_000))
+  if (isWhole) await eventually('all is sent', () => expect(stream?.writableFinished).toBe(true))
+  // The answer shows that the frame with the end of the response has arrived, too.
+  await new Promise((resolve) => session?.ping(resolve))
+  kill()
+  await eventually('it has ended', () => expect(paused.outcome).toBe(outcome))
+  expect(paused.bytes).toBe(100_005)
 })
