@@ -137,6 +137,9 @@ test('log, metrics and explain name CrowdSec, and nothing shows the key', async 
     ip: '127.0.0.2',
   })
   expect(body).toMatchObject({ outcome: 'denied', status: 403, why: 'CrowdSec has banned the client' })
+  // The output of `cscli bouncers add` without `-o raw`.
+  writeFileSync(gateway.keyFile, `API key for 'sluice':\n\n   s3cret-key\n\nPlease keep this key.\n`)
+  await gateway.waitForLine(/"reason":".*crowdsec\.key needs the API key of a bouncer in one line"/)
   expect(gateway.output()).not.toContain('s3cret-key')
 })
 

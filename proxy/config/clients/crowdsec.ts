@@ -4,7 +4,7 @@ import { duration, filePath } from '../../../shared/settings/kinds.ts'
 import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import { showSecretPath } from '../../../shared/settings/secret-path.ts'
-import type { CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
+import { keyIn, type CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
 
 const needsUrl =
   'needs the http:// or https:// URL of a local API, such as http://127.0.0.1:8080, without a user, a query and /v1'
@@ -44,8 +44,8 @@ export function checkCrowdsecKey(
   const place = placeOf(['crowdsec', 'keyFile'])
   const what = `got ${showSecretPath(crowdsec.keyFile, folder)}, needs a file with the API key of a bouncer`
   try {
-    const key = readRegularFileSync(resolve(folder, crowdsec.keyFile)).toString().trim()
-    return /^[\x21-\x7e]+$/.test(key) ? [] : [problemAt(place, `${what} in one line`)]
+    const key = keyIn(readRegularFileSync(resolve(folder, crowdsec.keyFile)).toString())
+    return key === undefined ? [problemAt(place, `${what} in one line`)] : []
   } catch (error) {
     return [problemAt(place, `${what} (${reasonOf(error)})`)]
   }

@@ -1,4 +1,3 @@
-import { withoutMark } from '../../../../shared/settings/byte-order-mark.ts'
 import { readRegularFile } from '../../../../shared/settings/regular-file.ts'
 import { readDecision, type Decision } from './decision.ts'
 import { StreamReader, type StreamList } from './stream-reader.ts'
@@ -16,12 +15,22 @@ export type CrowdsecSettings = {
 const TIMEOUT_MS = 60_000
 
 /**
+ * Returns the key in the text of a key file. Without the check, the error of `fetch` for an invalid header would show the key.
+ *
+ * @returns undefined for anything but one line of visible ASCII characters, without spaces
+ */
+export function keyIn(text: string): string | undefined {
+  const key = text.trim()
+  return /^[\x21-\x7e]+$/.test(key) ? key : undefined
+}
+
+/**
  * Reads the stream of decisions of CrowdSec's local API, `GET /v1/decisions/stream`: bans of addresses and networks only.
  *
  * @param query.startup true requests all active decisions; false, the changes since the last request with this key
  * @param query.userAgent `NAME/VERSION`, as displayed by CrowdSec
  * @param onDecision called with each decision as it arrives, and the list that it is in
- * @throws Error if the key file cannot be read, if the response is not a success, invalid or truncated, after 60 seconds, or when `signal`
+ * @throws Error if the key file cannot be read or holds no key, if the response is not a success, invalid or truncated, after 60 seconds, or when `signal`
  *   aborts
  */
 export async function readDecisionStream(
@@ -30,7 +39,8 @@ export async function readDecisionStream(
   onDecision: (list: StreamList, decision: Decision) => void,
 ): Promise<void> {
   const { startup, userAgent, signal } = query
-  const key = withoutMark((await readRegularFile(keyFile)).toString()).trim()
+  const key = keyIn((await readRegularFile(keyFile)).toString())
+  if (key === undefined) throw new Error(`${keyFile} needs the API key of a bouncer in one line`)
   const response = await fetch(`${url}/v1/decisions/stream?startup=${startup}&scopes=ip,range`, {
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
