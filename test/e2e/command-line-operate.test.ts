@@ -72,6 +72,30 @@ describe('status', () => {
   })
 })
 
+describe('an invalid token, such as the content of another file, is wrong usage and not shown', () => {
+  const needed = 'got a value that is not shown, needs 16 or more visible ASCII characters, no spaces'
+
+  test.each(['status', 'replicas', 'bans', 'top', 'reload'])('%s', async (verb) => {
+    const file = join(makeTemporaryDirectory(), 'token')
+    writeFileSync(file, `of-the-operators\nof-a-customer-1234\n`)
+    for (const [variable, value] of [
+      ['ADMIN_TOKEN', 'of-the-operators\nof-a-customer-1234'],
+      ['ADMIN_TOKEN', 'of-the-operators\u20ac'],
+      ['SLUICE_ADMIN_TOKEN', 'of-the operators'],
+    ] as const)
+      expect(await sluice([verb], { [variable]: value })).toEqual({
+        status: 2,
+        stdout: '',
+        stderr: `error: ${variable}: ${needed}\n`,
+      })
+    expect(await sluice([verb], { ADMIN_TOKEN_FILE: file })).toMatchObject({
+      status: 2,
+      stdout: '',
+      stderr: `error: ADMIN_TOKEN: ${needed}\n`,
+    })
+  })
+})
+
 test('ADMIN_PORT says where the gateway is', async () => {
   const env = { ADMIN_TOKEN: token, ADMIN_PORT: String(gateway.adminPort) }
   expect(await runHosted(['status'], env)).toMatchObject({ status: 0, stderr: '' })

@@ -120,7 +120,7 @@ describe('top', () => {
   test('is negative where nothing answers, or the token is wrong', async () => {
     const away = await runHosted(['top', '--admin', `http://127.0.0.1:${CLOSED_PORT}`])
     expect(away).toMatchObject({ status: 1, stdout: '' })
-    const wrong = await runHosted(['top', '--admin', admin()], { ADMIN_TOKEN: 'wrong' })
+    const wrong = await runHosted(['top', '--admin', admin()], { ADMIN_TOKEN: 'of-another-gateway' })
     expect(wrong).toMatchObject({ status: 1, stdout: '' })
     expect(wrong.stderr).toContain('401')
     expect(await runHosted(['top', '--interval', '0'])).toMatchObject({ status: 2, stdout: '' })

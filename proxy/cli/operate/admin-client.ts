@@ -1,5 +1,7 @@
 import { reasonOf, showValue } from '../../../shared/settings/problems.ts'
-import { readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
+import { NOT_SHOWN } from '../../../shared/settings/secret-path.ts'
+import { adminToken } from '../../config/setting-kinds.ts'
+import { nameAsGiven, readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
 import { readSecretFiles } from '../../config/written/secret-files.ts'
 import { CommandError, status as exit } from '../output.ts'
 
@@ -18,7 +20,7 @@ const MAX_ANSWER_LENGTH = 16 * 1024 * 1024
  * file that `ADMIN_TOKEN_FILE` names.
  *
  * @param body sent as JSON with POST; undefined for GET
- * @throws CommandError if no gateway answers
+ * @throws CommandError if no gateway answers, or the token is invalid
  */
 export async function askAdmin({ admin }: AdminOptions, path: string, body?: unknown): Promise<AdminReply> {
   const token = readToken()
@@ -48,7 +50,7 @@ export async function askAdmin({ admin }: AdminOptions, path: string, body?: unk
  * Returns the newest event of `GET /api/events`, the data of the operators' page.
  *
  * @param ended aborts the wait for the event
- * @throws CommandError if no gateway answers
+ * @throws CommandError if no gateway answers, or the token is invalid
  */
 export async function askForEvent(
   { admin }: AdminOptions,
@@ -121,11 +123,24 @@ class BoundedText {
   }
 }
 
+/**
+ * Returns the token; undefined if none is set.
+ *
+ * @throws CommandError if its file cannot be read, or if no gateway can have this token. The error of `fetch` would show a token that a
+ *   header cannot carry.
+ */
 function readToken(): string | undefined {
-  const { env, problems } = readSecretFiles(readPrefixedVariables(process.env).env, process.cwd())
-  const problem = problems.find(({ text }) => text.startsWith('ADMIN_TOKEN'))
-  if (problem) throw new CommandError(problem.text, exit.usage)
-  return env['ADMIN_TOKEN']
+  const { env: given, prefixed } = readPrefixedVariables(process.env)
+  const { env, problems } = readSecretFiles(given, process.cwd())
+  const token = env['ADMIN_TOKEN'] || undefined
+  const problem = problems.find(({ text }) => text.startsWith('ADMIN_TOKEN'))?.text
+  const mistake =
+    problem ??
+    (token === undefined || adminToken.schema.safeParse(token).success
+      ? undefined
+      : `ADMIN_TOKEN: got ${NOT_SHOWN}, needs ${adminToken.needs}`)
+  if (mistake !== undefined) throw new CommandError(nameAsGiven(mistake, prefixed), exit.usage)
+  return token
 }
 
 /** Does what `askAdmin` does, but throws the gateway's error for every status other than 200. */
