@@ -1,6 +1,6 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import type { Rule, RuleCondition } from '../../policy.ts'
+import type { Policy, Rule, RuleCondition } from '../../policy.ts'
 import { singleParts, type PartitionPart, type SinglePart } from '../../policy/partition.ts'
 import { writtenName } from '../rules/limits.ts'
 import { isCovered, toSegments } from '../rules/pattern-cover.ts'
@@ -10,6 +10,8 @@ export type PlaceOfRule = (
   index: number,
   field:
     | 'name'
+    | 'match'
+    | 'except'
     | 'key'
     | 'requests'
     | 'cost'
@@ -104,6 +106,7 @@ export function findUnverifiable(
 export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   const closing = rules.filter(countsEverybody).map(({ policy, hosts, match, except, when, unless }) => ({
     mode: policy.mode,
+    isRouting: isRouting(policy),
     conditions: JSON.stringify([when, unless]),
     hosts,
     match: match.map(toSegments),
@@ -120,6 +123,7 @@ export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
       (other) =>
         (other.conditions === without || (!isByCondition && other.conditions === same)) &&
         (other.mode === 'enforce' || policy.mode === 'shadow') &&
+        (!other.isRouting || isRouting(policy)) &&
         coversHosts(other.hosts, hosts) &&
         other.except.every((pattern) => isCovered(pattern, own)),
     )
@@ -138,6 +142,11 @@ export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
       'a second rule with the same match and key: ip closes this gap'
     )
   })
+}
+
+/** Whether requests over the quota are sent to another backend, so that the rule refuses nothing. */
+function isRouting({ over }: Policy): boolean {
+  return over !== undefined && 'route' in over
 }
 
 /** Describes how a client can avoid a rule; undefined if it cannot, because it can choose no part of the key. */

@@ -6,6 +6,7 @@ import { suggestNetwork, sortTrustedProxies } from '../../request/addresses/trus
 import { warnOfIdleGeo } from '../clients/geoip.ts'
 import { defaultName, findNearNames } from '../file/config-file.ts'
 import { placeOfRule, type FileReading } from '../file/schema.ts'
+import { noteOnNotation } from '../rules/route-pattern.ts'
 import type { gatewayTable } from '../settings-table.ts'
 import { warnOfEverybody, warnOfNat64 } from './client-lists.ts'
 import { warnOfCosts } from './costly-rules.ts'
@@ -65,12 +66,14 @@ function warnOfFile(file: FileReading, { name, values, written, keySet }: Loaded
   const { routes } = file.values
   const ofRoute = (index: number): Place => placeOf(['routes', index, 'onlyOver'])
   const ofRule = placeOfRule(file)
+  const notations = warnOfNotations(file, written)
   if (!written)
     return [
       ...(values.rateLimitingDisabled ? [] : [warnOfBuiltInTable(name, file)]),
       ...warnOfEverybody(file.values, placeOf),
       ...warnOfNat64(file.values, placeOf),
       ...warnOfIdleRoutes(routes, [], ofRoute),
+      ...notations,
     ]
   return [
     ...warnOfEverybody(file.values, placeOf),
@@ -80,12 +83,31 @@ function warnOfFile(file: FileReading, { name, values, written, keySet }: Loaded
     ...warnOfSharedPaths(written, ofRule),
     ...warnOfBodyKeys(written, values.decisionsPort, ofRule),
     ...warnOfIdleRoutes(routes, written, ofRoute),
+    ...notations,
     ...warnOfShortDelays(written, ofRule),
     ...warnOfLowPlans(written, ofRule),
     ...warnOfIdleLeases(written, values.redisUrl, ofRule),
     ...warnOfIdleRules(written, ofRule),
     ...(file.values.jwt ? warnOfIdleTokens(written, placeOf(['jwt'])) : []),
     ...(keySet === undefined ? [] : warnOfUntriedKeys(keySet, placeOf(['jwt', 'jwksFile']))),
+  ]
+}
+
+/** Warns of paths of rules and routes in the notation of another program. */
+function warnOfNotations(file: FileReading, rules: readonly Rule[] = []): string[] {
+  const ofRule = placeOfRule(file)
+  const warnOf = (path: string, { label }: Place): string[] => {
+    const note = noteOnNotation(path)
+    return note === undefined ? [] : [`${label}: ${note}`]
+  }
+  return [
+    ...[...rules.entries()].flatMap(([index, { match, except }]) => [
+      ...match.flatMap(({ path }) => warnOf(path, ofRule(index, 'match'))),
+      ...except.flatMap(({ path }) => warnOf(path, ofRule(index, 'except'))),
+    ]),
+    ...[...(file.values.routes ?? []).entries()].flatMap(([index, { paths = [] }]) =>
+      paths.flatMap((path) => warnOf(path, file.source.placeOf(['routes', index, 'paths']))),
+    ),
   ]
 }
 

@@ -1,6 +1,7 @@
 import { METHODS } from '../../../shared/node-http.ts'
 import { z } from 'zod'
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
+import { showValue } from '../../../shared/settings/problems.ts'
 import type { RoutePattern } from '../../policy.ts'
 
 const example = 'METHOD PATH, such as "POST /login", "GET,HEAD /users/:id" or "* /api/*"'
@@ -68,7 +69,9 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
   ],
   [/\*(?!$)|[^/]\*$/, '* only as the last segment, by itself'],
   [/\/:(?![A-Za-z_][\w-]*(?:\/|$))/, 'a name after : and nothing else in the segment, as in /users/:id'],
-  [/\{[^/]*\}/, ':name for any one segment, as in /users/:id'],
+  [/\{[^/]*\}|<[^/]*>/, ':name for any one segment, as in /users/:id'],
+  // Next.js and regular expressions write brackets, which a path must not contain unless escaped (RFC 3986).
+  [/[[\]]/, ':name for any one segment, as in /users/:id, or %5B and %5D in place of brackets'],
 ]
 
 function mistakeInPath(path: string): string | undefined {
@@ -91,4 +94,32 @@ function canonicalSpelling(path: string): string {
 
 function decodeOne(escape: string): string {
   return String.fromCharCode(Number.parseInt(escape.slice(1), 16))
+}
+
+/**
+ * Notations of other programs that are valid paths here, each with a note. Such a path matches nothing that the backend serves, so the
+ * endpoint would silently have no limit. Of segments with a dollar sign only names of parameters count: those of OData and FHIR, such as
+ * `$batch` and `$export`, belong to the path.
+ */
+const notations: readonly (readonly [RegExp, (found: string) => string])[] = [
+  [/,\//, () => 'is one path with a comma; several paths need a list'],
+  [
+    /\.\+/,
+    () =>
+      'has the characters .+, as a path is not a regular expression; * as the last segment is for all below it',
+  ],
+  [
+    /(?<=\/)\$\w*(?:id|slug|name)(?=\/|$)/i,
+    (name) => `has the literal segment ${name}, not a parameter; :id is for any one segment`,
+  ],
+  [/\$$/, () => 'ends with the character $, as a path is not a regular expression; leave it out'],
+]
+
+/** Returns a note on a valid path in the notation of a web framework or of regular expressions; undefined for any other. */
+export function noteOnNotation(path: string): string | undefined {
+  for (const [form, note] of notations) {
+    const [found] = form.exec(path) ?? []
+    if (found !== undefined) return `${showValue(path)} ${note(found)}`
+  }
+  return undefined
 }

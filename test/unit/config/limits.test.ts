@@ -343,6 +343,16 @@ limits:
     expect(warnings).toEqual([])
   })
 
+  test('is warned of where that rule sends requests to a route, unless it does so too', () => {
+    const routed = 'over: { route: slow }'
+    const routes = "routes:\n  - { name: slow, upstream: 'http://x', onlyOver: true }\n"
+    const rule = `  - {name: by-address, match: "* /*", ${routed}, requests: 1, window: 1m}\n`
+    expect(loadWithFile(`${byKey}${rule}${routes}`).warnings).toEqual([
+      `sluice.yaml:6: rule "by-key", key: ${warning}`,
+    ])
+    expect(loadWithFile(`${byKey}    ${routed}\n${rule}${routes}`).warnings).toEqual([])
+  })
+
   test.each(['countStatus: [403]', 'countStatus: [5xx]'])('is warned of where that rule has %s', (fields) => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: by-address, match: "* /*", ${fields}, requests: 1, window: 1m}

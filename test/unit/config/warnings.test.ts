@@ -230,6 +230,43 @@ test('a warning names keys of a key set that no token is tried with', () => {
   ])
 })
 
+describe('a path in the notation of a framework or a regular expression', () => {
+  test.each([
+    ['/login,/signup', 'is one path with a comma; several paths need a list'],
+    ['/login$', 'ends with the character $, as a path is not a regular expression; leave it out'],
+    ['/users/$id', 'has the literal segment $id, not a parameter; :id is for any one segment'],
+    ['/posts/$postSlug/a', 'has the literal segment $postSlug, not a parameter; :id is for any one segment'],
+    [
+      '/api/.+',
+      'has the characters .+, as a path is not a regular expression; * as the last segment is for all below it',
+    ],
+  ])('%s', (path, note) => {
+    const rule = `match: ['POST /a', 'POST ${path}']\n requests: 1\n window: 1m`
+    expect(ofRule(rule)).toEqual([`sluice.yaml:3: rule "a", match: "${path}" ${note}`])
+    expect(ofRule(`match: POST /*\n except: 'GET ${path}'\n requests: 1\n window: 1m`)).toEqual([
+      `sluice.yaml:4: rule "a", except: "${path}" ${note}`,
+    ])
+    const route = `routes:\n  - { name: page, upstream: 'http://x', paths: ['${path}'] }\n`
+    for (const limits of ['limits: []', `limits:\n  - { name: a, match: GET /, requests: 1, window: 1m }`])
+      expect(warningsOf(`${route}${limits}`)).toEqual([
+        `sluice.yaml:2: route "page", paths: "${path}" ${note}`,
+      ])
+  })
+
+  test.each([
+    '/odata/$batch',
+    '/Patient/$everything',
+    '/Group/:id/$export',
+    '/a,b',
+    '/a$b/c',
+    '/c++',
+    '/users/:id',
+    '/x/%5Bid%5D',
+  ])('%s is not warned of', (path) =>
+    expect(ofRule(`match: 'POST ${path}'\n requests: 1\n window: 1m`)).toEqual([]),
+  )
+})
+
 test('a delay within which hardly any turn comes', () => {
   const rule = (delay: string): string =>
     ofRule(`
