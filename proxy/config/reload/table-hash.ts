@@ -14,7 +14,7 @@ export function hashTable(settings: GatewaySettings): string {
 export function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
   const { rateLimitingDisabled, rules, allowList, denyList, cors, refusals, jwt, rateLimitHeaders, routes } =
     settings
-  const { requestHeaders, deviceSecret, geoip } = settings
+  const { requestHeaders, deviceSecret, geoip, hasFallback } = settings
   const table = {
     rules: rateLimitingDisabled ? [] : rules,
     allowList,
@@ -23,7 +23,7 @@ export function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
     refusals: [refusals.everyRule, ...refusals.ofRules],
     jwt,
     rateLimitHeaders,
-    ...(routes && { routes }),
+    ...(routes && { routes, hasFallback }),
     ...(geoip && { geoip }),
     ...(requestHeaders.length > 0 && { requestHeaders }),
     // Replicas with different secrets do not recognize each other's devices.

@@ -32,3 +32,33 @@ test('a change of the file is not taken while the file is still written', async 
   expect(await reloader.reload('file')).toMatchObject({ outcome: 'reloaded', changed: ['a'] })
   expect(reloader.current().rules[0]?.policy.quota).toBe(6)
 })
+
+/** The routes name the hosts that are served, so requests for others are answered 404 until the file has `upstream`. */
+test('adding upstream with the default URL is a change of the routes, and so is removing it', async () => {
+  const routes = `routes:\n  - { name: shop, hosts: shop.example, upstream: 'http://127.0.0.1:4000' }\n`
+  const withDefault = `upstream: http://127.0.0.1:3000\n${routes}`
+  const { settings } = loadWithFile(routes)
+  let file = routes
+  const reloader = createReloader({
+    running: settings,
+    source: {
+      written: settings,
+      load: () => Promise.resolve(loadWithFile(file)),
+      watch: () => () => undefined,
+      signature: () => file,
+    },
+    prepare: () => Promise.resolve({ commit: () => undefined, abort: () => undefined }),
+    changed: () => undefined,
+    log: createLog('test', 'silent'),
+  })
+  for (const [text, hasFallback] of [
+    [withDefault, true],
+    [routes, false],
+  ] as const) {
+    expect(reloader.current().hasFallback).toBe(!hasFallback)
+    file = text
+    expect(await reloader.reload('api')).toMatchObject({ outcome: 'reloaded', restart: [] })
+    expect(reloader.current().hasFallback).toBe(hasFallback)
+    expect(await reloader.reload('api')).toMatchObject({ outcome: 'unchanged' })
+  }
+})
