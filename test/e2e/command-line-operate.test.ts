@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -7,7 +8,7 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { CLOSED_PORT, freePort } from '../support/network/ports.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
 import { freshRedis } from '../support/redis/redis.ts'
-import type { Finished } from '../support/gateway/process.ts'
+import { commandOf, type Finished } from '../support/gateway/process.ts'
 import { directoryWith } from '../support/gateway/settings.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -152,6 +153,29 @@ describe('show, limited and reset', () => {
     const [, id = ''] = /^api +(h:\S+)/m.exec(stdout) ?? []
     expect(await jsonOf('show', id, '--rule', 'api')).toMatchObject(expected)
     expect(await jsonOf('reset', id)).toEqual({ reset: ['api'], counted: ['api'] })
+  })
+
+  test.each(['show', 'reset', 'unban'])('%s takes a client from standard input', async (verb) => {
+    const from = '127.0.0.16'
+    await gateway.send('POST', '/login', { from })
+    await sluice(['ban', from, '--for', '1h'])
+    const { args, env } = commandOf('proxy/cli/main.ts')
+    const admin = ['--admin', `http://127.0.0.1:${gateway.adminPort}`]
+    const child = spawn(process.execPath, [...args, verb, '@-', ...admin], {
+      env: { ...process.env, ...env, ADMIN_TOKEN: token },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    child.stdin.end(`${from}\n`)
+    const status = await new Promise((resolve) => child.once('close', resolve))
+    await sluice(['unban', from])
+    await sluice(['reset', from])
+    const expected = { show: /banned for/, reset: /^reset: login\nstill banned for/, unban: /^lifted: / }[
+      verb
+    ]
+    expect({ status, output }).toEqual({ status: 0, output: expect.stringMatching(expected ?? '') as string })
   })
 
   test.each([

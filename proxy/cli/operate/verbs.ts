@@ -112,8 +112,8 @@ function stateText({
 }
 
 /** Warns if the client is banned, because it is still refused after a reset. */
-async function warnOfBan(client: readonly string[], options: ClientOptions): Promise<void> {
-  const body = await askSuccessfully(options, '/api/clients/inspect', questionOf(client, options))
+async function warnOfBan(question: object, options: ClientOptions): Promise<void> {
+  const body = await askSuccessfully(options, '/api/clients/inspect', question)
   const banned = recordsIn(body, 'states').find(({ bannedSeconds }) => typeof bannedSeconds === 'number')
   if (!banned) return
   printError(`still banned for ${formatDuration(banned['bannedSeconds'])}: sluice unban lifts that`)
@@ -121,7 +121,9 @@ async function warnOfBan(client: readonly string[], options: ClientOptions): Pro
 
 /** @returns the exit status: 1 if nothing was counted for the client, which may be a different client than intended */
 export async function resetClient(client: readonly string[], options: ClientOptions): Promise<number> {
-  const body = await askSuccessfully(options, '/api/clients/reset', questionOf(client, options))
+  // Made once, because the client may be read from standard input.
+  const question = questionOf(client, options)
+  const body = await askSuccessfully(options, '/api/clients/reset', question)
   const namesIn = (field: string): string[] => {
     const names = isRecord(body) ? body[field] : undefined
     return Array.isArray(names) ? names.map(text) : []
@@ -133,7 +135,7 @@ export async function resetClient(client: readonly string[], options: ClientOpti
   else {
     if (isKnown) print(`reset: ${reset.join(', ')}`)
     else print(`nothing to reset: the client has used up nothing of ${reset.join(', ')}`)
-    await warnOfBan(client, options)
+    await warnOfBan(question, options)
   }
   return isKnown ? exit.yes : exit.no
 }
