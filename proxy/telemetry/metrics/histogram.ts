@@ -9,6 +9,8 @@ export type DurationHistogram = {
    * Counts a duration. Ignores values other than finite, non-negative milliseconds: one NaN or Infinity would spoil the sum permanently.
    */
   observe(durationMs: number): void
+  /** Returns the number of durations. */
+  count(): number
   /** Returns the values of a Prometheus histogram, in seconds: cumulative buckets, sum and count, named after `metricName`. */
   values(metricName: string): MetricValue[]
 }
@@ -32,6 +34,8 @@ export function createDurationHistogram(boundsMs: readonly number[]): DurationHi
       counts[index] = (counts[index] ?? 0) + 1
       sumMs += durationMs
     },
+
+    count: () => counts.reduce((sum, inBucket) => sum + inBucket, 0),
 
     values(metricName) {
       const values: MetricValue[] = []

@@ -1,7 +1,7 @@
-import { decisionValues, usageValues } from './decision-values.ts'
-import { by, counter, histogram } from './metric.ts'
+import { counter, histogram } from './metric.ts'
 import type { PolicyCounters } from './policy-counters.ts'
-import type { Metric, MetricValue } from './prometheus.ts'
+import { byPolicy, isListed } from './policy-values.ts'
+import type { Metric } from './prometheus.ts'
 
 /** Returns the metrics of rules. */
 export function describePolicies(policies: PolicyCounters): Metric[] {
@@ -9,17 +9,19 @@ export function describePolicies(policies: PolicyCounters): Metric[] {
     counter(
       'sluice_decisions_total',
       'Rate limit decisions, by policy and outcome',
-      decisionValues(policies),
+      byPolicy('outcome', policies.decisions),
     ),
     counter(
       'sluice_limited_requests_total',
       'Requests that a rule counted or refused, by policy and how much of the limit was used: within, near (over 80 %), over',
-      usageValues(policies),
+      byPolicy('outcome', usageOf(policies)),
     ),
     histogram(
       'sluice_delay_seconds',
       'Time that requests over a limit waited for their turn (over: { delay }), by policy',
-      ...Array.from(policies.delays, ([policy, duration]) => ({ labels: { policy }, duration })),
+      ...[...policies.delays]
+        .filter(([, duration], index) => isListed(index, duration.count()))
+        .map(([policy, duration]) => ({ labels: { policy }, duration })),
     ),
     counter(
       'sluice_unreadable_costs_total',
@@ -39,7 +41,9 @@ export function describePolicies(policies: PolicyCounters): Metric[] {
     counter(
       'sluice_bans_total',
       'Clients banned by a rule (ban), by policy',
-      Array.from(policies.bans, ([policy, value]) => ({ labels: { policy }, value })),
+      [...policies.bans]
+        .filter(([, value], index) => isListed(index, value))
+        .map(([policy, value]) => ({ labels: { policy }, value })),
     ),
     counter(
       'sluice_devices_total',
@@ -59,12 +63,16 @@ export function describePolicies(policies: PolicyCounters): Metric[] {
   ]
 }
 
-/** Makes one value for each policy and each value of the label. */
-function byPolicy(
-  label: string,
-  counted: ReadonlyMap<string, Readonly<Record<string, number>>>,
-): MetricValue[] {
-  return [...counted].flatMap(([policy, counts]) =>
-    by(label, counts).map(({ labels, value }) => ({ labels: { policy, ...labels }, value })),
-  )
+/**
+ * Requests by how much of the limit the client had used: `within` and `near` for counted requests, `over` for requests over the limit.
+ * Requests that no store could count are left out.
+ */
+function* usageOf({
+  decisions,
+  nearLimits,
+}: Pick<PolicyCounters, 'decisions' | 'nearLimits'>): Generator<[string, Record<string, number>]> {
+  for (const [policy, { allowed, local, refused, shadow, routed }] of decisions) {
+    const near = nearLimits.get(policy) ?? 0
+    yield [policy, { within: allowed + local - near, near, over: refused + shadow + routed }]
+  }
 }

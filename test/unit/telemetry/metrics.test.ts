@@ -229,15 +229,49 @@ describe('the exposition', () => {
     expect(decisions.every((sample) => sample.value === 0)).toBe(true)
   })
 
-  test('with many policies only counted outcomes are listed', async () => {
-    const policies = Array.from({ length: 251 }, (_, index) => policyNamed(`rule-${index}`))
-    const metrics = metricsFor(policies)
-    metrics.telemetry.decided(policyNamed('rule-200'), 'refused')
-    const found = await scrape(metrics)
-    const decisions = found.samples.filter((sample) => sample.name === 'sluice_decisions_total')
-    expect(decisions).toEqual([
-      { name: 'sluice_decisions_total', labels: { policy: 'rule-200', outcome: 'refused' }, value: 1 },
-    ])
+  describe('with more than 250 policies', () => {
+    const policies = Array.from({ length: 252 }, (_, index): Policy => ({
+      ...policyNamed(`rule-${index}`),
+      partition: [{ kind: 'body', name: 'email', path: ['email'] }],
+      over: { delayMs: 1000, waiting: 10 },
+      ban: { after: 2, forMs: 1000, maxMs: 1000, scope: 'rule' },
+      cost: { reserve: { paths: [['n']] }, settle: { kind: 'json', path: ['n'] } },
+      device: { cookie: 'device', forMs: 1000, status: [] },
+      lease: 'auto',
+    }))
+    const last = policyNamed('rule-251')
+    const namesIn = (found: Exposition, metric: string): number =>
+      new Set(
+        found.samples.filter(({ name }) => name.startsWith(metric)).map(({ labels }) => labels['policy']),
+      ).size
+
+    test.each([
+      'sluice_decisions_total',
+      'sluice_limited_requests_total',
+      'sluice_delay_seconds',
+      'sluice_bans_total',
+      'sluice_unread_keys_total',
+      'sluice_unreadable_costs_total',
+      'sluice_unread_reserves_total',
+      'sluice_devices_total',
+      'sluice_leased_units_total',
+    ])('%s lists the first 250 policies at 0, and other policies when they are counted', async (metric) => {
+      const metrics = metricsFor(policies)
+      expect(namesIn(await scrape(metrics), metric)).toBe(250)
+      const { telemetry } = metrics
+      telemetry.decided(last, 'refused')
+      telemetry.delayed(last, 5)
+      telemetry.clientBanned(last)
+      telemetry.keyUnread(last, 'missing')
+      telemetry.costUnreadable(last, 'missing')
+      telemetry.reserveUnread(last, 'missing')
+      telemetry.deviceIssued(last)
+      telemetry.leaseChanged(last, 'taken', 3)
+      const found = await scrape(metrics)
+      expect(namesIn(found, metric)).toBe(251)
+      const ofLast = found.samples.filter(({ labels }) => labels['policy'] === 'rule-251')
+      expect(ofLast.filter(({ name, value }) => value === 0 && !name.endsWith('_bucket'))).toEqual([])
+    })
   })
 
   test('a policy name with quotes, backslashes and line ends is escaped', async () => {
