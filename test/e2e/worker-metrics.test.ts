@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { combineHealth, type HealthReport } from '../../proxy/admin/health.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { spawnNode } from '../support/gateway/process.ts'
 import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
+import { freshRedis } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
@@ -111,6 +113,16 @@ describe.concurrent('metrics of several workers', () => {
     expect((await cluster.scrape()).samples).toEqual([])
     expect((await cluster.readiness()).status).toBe(503)
   })
+})
+
+test('with Redis, the capacity of bans and overrides is that of the processes that keep copies of them', async () => {
+  const capacities = async (env: Record<string, string>): Promise<number[]> => {
+    const { adminPort } = await startHosted({ REDIS_URL: await freshRedis(), ...env })
+    const found = parseExposition(await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text())
+    return ['bans', 'overrides'].map((table) => found.value('sluice_table_capacity', { table }))
+  }
+  const ofOne = await capacities({})
+  expect(await capacities({ WORKERS: '2' })).toEqual(ofOne.map((capacity) => 2 * capacity))
 })
 
 describe.concurrent('health of several workers', () => {

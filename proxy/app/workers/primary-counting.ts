@@ -23,13 +23,14 @@ export type PrimaryCountingOptions = {
   readonly notify: Notify | undefined
 }
 
+type Kept = { readonly counters: ReturnType<typeof createEmbeddedLimiter>; readonly clientTable: ClientTable }
+
 /** The counters, bans and overrides of all workers, kept in the primary process. With Redis, they are in Redis instead. */
 export class PrimaryCounting {
   readonly #settings: GatewaySettings
   readonly #options: PrimaryCountingOptions
-  /** The counters in this process; undefined with Redis. */
-  readonly #counters: ReturnType<typeof createEmbeddedLimiter> | undefined
-  readonly #clientTable: ClientTable
+  /** The state in this process; undefined with Redis, so that metrics have no empty tables. */
+  readonly #kept: Kept | undefined
   readonly #served = new Set<ServedLimiter>()
   #policyByName: ReadonlyMap<string, Policy>
 
@@ -37,15 +38,19 @@ export class PrimaryCounting {
     const { log, telemetry } = options
     this.#settings = settings
     this.#options = options
-    this.#counters =
+    this.#kept =
       settings.redisUrl === undefined
-        ? createEmbeddedLimiter(counterOptions(settings, { log, telemetry, forgotten: sendResetToWorkers }))
+        ? {
+            counters: createEmbeddedLimiter(
+              counterOptions(settings, { log, telemetry, forgotten: sendResetToWorkers }),
+            ),
+            clientTable: createClientTable(
+              clientTableOptions(settings, options),
+              undefined,
+              sendEntryToWorkers,
+            ),
+          }
         : undefined
-    this.#clientTable = createClientTable(
-      clientTableOptions(settings, options),
-      undefined,
-      sendEntryToWorkers,
-    )
     this.#policyByName = byName(settings.rules)
   }
 
@@ -56,12 +61,11 @@ export class PrimaryCounting {
    * @param asked asks the workers
    */
   operations(asked: ClientOperations): ClientOperations {
-    if (!this.#counters) return asked
+    if (!this.#kept) return asked
     const { telemetry, log } = this.#options
     return {
       ...createClientOperations({
-        counters: this.#counters,
-        clientTable: this.#clientTable,
+        ...this.#kept,
         limited: { list: () => [] },
         onReset: () => telemetry.clientReset(),
         logAddresses: this.#settings.logAddresses,
@@ -74,7 +78,7 @@ export class PrimaryCounting {
 
   /** Serves the counters to a worker. Call `begin` when the worker gets its first table, and `end` when it has exited. */
   serveCounters(port: WorkerPort): { begin(rules: readonly Rule[]): void; end(): void } {
-    const counters = this.#counters
+    const counters = this.#kept?.counters
     let limiter: ServedLimiter | undefined
     return {
       begin: (rules) => {
@@ -91,7 +95,7 @@ export class PrimaryCounting {
 
   /** Serves bans and overrides to a worker. */
   serveEntries(port: WorkerPort): void {
-    if (this.#counters) serveClientTable(this.#clientTable, (name) => this.#policyByName.get(name), port)
+    if (this.#kept) serveClientTable(this.#kept.clientTable, (name) => this.#policyByName.get(name), port)
   }
 
   /** Makes workers count by the rules of another table from now on. @param id the id of the change */
@@ -104,9 +108,10 @@ export class PrimaryCounting {
   async useRules(rules: readonly Rule[]): Promise<void> {
     this.#policyByName = byName(rules)
     await setImmediate()
-    if (this.#counters) await doInTurns(this.#counters.useTable(policiesOf(rules)))
+    if (!this.#kept) return
+    await doInTurns(this.#kept.counters.useTable(policiesOf(rules)))
     await setImmediate()
-    this.#clientTable.usePolicies(rules.map(({ policy }) => policy))
+    this.#kept.clientTable.usePolicies(rules.map(({ policy }) => policy))
   }
 }
 
