@@ -117,8 +117,14 @@ describe('validate', () => {
     const cwd = directoryWith(mistaken)
     writeFileSync(join(cwd, 'limits.yaml'), mistaken)
     const { stdout } = await sluice(['validate', '--json'], { [variable]: given }, cwd)
-    const { mistakes } = JSON.parse(stdout) as { mistakes: object[] }
+    const { file: whole, mistakes } = JSON.parse(stdout) as { file: string; mistakes: object[] }
+    expect(whole).toBe(join(cwd, file))
     expect(mistakes[0]).toMatchObject({ file, line: 2 })
+  })
+
+  test('as JSON, a mistake in a variable has no file, if there is none', async () => {
+    const { stdout } = await sluice(['validate', '--json'], { PORT: 'http' })
+    expect(JSON.parse(stdout)).toMatchObject({ valid: false, file: null })
   })
 
   test('reports the same mistakes as a start of the gateway, word for word', async () => {

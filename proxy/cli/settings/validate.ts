@@ -1,5 +1,6 @@
+import { resolve } from 'node:path'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
-import { locateConfigFile } from '../../config/file/config-file.ts'
+import { isThere, locateConfigFile } from '../../config/file/config-file.ts'
 import { loadGatewaySettings } from '../../config/settings.ts'
 import { readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
 import { formatCount, print, printError, printJson, status } from '../output.ts'
@@ -36,7 +37,9 @@ export function validate(file: string | undefined, { json = false }: { readonly 
     const given = readPrefixedVariables(env).env['CONFIG_FILE'] || undefined
     const name = locateConfigFile(given, process.cwd())
     const mistakes = error.problems.map((problem) => placed(problem, name))
-    if (json) printJson({ valid: false, file: file ?? null, rules: null, mistakes, warnings: [] })
+    const path = resolve(name)
+    const read = given === undefined && !isThere(path) ? null : path
+    if (json) printJson({ valid: false, file: read, rules: null, mistakes, warnings: [] })
     else for (const problem of error.problems) printError(problem)
     return status.no
   }

@@ -35,7 +35,7 @@ export function locateConfigFile(given: string | undefined, cwd: string, system 
  * Whether a file or a symbolic link exists. A dangling symbolic link is a failed mount, not a missing file: it exists, and reading it
  * fails.
  */
-function isThere(path: string): boolean {
+export function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined
   } catch {
