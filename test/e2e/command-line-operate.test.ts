@@ -97,6 +97,28 @@ describe('an invalid token, such as the content of another file, is wrong usage 
   })
 })
 
+test('a path in --admin comes before each path of the admin interface', async () => {
+  const proxy = await startBackend((_, response) => response.end('{"bans":[]}'))
+  for (const path of ['', '/', '/sluice', '/sluice/', '//a/sluice'])
+    await runHosted(['bans', '--limit', '5', '--admin', proxy.url + path])
+  expect(proxy.seen.map(({ url }) => url)).toEqual([
+    '/api/bans?limit=5',
+    '/api/bans?limit=5',
+    '/sluice/api/bans?limit=5',
+    '/sluice/api/bans?limit=5',
+    '//a/sluice/api/bans?limit=5',
+  ])
+})
+
+test('a password in --admin is wrong usage and not shown', async () => {
+  for (const admin of ['http://user:s3cret@127.0.0.1:9090', 'http://s3cret@127.0.0.1:9090'])
+    expect(await sluice(['status', '--admin', admin])).toEqual({
+      status: 2,
+      stdout: '',
+      stderr: 'error: --admin needs a URL without a user and a password\n',
+    })
+})
+
 test('ADMIN_PORT says where the gateway is', async () => {
   const env = { ADMIN_TOKEN: token, ADMIN_PORT: String(gateway.adminPort) }
   expect(await runHosted(['status'], env)).toMatchObject({ status: 0, stderr: '' })

@@ -171,11 +171,15 @@ export function recordsIn(body: unknown, field: string): readonly Readonly<Recor
   return Array.isArray(list) ? list.filter(isRecord) : []
 }
 
+/** Returns the URL of a path of the admin listener, below the path of `--admin`, as a proxy before the listener may need. */
 function endpoint(admin: string, path: string): URL {
   const base = URL.parse(admin)
+  // `fetch` refuses such a URL with an error that shows the password.
+  if (base && (base.username !== '' || base.password !== ''))
+    throw new CommandError('--admin needs a URL without a user and a password', exit.usage)
   if (!base || !/^https?:$/.test(base.protocol))
     throw new CommandError(`--admin needs an http or https URL, got ${showValue(admin)}`, exit.usage)
-  return new URL(path, base)
+  return new URL(base.origin + base.pathname.replace(/\/+$/, '') + path)
 }
 
 function whyOf(error: unknown): string {
