@@ -180,6 +180,8 @@ export type Telemetry = UpstreamTelemetry & {
   connectionRefused(reason: ConnectionRefusal): void
   /** A connection was closed to make room for another. */
   connectionEvicted(state: EvictedConnection): void
+  /** The certificate that new connections get from now on. @param expiresAtMs its `notAfter`, in milliseconds of the wall clock */
+  certificateUsed(expiresAtMs: number): void
   /** A connection became a tunnel: a WebSocket, or a protocol of `upgradeProtocols`. It still counts as a connection, too. */
   upgradeOpened(): void
   upgradeClosed(): void

@@ -7,6 +7,7 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { alertQueries, alerts, dashboard, dashboardQueries } from '../support/metrics/ops-queries.ts'
 import { parseExposition, type Sample } from '../support/metrics/prometheus.ts'
 import { readQuery, type Selector } from '../support/metrics/promql.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /** Labels that Prometheus adds to what it scrapes. */
@@ -22,7 +23,15 @@ beforeAll(async () => {
   const backend = await startBackend((_, response) => response.end('ok'))
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits) })
   expect((await gateway.send('POST', '/login')).status).toBe(200)
-  samples = parseExposition((await send(gateway.adminPort, 'GET', '/metrics')).body).samples
+  // The metric of the certificate exists only with TLS.
+  const secure = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+  const scrapes = await Promise.all(
+    [gateway, secure].map(({ adminPort }) => send(adminPort, 'GET', '/metrics')),
+  )
+  const [plain = [], others = []] = scrapes.map(({ body }) => parseExposition(body).samples)
+  const ofCertificate = others.filter(({ name }) => name.startsWith('sluice_tls_'))
+  expect([plain.some(({ name }) => name.startsWith('sluice_tls_')), ofCertificate.length]).toEqual([false, 1])
+  samples = [...plain, ...ofCertificate]
 })
 
 /** The samples that a selector with `=` and `!=` selects; for `!=` the label need only exist. */

@@ -1,4 +1,4 @@
-import { generateKeyPair } from 'node:crypto'
+import { generateKeyPair, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import {
   copyFileSync,
@@ -231,6 +231,22 @@ describe('certificates are renewed', () => {
     gateway.process.child.kill('SIGHUP')
     await gateway.process.waitForLine(/TLS certificate reloaded/)
     expect(await subject(gateway.port)).toBe('second')
+  })
+
+  test.each(['1', '2'])('a metric has the end of its validity, with %s worker(s)', async (WORKERS) => {
+    const { settings, cert, key } = looseFiles()
+    const gateway = await startHosted({ WORKERS, ...settings })
+    const isExpiryOf = async (name: 'first' | 'named'): Promise<boolean> => {
+      const { validToDate } = new X509Certificate(readFileSync(certificateFiles(name).cert))
+      const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+      const line = /^sluice_tls_certificate_expiry_timestamp_seconds (.*)$/m.exec(body)
+      return Number(line?.[1]) === validToDate.getTime() / 1000
+    }
+    expect(await isExpiryOf('first')).toBe(true)
+    const files = certificateFiles('named')
+    replaceFile(cert, readFileSync(files.cert))
+    replaceFile(key, readFileSync(files.key))
+    await eventually('it is that of the renewed certificate', () => isExpiryOf('named'))
   })
 
   test('every worker uses the renewed certificate', async () => {

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { createServer, type AddressInfo, type ListenOptions, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { Log } from '../../../shared/log.ts'
@@ -9,6 +10,7 @@ import { chooseProtocol } from '../../http/connection/tls/alpn.ts'
 import { offeredTls } from '../../http/connection/tls/ciphers.ts'
 import type { CertificatePair } from '../../http/connection/tls/certificate-pair.ts'
 import { watchCertificate, type CertificateWatch } from '../../http/connection/tls/reload.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
 
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {
@@ -20,22 +22,18 @@ export type ClientServer = {
 /** Half-open connections are allowed, because a client that has ended its direction may still wait for a response. */
 const ofConnections = { allowHalfOpen: true, noDelay: true }
 
-/**
- * Creates the server: HTTP/1.1, and HTTP/2 by prior knowledge; or, with a certificate, HTTPS with HTTP/1.1 and HTTP/2 by ALPN.
- *
- * @param options.pair the result of `readCertificate`
- */
+type ServerOptions = {
+  /** The result of `readCertificate`. */
+  readonly pair: CertificatePair | undefined
+  readonly warnsOfCertificate: boolean
+  readonly telemetry: Pick<Telemetry, 'certificateUsed'>
+  readonly log: Log
+}
+
+/** Creates the server: HTTP/1.1, and HTTP/2 by prior knowledge; or, with a certificate, HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
 export function createClientServer(
   settings: GatewaySettings,
-  {
-    pair,
-    warnsOfCertificate,
-    log,
-  }: {
-    readonly pair: CertificatePair | undefined
-    readonly warnsOfCertificate: boolean
-    readonly log: Log
-  },
+  { pair, warnsOfCertificate, telemetry, log }: ServerOptions,
 ): ClientServer {
   const { tlsCertFile, tlsKeyFile } = settings
   if (tlsCertFile === undefined || tlsKeyFile === undefined || !pair)
@@ -48,11 +46,17 @@ export function createClientServer(
     ...pair,
     ALPNCallback: chooseProtocol,
   })
+  const report = (cert: Buffer): void =>
+    telemetry.certificateUsed(new X509Certificate(cert).validToDate.getTime())
+  report(pair.cert)
   const certificate = watchCertificate({
     certFile: tlsCertFile,
     keyFile: tlsKeyFile,
     inUse: pair,
-    use: (next) => server.setSecureContext({ ...offeredTls, ...next }),
+    use: (next) => {
+      server.setSecureContext({ ...offeredTls, ...next })
+      report(next.cert)
+    },
     warnsOfValidity: warnsOfCertificate,
     log,
   })

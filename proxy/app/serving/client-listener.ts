@@ -55,7 +55,7 @@ const LOOKUP_AT_START_MS = 2_000
 export function composeClientListener(settings: GatewaySettings, options: ListenerOptions): ClientListener {
   const { names, certificate: pair, warnsOfCertificate, telemetry, log } = options
   const upstreams = composeUpstreams(settings, telemetry, { names, log, now })
-  const clientServer = createClientServer(settings, { pair, warnsOfCertificate, log })
+  const clientServer = createClientServer(settings, { pair, warnsOfCertificate, telemetry, log })
   const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
   const addresses = composeAddresses(settings, { ranges, hosts })
   const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })

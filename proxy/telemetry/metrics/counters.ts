@@ -59,6 +59,8 @@ export type Counters = {
   readonly refusedConnections: Record<ConnectionRefusal, number>
   readonly evictedConnections: Record<EvictedConnection, number>
   connections: number
+  /** When the server's certificate expires, in milliseconds of the wall clock; undefined without TLS. */
+  certificateExpiresAtMs: number | undefined
   upgrades: number
 }
 
@@ -103,6 +105,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     refusedConnections: { total: 0, client: 0, 'proxy-header': 0, tls: 0 },
     evictedConnections: { idle: 0, busy: 0 },
     connections: 0,
+    certificateExpiresAtMs: undefined,
     upgrades: 0,
   }
 }
@@ -217,6 +220,7 @@ type ConnectionTelemetry = Pick<
   | 'connectionClosed'
   | 'connectionRefused'
   | 'connectionEvicted'
+  | 'certificateUsed'
   | 'upgradeOpened'
   | 'upgradeClosed'
 >
@@ -234,6 +238,9 @@ function countConnections(counters: Counters): ConnectionTelemetry {
     },
     connectionEvicted(state) {
       counters.evictedConnections[state]++
+    },
+    certificateUsed(expiresAtMs) {
+      counters.certificateExpiresAtMs = expiresAtMs
     },
     upgradeOpened() {
       counters.upgrades++

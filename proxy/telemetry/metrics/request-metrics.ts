@@ -43,6 +43,7 @@ export function describeTokens(counters: Counters): Metric[] {
 
 /** Returns the metrics of connections, including tunnels. */
 export function describeConnections(counters: Counters): Metric[] {
+  const { certificateExpiresAtMs } = counters
   return [
     gauge('sluice_connections', 'Open client connections', single(counters.connections)),
     counter(
@@ -54,6 +55,12 @@ export function describeConnections(counters: Counters): Metric[] {
       'sluice_evicted_connections_total',
       'Client connections closed to make room for new ones, by state',
       by('state', counters.evictedConnections),
+    ),
+    gauge(
+      'sluice_tls_certificate_expiry_timestamp_seconds',
+      'Unix time when the TLS certificate in use expires',
+      certificateExpiresAtMs === undefined ? [] : single(certificateExpiresAtMs / 1000),
+      'min',
     ),
     gauge(
       'sluice_upgrades',

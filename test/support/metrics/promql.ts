@@ -30,6 +30,7 @@ const words = new Set([
     'changes',
     'histogram_quantile',
     'label_values',
+    'time',
   ],
 ])
 
