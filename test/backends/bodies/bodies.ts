@@ -337,6 +337,25 @@ function multipart(random: Random, boundary: string, path: AccountPath): string 
     const heads = [
       `${pick(random, ['Content-Disposition', 'content-disposition', 'Content-Disposition '])}: ${pick(random, ['form-data', 'form-data', 'form-data', 'attachment', 'FORM-DATA', ''])}; ${named}`,
     ]
+    if (chance(random, 0.1)) {
+      if (chance(random, 0.7)) heads.pop()
+      const empty = pick(random, ['form-data', 'form-data; name=""', 'form-data; x=y'])
+      heads.push(
+        pick(random, [
+          ...[
+            `Content-ID: ${name}`,
+            `content-id:${name}`,
+            `Content-ID:${end} ${name}`,
+            `Content-ID: <${name}>`,
+          ],
+          ...[`Content-Type: ${name}`, `X: Content-ID: ${name}`],
+          ...[
+            `Content-Disposition: ${empty}${end}Content-Type: ${name}`,
+            `Content-Disposition: ${empty}${end}Content-ID: ${name}`,
+          ],
+        ]),
+      )
+    }
     if (chance(random, 0.2))
       heads.push(
         pick(random, [

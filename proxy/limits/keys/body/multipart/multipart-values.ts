@@ -9,9 +9,9 @@ import { FEW_NAMES, namesIn } from '../names/part-names.ts'
 import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts'
 
 /**
- * Reads the values of fields in a `multipart/form-data` body, in every way in which some backend could. Parts are found by their
- * `Content-Disposition`, at any place and for any boundary, because parsers differ in which of several boundaries they use, and in the line
- * ends that they accept. Parts with a file name count like other parts.
+ * Reads the values of fields in a `multipart/form-data` body, in every way in which some backend could. Parts are found by the header that
+ * names them, at any place and for any boundary, because parsers differ in which of several boundaries they use, and in the line ends that
+ * they accept. Parts with a file name count like other parts.
  *
  * @param text one character per byte
  * @param contentType the `Content-Type` of the request; undefined if that is another type
@@ -55,6 +55,12 @@ function isUnambiguous(text: string, [boundary, ...others]: readonly string[]): 
 
 /** Werkzeug allows blanks of any kind after a header's name, and line ends before them. */
 const disposition = /content-disposition[^\x21-\x7e]*:/gi
+/**
+ * Rack takes the name of a field from its `Content-ID` if the part has no name in a `Content-Disposition`, and from its `Content-Type` if
+ * that is missing, too. It finds them anywhere in a head, and skips blanks and line ends before the name. Other parts have such headers,
+ * too, so only those with a wanted name are read.
+ */
+const otherNaming = /content-(?:id|type)[^\x21-\x7e]*:(?:(?!\r\n\r\n)\s)*/gi
 const headerEnd = /\r?\n(?![ \t])|\r(?![\n \t])|$/g
 const crlfBlank = '\r\n\r\n'
 const blankLine = /\r?\n\r?\n|\r\r/g
@@ -68,6 +74,8 @@ class PartSearch {
   #parts = 0
   /** The number of parts with each name. */
   readonly #partCounts: number[]
+  /** The start of the content that was last read for each name. */
+  readonly #lastStarts: number[] = []
   #unusual = 0
   /** Bytes of heads and contents scanned so far. They overlap only in hostile bodies. */
   #bytes = 0
@@ -79,6 +87,7 @@ class PartSearch {
   readonly #lastLine: number
   readonly #blanks: NextPlace
   readonly #crlfBlanks: NextPlace
+  readonly #lineEnds: NextPlace
   readonly #heads: PartHeads
   readonly #boundaries: readonly string[]
 
@@ -92,6 +101,7 @@ class PartSearch {
     this.#heads = new PartHeads(text, boundaries.length === 1 ? `--${boundaries[0] ?? ''}` : '\r\n\r\n--')
     this.#blanks = new NextPlace(text, blankLine)
     this.#crlfBlanks = new NextPlace(text, /\r\n\r\n/g)
+    this.#lineEnds = new NextPlace(text, /[\r\n]/g)
     this.#lastLine = text.lastIndexOf('\n') + 1
     const endings = [
       /\r?\n--/g,
@@ -105,34 +115,64 @@ class PartSearch {
   }
 
   read(): void {
-    const text = this.#text
     if (this.#hasBrokenBoundary()) this.found.cutAll()
-    disposition.lastIndex = 0
-    for (let found = disposition.exec(text); found && !this.found.isCut; found = disposition.exec(text)) {
-      const start = found.index
-      if (++this.#parts > MAX_PARTS) this.found.cutAll()
-      headerEnd.lastIndex = start
-      const lineEnd = headerEnd.exec(text)?.index ?? text.length
-      // A line has at most one `Content-Disposition`.
-      disposition.lastIndex = Math.max(lineEnd, disposition.lastIndex)
-      const places = this.#contentPlaces(lineEnd)
-      if (places.length === 0) continue
-      // The head extends up to the content, because for some parsers a lone CR or LF does not end a header.
-      const end = Math.max(...places.map(({ headEnd }) => headEnd))
-      if (!this.#mayRead(end - start)) continue
-      // Including the line end before the content.
-      const head = text.slice(start, end + 2)
-      if (
-        isDamaged(head) ||
-        this.#boundaries.some((one) => head.includes(`\n--${one}`)) ||
-        places.some(({ content }) => this.#isBoundary(content))
-      )
-        this.found.cutAll()
-      const matched = this.#namesIn(text.slice(start, end))
-      const contents = places.map(({ content }) => content)
-      if (this.#isCharsetField) this.#readCharset(contents)
-      if (matched.size > 0) this.#readPart({ start, end }, contents, matched)
+    const dispositions = new NextPlace(this.#text, disposition)
+    const others = new NextPlace(this.#text, otherNaming)
+    let afterDisposition = 0
+    let afterOther = 0
+    while (!this.found.isCut) {
+      const next = dispositions.from(afterDisposition)
+      const other = others.from(afterOther)
+      if (other && !(next && next.index < other.index)) {
+        afterOther = other.index + other.length
+        this.#readOtherNaming(other.index, afterOther)
+      } else if (next) {
+        // A line has at most one `Content-Disposition`.
+        afterDisposition = Math.max(this.#readDisposition(next.index), next.index + next.length)
+      } else return
     }
+  }
+
+  /** Returns the end of the header. */
+  #readDisposition(start: number): number {
+    if (++this.#parts > MAX_PARTS) this.found.cutAll()
+    headerEnd.lastIndex = start
+    const lineEnd = headerEnd.exec(this.#text)?.index ?? this.#text.length
+    const part = this.#partAt(start, lineEnd)
+    if (!part) return lineEnd
+    const matched = this.#namesIn(this.#text.slice(start, part.head.end))
+    if (this.#isCharsetField) this.#readCharset(part.starts)
+    if (matched.size > 0) this.#readPart(part, matched)
+    return lineEnd
+  }
+
+  #readOtherNaming(start: number, nameStart: number): void {
+    const lineEnd = this.#lineEnds.from(nameStart)?.index ?? this.#text.length
+    const matched = this.#namesOfLine(nameStart, lineEnd)
+    const part = matched.size > 0 ? this.#partAt(start, lineEnd) : undefined
+    if (part) this.#readPart(part, matched)
+  }
+
+  /**
+   * Returns the part with a header.
+   *
+   * @returns undefined if it has no content, or there is too much to read
+   */
+  #partAt(start: number, lineEnd: number): Part | undefined {
+    const places = this.#contentPlaces(lineEnd)
+    if (places.length === 0) return undefined
+    // The head extends up to the content, because for some parsers a lone CR or LF does not end a header.
+    const end = Math.max(...places.map(({ headEnd }) => headEnd))
+    if (!this.#mayRead(end - start)) return undefined
+    // Including the line end before the content.
+    const head = this.#text.slice(start, end + 2)
+    if (
+      isDamaged(head) ||
+      this.#boundaries.some((one) => head.includes(`\n--${one}`)) ||
+      places.some(({ content }) => this.#isBoundary(content))
+    )
+      this.found.cutAll()
+    return { head: { start, end }, starts: places.map(({ content }) => content) }
   }
 
   /**
@@ -189,6 +229,17 @@ class PartSearch {
     return matched
   }
 
+  /** The names that the rest of a line may mean. */
+  #namesOfLine(start: number, end: number): ReadonlyMap<number, boolean> {
+    let by = this.#names.ofSent(this.#text, start, end)
+    if (by === undefined) {
+      if (++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
+      if (!this.#mayRead(end - start)) return noNames
+      by = this.#names.ofDecoded(decodedText(this.#text.slice(start, end), false))
+    }
+    return new Map(by.filter((name) => !this.found.isCutFor(name)).map((name) => [name, false]))
+  }
+
   /**
    * Reads the charset of all parts (RFC 7578 section 4.6), which aiohttp and Jetty use. In charsets other than UTF-8, only ASCII is
    * unambiguous.
@@ -212,14 +263,17 @@ class PartSearch {
     return contents
   }
 
-  #readPart(disposition: Range, starts: readonly number[], matched: ReadonlyMap<number, boolean>): void {
+  #readPart({ head: range, starts }: Part, matched: ReadonlyMap<number, boolean>): void {
     const contents = new Set(starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i])))
     const [start = 0] = starts
     const byHead = new Map<PartHead, readonly string[]>()
     for (const [name, isExtra] of matched) {
+      // Two headers of a part may have the same name.
+      if (this.#lastStarts[name] === start) continue
+      if (!isExtra) this.#lastStarts[name] = start
       const parts = (this.#partCounts[name] = (this.#partCounts[name] ?? 0) + 1)
       if (parts > MAX_PARTS_OF_NAME) this.found.cut(name)
-      const head = this.#heads.of(name, disposition, start)
+      const head = this.#heads.of(name, range, start)
       if (head.hasUnknownCharset) this.found.cut(name)
       if (head.isBase64 && [...contents].some(isDamagedBase64)) this.found.cut(name)
       const texts = byHead.get(head) ?? [...contents].flatMap((content) => textsOf(content, head))
@@ -230,6 +284,9 @@ class PartSearch {
     }
   }
 }
+
+/** The range from the header that names a part to the end of the head, and the places at which the content may start. */
+type Part = { readonly head: Range; readonly starts: readonly number[] }
 
 /** The end of a head, and the start of the content after it. */
 type ContentPlace = { readonly headEnd: number; readonly content: number }

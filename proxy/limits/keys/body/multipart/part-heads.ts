@@ -41,13 +41,13 @@ export class PartHeads {
   /**
    * Returns the head of the next part with a name.
    *
-   * @param disposition the range from the `Content-Disposition` to the end of the head
+   * @param range from the header that names the part to the end of the head
    */
-  of(name: number, disposition: Range, content: number): PartHead {
-    // Two dispositions may be followed by the same content.
-    const from = Math.min(this.#afterLast[name] ?? 0, disposition.start)
+  of(name: number, range: Range, content: number): PartHead {
+    // Two such headers may be followed by the same content.
+    const from = Math.min(this.#afterLast[name] ?? 0, range.start)
     this.#afterLast[name] = content
-    return this.#describe(Math.max(from, this.#boundaryBefore(disposition.start)), disposition.end)
+    return this.#describe(Math.max(from, this.#boundaryBefore(range.start)), range.end)
   }
 
   #boundaryBefore(place: number): number {

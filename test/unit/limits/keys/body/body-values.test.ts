@@ -241,6 +241,51 @@ test.each([
   expect(counts(keysOf(body, type, name), 'a')[0]).toBe(1)
 })
 
+// Rack takes the name of a field from these headers if no `Content-Disposition` has one: in Rails and Sinatra.
+test.each<[string, string?]>([
+  ['Content-ID: email'],
+  ['content-id:email'],
+  ['Content-ID:\r\n email'],
+  ['Content-ID: em%61il'],
+  ['Content-ID: user[email]', 'user.email'],
+  ['Content-Type: email'],
+  ['Content-Type: user[email]', 'user.email'],
+  ['X: y\r\nContent-ID: email'],
+  ['X-Content-ID: email'],
+  ['Content-Disposition: form-data\r\nContent-ID: email'],
+  ['Content-ID: email\r\nContent-Disposition: form-data'],
+  ['Content-Disposition: form-data; name=""\r\nContent-Type: email'],
+  ['Content-Disposition: form-data; x=Content-ID: email'],
+  ['Content-Type: x Content-ID: email'],
+])('a field is counted whose name is in another header than Content-Disposition: %j', (head, name) => {
+  const parts: [string, string][] = [[head, 'a'], [named('x'), 'b']] // prettier-ignore
+  expect(counts(keysOf(multipart(parts), ofB, name), 'a', 'b')).toEqual([1, undefined, undefined])
+})
+
+test('a part counts once if several of its headers have the name', () => {
+  const heads = [`${named('email')}\r\nContent-ID: <email>`, `Content-ID: <email>\r\n${named('email')}`]
+  for (const head of heads) {
+    const keys = keysOf(multipart([[`Content-Type: text/plain\r\n${head}`, 'a@x']]), ofB)
+    expect(counts(keys, 'a@x')).toEqual([1, undefined])
+  }
+})
+
+test.each([
+  'image/png',
+  'text/plain; charset=utf-8',
+  'message/rfc822',
+  'application/vnd.x+json; name="é%.txt"',
+])('a part of type %s is no account, and text in it is not read as a head', (type) => {
+  const mail = 'Content-Type: text/plain\r\nno header\r\nContent-ID: <1@x>\r\0\r\n\r\nx'
+  const parts: [string, string][] = [
+    [named('email'), 'a@x'],
+    [`Content-Disposition: form-data; name="file"; filename="f"\r\nContent-Type: ${type}`, mail],
+  ]
+  const keys = keysOf(multipart(parts), ofB)
+  expect(counts(keys, 'a@x')).toEqual([1, undefined])
+  expect(keys).toMatchObject({ unread: undefined, requests: { size: 1 } })
+})
+
 test.each([
   ['{"user":{"email":"b"},"user.email":"a"}', json, 'user.email'],
   ['{"user[\\u0065mail]":"a","user":{"email":"b"}}', json, 'user.email'],
@@ -885,6 +930,11 @@ describe('64 KiB of a multipart body are looked at once or twice, whatever is in
   test.each([
     ['names', head + filled('name="\u00ff";')],
     ['escapes in names', head + filled('name=%2525;')],
+    ['other headers with names', filled('content-id:email\r\n')],
+    ['other headers with one letter of a name', filled('content-id:e')],
+    ['other headers with names to decode', filled('content-id:\u00ff')],
+    ['other headers with brackets', filled('content-type:[1]')],
+    ['other headers with line ends', filled('content-id:\n')],
     ['heads with the same end', filled('content-disposition:\nname=\u00ff;name=%;name=%25;')],
     ['charsets', `${named('email')}; ${filled('charset')}`],
     ['contents with the same end', filled(`${named('email')}\r\n base64 quoted-printable\r\n\r\n`)],
