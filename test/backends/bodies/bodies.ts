@@ -64,7 +64,43 @@ const ownTypes: Readonly<Record<Kind, (random: Random, boundary: string) => stri
     ]),
   form: () => 'application/x-www-form-urlencoded',
   multipart: (random, boundary) =>
-    `multipart/form-data; boundary=${chance(random, 0.5) ? `"${boundary}"` : boundary}`,
+    `multipart/form-data; ${chance(random, 0.8) ? `boundary=${chance(random, 0.5) ? `"${boundary}"` : boundary}` : boundaryParameters(random, boundary)}`,
+}
+
+/** Parameters in which only some parsers find the boundary. */
+function boundaryParameters(random: Random, boundary: string): string {
+  const [first = '', ...rest] = boundary
+  return pick(random, [
+    ...[
+      `boundary*=utf-8''${encodeURIComponent(boundary)}`,
+      `boundary=a; boundary*=utf-8''${escapeAll(boundary)}`,
+      `boundary*0=${boundary}`,
+      `boundary*0=${first}; boundary*1="${rest.join('')}"`,
+      `boundary*=us-ascii'en'${boundary}; boundary=a`,
+    ],
+    ...[
+      `boundary=1; boundary=2; boundary=3; boundary=4; boundary=${boundary}`,
+      `boundary=${boundary}; boundary=2; boundary=3; boundary=4; boundary=5`,
+    ],
+    ...[
+      `boundary = ${boundary}`,
+      `boundary= ${boundary}`,
+      `boundary= "${boundary}"`,
+      `boundary="${boundary}`,
+    ],
+    ...[`boundary="${boundary};x"`, `boundary="${boundary},x"`, `boundary="x;boundary=${boundary}"`],
+    ...[
+      `boundary="\\${boundary}"`,
+      `boundary=${boundary}"`,
+      `boundary=""${boundary}`,
+      `boundary='${boundary}'`,
+    ],
+    ...[`bound"ary=${boundary}`, `boun dary=${boundary}`, `bound\\ary=${boundary}`, `boundary x=${boundary}`],
+  ])
+}
+
+function escapeAll(text: string): string {
+  return Buffer.from(text).toString('hex').replace(/../g, '%$&')
 }
 
 /** Charsets in which frameworks read other letters than in UTF-8. */
@@ -108,6 +144,7 @@ function drawTypes(random: Random, boundary: string): string[] {
       ],
       ...[
         `multipart/form-data; Boundary="${boundary}"`,
+        `multipart/form-data; ${boundaryParameters(random, boundary)}`,
         `multipart/mixed; boundary=${boundary}`,
         'multipart/form-data',
       ],
@@ -385,7 +422,8 @@ function multipart(random: Random, boundary: string, path: AccountPath): string 
     const account = pick(random, accounts)
     const content = isBase64 ? Buffer.from(account).toString('base64') : account
     const head = `${heads.join(end)}${end}${end}`
-    return `--${boundary}${end}${chance(random, 0.2) ? withInserted(random, head, boundary) : head}${content}${end}`
+    const last = chance(random, 0.9) ? end : pick(random, ['\n', '\r', '', ' '])
+    return `--${boundary}${end}${chance(random, 0.2) ? withInserted(random, head, boundary) : head}${content}${last}`
   })
   const before = chance(random, 0.05) ? pick(random, ['preamble\r\n', '\r\n', ' ']) : ''
   const last = chance(random, 0.9)

@@ -14,37 +14,51 @@ import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts
  * they accept. Parts with a file name count like other parts.
  *
  * @param text one character per byte
- * @param contentType the `Content-Type` of the request; undefined if that is another type
+ * @param contentType all lines of the request's `Content-Type`
  * @returns the findings for each name
  */
-export function readMultipartValues(
-  text: string,
-  contentType: string | undefined,
-  names: BodyNames,
-): Findings[] {
-  const boundaries = boundariesOf(contentType ?? '')
-  const search = new PartSearch(text, names, boundaries)
+export function readMultipartValues(text: string, contentType: string, names: BodyNames): Findings[] {
+  const boundaries = boundariesOf(contentType, text)
+  const search = new PartSearch(text, names, boundaries ?? [])
+  if (!boundaries) search.found.cutAll()
   search.read()
   const isUsual = isUnambiguous(text, boundaries)
   return search.found.findings(1, (name) => (isUsual ? search.unread[name] : 'syntax'))
 }
 
 /**
- * Returns every text that a parser may take as the boundary: the quoted text, or the text up to a semicolon, of each `boundary` parameter.
+ * Returns every text that a parser may take as the boundary: the quoted text, or the text up to a semicolon, of each `boundary` parameter;
+ * that text with its quotes, its first word, and if the body has it, for Rack, the text up to a comma, a semicolon or a quote.
+ *
+ * @returns undefined if there are too many, or some parsers may find others
  */
-function boundariesOf(contentType: string): readonly string[] {
-  const found = [...contentType.matchAll(/boundary\s*=\s*("[^"]*"?|[^;]*)/gi)].flatMap(([, sent = '']) => [
-    sent.replaceAll('"', '').trim(),
-    sent.trim(),
-    sent.split(/[;,\s]/, 1)[0] ?? '',
-  ])
-  return [...new Set(found)].filter((boundary) => boundary !== '').slice(0, MAX_BOUNDARIES)
+function boundariesOf(contentType: string, text: string): readonly string[] | undefined {
+  const parameters = [...contentType.matchAll(/boundary\s*=/gi)]
+  if (parameters.length > MAX_BOUNDARIES || hasUnusualBoundary(contentType)) return undefined
+  const found = parameters.flatMap(({ 0: name, index }) => {
+    const rest = contentType.slice(index + name.length)
+    const sent = /^\s*("[^"]*"?|[^;]*)/.exec(rest)?.[1] ?? ''
+    const ofRack = /^"?([^";,]+)/.exec(rest)?.[1] ?? ''
+    const all = [sent.replaceAll('"', '').trim(), sent.trim(), sent.split(/[;,\s]/, 1)[0] ?? '']
+    return text.includes(`--${ofRack}`) ? [...all, ofRack] : all
+  })
+  const boundaries = [...new Set(found)].filter((boundary) => boundary !== '')
+  return boundaries.length > MAX_BOUNDARIES ? undefined : boundaries
 }
 
 const MAX_BOUNDARIES = 4
 
+/**
+ * Whether some parsers may find a boundary that others do not: an extended one (RFC 2231), such as `boundary*=utf-8''a`, one in quotes with
+ * a backslash, or one whose name has quotes in it. No client sends such a type.
+ */
+function hasUnusualBoundary(contentType: string): boolean {
+  const others = contentType.replace(/=\s*"[^"\\]*"/g, '=')
+  return /boundary\s*\*|["\\]/i.test(others)
+}
+
 /** Whether the body has a single boundary, ends lines with CRLF, and is complete. All parsers read such a body alike. */
-function isUnambiguous(text: string, [boundary, ...others]: readonly string[]): boolean {
+function isUnambiguous(text: string, [boundary, ...others]: readonly string[] = []): boolean {
   return (
     boundary !== undefined &&
     others.length === 0 &&
@@ -104,7 +118,8 @@ class PartSearch {
     this.#lineEnds = new NextPlace(text, /[\r\n]/g)
     this.#lastLine = text.lastIndexOf('\n') + 1
     const endings = [
-      /\r?\n--/g,
+      // Flask also ends a line with a lone CR.
+      /(?:\r?\n|\r)--/g,
       ...boundaries.flatMap((one) => {
         const line = `\\r?\\n?--${RegExp.escape(one)}`
         // For Rack, a boundary must be at the end of a line.

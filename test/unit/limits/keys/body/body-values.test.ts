@@ -63,6 +63,8 @@ function multipart(parts: [string, string][], boundary = 'b', end = '\r\n'): str
 const named = (name: string): string => `Content-Disposition: form-data; name="${name}"`
 const ofB = 'multipart/form-data; boundary=b'
 
+const withBoundary = 'multipart/form-data; boundary='
+
 const device = { cookie: 'd', forMs: 1, statuses: [200] } as unknown as NonNullable<Policy['device']>
 
 describe('certain: counts for the account alone', () => {
@@ -119,6 +121,8 @@ describe('not certain: counts for the account, and by address', () => {
     ['an array', '{"email":["a@x"]}', json, 'value'],
     ['another boundary', multipart([[named('email'), 'a@x']], 'c'), ofB, 'syntax'],
     ['two boundaries', multipart([[named('email'), 'a@x']]), `${ofB}; boundary=c`, 'syntax'],
+    ['a boundary up to a comma', multipart([[named('email'), 'a@x']]), `${withBoundary}"b,x"`, 'type'],
+    ['a boundary up to a semicolon', multipart([[named('email'), 'a@x']]), `${withBoundary}"b;x"`, 'syntax'],
     ['lines of LF only', multipart([[named('email'), 'a@x']], 'b', '\n'), ofB, 'syntax'],
     [
       'base64',
@@ -240,6 +244,28 @@ test.each([
 ])('a name or a value as only some frameworks read it counts: %j', (body, type, name = 'email') => {
   expect(counts(keysOf(body, type, name), 'a')[0]).toBe(1)
 })
+
+test.each([
+  ...["boundary*=utf-8''b", 'boundary*0=b', "boundary=a; boundary*=utf-8''%62", 'boundary*0*=x; boundary=b'],
+  ...[
+    'boundary=1; boundary=2; boundary=3; boundary=4; boundary=b',
+    'boundary="\\b"',
+    'bound"ary=b',
+    'boundary=b"',
+  ],
+])('a multipart body whose boundary only some parsers know is refused: %s', (parameters) => {
+  const body = multipart([[named('email'), 'a@x']])
+  expect(keysOf(body, `multipart/form-data; ${parameters}`)).toBeUndefined()
+})
+
+test.each(['\r', '\n', '\r\n', ''])(
+  'a part ends before its boundary, for Flask also after a lone CR: %j',
+  (end) => {
+    const body = `--b\r\n${named('email')}\r\n\r\na${end}--b\r\n${named('x')}\r\n\r\ny\r\n--b--\r\n`
+    for (const type of [ofB, 'multipart/form-data', 'multipart/form-data; boundary="b,x"'])
+      if (end !== '' || type !== 'multipart/form-data') expect(counts(keysOf(body, type), 'a')[0]).toBe(1)
+  },
+)
 
 // Rack takes the name of a field from these headers if no `Content-Disposition` has one: in Rails and Sinatra.
 test.each<[string, string?]>([
