@@ -28,7 +28,7 @@ export function readMultipartValues(text: string, contentType: string, names: Bo
 
 /**
  * Returns every text that a parser may take as the boundary: the quoted text, or the text up to a semicolon, of each `boundary` parameter;
- * that text with its quotes, its first word, and if the body has it, for Rack, the text up to a comma, a semicolon or a quote.
+ * and if the body has them, that text with its quotes, its first word, and for Rack the text up to a comma, a semicolon or a quote.
  *
  * @returns undefined if there are too many, or some parsers may find others
  */
@@ -38,9 +38,8 @@ function boundariesOf(contentType: string, text: string): readonly string[] | un
   const found = parameters.flatMap(({ 0: name, index }) => {
     const rest = contentType.slice(index + name.length)
     const sent = /^\s*("[^"]*"?|[^;]*)/.exec(rest)?.[1] ?? ''
-    const ofRack = /^"?([^";,]+)/.exec(rest)?.[1] ?? ''
-    const all = [sent.replaceAll('"', '').trim(), sent.trim(), sent.split(/[;,\s]/, 1)[0] ?? '']
-    return text.includes(`--${ofRack}`) ? [...all, ofRack] : all
+    const others = [sent.trim(), sent.split(/[;,\s]/, 1)[0] ?? '', /^"?([^";,]+)/.exec(rest)?.[1] ?? '']
+    return [sent.replaceAll('"', '').trim(), ...others.filter((one) => text.includes(`--${one}`))]
   })
   const boundaries = [...new Set(found)].filter((boundary) => boundary !== '')
   return boundaries.length > MAX_BOUNDARIES ? undefined : boundaries

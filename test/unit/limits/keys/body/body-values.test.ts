@@ -85,6 +85,9 @@ describe('certain: counts for the account alone', () => {
     ['an item', 'user[0][email]=a@x', form, 'user.email'],
     ['an array', 'email[]=a@x', form],
     ['a multipart form', multipart([[named('email'), 'a@x']]), ofB],
+    // As .NET's HttpClient writes it.
+    ['a boundary in quotes', multipart([[named('email'), 'a@x']], '4f1c-b'), `${withBoundary}"4f1c-b"`],
+    ['a boundary of two words', multipart([[named('email'), 'a@x']], 'b b'), `${withBoundary}"b b"`],
     ['a part that is a file', multipart([[`${named('email')}; filename=a`, 'a@x']]), ofB],
   ])('%s', (_, body, type, name) => {
     const keys = keysOf(body, type, name)
