@@ -1,6 +1,6 @@
 import { FoundLists, MAX_VALUES, type Findings } from '../found-values.ts'
 import type { BodyNames } from '../names/body-names.ts'
-import type { JsonState, JsonStates } from '../names/json-states.ts'
+import { MAX_FIELDS, type JsonState, type JsonStates } from '../names/json-states.ts'
 
 // Not imported: V8 reads an imported constant anew at each use, which makes a loop over bytes up to 40 % slower.
 const quote = 0x22
@@ -25,7 +25,8 @@ type Expected = 'value' | 'value or end' | 'name or end' | 'name' | 'colon' | 'c
 /**
  * Reads the values of members in a JSON text, in every way in which some backend could: names are compared as in `findMember`; if a name
  * repeats, each value counts; an array on the way to a value, or in its place, stands for each of its items. `__proto__` is passed through,
- * because merging objects copies its members.
+ * because merging objects copies its members. An array in place of an object also stands for its members, in any order, for serde; these
+ * values are extra.
  *
  * Takes a single pass over any text for all names, and memory only for open brackets and for the values.
  *
@@ -138,10 +139,11 @@ class JsonWalk {
   #takeValue(code: number, at: number): number {
     if (code === openingBrace || code === openingBracket) return this.#open(code === openingBracket, at)
     this.#expected = this.#states.length === 0 ? 'nothing' : 'comma or end'
-    const isFound = this.#state.found.some((name) => !this.#found.isCutFor(name))
+    const extra = this.#extraNames()
+    const isFound = !this.#found.isCutForAll(this.#state.found) || !this.#found.isCutForAll(extra)
     if (code === quote) {
       const end = endOfString(this.#text, at)
-      if (isFound && end > 0) this.#add(textOf(this.#text.slice(at + 1, end - 1)))
+      if (isFound && end > 0) this.#add(textOf(this.#text.slice(at + 1, end - 1)), extra)
       return end
     }
     const end = endOfWord(this.#text, at)
@@ -150,8 +152,18 @@ class JsonWalk {
     if (end === at + 1 && code >= 0x30 && code <= 0x39 && !isFound) return end
     const word = this.#text.slice(at, end)
     if (!isWord.test(word)) return -1
-    if (isFound && word !== 'null') for (const text of wordTexts(word)) this.#add(text)
+    if (isFound && word !== 'null') for (const text of wordTexts(word)) this.#add(text, extra)
     return end
+  }
+
+  /** The names whose value this is if an item of an array is taken for a member. */
+  #extraNames(): readonly number[] {
+    const { foundByPlace } = this.#state
+    const depth = this.#states.length - 1
+    const place = this.#places[depth] ?? NO_ARRAY
+    const members = place === NO_ARRAY || place > MAX_FIELDS ? undefined : this.#states[depth]?.members
+    if (!members || members.length === 0) return foundByPlace
+    return foundByPlace.length === 0 ? members : [...new Set([...foundByPlace, ...members])]
   }
 
   #open(isArray: boolean, at: number): number {
@@ -175,9 +187,14 @@ class JsonWalk {
     return at + 1
   }
 
-  #add(text: string): void {
+  #add(text: string, extra: readonly number[]): void {
     if (text === '') return
-    for (const name of this.#state.found) this.#found.add(name, text, this.#element, this.#itemOf(name))
+    const { found } = this.#state
+    // A value directly in a batch is not one of its elements.
+    const element = Math.min(this.#element, Math.max(0, this.#elements - 1))
+    for (const name of found) this.#found.add(name, text, element, this.#itemOf(name))
+    for (const name of extra)
+      if (!found.includes(name)) this.#found.add(name, text, element, this.#itemOf(name), true)
   }
 
   /** Items of different arrays on the way to a name are different items. */

@@ -325,6 +325,55 @@ test.each([
   expect(counts(keysOf(body, type, name), 'a', 'b')).toEqual([1, 1, undefined])
 })
 
+// serde (axum, actix, Rocket) reads the members of an object from an array, in the order in which the service declares them.
+test.each([
+  ['["a","guess"]'],
+  ['["x",null,["y"],{},"a"]'],
+  ['[{"x":1},{"y":2},"a"]'],
+  ['[["a","guess"],["a","guess"]]', 'email', 2],
+  ['{"user":["a","guess"]}', 'user.email'],
+  ['[["a","guess"]]', 'user.email'],
+  ['[{"email":"a"}]', 'user.email'],
+  ['{"x":{"user":["x","a"]}}', 'x.user.email'],
+  ['{"x":[{"email":"a"}]}', 'x.user.email'],
+  ['[{"user":["a"]}]', 'x.user.email'],
+  ['[[["a"]]]', 'x.user.email'],
+  ['["x",7,"y"]', 'id', 1, '7'],
+])(
+  'a member that is read from an array counts, and the request by address: %s',
+  (body, name = 'email', times = 1, value = 'a') => {
+    const keys = keysOf(body, json, name)
+    expect(counts(keys, value)[0]).toBe(times)
+    expect(keys?.requests.get(address)).toBeGreaterThan(0)
+    expect(keys).toMatchObject({ unread: 'missing' })
+    expect(keys?.extra.has(hashedKeyOf(`${value.length}:${value}`))).toBe(true)
+  },
+)
+
+test.each<[string, string?]>([
+  ['{"tags":["a","b"],"email":"x"}'],
+  ['{"email":"x","user":["a"]}'],
+  ['{"user":{"tags":["a","b"],"email":"x"}}', 'user.email'],
+  ['{"user":[{"tags":["a"],"email":"x"}]}', 'user.email'],
+  ['{"tags":["a"],"email":"b","user":{"email":"x"}}', 'user.email'],
+  ['{"users":["a"],"user":{"email":"x"}}', 'user.email'],
+  ['{"a":[{"email":"x"}]}', 'a.0.email'],
+])('an array in another place than the object with the member is not read: %s', (body, name) => {
+  expect(counts(keysOf(body, json, name), 'x', 'a', 'b')).toEqual([1, undefined, undefined, undefined])
+})
+
+test('a batch counts for the accounts in it alone, and long lists are not refused', () => {
+  const batch = ['a', 'b'].map((email) => ({ user: { email, tags: ['x'] } }))
+  const keys = keysOf(JSON.stringify(batch), json, 'user.email')
+  expect(counts(keys, 'a', 'b')).toEqual([1, 1, undefined])
+  expect(keys).toMatchObject({ unread: undefined, requests: { size: 2 } })
+  const numbers = Array.from({ length: 2000 }, (_, i) => i)
+  expect(keysOf(JSON.stringify(numbers), json)?.requests.size).toBe(33)
+  expect(
+    keysOf(JSON.stringify(numbers.map((id) => ({ email: `a${id}` }))), json, 'user.email')?.requests.size,
+  ).toBe(33)
+})
+
 test.each(['{"x":NaN,"email":"a\\n"}', '\ufeff{"email":"a\\t"}', '{"email\\n":"a",}'])(
   'escapes of controls are controls in broken JSON, too: %j',
   (body) => {
