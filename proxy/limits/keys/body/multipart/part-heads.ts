@@ -6,6 +6,7 @@ export type Range = { readonly start: number; readonly end: number }
 
 /** The properties of a part's content, as declared in its head. */
 export type PartHead = {
+  /** Whether UTF-16 is named. */
   readonly mayBeWide: boolean
   /** Whether a charset other than UTF-8 is named. Readers differ in which of several they use. */
   readonly mayBeLatin1: boolean
@@ -64,12 +65,11 @@ export class PartHeads {
     const known = this.#known.get(start)
     if (known) return known
     const words = (this.#words ??= wordsIn(this.#text))
-    const charset = words.charset.firstIn(start, end)
     const has = (places: Places): boolean => places.firstIn(start, end) !== undefined
     const charsets = words.charset.countIn(start, end)
     const mayBeLatin1 = charsets > words.usualCharset.countIn(start, end)
     const head: PartHead = {
-      mayBeWide: charset !== undefined && words.width.firstIn(charset, end) !== undefined,
+      mayBeWide: has(words.wideCharset),
       mayBeLatin1,
       isBase64: has(words.base64),
       isQuoted: has(words.quoted),
@@ -81,11 +81,16 @@ export class PartHeads {
   }
 }
 type Words = Readonly<
-  Record<'charset' | 'usualCharset' | 'knownCharset' | 'width' | 'base64' | 'quoted' | 'encoding', Places>
+  Record<
+    'charset' | 'usualCharset' | 'knownCharset' | 'wideCharset' | 'base64' | 'quoted' | 'encoding',
+    Places
+  >
 >
 
 const usualCharset = charsetOf(utf8Names.source)
-const knownCharset = charsetOf(`${utf8Names.source}|${latin1Names.source}|utf-16(?:le|be)?`)
+const utf16Names = /utf-16(?:le|be)?/
+const wideCharset = charsetOf(utf16Names.source)
+const knownCharset = charsetOf(`${utf8Names.source}|${latin1Names.source}|${utf16Names.source}`)
 
 function charsetOf(names: string): RegExp {
   return new RegExp(`charset\\s*=\\s*["']?(?:${names})["']?[ \\t]*(?=[;\\r\\n]|$)`, 'gi')
@@ -97,7 +102,7 @@ function wordsIn(text: string): Words {
     charset: new Places(text, /charset/gi),
     usualCharset: new Places(text, usualCharset),
     knownCharset: new Places(text, knownCharset),
-    width: new Places(text, /16|32/g),
+    wideCharset: new Places(text, wideCharset),
     base64: new Places(text, /base64/gi),
     quoted: new Places(text, /quoted-printable/gi),
     encoding: new Places(text, /content-transfer-encoding[^\x21-\x7e]*:[ \t]*(?!7bit|8bit|binary)/gi),

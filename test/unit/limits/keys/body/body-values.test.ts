@@ -63,6 +63,7 @@ function multipart(parts: [string, string][], boundary = 'b', end = '\r\n'): str
 const named = (name: string): string => `Content-Disposition: form-data; name="${name}"`
 const ofB = 'multipart/form-data; boundary=b'
 
+const plainUtf8 = 'Content-Type: text/plain; charset=utf-8'
 const withBoundary = 'multipart/form-data; boundary='
 
 const device = { cookie: 'd', forMs: 1, statuses: [200] } as unknown as NonNullable<Policy['device']>
@@ -85,6 +86,11 @@ describe('certain: counts for the account alone', () => {
     ['an item', 'user[0][email]=a@x', form, 'user.email'],
     ['an array', 'email[]=a@x', form],
     ['a multipart form', multipart([[named('email'), 'a@x']]), ofB],
+    [
+      'a part that states its length',
+      multipart([[`${named('email')}\r\n${plainUtf8}\r\nContent-Length: 16`, 'a@x']]),
+      ofB,
+    ],
     // As .NET's HttpClient writes it.
     ['a boundary in quotes', multipart([[named('email'), 'a@x']], '4f1c-b'), `${withBoundary}"4f1c-b"`],
     ['a boundary of two words', multipart([[named('email'), 'a@x']], 'b b'), `${withBoundary}"b b"`],
