@@ -96,6 +96,10 @@ function charsetOf(names: string): RegExp {
   return new RegExp(`charset\\s*=\\s*["']?(?:${names})["']?[ \\t]*(?=[;\\r\\n]|$)`, 'gi')
 }
 
+/** A transfer encoding in which the content is not as sent. */
+const transferEncoding =
+  /content-transfer-encoding[^\x21-\x7e]*:(?![ \t]*(?:7bit|8bit|binary)[ \t]*(?:[\r\n]|$))/gi
+
 /** Finds the words of heads anywhere in the text. */
 function wordsIn(text: string): Words {
   return {
@@ -105,7 +109,7 @@ function wordsIn(text: string): Words {
     wideCharset: new Places(text, wideCharset),
     base64: new Places(text, /base64/gi),
     quoted: new Places(text, /quoted-printable/gi),
-    encoding: new Places(text, /content-transfer-encoding[^\x21-\x7e]*:[ \t]*(?!7bit|8bit|binary)/gi),
+    encoding: new Places(text, transferEncoding),
   }
 }
 

@@ -91,6 +91,11 @@ describe('certain: counts for the account alone', () => {
       multipart([[`${named('email')}\r\n${plainUtf8}\r\nContent-Length: 16`, 'a@x']]),
       ofB,
     ],
+    ...['7bit', ' 8bit', ' binary '].map((encoding): [string, string, string] => [
+      `a part in the transfer encoding${encoding}`,
+      multipart([[`${named('email')}\r\nContent-Transfer-Encoding:${encoding}`, 'a@x']]),
+      ofB,
+    ]),
     // As .NET's HttpClient writes it.
     ['a boundary in quotes', multipart([[named('email'), 'a@x']], '4f1c-b'), `${withBoundary}"4f1c-b"`],
     ['a boundary of two words', multipart([[named('email'), 'a@x']], 'b b'), `${withBoundary}"b b"`],
@@ -136,6 +141,12 @@ describe('not certain: counts for the account, and by address', () => {
     [
       'base64',
       multipart([[`${named('email')}\r\nContent-Transfer-Encoding: base64`, 'YUB4']]),
+      ofB,
+      'encoding',
+    ],
+    [
+      'an unknown transfer encoding',
+      multipart([[`${named('email')}\r\nContent-Transfer-Encoding: 8bit, x`, 'a@x']]),
       ofB,
       'encoding',
     ],
