@@ -26,6 +26,7 @@ const policies = {
   }),
   delayed: makeBucket('bucket.delayed', 1, 100_000, { over: { delayMs: 300_000, waiting: 9 } }),
   delayedThirds: makeBucket('bucket.delayed-thirds', 3, 300_001, { over: { delayMs: 150_000, waiting: 9 } }),
+  left: makeBucket('bucket.left', 1, 1000, { over: { delayMs: 60_000, waiting: 99 } }),
   shadow: makeBucket('bucket.shadow', 2, 200_000, { mode: 'shadow' }),
   narrow: makePolicy('bucket.narrow', 1, 600_000),
 }
@@ -189,6 +190,25 @@ export function describeBucketContract(
           async () => (await ask(charges)).outcome === 'allowed',
         )
       }
+    })
+
+    test('all turns can be given back from the last one on, at any time', async () => {
+      const charges = chargeAll(newClient(), [policies.left])
+      const startedAtMs = performance.now()
+      const decisions: Decision[] = []
+      for (let i = 0; i < 61; i++) decisions.push(await ask(charges))
+      const reservations = decisions.flatMap(reservationsOf)
+      expect(reservations).toHaveLength(61)
+      // Longer than the bucket takes to fill.
+      if (subject.advance) subject.advance(1100)
+      else await sleep(1100)
+      const passedMs = (): number => (subject.advance ? 1100 : performance.now() - startedAtMs)
+      // By the end, none of these turns has come even on a busy machine.
+      for (const reservation of reservations.slice(21).reverse()) limiters[0]?.settle(reservation, 0)
+      await eventually('40 turns are free again', async () => {
+        const [reading] = await subject.operations.inspect(charges)
+        return passedMs() + (reading?.resetMs ?? Infinity) < 22_000
+      })
     })
 
     test('a shadow rule takes only the units that the bucket has', async () => {

@@ -68,7 +68,7 @@ export class BucketCounts implements MemoryCounts {
     // Other requests wait for later turns. A refund would give their turns to new requests, too.
     if (isFollowed(policy, buckets.debtMs(slot, nowMs), ticket, nowMs)) return
     const maxMs = isLocal ? Math.min(amountMs, this.slots.pendingAmount(slot)) : amountMs
-    const backMs = Math.min(maxMs, this.#unusedMs(slot, ticket, amountMs, nowMs))
+    const backMs = Math.min(maxMs, this.#unusedMs(slot, reservation, amountMs, nowMs))
     if (backMs === 0) return
     if (isLocal) buckets.addPending(slot, -backMs)
     buckets.giveBack(table, slot, backMs, nowMs)
@@ -100,10 +100,14 @@ export class BucketCounts implements MemoryCounts {
    * Returns how much of a reservation can be given back: the amount by which the bucket would be fuller without it. That is nothing if the
    * bucket has been full or was reset since.
    */
-  #unusedMs(slot: number, ticket: Ticket, amountMs: number, nowMs: number): number {
+  #unusedMs(slot: number, { charge, ticket }: Reservation, amountMs: number, nowMs: number): number {
     const buckets = this.#buckets
     const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
     if (buckets.sinceMs(slot) !== sinceMs) return 0
+    const debtMs = buckets.debtMs(slot, nowMs)
+    // The last turn, which is the end of the debt. The debt has not run out since, so no time was lost.
+    if (hasWaiting(charge.policy, debtMs) && untilMs - nowMs <= debtMs + ROUNDING_MS)
+      return Math.min(amountMs, debtMs)
     // Without the reservation, the bucket would be fuller by at least this amount: the time since may have been lost on a full bucket.
     const surelyMs = amountMs - (nowMs - takenAtMs)
     // Or by the part of the reservation that has not been refilled yet: units refunded meanwhile may have been taken before it.
@@ -116,9 +120,13 @@ function exceedsQuota({ policy }: Charge, debtMs: number): boolean {
   return debtMs > policy.windowMs + maxDelayMs(policy) + ROUNDING_MS
 }
 
+function hasWaiting(policy: Policy, debtMs: number): boolean {
+  return maxDelayMs(policy) > 0 && debtMs > policy.windowMs
+}
+
 /** Whether requests wait, and the reservation is not that of the last request. */
 function isFollowed(policy: Policy, debtMs: number, ticket: Ticket, nowMs: number): boolean {
-  if (maxDelayMs(policy) === 0 || debtMs <= policy.windowMs) return false
+  if (!hasWaiting(policy, debtMs)) return false
   const [, untilMs = 0] = String(ticket).split(':').map(Number)
   return untilMs < nowMs + debtMs - ROUNDING_MS
 }

@@ -100,12 +100,18 @@ function algorithm.settle(key, policy, units, ticket)
     local takenUs, takenDebtUs, sinceUs, givenBackUs = ticket:match('^(%S+):(%S+):(%S+):(%S+)$')
     if not takenUs or tonumber(sinceUs) ~= bucket.sinceUs then return end
     local untilFullUs = takenDebtUs - (nowUs - takenUs)
+    local waits = policy.delayUs > 0 and bucket.debtUs > policy.windowUs
     -- Others wait for turns behind it, which would become those of new requests too.
-    local isLast = untilFullUs >= bucket.debtUs - ${ROUNDING_US}
-    if policy.delayUs > 0 and bucket.debtUs > policy.windowUs and not isLast then return end
-    local surelyUs = amountUs - (nowUs - takenUs)
-    local leftUs = untilFullUs - (bucket.givenBackUs - givenBackUs)
-    local backUs = math.min(amountUs, math.max(0, leftUs, surelyUs))
+    if waits and untilFullUs < bucket.debtUs - ${ROUNDING_US} then return end
+    local backUs
+    if waits and untilFullUs <= bucket.debtUs + ${ROUNDING_US} then
+      -- The last turn, which is the end of the debt. The debt has not run out since, so no time was lost.
+      backUs = math.min(amountUs, bucket.debtUs)
+    else
+      local surelyUs = amountUs - (nowUs - takenUs)
+      local leftUs = untilFullUs - (bucket.givenBackUs - givenBackUs)
+      backUs = math.min(amountUs, math.max(0, leftUs, surelyUs))
+    end
     bucket.debtUs = bucket.debtUs - backUs
     bucket.givenBackUs = bucket.givenBackUs + backUs
   end

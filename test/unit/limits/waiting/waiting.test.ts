@@ -71,6 +71,23 @@ test('a client that disconnects gives its turn to the next one, and the last tur
   expect(passed).toEqual(['third at 100', 'fourth at 200', 'fifth at 300'])
 })
 
+test('however many clients disconnect, the turns of all become free', async () => {
+  const slow = makePolicy('slow', 1, 1000, {
+    algorithm: 'token-bucket',
+    over: { delayMs: 60_000, waiting: 99 },
+  })
+  const { ask, passed } = open()
+  await ask('a', 'first', [slow])
+  const turns = []
+  for (let i = 0; i < 60; i++) turns.push((await ask('a', `waiter ${i}`, [slow])).turn)
+  vi.advanceTimersByTime(1100)
+  expect(passed).toEqual(['waiter 0 at 1000'])
+  for (const turn of turns) turn?.leave()
+  await ask('a', 'next', [slow])
+  vi.advanceTimersByTime(60_000)
+  expect(passed).toEqual(['waiter 0 at 1000', 'next at 2000'])
+})
+
 test('however many clients disconnect, never more than one request continues in each interval', async () => {
   const { ask, passed } = open()
   await ask('a', 'first')
