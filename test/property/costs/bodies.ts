@@ -79,6 +79,7 @@ const validJson: BodyRow = {
     '{"user":{"email":"{n}"}},',
     '{"user":{"email":["{n}á"]}},',
     '{"user":[[[]]]},',
+    ...['["{n}á","{n}"],', '{"email":"{n}á"},', '"{n}á",', '{"user":["{n}á"]},'],
     '[],',
     '"us\\u0065r",',
   ],
@@ -223,6 +224,14 @@ const multipart: BodyRow = {
     ...[
       'name=',
       'content-disposition:',
+      ...[
+        'content-id:',
+        'content-id:user',
+        'content-type:\xff',
+        'content-type:[1]',
+        'content-id:user.email\r\n',
+      ],
+      'content-id:user.email\r\n\r\n{n}',
       '\r\n\r\n',
       '\r\n',
       `${disposition}"user\\.email";name*=''user.email\r\n\r\n`,
@@ -235,6 +244,7 @@ const multipart: BodyRow = {
   ],
   atoms: [
     disposition,
+    'content-id:',
     'name=',
     '"',
     ';',

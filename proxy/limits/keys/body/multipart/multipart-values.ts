@@ -247,6 +247,7 @@ class PartSearch {
   #namesOfLine(start: number, end: number): ReadonlyMap<number, boolean> {
     let by = this.#names.ofSent(this.#text, start, end)
     if (by === undefined) {
+      if (end - start > MAX_OTHER_NAME) return noNames
       if (++this.#unusual > MAX_UNUSUAL_NAMES) this.found.cutAll()
       if (!this.#mayRead(end - start)) return noNames
       by = this.#names.ofDecoded(decodedText(this.#text.slice(start, end), false))
@@ -339,3 +340,5 @@ const MAX_CONTENT = 4096
 const MAX_BYTES = 128 * 1024
 /** Maximum names with escapes or non-ASCII characters to compare. */
 const MAX_UNUSUAL_NAMES = 256
+/** Maximum bytes of such a name in another header than `Content-Disposition`. Rack takes it as it is, so a longer one is not in a rule. */
+const MAX_OTHER_NAME = 512
