@@ -35,6 +35,9 @@ async function startPreset(name: string, answer?: RequestListener) {
   return { gateway, passed }
 }
 
+/** A path, first alone, then with further segments. */
+const deeper = (path: string) => (sent: number) => path + '/x'.repeat(sent % 3)
+
 const answerWrongKeys: RequestListener = (request, response) => {
   const key = request.headers['x-api-key'] ?? request.headers.authorization
   response.writeHead(key?.includes('wrong') === true ? 401 : 200)
@@ -44,8 +47,9 @@ const answerWrongKeys: RequestListener = (request, response) => {
 test('formbricks: the rows of its table, and made-up keys', async () => {
   const { gateway, passed } = await startPreset('formbricks', answerWrongKeys)
   const key = { headers: { 'x-api-key': 'good' } }
-  expect(await passed('POST', '/api/auth/callback/credentials')).toBe(40)
-  expect(await passed('POST', '/api/auth/callback/token')).toBe(10)
+  // NextAuth ignores further segments.
+  expect(await passed('POST', deeper('/api/auth/callback/credentials'))).toBe(40)
+  expect(await passed('POST', deeper('/api/auth/callback/token'))).toBe(10)
   expect(await passed('POST', '/api/v1/management/storage', key)).toBe(5)
   expect(await passed('GET', '/api/v1/management/surveys', { headers: { 'x-api-key': 'other' } })).toBe(100)
   expect(await passed('PATCH', '/api/v1/webhooks/w1', key)).toBe(100)
@@ -82,7 +86,7 @@ test('account-shield: guesses at an account from many addresses, and from one ne
   const { gateway, passed } = await startPreset('account-shield', (request, response) => {
     const isRight = request.headers['x-test'] === 'right'
     const isForm = request.url === '/accounts/login' || request.url === '/wp-login.php'
-    const isNextAuth = request.url === '/api/auth/callback/credentials'
+    const isNextAuth = request.url?.startsWith('/api/auth/callback/credentials') === true
     response.writeHead(isNextAuth ? 200 : isForm ? (isRight ? 302 : 200) : isRight ? 303 : 422)
     response.end()
   })
@@ -127,7 +131,9 @@ test('account-shield: guesses at an account from many addresses, and from one ne
     guess('form', nextauth, right),
   )
   expect([answered.status, answered.headers['set-cookie']]).toEqual([200, undefined])
-  expect(await passed('POST', '/api/auth/callback/credentials', () => guess('form', nextauth))).toBe(4)
+  expect(await passed('POST', deeper('/api/auth/callback/credentials'), () => guess('form', nextauth))).toBe(
+    4,
+  )
   // One guess for each account, from one network or from one address.
   const spray = (address: (sent: number) => string) => (sent: number) =>
     guess('json', { email: `sprayed-${++network}-${sent}` }, { 'x-forwarded-for': address(sent) })
@@ -236,6 +242,7 @@ test('login-protection: failures, then all attempts', async () => {
   })
   for (const path of ['/login', '/users/sign_in', '/api/auth/callback/credentials'])
     expect(await passed('POST', path, { from: `127.0.1.${path.length}` })).toBe(5)
+  expect(await passed('POST', deeper('/api/auth/callback/credentials'), { from: '127.0.1.1' })).toBe(5)
   expect(await passed('POST', '/login', { headers: { 'x-test': 'right' } })).toBe(30)
   expect(await passed('POST', '/signup')).toBe(30)
   expect(await passed('POST', '/verify-email')).toBe(10)
