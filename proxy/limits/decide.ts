@@ -1,6 +1,6 @@
-import { isPreflight } from '../http/fields/cors.ts'
 import type { Policy } from '../policy.ts'
 import { hasBodyKey, readsBody } from '../policy/partition.ts'
+import { isPreflight } from '../request/preflight.ts'
 import { localReply, whyRejected, type RequestHead } from '../request/request-head.ts'
 import { areRequested } from './costs/requested-charges.ts'
 import type { SentBody } from './keys/body/body-values.ts'
@@ -149,7 +149,8 @@ function matchRules(
 ): readonly Policy[] {
   // An auth request does not say whether the original request has a body.
   const mayBePreflight = preflightRules !== undefined && !isForwardedByAnother
-  const table = mayBePreflight && isPreflight({ method, headers, hasContent }) ? preflightRules : rules
+  const table =
+    mayBePreflight && isPreflight({ method, headers, hasContent }, target) ? preflightRules : rules
   return table.match(target, method, headers, host)
 }
 

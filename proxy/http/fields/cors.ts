@@ -1,6 +1,3 @@
-import type { ClientRequest } from '../message/client-request.ts'
-import { methodOverrideFields } from './header-roles.ts'
-
 /** Returns the headers of a local reply for the request's `Origin`: name, value, name, value… */
 export type CorsHeaders = (origin: string | undefined) => readonly string[]
 
@@ -30,24 +27,3 @@ export function createCorsHeaders(origins: readonly string[], exposed: readonly 
   )
   return (origin) => (origin === undefined ? undefined : known.get(origin)) ?? forOthers
 }
-
-/**
- * Whether the request is a CORS preflight (Fetch standard, section 3.3.3). A request that a backend may handle as another method is not
- * one. A request with a body or credentials is not one either: browsers never send them with a preflight, and a backend's handler for all
- * methods would serve the request like a POST.
- */
-export function isPreflight({
-  method,
-  headers,
-  hasContent,
-}: Pick<ClientRequest, 'method' | 'headers' | 'hasContent'>): boolean {
-  return (
-    method === 'OPTIONS' &&
-    headers.origin !== undefined &&
-    headers['access-control-request-method'] !== undefined &&
-    !hasContent &&
-    !neverInPreflights.some((name) => headers[name] !== undefined)
-  )
-}
-
-const neverInPreflights = [...methodOverrideFields, 'authorization', 'cookie']

@@ -1,7 +1,7 @@
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
-import { isPreflight } from '../../http/fields/cors.ts'
 import type { ClientRequest } from '../../http/message/client-request.ts'
 import { writePattern, type RoutePattern, type Rule } from '../../policy.ts'
+import { isPreflight } from '../../request/preflight.ts'
 import type { RequestHead } from '../../request/request-head.ts'
 import { preflightRules } from '../rules/preflight-rules.ts'
 import { compileRules } from '../rules/rule-table.ts'
@@ -33,7 +33,7 @@ export function whyNot(rule: Rule, request: ClientRequest, head: RequestHead, wi
   const { method, headers } = request
   const matches = (changed: Rule): boolean =>
     compileRules([changed]).match(head.target, method, headers, head.host).length > 0
-  if (withCors && isPreflight(request)) {
+  if (withCors && isPreflight(request, head.target)) {
     const [left] = preflightRules([rule])
     if (!left || !matches(left))
       if (matches(rule))
