@@ -173,11 +173,17 @@ function wayByCondition({
   unless = [],
 }: Rule): { readonly field: 'when' | 'unless'; readonly way: string } | undefined {
   const isChosen = ({ kind }: RuleCondition): boolean => kind !== 'jwt' && nouns[kind] !== undefined
-  const field = when.some(isChosen) ? 'when' : 'unless'
-  const chosen = [...when, ...unless].find(isChosen)
+  const chosenWhen = when.find((condition) => isChosen(condition) && !selectsFunction(condition))
+  const field = chosenWhen ? 'when' : 'unless'
+  const chosen = chosenWhen ?? unless.find(isChosen)
   const isToken = when.find((condition) => condition.kind === 'jwt' && !mayBeAbsent(condition))
   if (chosen) return { field, way: `sending another ${nouns[chosen.kind] ?? ''}, or none (${field})` }
   return isToken && { field: 'when', way: 'leaving out the token (when)' }
+}
+
+/** Whether the requests that meet the condition ask for something that others do not, as `/?s=TERM` of WordPress asks for a search. */
+function selectsFunction(condition: RuleCondition): boolean {
+  return condition.kind === 'query' && condition.anyOf.every(({ kind }) => kind === 'present')
 }
 
 function mayBeAbsent(condition: RuleCondition): boolean {

@@ -275,7 +275,7 @@ describe('a rule with conditions', () => {
   test.each([
     ['when: { header: { x-key: absent } }', 'when', 'sending another header, or none (when)'],
     ['unless: { cookie: { sid: present } }', 'unless', 'sending another cookie, or none (unless)'],
-    ['when: { query: { a: present } }', 'when', 'sending another query parameter, or none (when)'],
+    ['when: { query: { a: b } }', 'when', 'sending another query parameter, or none (when)'],
     ['when: { userAgent: { contains: bot } }', 'when', 'sending another header, or none (when)'],
     ['when: { jwt: { plan: free } }', 'when', 'leaving out the token (when)'],
   ])('that a client can choose is warned of: %s', (fields, field, way) => {
@@ -291,6 +291,8 @@ describe('a rule with conditions', () => {
     'unless: { ip: 192.0.2.0/24 }',
     'when: { jwt: { plan: absent } }',
     'unless: { jwt: { plan: pro } }',
+    // A request without the parameter does something else, such as no search.
+    'when: { query: { a: present } }',
   ])('that no client can choose is not: %s', (fields) => {
     expect(warningsOf(fields)).toEqual([])
   })
