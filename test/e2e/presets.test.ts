@@ -168,10 +168,18 @@ test('wordpress: guesses, logins, xmlrpc.php, users, admin-ajax.php and search',
   )
   expect(await passed('POST', '/xmlrpc.php')).toBe(10)
   expect(await passed('GET', (sent) => `/wp-json/wp/v2/users/${sent}`)).toBe(30)
+  const overridden = ['POST', 'PUT', 'OPTIONS']
+  for (const method of overridden)
+    expect(await passed(method, '/wp-json/wp/v2/users?_method=GET'), method).toBe(0)
   expect(await passed('POST', '/wp-admin/admin-ajax.php')).toBe(300)
   expect(await passed('POST', '/wp-comments-post.php')).toBe(10)
   expect(await passed('GET', (sent) => `/search/term${sent}/`)).toBe(30)
-  expect(await passed('GET', (sent) => `/?s=term${sent}`)).toBe(120)
+  for (const method of overridden)
+    expect(await passed(method, '/wp-json/wp/v2/search?search=a&_method=GET'), method).toBe(0)
+  expect(await passed('POST', (sent) => `/${sent}?s=term`)).toBe(30)
+  expect(await passed('GET', (sent) => `/${sent}?rest_route=/wp/v2/users`)).toBe(300)
+  expect(await passed('POST', '/index.php?rest_route=/wp/v2/search')).toBe(0)
+  expect(await passed('POST', '/', { from: '127.0.0.9' })).toBe(120)
   expect((await gateway.send('GET', '/2026/01/a-post/')).headers['ratelimit']).toBeUndefined()
 })
 
@@ -284,7 +292,7 @@ test('sluice presets lists them, and shows one', async () => {
   expect(JSON.parse(list.stdout)).toContainEqual({
     name: 'wordpress',
     description: expect.any(String) as string,
-    rules: 8,
+    rules: 10,
   })
   expect((await runHosted(['presets'])).stdout).toMatch(/^formbricks +20 +/m)
   expect((await runHosted(['presets', 'wordpress'])).stdout).toContain('POST /wp-login.php')
