@@ -209,6 +209,15 @@ test('mediawiki: guesses, forms, forgotten passwords, accounts and the API', asy
   const login = '/wiki/Special:UserLogin'
   expect(await passed('POST', login, answered(200))).toBe(5)
   expect(await passed('POST', '/w/index.php/special:userLogin', answered(200, '127.0.0.8'))).toBe(5)
+  // MediaWiki takes the rest of the path as a parameter of the special page.
+  const others = ['/wiki/Special:UserLogin/x', '/wiki/Special:Login', '/index.php/Special:Login/x/y']
+  for (const [index, path] of others.entries())
+    expect(await passed('POST', path, answered(200, `127.0.3.${index + 1}`)), path).toBe(5)
+  // It reads all of these titles as Special:UserLogin.
+  const titles = ['Special:_UserLogin', 'Special:UserLogin_', 'Special%20:UserLogin', ':Special:UserLogin']
+  const paths = [...titles.map((title) => `/wiki/${title}`), '/w/?title=Special:UserLogin']
+  const respelled = (sent: number): string => paths[sent % paths.length] ?? ''
+  expect(await passed('POST', respelled, answered(302, '127.0.0.11'))).toBe(90)
   expect((await gateway.send('POST', login, answered(302, '127.0.0.9'))).status).toBe(302)
   expect(await passed('POST', '/w/index.php?title=A&action=submit', answered(302, '127.0.0.10'))).toBe(90)
   expect(await passed('POST', '/wiki/Special:PasswordReset', answered(302))).toBe(5)
