@@ -1,15 +1,21 @@
-// Readings of a path by servers that map it to files: scripts, their directories, and extensions.
+// Readings of a path by servers that map it to files, scripts, their directories, and extensions; and by frameworks that serve a page under
+// several paths.
 
 const script = String.raw`\.(?:php[0-9s]?|phtml|phar|f?cgi|pl|py|rb|lua|aspx?|as[hm]x|svc|cf[mc]|shtml)`
 const scriptName = new RegExp(`${script}$`)
 const indexName = new RegExp(`^index${script}$`)
 
-/** Matches a folded path for which `scriptPaths` returns other paths. */
-export const hasScript = new RegExp(`${script}/|/index${script}$|/cgi-bin/[^/]*/`)
+/** Names after the path of a page, under which frameworks serve its data for navigation by scripts. */
+const dataNames = ['__data.json', '_payload.json', 'q-data.json', '_root.data', '_.data']
+const isData = String.raw`/(?:__data|_payload|q-data)\.json$|\.data$|/_next/data/`
+
+/** Matches a folded path for which `scriptPaths` may return other paths. */
+export const hasScript = new RegExp(`${script}/|/index${script}$|/cgi-bin/[^/]*/|${isData}`)
 
 /** Whether a path matches `hasScript`. Costs less for most paths with an extension. */
 export function mayHaveScript(path: string): boolean {
-  return (path.indexOf('.') < path.lastIndexOf('/') || path.includes('/index.')) && hasScript.test(path)
+  if (path.indexOf('.') < path.lastIndexOf('/') || path.includes('/index.')) return hasScript.test(path)
+  return (path.endsWith('.json') || path.endsWith('.data')) && hasScript.test(path)
 }
 
 /** Maximum number of scripts to consider in one path. */
@@ -17,7 +23,7 @@ const maxScripts = 4
 
 /**
  * Returns the paths of the scripts that may handle a path. PATH_INFO may follow a script: `/login.php/x` is `/login.php`, and for a front
- * controller `/index.php/x` is `/x`. The index of a directory is the directory.
+ * controller `/index.php/x` is `/x`. The index of a directory is the directory. The data of a page is the page.
  *
  * @param names the segments of a path, without empty ones
  * @returns the segments of each other path that the path may stand for
@@ -32,7 +38,24 @@ export function scriptPaths(names: readonly string[]): string[][] {
     if (!isLast) paths.push(names.slice(0, i + 1))
     if (isScript && (!isLast || indexName.test(name))) paths.push(names.toSpliced(i, 1))
   }
-  return paths
+  return [...paths, ...pagesOfData(names)]
+}
+
+/**
+ * Returns the pages whose data a path is: `/search/__data.json` of SvelteKit, `/search/_payload.json` of Nuxt, `/search/q-data.json` of
+ * Qwik, `/search.data` of React Router, and `/_next/data/BUILD/search.json` of the pages router of Next.js. There the data of `/` and of
+ * `/index` can have the same path.
+ */
+function pagesOfData(names: readonly string[]): string[][] {
+  const last = names.at(-1) ?? ''
+  const before = names.slice(0, -1)
+  if (dataNames.includes(last)) return [before]
+  if (last.endsWith('.data')) return [[...before, last.slice(0, -'.data'.length)]]
+  const next = names.indexOf('_next')
+  if (next === -1 || names[next + 1] !== 'data' || names.length < next + 4 || !last.endsWith('.json'))
+    return []
+  const page = [...before.toSpliced(next, 3), last.slice(0, -'.json'.length)]
+  return page.at(-1) === 'index' ? [page, page.slice(0, -1)] : [page]
 }
 
 /** Maximum number of extensions of a name, which begin at its first dots; one more begins at its last dot. */

@@ -377,8 +377,40 @@ describe('the readings that rules match on', () => {
     ['/index.php/login&x', '/login'],
     ['/login/index.php', '/login'],
     ['/index.php', '/'],
+    // The data of a page: SvelteKit, Nuxt, Qwik,
+    ['/search/__data.json', '/search'],
+    ['/a/SEARCH/__data.json?q=x', '/a/search'],
+    ['/__data.json', '/'],
+    ['/search/__data%2Ejson', '/search'],
+    ['/a%2fsearch/__data.json', '/a/search'],
+    ['/search/_payload.json', '/search'],
+    ['/search/q-data.json', '/search'],
+    // the pages router of Next.js,
+    ['/_next/data/Build-1/search.json', '/search'],
+    ['/_next/data/build/a/search.json', '/a/search'],
+    ['/_next/data/build/index.json', '/'],
+    ['/_next/data/build/index/index.json', '/index'],
+    ['/docs/_next/data/build/search.json', '/docs/search'],
+    ['/docs/_next/data/build/index.json', '/docs'],
+    // and React Router.
+    ['/search.data', '/search'],
+    ['/a.b/search.data', '/a.b/search'],
+    ['/search/_.data', '/search'],
+    ['/_root.data', '/'],
   ])('%# %s is also read as %s', (raw, reading) => {
     expect(readings(raw)).toContain(reading)
+    expect(readings(raw, 'POST')).toContain(reading)
+  })
+
+  test.each([
+    '/search/data.json',
+    '/search.json',
+    '/data',
+    '/_next/data/build',
+    '/_next/static/a.js',
+    '/x__data.json',
+  ])('%s is no data of a page', (raw) => {
+    expect(readings(raw)).toEqual([raw])
   })
 
   test.each([
