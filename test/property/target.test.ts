@@ -52,7 +52,7 @@ const pieces = fc
         weight: 1,
         arbitrary: fc.constantFrom('.json', 'index.php/', '/cgi-bin/a/', '%2ephp%2f', 'x.cgi'),
       },
-      { weight: 1, arbitrary: fc.constantFrom('.data', '/__data.json', '/_next/data/a/') },
+      { weight: 1, arbitrary: fc.constantFrom('.data', '/__data.json', '/_next/data/a/', 'faces/', '.jsf') },
     ),
     { maxLength: 14 },
   )

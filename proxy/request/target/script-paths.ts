@@ -9,13 +9,28 @@ const indexName = new RegExp(`^index${script}$`)
 const dataNames = ['__data.json', '_payload.json', 'q-data.json', '_root.data', '_.data']
 const isData = String.raw`/(?:__data|_payload|q-data)\.json$|\.data$|/_next/data/`
 
+/** Extensions of a view of Jakarta Faces. */
+const viewExtensions = ['.xhtml', '.jsf', '.faces']
+const isView = String.raw`\.(?:xhtml|jsf|faces)$`
+
 /** Matches a folded path for which `scriptPaths` may return other paths. */
-export const hasScript = new RegExp(`${script}/|/index${script}$|/cgi-bin/[^/]*/|${isData}`)
+export const hasScript = new RegExp(`${script}/|/index${script}$|/cgi-bin/[^/]*/|${isData}|${isView}`)
 
 /** Whether a path matches `hasScript`. Costs less for most paths with an extension. */
 export function mayHaveScript(path: string): boolean {
   if (path.indexOf('.') < path.lastIndexOf('/') || path.includes('/index.')) return hasScript.test(path)
-  return (path.endsWith('.json') || path.endsWith('.data')) && hasScript.test(path)
+  return endsLikePage(path) && hasScript.test(path)
+}
+
+/** Whether a path has an extension of a page or its data. Costs less than a regular expression. */
+function endsLikePage(path: string): boolean {
+  return (
+    path.endsWith('.json') ||
+    path.endsWith('.data') ||
+    path.endsWith('.xhtml') ||
+    path.endsWith('.jsf') ||
+    path.endsWith('.faces')
+  )
 }
 
 /** Maximum number of scripts to consider in one path. */
@@ -23,7 +38,8 @@ const maxScripts = 4
 
 /**
  * Returns the paths of the scripts that may handle a path. PATH_INFO may follow a script: `/login.php/x` is `/login.php`, and for a front
- * controller `/index.php/x` is `/x`. The index of a directory is the directory. The data of a page is the page.
+ * controller `/index.php/x` is `/x`. The index of a directory is the directory. The data of a page is the page, and a view of Jakarta Faces
+ * has several paths.
  *
  * @param names the segments of a path, without empty ones
  * @returns the segments of each other path that the path may stand for
@@ -38,7 +54,7 @@ export function scriptPaths(names: readonly string[]): string[][] {
     if (!isLast) paths.push(names.slice(0, i + 1))
     if (isScript && (!isLast || indexName.test(name))) paths.push(names.toSpliced(i, 1))
   }
-  return [...paths, ...pagesOfData(names)]
+  return [...paths, ...pagesOfData(names), ...viewPaths(names)]
 }
 
 /**
@@ -56,6 +72,17 @@ function pagesOfData(names: readonly string[]): string[][] {
     return []
   const page = [...before.toSpliced(next, 3), last.slice(0, -'.json'.length)]
   return page.at(-1) === 'index' ? [page, page.slice(0, -1)] : [page]
+}
+
+/** Returns the paths of a view of Jakarta Faces, whose servlet Mojarra and MyFaces map to `/faces/*`, `*.xhtml`, `*.jsf` and `*.faces`. */
+function viewPaths(names: readonly string[]): string[][] {
+  const last = names.at(-1) ?? ''
+  const extension = viewExtensions.find((suffix) => last.endsWith(suffix))
+  if (extension === undefined) return []
+  const before = names.slice(0, -1)
+  const prefix = before.indexOf('faces')
+  const folder = prefix === -1 ? before : before.toSpliced(prefix, 1)
+  return viewExtensions.map((other) => [...folder, last.slice(0, -extension.length) + other])
 }
 
 /** Maximum number of extensions of a name, which begin at its first dots; one more begins at its last dot. */

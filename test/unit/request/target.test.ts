@@ -397,6 +397,16 @@ describe('the readings that rules match on', () => {
     ['/a.b/search.data', '/a.b/search'],
     ['/search/_.data', '/search'],
     ['/_root.data', '/'],
+    // A view of Jakarta Faces, by each mapping of its servlet.
+    ['/login.jsf', '/login.xhtml'],
+    ['/login.faces', '/login.xhtml'],
+    ['/LOGIN.JSF?x', '/login.xhtml'],
+    ['/a.b/login.jsf', '/a.b/login.xhtml'],
+    ['/login.xhtml', '/login.jsf'],
+    ['/login.xhtml;jsessionid=1', '/login.jsf'],
+    ['/faces/login.xhtml', '/login.xhtml'],
+    ['/faces/login.xhtml', '/login.faces'],
+    ['/app/faces/a/login.xhtml', '/app/a/login.xhtml'],
   ])('%# %s is also read as %s', (raw, reading) => {
     expect(readings(raw)).toContain(reading)
     expect(readings(raw, 'POST')).toContain(reading)
@@ -409,7 +419,9 @@ describe('the readings that rules match on', () => {
     '/_next/data/build',
     '/_next/static/a.js',
     '/x__data.json',
-  ])('%s is no data of a page', (raw) => {
+    '/faces/login',
+    '/login.html',
+  ])('%s is not read as another page', (raw) => {
     expect(readings(raw)).toEqual([raw])
   })
 
