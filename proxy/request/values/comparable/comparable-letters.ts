@@ -1,6 +1,7 @@
 /**
  * Letters and digits that equal others in Unicode's collations (DUCET), but that NFKD does not change: with a stroke, ligatures, or in a
- * circle. `\u0363`, an `a` above another letter, is a mark for backends that drop marks, and a letter in those collations.
+ * circle. `\u0363`, an `a` above another letter, is a mark for backends that drop marks, and a letter in those collations. `\u3002` is a
+ * dot in names of hosts (UTS 46), as Python's `email_validator` reads them.
  */
 const letters: Readonly<Record<string, string>> = {
   0: '౸༳៰⓿〇',
@@ -44,6 +45,7 @@ const letters: Readonly<Record<string, string>> = {
   y: 'ɏ🅨🆈',
   z: 'ƶȥ🅩🆉',
   ' ': '\u1680',
+  '.': '\u3002',
   10: '⓾❿➉➓㉈',
   11: '⓫',
   12: '⓬',

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { withUsualLetters } from '../../../../request/values/comparable/comparable-letters.ts'
+import { mailboxAddresses } from '../../../../request/values/mailbox-addresses.ts'
 import { NextCharacter } from '../../../../request/values/next-character.ts'
 import type { Findings, FoundValue } from '../found-values.ts'
 import { withoutTags } from './stripped-tags.ts'
@@ -15,14 +16,14 @@ const ROUNDS = 2
 
 /**
  * Cleans the accounts of one body as WordPress does before it looks them up (`sanitize_user`): removes tags, escapes such as `%41` and
- * entities such as `&x;`, in any number.
+ * entities such as `&x;`, in any number. Also finds the address in a text such as `x <anna@example.com>`.
  */
 export class TextCleaner {
   #textsLeft = MAX_TEXTS
   #bytesLeft = MAX_BYTES
 
   /**
-   * Adds to each value the names that WordPress cleans it to.
+   * Adds to each value the names that WordPress cleans it to, and the e-mail addresses in it.
    *
    * @param findings the values, one character per byte; values of forms with their escapes
    */
@@ -42,10 +43,13 @@ export class TextCleaner {
       sent.values().some((text) => text.search(legacyCharacter) !== -1) && values.some(isLegacy)
     const cleaned = new Map(Array.from(sent, ([text, each]) => [text, cleanedTexts(each, hasLegacy)]))
     const withExtra: FoundValue[] = []
+    const addresses = new Map(Array.from(sent, ([text, each]) => [text, mailboxAddresses(each)]))
     for (const value of values) {
       withExtra.push(value)
-      for (const text of cleaned.get(value.text) ?? []) withExtra.push({ ...value, text, isExtra: true })
+      const others = [...(cleaned.get(value.text) ?? []), ...(addresses.get(value.text) ?? [])]
+      for (const text of others) withExtra.push({ ...value, text, isExtra: true })
     }
+    if (addresses.values().some((each) => each === undefined)) hasUncleaned = true
     return { ...findings, values: withExtra, hasUncleaned }
   }
 
@@ -212,12 +216,14 @@ function codesFrom(first: number, last: number): number[] {
 
 /** Characters that a round may change. */
 const mayBeChanged = new RegExp(`[<&%\\0-\\x20]|${[...usual.keys()].join('|')}`)
-/** Texts that cleaning may change. */
+/** Texts that cleaning may change, or that `mailboxAddresses` reads an address in. */
 const mayBeUncleanText = new RegExp(
-  `[<&%]|${[usual, legacy, ...languages.map(({ letters }) => letters)]
+  `[<&%"\\\\(;]|@[\\t +]|${[usual, legacy, ...languages.map(({ letters }) => letters)]
     .flatMap((letters) => [...letters.keys()])
     .concat(languageMarks)
     .join('|')}`,
 )
 /** The same for escaped texts, except for `%40`, because nearly every account has this escape. */
-const mayBeUncleanEscaped = new RegExp(mayBeUncleanText.source.replace('%]', ']|%(?!40)'))
+const mayBeUncleanEscaped = new RegExp(
+  mayBeUncleanText.source.replace('%', '').replace('|@', '|%(?!40)|(?:@|%40)'),
+)

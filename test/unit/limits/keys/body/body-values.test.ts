@@ -1116,12 +1116,36 @@ test.each([
   for (const type of typesOfNames) expect(counts(keysOfName(name, type), 'admin')).toEqual([1, undefined])
 })
 
+test.each([
+  'x1 <admin@example.com>',
+  'x1 < admin@example.com >',
+  '"<x@y>" <admin@example.com>',
+  '<admin@example.com> (<x@y>)',
+  'admin@example.com (x1)',
+  'x1:admin@example.com;',
+  'x1: y <admin@example.com>; (z)',
+  '"<x@y>": admin@example.com; (:;)',
+  '"ad\\min"@example.com',
+  'admin@ \t example.com',
+  'x1 <admin@example\u3002com>',
+  'admin@example\uff61com',
+])('an account counts as the address that FastAPI or Go reads in it: %j', (name) => {
+  for (const type of typesOfNames)
+    expect(counts(keysOfName(name, type), 'admin@example.com')).toEqual([1, undefined])
+})
+
+test('an account with more addresses than are read is refused under a rule with devices', () => {
+  const name = Array.from({ length: 5 }, (_, i) => `<x${i}@example.com>`).join(' ')
+  for (const type of typesOfNames) expect(keysOfName(name, type)).toBeUndefined()
+})
+
 describe('what only few backends read adds charges', () => {
   const extraOf = (keys: ReturnType<typeof keysOf>, ...values: string[]): (boolean | undefined)[] =>
     values.map((value) => keys?.extra.has(hashedKeyOf(`${value.length}:${value}`)))
 
   test.each([
     ['as WordPress cleans it', 'ad&x;min', 'ad&x;min', 'admin'],
+    ['as FastAPI reads an address', 'x <a@b.c>', 'x <a@b.c>', 'a@b.c'],
     ['as WordPress writes it in German', 'm\u00fcller', 'muller', 'mueller'],
     ['as WordPress writes it in German, with a mark', 'mu\u0308ller', 'muller', 'mueller'],
     ['as WordPress writes it in Danish', 'k\u00e5re', 'kare', 'kaare'],
