@@ -1,4 +1,4 @@
-import { uuidOf } from './uuid.ts'
+import { uuidsOf } from './uuid.ts'
 
 /**
  * Returns the values that backends read from a text that may be a number or a UUID, each in one spelling, so that `07` and `7` are the same
@@ -16,8 +16,8 @@ import { uuidOf } from './uuid.ts'
 export function numberValues(text: string, isNumber: boolean): readonly string[] {
   if (isPlainNumber.test(text)) return [text]
   const plain = mayBeWritten.test(text) ? withoutBlanksAround(plainDigits(text.normalize('NFKC'))) : text
-  const uuid = uuidOf(plain)
-  if (uuid !== undefined) return [uuid]
+  const uuids = uuidsOf(plain)
+  if (uuids.length > 0) return uuids
   const values = isNumber ? leadingNumbers(plain) : wholeNumbers(plain)
   // For other backends, a number ends where digits of another script begin.
   if (isNumber && plain !== text)

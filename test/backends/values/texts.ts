@@ -149,6 +149,12 @@ function writeUuid(random: Random): string {
       () => text.replaceAll('-', ''),
       () => text.toUpperCase(),
       () => `${text.slice(0, at)}-${text.slice(at)}`,
+      () => `}${text}{`,
+      () => `${text.slice(0, at)}${'-'.repeat(200)}${text.slice(at)}`,
+      () => `${'uuid:'.repeat(40)}${text}`,
+      () => `uurn:uid:${text}`,
+      () => text.replace(/^0/, '+'),
+      () => `${text.slice(0, at)}_${text.slice(at)}`.replace(/^0/, ''),
     ])()
   }
   return text

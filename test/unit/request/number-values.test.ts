@@ -92,12 +92,33 @@ describe('a UUID', () => {
     '0fc3-a1b2-0001-0002-0003-0000-0000-0abc',
     'fc3a1b2-1-2-3-abc',
     '\x1c{0fc3a1b2000100020003000000000abc}',
+    // Python's `UUID` drops these at any length, and converts the rest with `int`.
+    `${'}'.repeat(500)}0fc3a1b2${'-'.repeat(500)}000100020003000000000abc${'{'.repeat(500)}`,
+    `${'urn:uuid:'.repeat(500)}0fc3a1b2000100020003000000000abc`,
+    'uurn:uid:0fc3a1b2000100020003000000000abc',
+    'fc3a1b2_000100020003000000000abc',
+    '+fc3a1b2000100020003000000000abc',
+    'fc3a1b-2000100020003000000000abc',
+    // .NET's `Guid.Parse`.
+    '{0x0fc3a1b2,0x0001,0x0002,{0x00,0x03,0x00,0x00,0x00,0x00,0x0a,0xbc}}',
+    '{0x0000fc3a1b2, 0x1,0x2,\t{0x0,0x3,0x0,0x0,0x0,0x0,0xa,0x00bc} }',
+    '+fc3a1b2-0001-0002-0003-000000000abc',
+    '0fc3a1b2-+001-0x02-+0x3-0x0000000abc',
+    // Java's `UUID.fromString`.
+    'fc3a1b2-1-+2-3-0000000000000000abc',
   ])('%j', (text) => {
     expect(numberValues(text, false)).toEqual([plain])
     expect(numberValues(text, true)).toEqual([plain])
   })
 
-  test.each(['fc3a1b2-1-2-3', '0fc3a1b2000100020003000000000ab', 'urn:uuid:', '{}', '1-2-3-4-x'])(
+  test('that Python and Java read differently is both', () => {
+    const both = ['0000fc3a1b212003000000000000abcd', '0fc3a1b200012003000000000000abcd'].map((text) =>
+      text.padEnd(32, '0'),
+    )
+    expect(numberValues('0000fc3a1b2-1-2003-0000-00000000abcd', false)).toEqual(both)
+  })
+
+  test.each(['fc3a1b2-1-2-3', '0fc3a1b2000100020003000000a', 'urn:uuid:', '{}', '1-2-3-4-x'])(
     '%j is not a UUID',
     (text) => expect(numberValues(text, false)).toEqual([text]),
   )
