@@ -5,9 +5,9 @@ import { uuidsOf } from './uuid.ts'
  * client.
  *
  * The whole text must be a number: `+7`, `007`, `0_7` (Python, Ruby), `７` (digits of other scripts: Python, Java), `7.0` and `7.5`
- * (converted to an integer), `7e0`, `0x7` (JavaScript). `010` is 10, and also 8, for backends that read a leading zero as octal. Only for
- * values known to be numbers is the rest of the text ignored, as by `parseInt`, PHP, Ruby and MySQL: `7x`, `7-title`. Otherwise all random
- * texts that begin with a 7 would be the same client.
+ * (converted to an integer), `7e0`, `0x7` (JavaScript), `0d7` (Ruby), `#7` (Spring, ASP.NET), `&h7` (ASP.NET), `1 2` (12 to Spring). `010`
+ * is 10, and also 8, for backends that read a leading zero as octal. Only for values known to be numbers is the rest of the text ignored,
+ * as by `parseInt`, PHP, Ruby and MySQL: `7x`, `7-title`. Otherwise all random texts that begin with a 7 would be the same client.
  *
  * @param text decoded and in lower case
  * @param isNumber the backend reads the value as a whole number
@@ -18,7 +18,9 @@ export function numberValues(text: string, isNumber: boolean): readonly string[]
   const plain = mayBeWritten.test(text) ? withoutBlanksAround(plainDigits(text.normalize('NFKC'))) : text
   const uuids = uuidsOf(plain)
   if (uuids.length > 0) return uuids
-  const values = isNumber ? leadingNumbers(plain) : wholeNumbers(plain)
+  const usual = inUsualForm(plain)
+  const values = isNumber ? leadingNumbers(plain) : wholeNumbers(usual)
+  if (isNumber && usual !== plain) for (const value of wholeNumbers(usual)) values.add(value)
   // For other backends, a number ends where digits of another script begin.
   if (isNumber && plain !== text)
     for (const value of leadingNumbers(withoutBlanksAround(text))) values.add(value)
@@ -29,8 +31,22 @@ const isPlainNumber = /^(?:0|[1-9]\d*)$/
 /** Characters that numbers may have besides visible ASCII: blanks that `trim` leaves, and digits of other scripts. */
 const mayBeWritten = /[^!-~]/
 const signed = /^([+-]?)(\.?\d[^]*)$/
-const decimal = /^([\d_]*)(\.\d*)?(e[+-]?\d+)?/
-const based = /^0(?:x[\da-f_]+|o[0-7_]+|b[01_]+)/
+/** The `+` of an exponent may be decoded as a space. */
+const decimal = /^([\d_]*)(\.\d*)?(e[+ -]?\d+)?/
+const based = /^0(?:x[\da-f_]+|o[0-7_]+|b[01_]+|d[\d_]+)/
+
+/**
+ * Replaces spellings of whole numbers in Spring and ASP.NET: without the blanks inside, which Spring drops, and with `0x` for other signs of
+ * hexadecimal numbers. ASP.NET accepts `0x` after any of these.
+ */
+function inUsualForm(text: string): string {
+  const joined = mayBeSpaced.test(text) ? text.replace(blanks, '') : text
+  return joined.replace(hexadecimal, '$10x')
+}
+
+const blanks = /[\s\x1c-\x1f]+/g
+const mayBeSpaced = /^[+-]?[\d\s\x1c-\x1f#&][\da-fhx_.\s\x1c-\x1f]*$/
+const hexadecimal = /^([+-]?)(?:#|&h|0x)(?:0x)?(?=[\da-f])/
 
 /** Longer numbers are not converted from another base, because no backend has them. */
 const maxDigits = 64
@@ -70,7 +86,7 @@ function addDecimal(values: Set<string>, digits: string, float: string | undefin
   values.add(value)
   if (plain.startsWith('0') && /^[1-7][0-7]{1,63}$/.test(value)) values.add(BigInt(`0o${value}`).toString())
   if (float === undefined) return
-  const converted = Math.trunc(Number(float.replaceAll('_', '')))
+  const converted = Math.trunc(Number(float.replace(/[ _]/g, '')))
   // PHP reads a number that is too large as 0, as its low 64 bits, or as the largest integer.
   if (Number.isFinite(converted)) values.add(BigInt.asIntN(64, BigInt(converted)).toString())
   else values.add('0')
@@ -90,7 +106,8 @@ function isTooLarge(digits: string): boolean {
 
 function addBased(values: Set<string>, text: string): void {
   const digits = withoutZeros(text.slice(2).replaceAll('_', ''))
-  if (digits.length <= maxDigits) values.add(BigInt(text.slice(0, 2) + digits).toString())
+  const prefix = text.startsWith('0d') ? '' : text.slice(0, 2)
+  if (digits.length <= maxDigits) values.add(BigInt(prefix + digits).toString())
 }
 
 function withoutZeros(digits: string): string {

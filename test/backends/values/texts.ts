@@ -117,6 +117,8 @@ const numberParts = [
   '0x',
   '0b',
   '0o',
+  '0d',
+  '#',
   ' ',
   '\t',
   'a',
