@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { alphanumerics, createCharacterFilter } from '../../http/fields/kept-characters.ts'
 import { clientAddressHeaders } from '../../http/fields/removed-headers.ts'
 import { withoutBlanksAround } from '../../http/fields/trim-blanks.ts'
 import type { PrefixLengths, SinglePart } from '../../policy/partition.ts'
@@ -55,14 +56,14 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
     case 'header':
       return headerValues(part.name, sentValue(headers, part.name), source.addresses, part.isNumber)
     case 'cookie':
-      return withoutSignatures(
+      return comparableTokens(
         cookieValues(sentValue(headers, 'cookie'), part.name, maxReadings, part.isNumber),
       )
     case 'query':
       return target.forwardTarget.includes('?') &&
         mayRespellQuery(sentValue(headers, 'content-type'), target.forwardTarget)
         ? tooManyValues
-        : withoutSignatures(queryValues(target.forwardTarget, part.name, maxReadings, part.isNumber))
+        : comparableTokens(queryValues(target.forwardTarget, part.name, maxReadings, part.isNumber))
     case 'jwt':
       return claimValues(part.name, source.claims)
     case 'path':
@@ -111,13 +112,32 @@ export function headerValues(
   return number === undefined || number === text ? tokenKeys(sent) : [number, ...others]
 }
 
-/** The counterpart of `tokenKeys` for values in lower case: drops everything after the payload of a JSON Web Token. */
-export function withoutSignatures(values: readonly string[]): readonly string[] {
-  if (!values.some((value) => value.startsWith('ey'))) return values
-  return [...new Set(values.map((value) => lowerCaseToken.exec(value)?.[0] ?? value))]
+/**
+ * The counterpart of `tokenKeys` for values in lower case, such as session cookies. Drops the signature of a token: of a JSON Web Token, of
+ * an encrypted one (JWE, as of Auth.js), and of the sessions of Flask. A long value counts by its letters and digits only, because decoders
+ * of base64 skip other characters, or take `+` for `-`. No two random values of this length differ in those alone.
+ */
+export function comparableTokens(values: readonly string[]): readonly string[] {
+  // The request is rejected: further values may not have been read.
+  if (values.length > maxReadings) return values
+  if (!values.some((value) => value.length >= LONG_WORD || mayBeToken.test(value))) return values
+  return [...new Set(values.map(comparableToken))]
 }
 
-const lowerCaseToken = /^ey[^.]{12,}\.[^.]+(?=\.)/
+function comparableToken(value: string): string {
+  const token = signedToken.exec(value)?.[0] ?? encryptedToken.exec(value)?.slice(1).join('.') ?? value
+  const significant = token.length < LONG_WORD ? token : onlySignificant(token)
+  return significant.length < LONG_WORD ? token : significant
+}
+
+const mayBeToken = /^\.?e[jy]/
+/** Header and payload of a JSON Web Token, or payload and time of a session of Flask, which begins with a dot if it is compressed. */
+const signedToken = /^\.?e[jy][^.]{4,}\.[^.]+(?=\.)/
+/** The parts of an encrypted token before its tag. The last characters of the two that are in base64 have bits that no decoder reads. */
+const encryptedToken = /^(ey[^.]{4,})\.\.([^.]+)[^.]\.([^.]+)[^.]\./
+/** Minimum letters and digits of a value that is identified by them alone. */
+const LONG_WORD = 40
+const onlySignificant = createCharacterFilter(alphanumerics)
 
 function claimValues(name: string, claims: ReadClaims | undefined): readonly string[] {
   if (claims === undefined) return []
