@@ -4,6 +4,7 @@ import {
   gunzipSync,
   inflateRawSync,
   inflateSync,
+  type Inflate,
   zstdDecompressSync,
 } from 'node:zlib'
 
@@ -27,12 +28,40 @@ const zstd = {
   params: { [constants.ZSTD_d_windowLogMax]: 23 },
 }
 
-const unpackers: Readonly<Record<string, (packed: Buffer, maxOutputLength: number) => Buffer>> = {
-  gzip: (packed, maxOutputLength) => gunzipSync(packed, { maxOutputLength, finishFlush }),
-  'x-gzip': (packed, maxOutputLength) => gunzipSync(packed, { maxOutputLength, finishFlush }),
+type Unpacker = (packed: Buffer, maxOutputLength: number) => Buffer
+
+const gunzip: Unpacker = (packed, maxOutputLength) =>
+  orUnchecked(gunzipUnchecked, packed, maxOutputLength, () =>
+    gunzipSync(packed, { maxOutputLength, finishFlush }),
+  )
+
+const inflate: Unpacker = (packed, maxOutputLength) => {
   // Some senders omit the zlib format, and some readers accept that (RFC 9110 section 8.4.1.2).
-  deflate: (packed, maxOutputLength) =>
-    ((packed[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(packed, { maxOutputLength, finishFlush }),
+  if ((packed[0] ?? 0) % 16 !== 8) return inflateRawSync(packed, { maxOutputLength, finishFlush })
+  return orUnchecked(inflateUnchecked, packed, maxOutputLength, () =>
+    inflateSync(packed, { maxOutputLength, finishFlush }),
+  )
+}
+
+/** Decodes with `unpack`, and with `unchecked` if the data is wrong, because it may be only the checksum. */
+function orUnchecked(
+  unchecked: Unpacker,
+  packed: Buffer,
+  maxOutputLength: number,
+  unpack: () => Buffer,
+): Buffer {
+  try {
+    return unpack()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'Z_DATA_ERROR') throw error
+    return unchecked(packed, maxOutputLength)
+  }
+}
+
+const unpackers: Readonly<Record<string, Unpacker>> = {
+  gzip: gunzip,
+  'x-gzip': gunzip,
+  deflate: inflate,
   br: (packed, maxOutputLength) =>
     brotliDecompressSync(packed, { maxOutputLength, finishFlush: constants.BROTLI_OPERATION_FLUSH }),
   zstd: (packed, maxOutputLength) => zstdDecompressSync(packed, { maxOutputLength, ...zstd }),
@@ -58,6 +87,65 @@ export function unpack(bytes: Buffer, codings: readonly string[]): Buffer | unde
     return undefined
   }
   return unpacked
+}
+
+/** Maximum members of a gzip file to read. Senders write one. */
+const MAX_MEMBERS = 16
+/** The length of a checksum and of the length of the data, after each member of a gzip file. */
+const TRAILER_LENGTH = 8
+
+/**
+ * Decodes gzip (RFC 1952) without a look at checksums: Go and Java return a JSON value before they have read the checksum after it.
+ *
+ * @param maxOutputLength in bytes
+ * @throws if the data is not valid, or too long when decoded
+ */
+function gunzipUnchecked(packed: Buffer, maxOutputLength: number): Buffer {
+  const members: Buffer[] = []
+  let left = maxOutputLength
+  for (let start = 0, end = headerEnd(packed, 0); end !== undefined; end = headerEnd(packed, start)) {
+    if (members.length === MAX_MEMBERS) throw new RangeError('too many members')
+    const { buffer, engine } = inflateRaw(packed.subarray(end), Math.max(1, left))
+    left -= buffer.length
+    if (left < 0) throw new RangeError('too long')
+    members.push(buffer)
+    start = end + engine.bytesWritten + TRAILER_LENGTH
+  }
+  if (members.length === 0) throw new TypeError('not gzip')
+  return Buffer.concat(members)
+}
+
+/** Decodes the zlib format (RFC 1950) in the same way. */
+function inflateUnchecked(packed: Buffer, maxOutputLength: number): Buffer {
+  return inflateRaw(packed.subarray(2), maxOutputLength).buffer
+}
+
+type Inflated = { readonly buffer: Buffer; readonly engine: Pick<Inflate, 'bytesWritten'> }
+
+function inflateRaw(packed: Buffer, maxOutputLength: number): Inflated {
+  const options = { maxOutputLength, finishFlush, info: true }
+  return inflateRawSync(packed, options) as unknown as Inflated
+}
+
+const hasHeaderChecksum = 2
+const hasExtra = 4
+const hasName = 8
+const hasComment = 16
+
+/** The index after the header of a gzip member; undefined if none begins here. */
+function headerEnd(bytes: Buffer, start: number): number | undefined {
+  if (bytes[start] !== 0x1f || bytes[start + 1] !== 0x8b || bytes[start + 2] !== 8) return undefined
+  const flags = bytes[start + 3] ?? 0
+  let at = start + 10
+  if (flags & hasExtra) at += 2 + (bytes[at] ?? 0) + 256 * (bytes[at + 1] ?? 0)
+  for (const field of [hasName, hasComment]) {
+    if (!(flags & field)) continue
+    const end = bytes.indexOf(0, at)
+    if (end === -1) return undefined
+    at = end + 1
+  }
+  if (flags & hasHeaderChecksum) at += 2
+  return at < bytes.length ? at : undefined
 }
 
 /**

@@ -163,12 +163,36 @@ describe('not certain: counts for the account, and by address', () => {
   })
 })
 
+/** Go and Java return a value before they have read the checksum after it. */
+function withWrongEnd(packed: Buffer): Buffer {
+  return Buffer.concat([packed.subarray(0, -4), Buffer.from('oops')])
+}
+
+/** Adds extra data, a name, a comment and a checksum to the header of a gzip member (RFC 1952 section 2.3). */
+function withAllFields(member: Buffer): Buffer {
+  const header = Buffer.concat([member.subarray(0, 10), Buffer.from('\x02\0xyname\0comment\0hc', 'latin1')])
+  header[3] = 0b1_1110
+  return Buffer.concat([header, member.subarray(10)])
+}
+
 describe('packed: counts for the account, and by address', () => {
   const packed: [string, Buffer, string][] = [
     ['gzip', gzipSync('{"email":"a@x"}'), 'gzip'],
     ['x-gzip in capitals', gzipSync('{"email":"a@x"}'), 'X-GZIP'],
     ['gzip without its end', gzipSync('{"email":"a@x"}').subarray(0, -4), 'gzip'],
+    ['gzip with a wrong checksum', withWrongEnd(gzipSync('{"email":"a@x"}')), 'gzip'],
+    [
+      'gzip with a wrong checksum, in two members with all fields',
+      Buffer.concat([withWrongEnd(gzipSync('{"email":')), withAllFields(withWrongEnd(gzipSync('"a@x"}')))]),
+      'gzip',
+    ],
+    [
+      'gzip with a wrong checksum, and text after it',
+      Buffer.concat([withWrongEnd(gzipSync('{"email":"a@x"}')), Buffer.from('x')]),
+      'gzip',
+    ],
     ['deflate', deflateSync('{"email":"a@x"}'), 'deflate'],
+    ['deflate with a wrong checksum', withWrongEnd(deflateSync('{"email":"a@x"}')), 'deflate'],
     ['deflate without the format of zlib', deflateRawSync('{"email":"a@x"}'), 'deflate'],
     ['br', brotliCompressSync('{"email":"a@x"}'), 'br'],
     ['zstd', zstdCompressSync('{"email":"a@x"}'), 'zstd'],
@@ -182,6 +206,16 @@ describe('packed: counts for the account, and by address', () => {
     const keys = keysOf(body, json, 'email', '/login', encoding)
     expect(counts(keys, 'a@x')).toEqual([1, 1])
     expect(keys?.unread).toBe('encoding')
+  })
+
+  test('a wrong checksum does not raise the bound on unpacked bytes', () => {
+    const members = Array.from({ length: 40 }, () => withWrongEnd(gzipSync('x'.repeat(4000))))
+    expect(unpack(Buffer.concat(members), ['gzip'])).toBeUndefined()
+    const broken = gzipSync('{"email":"a@x"}').fill(0xff, 10, 14)
+    expect(unpack(broken, ['gzip'])).toBeUndefined()
+    const truncated = Buffer.from('\x1f\x8b\x08\x1e\0\0\0\0\0\0\xff\xff', 'latin1')
+    const both = Buffer.concat([withWrongEnd(gzipSync('x')), truncated])
+    expect(unpack(both, ['gzip'])?.toString()).toBe('x')
   })
 
   test('a packed body that unpacks to more than 64 KiB counts by address', () => {
