@@ -1,7 +1,7 @@
 import { cookieValues, findCookie } from '../../request/values/cookie-values.ts'
 import { hasValidEscapes, malformedEscape } from '../../request/values/escapes.ts'
 import { queriesOf, queryValues } from '../../request/values/query-values.ts'
-import { nameTest } from '../../request/values/value-names.ts'
+import { nameTest, withModelNames, type NameTest } from '../../request/values/value-names.ts'
 import { maxReadings } from '../keys/partition-key.ts'
 import { SimplePairs } from './simple-pairs.ts'
 
@@ -62,7 +62,7 @@ class CookiePairs implements Pairs {
   }
 
   countNames(name: string): number {
-    return this.text.split(cookieName).filter((piece) => isNameOf(piece, name)).length
+    return this.text.split(cookieName).filter((piece) => isNameOf(piece, nameTest(name))).length
   }
 
   mayBeUnclear(name: string): boolean {
@@ -107,18 +107,20 @@ class QueryPairs implements Pairs {
   }
 
   countNames(name: string): number {
+    const matches = withModelNames(nameTest(name))
     return queriesOf(this.text)
       .flatMap((text) => text.split(/[&;]/))
-      .filter((piece) => isNameOf(piece.replace(/^=+/, ''), name)).length
+      .filter((piece) => isNameOf(piece.replace(/^=+/, ''), matches)).length
   }
 
   mayBeUnclear(name: string): boolean {
     if (!unclear.test(this.text)) return false
+    const matches = withModelNames(nameTest(name))
     return queriesOf(this.text)
       .flatMap((text) => text.split('&'))
       .some((pair) => {
         const pieces = pair.split(';').map((piece) => piece.replace(/^=+/, ''))
-        if (pieces.some((piece) => isNameOf(piece, name))) return unclear.test(pair)
+        if (pieces.some((piece) => isNameOf(piece, matches))) return unclear.test(pair)
         return pieces.some(hasUnclearName)
       })
   }
@@ -149,9 +151,9 @@ function exactPairs(pairs: readonly string[], name: string): readonly string[] |
   return pairs.flatMap((pair) => (pair.startsWith(beginning) ? [pair.slice(beginning.length)] : []))
 }
 
-function isNameOf(piece: string, name: string): boolean {
+function isNameOf(piece: string, matches: NameTest): boolean {
   const equals = piece.indexOf('=')
-  return nameTest(name)(equals === -1 ? piece : piece.slice(0, equals))
+  return matches(equals === -1 ? piece : piece.slice(0, equals))
 }
 
 /** Whether the name of a pair with a value is unclear. */

@@ -52,12 +52,23 @@ export class SimplePairs {
 
   /** Whether a simple text has the name only at this index, in any spelling. */
   isAlone(at: number, { comparable }: WantedName): boolean {
-    return this.#findAlike(comparable, 0) === at && this.#findAlike(comparable, at + comparable.length) === -1
+    if (this.#findAlike(comparable, 0) !== at || this.#hasMember(comparable)) return false
+    return this.#findAlike(comparable, at + comparable.length) === -1
   }
 
   /** Whether a simple text does not have the name in any spelling. */
   lacks({ comparable }: WantedName): boolean {
-    return this.#findAlike(comparable, 0) === -1
+    return this.#findAlike(comparable, 0) === -1 && !this.#hasMember(comparable)
+  }
+
+  /** Whether the name is the end of a name such as `model.user`, which ASP.NET reads as `user`. */
+  #hasMember(comparable: string): boolean {
+    const lower = (this.#lower ??= this.#text.toLowerCase())
+    if (this.#kind === 'cookies' || !lower.includes('.')) return false
+    const text = comparable.includes('_') ? (this.#comparable ??= withoutDots(lower)) : lower
+    let at = text.indexOf(comparable, 1)
+    while (at !== -1 && lower.charCodeAt(at - 1) !== DOT) at = text.indexOf(comparable, at + 1)
+    return at !== -1
   }
 
   #findAlike(comparable: string, from: number): number {
@@ -80,6 +91,7 @@ export class SimplePairs {
 }
 
 const BLANK = 0x20
+const DOT = 0x2e
 
 /**
  * A name of letters, digits, dots, dashes and underscores, followed by `=`: as written in the table, and in lower case with `_` for each

@@ -1,10 +1,10 @@
 import { DecodedValues } from './decoded-values.ts'
-import { countedNameTest, type NameTest } from './value-names.ts'
+import { countedNameTest, withModelNames, type NameTest } from './value-names.ts'
 
 /**
  * Returns the values that a backend may read from a query parameter. If it is repeated, some backends take the first value, others the
  * last, or all of them. Parameters are separated by `&`, and for some backends by `;`. The text after an escaped `?` or an `&` in the path
- * is also read, because some servers begin the query there.
+ * is also read, because some servers begin the query there. A member of a model, such as `model.user`, counts as well.
  *
  * @param target the path and query as forwarded
  * @param name as written in the limits table
@@ -14,7 +14,7 @@ import { countedNameTest, type NameTest } from './value-names.ts'
  */
 export function queryValues(target: string, name: string, maxValues: number, isNumber = false): string[] {
   const values = new DecodedValues(maxValues, { isQuoted: false, isNumber })
-  const matchesName = countedNameTest(name, () => values.addUnread())
+  const matchesName = withModelNames(countedNameTest(name, () => values.addUnread()))
   for (const query of queriesOf(target)) {
     for (const separator of query.includes(';') ? ['&', /[&;]/] : ['&']) {
       for (const pair of query.split(separator)) {

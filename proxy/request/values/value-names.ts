@@ -34,6 +34,26 @@ export function countedNameTest(name: string, onUnread: () => void): NameTest {
   }
 }
 
+/**
+ * Extends a test to names of query parameters that stand for the wanted one only in some frameworks: ASP.NET and Grails read `model.email`
+ * and `model[email]` as the member `email` of a parameter `model`, whatever its name, and Spring reads `!email` if there is no `email`.
+ */
+export function withModelNames(matches: NameTest): NameTest {
+  return (sent) => matches(sent) || (mayBeModel.test(sent) && matchesMember(sent, matches))
+}
+
+function matchesMember(sent: string, matches: NameTest): boolean {
+  const name = sent.replace(defaultPrefix, '')
+  if (name !== sent && matches(name)) return true
+  const member = memberOfModel.exec(name)?.[1]
+  return member !== undefined && matches(member)
+}
+
+const mayBeModel = /[.[%!]/
+const defaultPrefix = /^(?:!|%21)/
+/** A member after the first dot or bracket, but not an item of a list. */
+const memberOfModel = /^(?![.[]|%2e|%5b)(?:[^.[%]|%(?!2e|5b))+(?:[.[]|%2e|%5b)(?![\d\]]|%3\d|%5d)([^]+)/i
+
 type Comparison = {
   /** Compares without decoding; undefined if decoding is required. */
   readonly compare: (sent: string) => boolean | undefined

@@ -269,6 +269,17 @@ describe('a condition on a query parameter', () => {
     ['1', '/?a=1', YES],
     ['1', '/?a=1&a=2', MAYBE],
     ['1', '/?a=%31', MAYBE],
+    // ASP.NET and Grails read the member of a model, Spring a default value.
+    ['1', '/?a=1&m.a=0', MAYBE],
+    ['1', '/?m.a=0&a=1', MAYBE],
+    ['1', '/?a=1&m[a]=0', MAYBE],
+    ['1', '/?a=1&m%2EA=0', MAYBE],
+    ['1', '/?a=1&!a=0', MAYBE],
+    ['absent', '/?m.a=1', MAYBE],
+    ['absent', '/?m%5Ba%5D=1', MAYBE],
+    ['absent', '/?!a=1', MAYBE],
+    ['absent', '/?m.b=1&x=m.a', YES],
+    ['1', '/?a=1&b.c=0&x=m.a', YES],
     // Malformed escapes: Go drops the parameter, Rack drops all parameters.
     ['absent', '/?a=1%', MAYBE],
     ['absent', '/?a=1%zz', MAYBE],
