@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { partsOf } from '../../limits/clients/client-entry.ts'
-import { headerValues, comparableTokens } from '../../limits/keys/part-values.ts'
+import { headerValues, comparableValues } from '../../limits/keys/part-values.ts'
 import { bodyValues } from '../../limits/keys/body/key-body.ts'
 import { namedBodyValues } from '../../limits/keys/named-body-values.ts'
 import { isHashedKey, keyOfAll, maxReadings, partitionKeysOf } from '../../limits/keys/partition-key.ts'
@@ -185,10 +185,10 @@ function readValues(part: string, value: unknown, addresses: AddressReader): rea
   // The rule determines how the value is read.
   if (part.startsWith('body:')) return bodyValues(bytes, false).length > 0 ? [value] : []
   if (part.startsWith('query:'))
-    return comparableTokens(valuesOf(bytes, { isQuoted: false, isNumber: false }))
+    return comparableValues(valuesOf(bytes, { isQuoted: false, isNumber: false }))
   if (!fieldValue.test(bytes)) return errors.clientUnreadable
   if (part.startsWith('cookie:'))
-    return comparableTokens(valuesOf(bytes, { isQuoted: true, isNumber: false }))
+    return comparableValues(valuesOf(bytes, { isQuoted: true, isNumber: false }))
   if (part.startsWith('header:')) return headerValues(part.slice('header:'.length), bytes, addresses)
   return errors.clientUnreadable
 }

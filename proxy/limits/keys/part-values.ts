@@ -8,6 +8,7 @@ import { formatNetwork, parseAddress } from '../../request/addresses/ip-address.
 import { UNKNOWN, type Geo } from '../../request/addresses/geo/geo.ts'
 import { comparableHost } from '../../request/host.ts'
 import { cookieValues } from '../../request/values/cookie-values.ts'
+import { comparableTexts } from '../../request/values/comparable/comparable-text.ts'
 import { mayRespellQuery } from '../../request/values/charsets.ts'
 import { numberValues } from '../../request/values/number-values.ts'
 import { queryValues } from '../../request/values/query-values.ts'
@@ -56,14 +57,14 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
     case 'header':
       return headerValues(part.name, sentValue(headers, part.name), source.addresses, part.isNumber)
     case 'cookie':
-      return comparableTokens(
+      return comparableValues(
         cookieValues(sentValue(headers, 'cookie'), part.name, maxReadings, part.isNumber),
       )
     case 'query':
       return target.forwardTarget.includes('?') &&
         mayRespellQuery(sentValue(headers, 'content-type'), target.forwardTarget)
         ? tooManyValues
-        : comparableTokens(queryValues(target.forwardTarget, part.name, maxReadings, part.isNumber))
+        : comparableValues(queryValues(target.forwardTarget, part.name, maxReadings, part.isNumber))
     case 'jwt':
       return claimValues(part.name, source.claims)
     case 'path':
@@ -113,15 +114,21 @@ export function headerValues(
 }
 
 /**
- * The counterpart of `tokenKeys` for values in lower case, such as session cookies. Drops the signature of a token: of a JSON Web Token, of
- * an encrypted one (JWE, as of Auth.js), and of the sessions of Flask. A long value counts by its letters and digits only, because decoders
- * of base64 skip other characters, or take `+` for `-`. No two random values of this length differ in those alone.
+ * Returns the values of a cookie or a parameter in the spelling that they count by: accounts as databases compare them, and tokens as their
+ * decoders read them. Drops the signature of a token: of a JSON Web Token, of an encrypted one (JWE, as of Auth.js), and of the sessions of
+ * Flask. A long value counts by its letters and digits only, because decoders of base64 skip other characters, or take `+` for `-`. No two
+ * random values of this length differ in those alone.
+ *
+ * @param values in the form of `valuesOf`
  */
-export function comparableTokens(values: readonly string[]): readonly string[] {
+export function comparableValues(values: readonly string[]): readonly string[] {
   // The request is rejected: further values may not have been read.
-  if (values.length > maxReadings) return values
-  if (!values.some((value) => value.length >= LONG_WORD || mayBeToken.test(value))) return values
-  return [...new Set(values.map(comparableToken))]
+  if (values.length > maxReadings || values.every((value) => isUsual.test(value))) return values
+  return [
+    ...new Set(
+      values.flatMap((value) => comparableTexts(value).map((text) => comparableToken(text || value))),
+    ),
+  ]
 }
 
 function comparableToken(value: string): string {
@@ -130,7 +137,8 @@ function comparableToken(value: string): string {
   return significant.length < LONG_WORD ? token : significant
 }
 
-const mayBeToken = /^\.?e[jy]/
+/** Matches values that are compared as they are: short, without two spaces in succession, and without the beginning of a token. */
+const isUsual = /^(?!\.?e[jy])(?:[!-~]| (?! )){0,39}$/
 /** Header and payload of a JSON Web Token, or payload and time of a session of Flask, which begins with a dot if it is compressed. */
 const signedToken = /^\.?e[jy][^.]{4,}\.[^.]+(?=\.)/
 /** The parts of an encrypted token before its tag. The last characters of the two that are in base64 have bits that no decoder reads. */

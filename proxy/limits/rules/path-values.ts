@@ -1,4 +1,5 @@
 import { numberValues } from '../../request/values/number-values.ts'
+import { comparableTexts } from '../../request/values/comparable/comparable-text.ts'
 import { readMatchPaths, type MatchPaths } from '../../request/target/match-path.ts'
 import { matchesSegments, readPattern, type PathPattern } from './path-tree.ts'
 
@@ -32,7 +33,8 @@ export function createPathValues(
       const segments = segmentsOf(reading, maxSegments)
       const found = placed.find(({ pattern }) => matchesSegments(pattern, segments))
       if (!found || (found.place === segments.length - 1 && shortened?.has(reading))) continue
-      for (const value of numberValues(segments[found.place] ?? '', isNumber)) values.add(value)
+      for (const text of comparableSegments(segments[found.place] ?? ''))
+        for (const value of numberValues(text, isNumber)) values.add(value)
     }
     // Without a value, the rule would not count the request. All such requests count under one empty value.
     return values.size === 0 ? [''] : [...values]
@@ -57,7 +59,12 @@ export function pathValuesOfName(text: string): readonly string[] {
   const values = readings
     .map((reading) => segmentsOf(reading))
     .flatMap((all) => (all.length === 1 ? all : []))
-  return [...new Set(values)].filter((value) => value !== '')
+  return [...new Set(values.flatMap(comparableSegments))].filter((value) => value !== '')
+}
+
+/** Returns a segment as databases compare accounts, in which `ádmin` is `admin`. */
+function comparableSegments(segment: string): readonly string[] {
+  return comparableTexts(segment).map((text) => text || segment)
 }
 
 /** The segments of a match path, including an empty one at the end; at most `max` of them. */
