@@ -25,8 +25,8 @@ type Expected = 'value' | 'value or end' | 'name or end' | 'name' | 'colon' | 'c
 /**
  * Reads the values of members in a JSON text, in every way in which some backend could: names are compared as in `findMember`; if a name
  * repeats, each value counts; an array on the way to a value, or in its place, stands for each of its items. `__proto__` is passed through,
- * because merging objects copies its members. An array in place of an object also stands for its members, in any order, for serde; these
- * values are extra.
+ * because merging objects copies its members. Members of the object at the top whose names are numbers are elements of a batch (tRPC). An
+ * array in place of an object also stands for its members, in any order, for serde; these values are extra.
  *
  * Takes a single pass over any text for all names, and memory only for open brackets and for the values.
  *
@@ -131,9 +131,30 @@ class JsonWalk {
     const end = endOfString(this.#text, at)
     if (end < 0) return end
     const state = this.#states[this.#states.length - 1]
-    if (state) this.#state = state.afterName(this.#text, at + 1, end - 1)
+    const index = this.#states.length === 1 ? this.#indexOf(at + 1, end - 1) : undefined
+    if (index !== undefined) this.#openCall(index)
+    else if (state) this.#state = state.afterName(this.#text, at + 1, end - 1)
     this.#expected = 'colon'
     return end
+  }
+
+  /** Returns the number that a name consists of; undefined for any other name. */
+  #indexOf(start: number, end: number): number | undefined {
+    const first = this.#text.charCodeAt(start)
+    if (first !== backslash && (first < 0x30 || first > 0x39)) return undefined
+    const name = this.#text.slice(start, end)
+    return isIndex.test(name) ? Number(textOf(name)) : undefined
+  }
+
+  /** Prepares for a member such as `"0"` of the object at the top: an element of a batch, as tRPC has them. */
+  #openCall(index: number): void {
+    const state = this.#states[0]
+    if (!state) return
+    if (!this.#isBatch) this.#elements = 0
+    this.#isBatch = true
+    this.#element = this.#elements
+    this.#items[state.set] = (this.#items[state.set] ?? 0) + 1
+    this.#state = state.ofItem(index)
   }
 
   #takeValue(code: number, at: number): number {
@@ -206,6 +227,8 @@ class JsonWalk {
   }
 }
 
+/** Digits, each of which may be escaped. */
+const isIndex = /^(?:\d|\\u003\d)+$/
 /** Maximum nesting depth, as in Jackson and Python. Deeper texts are read as invalid JSON, at any depth. */
 const MAX_DEPTH = 1000
 /** RFC 8259 sections 3 and 6. */

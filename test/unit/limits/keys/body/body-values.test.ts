@@ -938,12 +938,40 @@ describe('batches', () => {
     expect(counts(keysOf(body, json), 'a', 'b')).toEqual([2, 1, 1])
   })
 
+  test.each([
+    ['numbered', '{"0":{"email":"a"},"1":{"email":"b"},"2":{"x":1},"3":{"email":"a"}}', 'email'],
+    [
+      'written by SuperJSON',
+      '{"0":{"json":{"email":"a"}},"\\u0031":{"json":{"email":"b"}},"2":{},"3":{"json":{"email":"a"}}}',
+      'json.email',
+    ],
+  ])('members of a batch of tRPC count as elements: %s', (_, body, name) => {
+    expect(counts(keysOf(body, json, name), 'a', 'b')).toEqual([2, 1, 1])
+  })
+
+  test('a batch of tRPC may have other members', () => {
+    expect(counts(keysOf('{"0":{"email":"a"},"email":"b","10":{"email":"a"}}', json), 'a', 'b')).toEqual([
+      2,
+      1,
+      undefined,
+    ])
+    expect(counts(keysOf('{"email":"b","0":{"email":"a"}}', json), 'a', 'b')).toEqual([1, 1, undefined])
+    expect(counts(keysOf('{"0":{"email":"a"},"1":{"email":"b"}}', json, '1.email'), 'a', 'b')[1]).toBe(1)
+    expect(counts(keysOf('{"0x":{"email":"a"}}', json), 'a')).toEqual([undefined, 1])
+    expect(counts(keysOf('{"email":"a","x":{"0":{"email":"b"}}}', json), 'a', 'b')).toEqual([
+      1,
+      undefined,
+      undefined,
+    ])
+  })
+
   test('elements of broken batches count in the same way', () => {
     expect(counts(keysOf('[{"email":"a"},{"email":"b"},{"email":"a"},]', json), 'a', 'b')).toEqual([2, 1, 1])
   })
 
   test.each([
     ['101 clients', JSON.stringify(Array.from({ length: 101 }, (_, i) => ({ email: `u${i}` })))],
+    ['2001 numbered elements', `{${Array.from({ length: 2001 }, (_, i) => `"${i}":{"email":"a"}`).join()}}`],
     ['2001 elements', `[${Array.from({ length: 2001 }, () => '{"email":"a"}').join()}]`],
     ['an account after 700 characters that are not seen', `{"email":"${'\u200b'.repeat(700)}a@x"}`],
     [
