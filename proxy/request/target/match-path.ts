@@ -17,7 +17,7 @@ export type MatchPaths = {
   readonly otherMatchPaths: readonly string[]
   /**
    * Readings that end before a dot of the last segment, except its last dot. Rules match them, but a `:name` at their end has no value,
-   * because all names that begin with `anna.` would have the same one.
+   * because all names that begin with `anna.` would have the same one. The same holds for readings that end in one call of a batch.
    */
   readonly shortened?: ReadonlySet<string> | undefined
 }
@@ -31,6 +31,8 @@ export type PathUse = {
   readonly hasFormat: boolean
   /** The path with dot segments, if the backend gets it unresolved. It is also read in every way of resolving them. */
   readonly unresolved?: string | undefined
+  /** Whether the path may be a list of calls, with commas between them. */
+  readonly isBatch?: boolean
 }
 
 export const noOtherMatchPaths: readonly string[] = Object.freeze([])
@@ -68,7 +70,8 @@ const endless = 'the path can be read in too many ways'
  * - slashes are merged; or there is an empty name between two slashes and after a trailing one, which a `:name` matches (find-my-way of
  *   Fastify and Restify); or a trailing slash is ignored;
  * - spaces around a segment and dots at its end are ignored (Windows opens `login.` as `login`), or not;
- * - the last segment has an extension, possibly with dots in it, that is not part of its name (Rails, Spring, Symfony), or is part of it.
+ * - the last segment has an extension, possibly with dots in it, that is not part of its name (Rails, Spring, Symfony), or is part of it;
+ * - the path ends in several names with commas between them, of which each is called (batches of tRPC), or in one.
  *
  * Every reading ignores letter case, folded as in Unicode and Python's `re.IGNORECASE` (`ſ`, `ı`, `K`).
  *
@@ -80,7 +83,7 @@ export function readMatchPaths(path: string, use: PathUse): MatchPaths | string 
   const text = comparable(path)
   if (control.test(text)) return controlCharacter
   const isPlain = !ambiguous.test(text) && !hasScript.test(text)
-  if (isPlain && use.unresolved === undefined) return plainMatchPaths(text, use.hasFormat)
+  if (isPlain && use.unresolved === undefined && !use.isBatch) return plainMatchPaths(text, use.hasFormat)
   if (control.test(decodedAgain(text))) return controlCharacter
   const found: Found = {
     readings: new Set(),
@@ -91,6 +94,7 @@ export function readMatchPaths(path: string, use: PathUse): MatchPaths | string 
     shortened: new Set(),
     mayClimb: false,
     hasFormat: use.hasFormat,
+    isBatch: use.isBatch ?? false,
   }
   let mistake = addDecodings(found, text)
   if (use.unresolved !== undefined)
@@ -111,6 +115,7 @@ type Found = {
   workLeft: number
   readonly mayClimb: boolean
   readonly hasFormat: boolean
+  readonly isBatch: boolean
 }
 
 /** @returns the reason to reject the path */
@@ -162,7 +167,7 @@ function addReadingsOfOne(found: Found, text: string): string | undefined {
     }
     if (spelling.includes('//')) addWithEmptyNames(found, segments)
   }
-  return undefined
+  return found.isBatch && found.workLeft < 0 ? endless : undefined
 }
 
 /** Whether a path ends in a slash, or in a segment that resolves to a slash. */
@@ -184,6 +189,7 @@ function addNames(found: Found, segments: readonly string[], endsInSlash: boolea
     if (!isNew) continue
     found.named.add(path)
     addFormatless(found, path)
+    if (found.isBatch) addCalls(found, path)
     if (!hasScript.test(path)) continue
     for (const other of scriptPaths(path.slice(1).split('/'))) {
       const reading = joined(other)
@@ -204,12 +210,35 @@ function addWithEmptyNames(found: Found, segments: readonly string[]): void {
 function addFormatless(found: Found, path: string): void {
   const [usual, ...shortened] = found.hasFormat ? withoutExtensions(path) : []
   if (usual !== undefined) addReading(found, usual)
-  for (const reading of shortened) {
-    found.workLeft -= WORK_OF_READING + reading.length
-    if (found.readings.has(reading)) continue
-    found.readings.add(reading)
-    found.shortened.add(reading)
-  }
+  for (const reading of shortened) addShortened(found, reading)
+}
+
+/**
+ * Adds the paths that tRPC calls for `/trpc/auth.login,auth.login`. Names may have slashes in them, so any segment before the first comma
+ * may be where the names begin.
+ */
+function addCalls(found: Found, path: string): void {
+  const comma = path.indexOf(',')
+  if (comma === -1) return
+  const names = new Set(path.slice(comma + 1).split(','))
+  names.delete('')
+  addShortened(found, path.slice(0, comma))
+  for (
+    let end = path.lastIndexOf('/', comma);
+    end !== -1;
+    end = end === 0 ? -1 : path.lastIndexOf('/', end - 1)
+  )
+    for (const name of names) {
+      if (found.workLeft < 0) return
+      addShortened(found, `${path.slice(0, end + 1)}${name}`)
+    }
+}
+
+function addShortened(found: Found, reading: string): void {
+  found.workLeft -= WORK_OF_READING + reading.length
+  if (found.readings.has(reading)) return
+  found.readings.add(reading)
+  found.shortened.add(reading)
 }
 
 function addReading(found: Found, reading: string): void {

@@ -24,7 +24,7 @@ function weigh(path: string, read: MatchPaths | string): number {
  */
 export function readRequestPath(path: string, use: PathUse): MatchPaths | string {
   // A blank separates the parts, because paths have none.
-  const asked = `${use.hasFormat ? '.' : ''}${use.unresolved ?? ''} ${path}`
+  const asked = `${use.hasFormat ? '.' : ''}${use.isBatch ? ',' : ''}${use.unresolved ?? ''} ${path}`
   const known = recent.find(asked)
   if (known !== undefined) return known
   const read = readMatchPaths(ownCopy(path), use)

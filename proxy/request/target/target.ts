@@ -1,3 +1,4 @@
+import { unescape } from 'node:querystring'
 import type { IncomingHttpHeaders } from 'node:http'
 import { methodOverrideFields } from '../../http/fields/header-roles.ts'
 import { readAuthority } from '../authority.ts'
@@ -53,7 +54,7 @@ export function readTarget(method: string, raw: string, options = noHeaders): Ta
     const question = raw.indexOf('?')
     const path = question === -1 ? raw : raw.slice(0, question)
     // Most targets are handled here: with one reading, or two because of a trailing slash or an extension.
-    if (!notPlain.test(path) && (question === -1 || isLegal(raw))) {
+    if (!notPlain.test(path) && (question === -1 || (isLegal(raw) && !isBatch(path, raw.slice(question))))) {
       const text = path.toLowerCase()
       const hasExtension = text.includes('.')
       if (!hasExtension && !text.endsWith('/')) return onlyReading(path, raw, text)
@@ -99,6 +100,13 @@ function isLegal(raw: string): boolean {
   return !beyondVisibleAscii.test(raw) && !raw.includes('#')
 }
 
+/** Whether a path may be a list of calls, as in `/trpc/user.get,auth.login?batch=1` (tRPC). */
+function isBatch(path: string, query: string): boolean {
+  return list.test(path) && unescape(query).toLowerCase().includes('batch')
+}
+
+const list = /,|%2c/i
+
 /** Whether the extension may be a format. For GET and HEAD it names another file, unless the backend may apply another method. */
 function hasFormat(method: string, { headers }: TargetOptions): boolean {
   if (method !== 'GET' && method !== 'HEAD') return true
@@ -132,7 +140,8 @@ function fromOriginForm(
   if (beginsWithUrl(path)) return 'the path begins with a URL'
   const unresolved = options.isForwardedAsSent && path !== sent ? sent : undefined
   const { readPath = readRequestPath } = options
-  const matchPaths = readPath(path, { hasFormat: hasFormat(method, options), unresolved })
+  const use = { hasFormat: hasFormat(method, options), unresolved, isBatch: isBatch(path, query) }
+  const matchPaths = readPath(path, use)
   if (typeof matchPaths === 'string') return matchPaths
   const routePath = withSlashesMerged(comparable(path))
   return { path, forwardTarget: path + query, routePath, ...matchPaths, authority }

@@ -69,6 +69,12 @@ export const rows: readonly CostRow[] = [
   },
   {
     ...common,
+    name: 'a batch of calls',
+    units: ['{n},', 'a,', '/a', '/{n},', '%2c{n}', 'a/b,{n}.c,', ';{n},'],
+    wrap: (content) => `/${content},{n}?batch=1`,
+  },
+  {
+    ...common,
     // In the time that a client needs to send one target of 8 KB, it can send hundreds of requests with short targets.
     name: 'short paths of many requests',
     maxMs: 100,
