@@ -38,8 +38,9 @@ export function createDnsClient(settings: ResolverSettings, servers?: readonly s
           ? resolver.resolve4(name, { ttl: true })
           : resolver.resolve6(name, { ttl: true }))
       } catch (error) {
-        if (!saysServerFailed(error)) throw error
-        failure = error
+        // Only addresses of a further server count. That it does not know the name may be because it is a public one.
+        if (failure === undefined && !saysServerFailed(error)) throw error
+        failure ??= error
       }
     }
     throw failure
