@@ -46,11 +46,15 @@ export function awaitedOf({
   return forwarding?.waitsForBody ? 'body' : undefined
 }
 
-/** A number that grows as the client progresses: bytes of the body, or pieces or bytes of the response that it read. */
-export function progressOf({ forwarding, response }: PacedExchange): number {
+/**
+ * A number that grows as the client progresses: bytes of the body, or pieces or bytes of the response that it read.
+ *
+ * @param isPressed unread responses take so much memory that single bytes are too little
+ */
+export function progressOf({ forwarding, response }: PacedExchange, isPressed: boolean): number {
   const progress = forwarding?.clientProgress ?? 0
-  // Before its end, a response holds a connection to the backend, and single bytes are too little.
-  return response.writableEnded ? progress + response.framedBytes : progress
+  // Before its end, a response holds a connection to the backend, and single bytes are too little, too.
+  return response.writableEnded && !isPressed ? progress + response.framedBytes : progress
 }
 
 /** Bytes of the response that the client has not read yet. */

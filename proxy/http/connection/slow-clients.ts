@@ -76,7 +76,7 @@ export function watchSlowClients(
       return watched.size
     },
     get isPressed() {
-      return watched.unreadBytes > maxUnreadBytes / 2
+      return watched.isPressed
     },
     readUnread: () => ({
       size: watched.unreadBytes,
@@ -115,6 +115,10 @@ class WatchedExchanges {
     return this.#exchanges.length
   }
 
+  get isPressed(): boolean {
+    return this.unreadBytes > this.#limits.maxUnreadBytes / 2
+  }
+
   add(exchange: PacedExchange): void {
     exchange.place = this.#exchanges.length
     this.#exchanges.push(exchange)
@@ -133,16 +137,17 @@ class WatchedExchanges {
 
   /** Ends exchanges whose client is too slow, and closes connections if clients leave too much unread. */
   check(nowMs: number): void {
+    const { isPressed } = this
     this.unreadBytes = 0
     // Over a copy, because exchanges that are too slow leave the list.
-    for (const exchange of [...this.#exchanges]) this.#checkOne(exchange, nowMs)
+    for (const exchange of [...this.#exchanges]) this.#checkOne(exchange, isPressed, nowMs)
     if (this.unreadBytes > this.#limits.maxUnreadBytes) this.#closeLargest()
   }
 
-  #checkOne(exchange: PacedExchange, nowMs: number): void {
+  #checkOne(exchange: PacedExchange, isPressed: boolean, nowMs: number): void {
     const { bodyTimeoutMs, sendTimeoutMs } = this.#limits
     const waitsFor = awaitedOf(exchange)
-    const progress = progressOf(exchange)
+    const progress = progressOf(exchange, isPressed)
     if (waitsFor === 'response') this.unreadBytes += unreadBytesOf(exchange) + OVERHEAD_BYTES
     const running = this.#timeouts.get(exchange)
     if (waitsFor === undefined) {
