@@ -178,7 +178,7 @@ function createSharedCounters(
     log,
     telemetry,
     refused: (...refusal) => overLimit.record(...refusal),
-    gaveBack: ({ policy, partitionKey }) => overLimit.forget(policy.name, partitionKey),
+    gaveBack: (charge) => overLimit.gaveBack(charge),
     forgetResets: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
   })
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {

@@ -16,6 +16,9 @@ type Entry = {
   readonly asked: readonly Policy[] | undefined
 }
 
+/** Counters with requests given back that are remembered. Beyond that, no refusal that was requested before is recorded. */
+const MAX_GIVEN_BACK = 1000
+
 /**
  * Clients that the shared counters have refused. Until their window ends, they are refused without asking again, so that an attacker
  * costs a map lookup here and nothing in Redis. The current counts of the request's other policies are not known here: their states are
@@ -29,6 +32,8 @@ export class OverLimitCache {
   readonly #wallNow: () => number
   /** When a client was last forgotten. A refusal that was requested before then may be older than the reset of that client. */
   #forgottenAtMs = -Infinity
+  /** When requests of a client were last given back, by counter. */
+  readonly #gaveBackAtMs = new Map<string, number>()
 
   /**
    * @param maxEntries maximum number of clients, at least 2
@@ -76,6 +81,7 @@ export class OverLimitCache {
     const charge = counted[refusing]
     const state = states[refusing]
     if (!charge || !state) return
+    if (askedAtMs <= (this.#gaveBackAtMs.get(counterOf(charge)) ?? -Infinity)) return
     // A request for a single unit may still fit.
     if ((charge.units ?? 1) > 1) return
     // Counted from when the store was asked, which is before it answered, so that the entry is never kept a millisecond too long.
@@ -94,6 +100,21 @@ export class OverLimitCache {
   forget(policyName: string | undefined, partitionKey: string): void {
     this.#forgottenAtMs = this.#now()
     this.#known.deleteKey(({ name }) => policyName === undefined || name === policyName, partitionKey)
+  }
+
+  /**
+   * Forgets that a client is over the limit of a policy, as requests were given back to its counter. A refusal of this client that was
+   * requested before is no longer recorded. Those of others are, because a Redis that answers late must not be asked even more.
+   */
+  gaveBack(charge: Charge): void {
+    const nowMs = this.#now()
+    if (this.#gaveBackAtMs.size >= MAX_GIVEN_BACK) {
+      this.#gaveBackAtMs.clear()
+      this.#forgottenAtMs = nowMs
+    }
+    this.#gaveBackAtMs.set(counterOf(charge), nowMs)
+    const { policy, partitionKey } = charge
+    this.#known.deleteKey(({ name }) => name === policy.name, partitionKey)
   }
 
   /** Forgets all clients. Refusals that were requested before are no longer recorded. */
@@ -120,6 +141,10 @@ export class OverLimitCache {
       states: others ? statesWithout(others, states, charges) : states,
     }
   }
+}
+
+function counterOf({ policy, partitionKey }: Charge): string {
+  return `${policy.name}\n${partitionKey}`
 }
 
 /** Whether a client over the limit may pass before the window ends: after a refund, with a lower cost, or with another plan. */

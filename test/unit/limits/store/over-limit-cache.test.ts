@@ -220,3 +220,32 @@ test('knows which of several clients under one policy is over its limit', () => 
   expect(cache.findOverLimit({ policy: login, partitionKey: 'one' })).toBeUndefined()
   expect(cache.findOverLimit({ policy: login, partitionKey: 'two' })).toBe(500)
 })
+
+test('after requests of a client were given back, a refusal that was requested before is recorded for other clients only', () => {
+  const cache = createCache(100)
+  const [near, far] = [chargeAll('ip:1', [login]), chargeAll('ip:2', [login])]
+  recordRefusal(cache, near, login, 60_000)
+  const askedAtMs = nowMs
+  nowMs += 10
+  for (const charge of near) cache.gaveBack(charge)
+  expect(cache.findRefusal(near)).toBeUndefined()
+  for (const charges of [near, far])
+    cache.record(charges, refusalOf(charges, login, 60_000), askedAtMs, Infinity)
+  expect(cache.findRefusal(near)).toBeUndefined()
+  expect(cache.findRefusal(far)).toBeDefined()
+  nowMs += 10
+  recordRefusal(cache, near, login, 60_000)
+  expect(cache.findRefusal(near)).toBeDefined()
+})
+
+test('no refusal that was requested before is recorded where requests of too many clients were given back', () => {
+  const cache = createCache(100)
+  const charges = chargeAll('ip:1', [login])
+  const askedAtMs = nowMs
+  nowMs += 10
+  for (const charge of charges) cache.gaveBack(charge)
+  for (let i = 0; i < 5_000; i++)
+    for (const charge of chargeAll(`ip:other-${i}`, [login])) cache.gaveBack(charge)
+  cache.record(charges, refusalOf(charges, login, 60_000), askedAtMs, Infinity)
+  expect(cache.findRefusal(charges)).toBeUndefined()
+})
