@@ -46,6 +46,8 @@ export type Http2Options = {
 const LINGER_MS = 2_000
 /** A stream error counts as this many glitches. */
 const ERROR_WEIGHT = 10
+/** Weight of a request that is not served, because the client may have sent it before it received the GOAWAY. */
+const IGNORED_WEIGHT = 0.25
 
 /**
  * The server's side of an HTTP/2 connection (RFC 9113): its streams, from the first frame to the last, and how it closes. `Http2Input`
@@ -153,7 +155,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
 
   open(id: number, list: readonly string[], endsStream: boolean, isTooLarge: boolean): void {
     this.lastStream = id
-    if (id > this.#lastServed) return
+    if (id > this.#lastServed) return this.glitch(IGNORED_WEIGHT)
     if (this.streams.size >= this.#options.maxStreams) {
       this.glitch(1)
       this.output.sendReset(id, errorCodes.refusedStream)
@@ -288,7 +290,8 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
   /** Closes the connection now, with a GOAWAY. Requests in flight are aborted. @param code of the error */
   closeNow(code: number = errorCodes.noError): void {
     if (this.isClosed) return
-    this.#sendGoaway(this.lastStream, code)
+    // The announced stream must not become a higher one (section 6.8).
+    this.#sendGoaway(Math.min(this.lastStream, this.#lastServed), code)
     this.#shutDown()
     this.#dropStreams()
   }
