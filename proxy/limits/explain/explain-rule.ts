@@ -1,5 +1,5 @@
 import type { RunTimeState } from './bans.ts'
-import type { Charge } from '../limiter.ts'
+import { unitsOf, type Charge } from '../limiter.ts'
 import type { DeviceOutcome, UnreadKey } from '../../telemetry/telemetry.ts'
 import type { KeySource } from '../keys/part-values.ts'
 import { reservedUnits, type CalendarWindow, type OverPolicy, type Policy, type Rule } from '../../policy.ts'
@@ -76,7 +76,10 @@ export function explainRule(rule: Rule, context: RuleContext): ExplainedRule {
     ...described,
     ...describeCharges(policy, ofRule, context),
     keys: ofRule.map(({ partitionKey }) => partitionKey),
-    units: ofRule.map((charge) => charge.units ?? reservedUnits(charge.policy)),
+    // A running gateway knows the client's plan, of which the units are a part.
+    units: ofRule.map((charge) =>
+      context.runTime ? (charge.units ?? reservedUnits(charge.policy)) : unitsOf(charge),
+    ),
     key,
   }
 }
