@@ -9,6 +9,7 @@ import { startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { sendHttp2 } from '../support/http/http2.ts'
 import { freePort } from '../support/network/ports.ts'
+import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
 
 const trusted = '127.0.0.1'
@@ -213,19 +214,41 @@ test('a proxy may use one port for two addresses of the gateway', async () => {
   expect(clientSeen()).toEqual(['203.0.113.8', '203.0.113.8'])
 })
 
-test('a connection on which only the PROXY header has arrived does not delay a stop', async () => {
+test.each([
+  ['without TLS', {}],
+  ['before TLS', tlsSettings()],
+])('a connection on which only the PROXY header has arrived does not delay a stop, %s', async (_, tls) => {
   const stopping = await startGateway({
     UPSTREAM_URL: backend.url,
     PROXY_PROTOCOL: '1',
     TRUSTED_PROXIES: trusted,
     HEADERS_TIMEOUT: '60s',
     SHUTDOWN_GRACE: '60s',
+    ...tls,
   })
   const spare = await open(trusted, stopping.port, version1)
-  // Its header has been read: it came before that of a connection with an answer.
+  // Its header has been read: it came before that of a connection that got a response. Over TLS, this is 400 and the end.
   await readAll(await open(trusted, stopping.port, version1 + request))
   const beganMs = performance.now()
   expect(await stopping.process.stop('SIGTERM')).toBe(0)
   expect(performance.now() - beganMs).toBeLessThan(40_000)
   spare.destroy()
+})
+
+test('a request that came with its PROXY header is answered although the gateway stops', async () => {
+  const held: (() => void)[] = []
+  const slow = await startBackend((_, response) => void held.push(() => response.end('late')))
+  const stopping = await startGateway({
+    UPSTREAM_URL: slow.url,
+    PROXY_PROTOCOL: '1',
+    TRUSTED_PROXIES: trusted,
+  })
+  const socket = await open(trusted, stopping.port, version1 + request)
+  const reply = readAll(socket)
+  await eventually('the request has arrived', () => expect(held).toHaveLength(1))
+  const exit = stopping.process.stop('SIGTERM')
+  await stopping.process.waitForLine(/"msg":"stopping"/)
+  held[0]?.()
+  expect(await reply).toMatch(/^HTTP\/1\.1 200 .*late/s)
+  expect(await exit).toBe(0)
 })

@@ -128,7 +128,7 @@ class LimitedConnections implements ConnectionLimit {
   }
 
   closeUnused(): void {
-    for (const { socket } of this.#open) if (socket.bytesRead === 0) socket.destroy()
+    for (const { socket, headerBytes } of this.#open) if (socket.bytesRead === headerBytes) socket.destroy()
   }
 
   closeAll(): void {
@@ -150,6 +150,8 @@ class LimitedConnections implements ConnectionLimit {
     readNamedAddress(socket).then(
       (address) => {
         this.#named.add(socket, address)
+        // Bytes that came with the header wait to be read.
+        connection.headerBytes = socket.bytesRead - socket.readableLength
         this.#serveNamed(connection, address === undefined ? peer : readPeer(address))
       },
       () => this.#refuse(socket, 'proxy-header'),
@@ -168,7 +170,7 @@ class LimitedConnections implements ConnectionLimit {
 
   #add(socket: Socket, client: string | undefined): Connection {
     const { telemetry, now } = this.#options
-    const connection: Connection = { socket, secured: undefined, openedMs: now(), client }
+    const connection: Connection = { socket, secured: undefined, openedMs: now(), headerBytes: 0, client }
     this.#open.add(connection)
     this.#counts.add(client)
     this.accepted += 1
@@ -220,10 +222,14 @@ class LimitedConnections implements ConnectionLimit {
     const { socket, secured } = connection
     const http2 = http2ConnectionOn(secured ?? socket)
     if (http2) {
+      const served = secured ?? socket
+      const isUnread = served.writableLength > 0
       // With a GOAWAY, so that the client knows which requests may have been processed (RFC 9113 section 6.8).
       http2.closeNow()
-      // Without waiting for the client, because the file of the socket counts for nobody from now on.
-      ;(secured ?? socket).destroySoon()
+      // Without waiting for the client, because the file of the socket counts for nobody from now on. A client that has not read the output
+      // before does not read the GOAWAY either.
+      if (isUnread) socket.destroy()
+      else served.destroySoon()
     }
     // An aborted response must not look complete.
     else if (state === 'busy' && !secured) resetSocket(socket)

@@ -10,6 +10,8 @@ export type Connection = {
   secured: Socket | undefined
   /** Monotonic milliseconds. */
   readonly openedMs: number
+  /** Bytes received up to the end of the PROXY header; 0 without one. */
+  headerBytes: number
   /**
    * The client that the connection counts for: an IPv4 address or an IPv6 network. Undefined for a connection of a trusted proxy, whose
    * client is unknown. Each such connection counts as a client of its own.

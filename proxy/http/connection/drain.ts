@@ -1,6 +1,5 @@
 import type { Server, Socket } from 'node:net'
 import type { Log } from '../../../shared/log.ts'
-import { http1On } from '../http1/connection.ts'
 import type { ConnectionLimit } from './connection-limit.ts'
 import { idleSince } from './connection.ts'
 import type { Http1Connections } from './http1/connections.ts'
@@ -30,9 +29,8 @@ export function drain(
   return new Promise((resolve) => {
     const closeUnused = (): void => {
       connectionLimit.closeUnused()
-      // The socket beneath TLS has received the handshake, and another one the PROXY header, even if no request has been received.
-      for (const socket of socketsOf(connectionLimit))
-        if (socket.bytesRead === 0 || http1On(socket)?.hasReceived === false) socket.destroy()
+      // With TLS, the socket beneath has received the handshake, even if no request has been received.
+      for (const socket of socketsOf(connectionLimit)) if (socket.bytesRead === 0) socket.destroy()
     }
     const sweep = setInterval(() => {
       // A request may have been answered a moment ago: its client may still be reading, or may have sent another request.
