@@ -120,6 +120,8 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
       `Foo ${token}`,
       `x\t${token}`,
       `AAAAAAA${token}`,
+      `Bearer ${','.repeat(17)}${token}`,
+      `${'x'.repeat(17)}bearer${token}`,
       token,
       `word ${token}`,
       `Bearer junk ${token}`,

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { findTokens } from '../../proxy/http/fields/json-web-tokens.ts'
 import { credentialKeys, tokenKeys } from '../../proxy/limits/keys/credentials/credential-keys.ts'
 import { maxReadings } from '../../proxy/limits/keys/partition-key.ts'
 import { known, spell, unicodeBlanks } from '../backends/credentials/spellings.ts'
@@ -169,6 +170,27 @@ describe('credentials', () => {
       }),
       { numRuns: runs(300) },
     )
+  })
+
+  test('a token has its key and its claims whatever stands directly before it', () => {
+    const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
+    const [key] = credentialKeys(`Bearer ${token}`)
+    const before = fc.string({ unit: fc.constantFrom(...',;xaeyJw.=\x85\xa0'), maxLength: 60 })
+    fc.assert(
+      fc.property(fc.constantFrom('', 'Bearer ', 'xxxxxxxxxxxbearer'), before, (scheme, prefix) => {
+        const value = `${scheme}${prefix}${token}`
+        const keys = credentialKeys(value)
+        if (keys.length > maxReadings) return
+        expect(keys, value).toContain(key)
+        expect(
+          findTokens(value).map(({ signed }) => signed),
+          value,
+        ).toContain(contentOf(token))
+      }),
+      { numRuns: runs(1000) },
+    )
+    for (const prefix of [','.repeat(17), ',;'.repeat(500), 'x'.repeat(17), 'xxxxxxxxxxxbearer'])
+      expect(credentialKeys(`Bearer ${prefix}${token}`)).toContain(key)
   })
 
   test('of more than 4 KB are rejected unless they are one or two words', () => {

@@ -1,5 +1,4 @@
 import { alphanumerics, createCharacterFilter, tableOf } from './kept-characters.ts'
-import { withSpaces } from './trim-blanks.ts'
 
 /** A JSON Web Token (RFC 7519) in the value of a header, as lenient backends find it there. */
 export type SpelledToken = {
@@ -23,8 +22,6 @@ export const MAX_TOKENS = 4
 const MAX_CHECKS = 8
 /** The length of the largest signature in use: RSA with 16,384 bits, in base64url. */
 const MAX_SIGNATURE_LENGTH = 2731
-/** How many characters may precede a token in its word. Some backends cut off as many characters as `Bearer ` has, whatever they are. */
-const MAX_PREFIX_LENGTH = 16
 
 const blank = /\s/
 const base64 = `${alphanumerics}+/_-`
@@ -35,7 +32,7 @@ const afterY = tableOf('ABCDIJKL')
 const afterW = tableOf('klmnopqr0123')
 
 /**
- * Finds JSON Web Tokens anywhere in a value: after any scheme or without one, directly after a few characters, before other words, and with
+ * Finds JSON Web Tokens anywhere in a value: after any scheme or without one, directly after other characters, before other words, and with
  * characters outside base64 in them. A token is recognized by its header: JSON with an `alg`. Takes time in proportion to the length of the
  * value.
  *
@@ -59,7 +56,6 @@ export function findTokens(value: string): readonly SpelledToken[] {
 }
 
 const DOT = 0x2e
-const E = 0x65
 const W = 0x77
 const Y = 0x79
 const none: readonly SpelledToken[] = []
@@ -86,8 +82,7 @@ function tokenAt(
   if (blank.test(payload)) return undefined
   let from = dot
   while (from > start && !isBlank(value.charCodeAt(from - 1))) from--
-  const word = value.slice(from, dot)
-  const header = headerIn(word, search) ?? headerAfterBlanks(word, search)
+  const header = headerIn(value.slice(from, dot), search)
   if (header === undefined) return undefined
   return {
     signed: `${header}.${payload}`,
@@ -96,10 +91,13 @@ function tokenAt(
   }
 }
 
-/** The part of a word that is the header of a token: all of it, or the part after a short prefix. */
+/**
+ * The part of a word that is the header of a token: all of it, or the part after any other characters. Some backends cut off as many
+ * characters as `Bearer ` has, some take what follows the last `bearer`, and Rails skips any number of commas.
+ */
 function headerIn(word: string, search: Search): string | undefined {
-  for (let at = 0; at <= MAX_PREFIX_LENGTH && at < word.length; at++) {
-    if (word.charCodeAt(at) !== E || !beginsLikeObject(word, at)) continue
+  for (let at = word.indexOf('e'); at !== -1; at = word.indexOf('e', at + 1)) {
+    if (!beginsLikeObject(word, at)) continue
     if (++search.checks > MAX_CHECKS) return undefined
     const header = word.slice(at)
     if (hasAlgorithm(header)) return header
@@ -119,12 +117,6 @@ function nextBase64(word: string, from: number): number {
   let at = from
   while (at < word.length && isBase64[word.charCodeAt(at)] !== 1) at++
   return at
-}
-
-/** Finds a header after Unicode blanks, too: for backends that read UTF-8, a word begins there. */
-function headerAfterBlanks(word: string, search: Search): string | undefined {
-  const spaced = withSpaces(word)
-  return spaced === word ? undefined : headerIn(spaced.slice(spaced.lastIndexOf(' ') + 1), search)
 }
 
 /** Whether `\s` matches the character. */

@@ -119,7 +119,11 @@ function isParameter(word: string): boolean {
 
 function addWord(keys: Set<string>, word: string): void {
   const bare = withoutPunctuationAround(word)
-  if (bare !== '' && findTokens(bare).length === 0) keys.add(`Bearer ${comparableWord(bare)}`)
+  if (bare === '') return
+  const tokens = findTokens(bare)
+  if (tokens.length > MAX_TOKENS) for (const key of tooManyValues) keys.add(key)
+  for (const { content } of tokens) keys.add(`Bearer ${content}`)
+  if (tokens.length === 0) keys.add(`Bearer ${comparableWord(bare)}`)
 }
 
 /** Trims punctuation without a regular expression, which would restart at each trailing character. */
